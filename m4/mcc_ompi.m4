@@ -1,0 +1,27 @@
+# Open MPI's headers for an out-of-tree component, and its wrapper compiler for the MPI tests.
+# --with-ompi fails without them; --without-ompi skips them; by default they are used when they are there.
+AC_DEFUN([MCC_CHECK_OMPI], [
+  have_ompi=no
+  AS_IF([test "x$with_ompi" != xno], [
+    AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [none])
+    AS_IF([test "$MPICC" != none], [
+      # the component's headers lie two levels below the include directory of mpi.h
+      for dir in `$MPICC --showme:incdirs 2>/dev/null`; do
+        AS_IF([test -f "$dir/openmpi/ompi/mca/coll/coll.h"], [have_ompi=yes; ompi_incdir=$dir])
+        AS_IF([test -f "$dir/ompi/mca/coll/coll.h"], [have_ompi=yes; ompi_incdir=`dirname $dir`])
+      done
+    ])
+    AS_IF([test "$have_ompi" = yes], [
+      OMPI_CPPFLAGS="-I$ompi_incdir -I$ompi_incdir/openmpi"
+      OMPI_LIBDIR=`$MPICC --showme:libdirs | tr ' ' '\n' | head -1`
+      ompi_componentdir="$OMPI_LIBDIR/openmpi"    # upstream layout
+      test -d "$OMPI_LIBDIR/openmpi3" && ompi_componentdir="$OMPI_LIBDIR/openmpi3"    # Debian
+    ])
+  ])
+  AS_IF([test "x$with_ompi" = xyes && test "$have_ompi" = no],
+    [AC_MSG_ERROR([--with-ompi: no Open MPI with its component headers found (Debian: libopenmpi-dev)])])
+  AM_CONDITIONAL([HAVE_OMPI], [test "$have_ompi" = yes])
+  AC_SUBST([OMPI_CPPFLAGS])
+  AC_SUBST([OMPI_LIBDIR])
+  AC_SUBST([ompi_componentdir])
+])

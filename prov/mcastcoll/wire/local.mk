@@ -1,0 +1,1 @@
+# prov/mcastcoll/wire
