@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# Sourced by every command of the virtual cluster: what they agree on.  The README beside it is the manual.
+#
+# Who owns what: `up` creates $STATE and everything in it, `down` removes it; the others only read.  A host hN is the
+# network namespace $VC-hN, a site's switch and router is $VC-swN, so clusters with different names never meet.
+VC=${VC:-vc}
+NET=${NET:-10.77}
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TOP=$(cd "$HERE/../.." && pwd)
+ME=${0##*/}
+STATE=/run/mcastcoll/$VC
+
+die() { echo "$ME: $*" >&2; exit 1; }
+bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
+
+# The help of a command is the comment at its top.
+usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+version() { sed -n 's/^AC_INIT(\[mcastcoll\], \[\([^]]*\)\].*/mcastcoll \1/p' "$TOP/configure.ac"; }
+standard_options() {
+    case ${1:-} in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+    esac
+}
+
+need_root() {
+    [ "$(id -u)" = 0 ] || die "needs root (it makes and enters network namespaces): run it as root or through sudo"
+    local tool
+    for tool in ip unshare "$@"; do
+        command -v "$tool" >/dev/null || die "needs '$tool', which is not installed: run util/install-deps"
+    done
+}
+is_number() { [[ $1 =~ ^[0-9]+$ ]]; }
+is_up() { [ -s "$STATE/hosts" ]; }
+need_up() { is_up || die "cluster '$VC' is not up: start it with '${VC:+VC=$VC }$HERE/up N'"; }
+hosts() { awk '{print $2}' "$STATE/hosts" 2>/dev/null; }
+address_of() { awk -v h="$1" '$2 == h {print $1}' "$STATE/hosts"; }
+need_host() { [ -n "$(address_of "$1")" ] || die "no host '$1' in cluster '$VC': it has $(hosts | paste -sd' ')"; }
+ns() { echo "$VC-$1"; }
+our_namespaces() { ip netns list 2>/dev/null | awk -v p="^$VC-(h|sw)[0-9]+\$" '$1 ~ p {print $1}'; }
+
+[[ $VC =~ ^[A-Za-z][A-Za-z0-9_-]{0,31}$ ]] || die "VC='$VC' is no cluster name: letters, digits, '-' and '_' only"
+if ! [[ $NET =~ ^([0-9]{1,3})\.([0-9]{1,3})$ ]] || ((10#${BASH_REMATCH[1]} > 223 || 10#${BASH_REMATCH[2]} > 255)); then
+    die "NET='$NET' is no network: give the first two numbers of an IPv4 network, like 10.77"
+fi
+NET6=fd4d:$((10#${BASH_REMATCH[1]})):$((10#${BASH_REMATCH[2]}))

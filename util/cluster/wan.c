@@ -1,0 +1,157 @@
+// wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]
+//
+// A long link between two sites of the virtual cluster, for kernels without netem: two TUN devices in two
+// network namespaces and this process between them.  Each direction puts packets on the wire at RATE behind a
+// drop-tail queue, loses LOSS % of them at random and hands over the rest DELAY later.  It ends when it is
+// killed or when a namespace's device goes away.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#else
+#define PACKAGE_VERSION "unknown"
+#endif
+
+enum { kSlots = 16384, kMaxPacket = 2048, kBatch = 64 };
+static const int64_t kSecond = 1000000000;
+
+struct packet {
+    int64_t due;  // when the far end gets it
+    size_t length;
+    unsigned char bytes[kMaxPacket];
+};
+
+// One direction.  Packets come due in the order they came, so a ring is enough of a timer queue.
+struct direction {
+    int from, to;
+    int64_t wire_free_at;  // when the last accepted packet has left the near end
+    unsigned head, tail;   // [head, tail) modulo kSlots are under way
+    struct packet* ring;
+};
+
+struct link {
+    int64_t delay, max_backlog;  // ns
+    double ns_per_byte, loss;
+};
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+static void die(const char* what) {
+    fprintf(stderr, "wan: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static double number(const char* text, const char* what, double least, double most) {
+    char* end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= least && value <= most)) {
+        fprintf(stderr, "wan: %s '%s' must be a number from %g to %g\n", what, text, least, most);
+        exit(2);
+    }
+    return value;
+}
+
+static int open_tun(const char* netns, const char* name) {
+    char path[256];
+    snprintf(path, sizeof path, "/run/netns/%s", netns);
+    int ns = open(path, O_RDONLY | O_CLOEXEC);
+    if (ns < 0 || setns(ns, CLONE_NEWNET)) die(path);
+    close(ns);
+    int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) die("/dev/net/tun");
+    struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
+    snprintf(request.ifr_name, IFNAMSIZ, "%s", name);
+    if (ioctl(fd, TUNSETIFF, &request)) die(name);
+    return fd;
+}
+
+static bool full(const struct direction* d) {
+    return d->tail - d->head == kSlots;
+}
+
+// Returns when the next packet is due, 0 if none is under way.
+static int64_t deliver_due(struct direction* d) {
+    for (; d->head != d->tail; d->head++) {
+        struct packet* p = &d->ring[d->head % kSlots];
+        if (p->due > now()) return p->due;
+        // A packet the device refuses is lost, as on any wire; a device that is gone ends the link.
+        if (write(d->to, p->bytes, p->length) < 0 && errno == EBADFD) exit(0);
+    }
+    return 0;
+}
+
+static void take_in(struct direction* d, const struct link* l) {
+    for (int i = 0; i < kBatch; i++) {
+        struct packet scrap;
+        struct packet* p = full(d) ? &scrap : &d->ring[d->tail % kSlots];
+        ssize_t n = read(d->from, p->bytes, sizeof p->bytes);
+        if (n < 0 && errno == EBADFD) exit(0);
+        if (n <= 0) return;
+        int64_t t = now();
+        if (d->wire_free_at < t) d->wire_free_at = t;
+        if (p == &scrap || d->wire_free_at - t > l->max_backlog || drand48() < l->loss) continue;
+        d->wire_free_at += (int64_t)((double)n * l->ns_per_byte);
+        p->due = d->wire_free_at + l->delay;
+        p->length = (size_t)n;
+        d->tail++;
+    }
+}
+
+static void wait_for(struct direction d[2], int timer, int64_t due) {
+    struct itimerspec at = {.it_value = {due / kSecond, due % kSecond}};  // all zero disarms it
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+    struct pollfd fds[3] = {{d[0].from, POLLIN, 0}, {d[1].from, POLLIN, 0}, {timer, POLLIN, 0}};
+    if (poll(fds, 3, -1) < 0 && errno != EINTR) die("poll");
+    uint64_t expirations;
+    if (read(timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN) die("timer");
+}
+
+int main(int argc, char** argv) {
+    if (argc == 2 && !strcmp(argv[1], "--version")) return puts("mcastcoll " PACKAGE_VERSION) < 0;
+    bool help = argc == 2 && !strcmp(argv[1], "--help");
+    if (argc < 8 || argc > 9) {
+        fputs(
+            "usage: wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]\n"
+            "A link with delay, rate and loss between two network namespaces; util/cluster/up starts it.\n",
+            help ? stdout : stderr);
+        return help ? 0 : 2;
+    }
+    struct link l = {.delay = (int64_t)(number(argv[5], "DELAY_us", 0, 1e7) * 1000),
+                     .ns_per_byte = 8000 / number(argv[6], "RATE_mbit", 0.001, 1e6),
+                     .loss = number(argv[7], "LOSS_pct", 0, 100) / 100};
+    l.max_backlog = (int64_t)((argc > 8 ? number(argv[8], "QUEUE_bytes", 1, 1e9) : 1 << 20) * l.ns_per_byte);
+    struct direction d[2] = {{0}};
+    for (int i = 0; i < 2; i++)
+        if (!(d[i].ring = calloc(kSlots, sizeof *d[i].ring))) die("memory");
+    d[0].from = d[1].to = open_tun(argv[1], argv[2]);
+    d[0].to = d[1].from = open_tun(argv[3], argv[4]);
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (timer < 0) die("timerfd");
+    prctl(PR_SET_TIMERSLACK, 1000);
+    for (;;) {
+        int64_t a = deliver_due(&d[0]), b = deliver_due(&d[1]);
+        wait_for(d, timer, !a || (b && b < a) ? b : a);
+        take_in(&d[0], &l);
+        take_in(&d[1], &l);
+    }
+}
