@@ -1,1 +1,10 @@
-# prov/mcastcoll/wire
+noinst_LTLIBRARIES += %reldir%/libmccwire.la
+%canon_reldir%_libmccwire_la_SOURCES = \
+	%reldir%/bytes.h \
+	%reldir%/packet.cc \
+	%reldir%/packet.h \
+	%reldir%/result.h \
+	%reldir%/types.h
+%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
+%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS)
+EXTRA_DIST += %reldir%/FORMAT.md

@@ -25,8 +25,12 @@ inline constexpr Nanoseconds kNever{INT64_MAX};
 // Position of a member in its group's ordered address vector set.
 enum class Rank : std::uint32_t {};
 inline constexpr Rank kNoRank{UINT32_MAX};
-constexpr std::uint32_t index_of(Rank rank) { return static_cast<std::uint32_t>(rank); }
-constexpr Rank rank_of(std::size_t index) { return static_cast<Rank>(index); }
+constexpr std::uint32_t index_of(Rank rank) {
+    return static_cast<std::uint32_t>(rank);
+}
+constexpr Rank rank_of(std::size_t index) {
+    return static_cast<Rank>(index);
+}
 
 // Random 64-bit name of a group that every packet carries.
 enum class GroupKey : std::uint64_t {};
@@ -36,13 +40,21 @@ enum class Epoch : std::uint32_t {};
 
 // Number of a collective operation in its group, counted from 0 in the order of posting. 64 bits never wrap.
 enum class OperationId : std::uint64_t {};
-constexpr std::uint64_t count_of(OperationId id) { return static_cast<std::uint64_t>(id); }
-constexpr OperationId operation_of(std::uint64_t count) { return static_cast<OperationId>(count); }
+constexpr std::uint64_t count_of(OperationId id) {
+    return static_cast<std::uint64_t>(id);
+}
+constexpr OperationId operation_of(std::uint64_t count) {
+    return static_cast<OperationId>(count);
+}
 
 // Number of a fragment in its operation.
 enum class FragmentIndex : std::uint32_t {};
-constexpr std::uint32_t index_of(FragmentIndex index) { return static_cast<std::uint32_t>(index); }
-constexpr FragmentIndex fragment_of(std::size_t index) { return static_cast<FragmentIndex>(index); }
+constexpr std::uint32_t index_of(FragmentIndex index) {
+    return static_cast<std::uint32_t>(index);
+}
+constexpr FragmentIndex fragment_of(std::size_t index) {
+    return static_cast<FragmentIndex>(index);
+}
 
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;

@@ -1,0 +1,107 @@
+// Every now and then the members agree, up and down a tree of messages, on the number of operations that
+// everybody has finished: the floor. Below it nobody can ask for anything, so slots and stashes are used
+// again. This is what bounds the memory, and how far a fast member can run away from a slow one. Leaving is
+// the last such agreement.
+#include <algorithm>
+
+#include "engine/engine.h"
+
+namespace mcastcoll::engine {
+
+void Engine::advance_floor(std::uint64_t floor, Nanoseconds now) {
+    if (floor <= floor_ || floor > first_open_) return;
+    floor_ = floor;
+    ++counters_.checkpoints;
+    begin_pending(now);
+}
+
+void Engine::check_floor(Nanoseconds now) {
+    if (phase_ != Phase::active) return;
+    std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_every;
+    for (std::uint32_t i = 0; i < tree_children_.count; ++i) finished = std::min(finished, child_floor_[i]);
+    if (finished <= floor_told_up_) return;
+    if (tree_parent_ == kNoRank) {
+        floor_told_up_ = finished;
+        floor_to_tell_down_ = finished;
+        floor_down_next_ = 0;
+        advance_floor(finished, now);
+    } else {
+        floor_to_tell_up_ = finished;
+    }
+}
+
+void Engine::on_floor_up(const wire::Header& header, Nanoseconds now) {
+    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
+        if (tree_children_.ranks[i] == header.sender)
+            child_floor_[i] = std::max(child_floor_[i], count_of(header.operation));
+    check_floor(now);
+}
+
+void Engine::on_floor_down(const wire::Header& header, Nanoseconds now) {
+    const std::uint64_t floor = count_of(header.operation);
+    if (header.sender != tree_parent_ || floor > first_open_) {
+        ++counters_.unexpected_kind;
+        return;
+    }
+    if (floor <= floor_to_tell_down_) return;
+    floor_to_tell_down_ = floor;
+    floor_down_next_ = 0;
+    advance_floor(floor, now);
+}
+
+void Engine::check_leave() {
+    if (!closing_ || leave_up_sent_ || phase_ != Phase::active || !idle()) return;
+    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
+        if (!child_left_[i]) return;
+    leave_up_sent_ = true;
+    if (tree_parent_ == kNoRank)
+        everybody_left_ = true;
+    else
+        leave_up_due_ = true;
+}
+
+void Engine::close(Nanoseconds now) {
+    now_ = now;
+    if (closing_) return;
+    closing_ = true;
+    if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
+    if (phase_ != Phase::active && phase_ != Phase::failed)
+        return fail(config_.self, kClosedEarly, true, now);
+    check_leave();
+}
+
+void Engine::on_leave_up(const wire::Header& header) {
+    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
+        if (tree_children_.ranks[i] == header.sender) child_left_[i] = true;
+    check_leave();
+}
+
+bool Engine::next_checkpoint_message(Effect& effect) {
+    if (floor_to_tell_up_ > floor_told_up_) {
+        floor_told_up_ = floor_to_tell_up_;
+        make_message(effect, wire::Kind::floor_up, tree_parent_, operation_of(floor_told_up_), 0, 0, {});
+        return true;
+    }
+    if (floor_to_tell_down_ > 0 && floor_down_next_ < tree_children_.count) {
+        const Rank child = tree_children_.ranks[floor_down_next_++];
+        make_message(effect, wire::Kind::floor_down, child, operation_of(floor_to_tell_down_), 0, 0, {});
+        return true;
+    }
+    if (leave_up_due_) {
+        leave_up_due_ = false;
+        make_message(effect, wire::Kind::leave_up, tree_parent_, operation_of(next_id_), 0, 0, {});
+        return true;
+    }
+    if (everybody_left_ && leave_down_next_ < tree_children_.count) {
+        const Rank child = tree_children_.ranks[leave_down_next_++];
+        make_message(effect, wire::Kind::leave_down, child, operation_of(next_id_), 0, 0, {});
+        return true;
+    }
+    if (everybody_left_ && phase_ == Phase::active) {
+        phase_ = Phase::left;
+        notice_left_ = true;
+    }
+    return false;
+}
+
+}  // namespace mcastcoll::engine

@@ -1,0 +1,214 @@
+// What goes out, in which order: completions, then multicasts, then messages. Slots take turns, so that
+// operations pass each other freely and a long broadcast does not hold up a short one.
+#include <cassert>
+
+#include "engine/engine.h"
+
+namespace mcastcoll::engine {
+
+void Engine::make_message(Effect& effect, wire::Kind kind, Rank to, OperationId operation,
+                          std::uint32_t fragment, std::uint64_t total, Bytes payload) {
+    assert(to != config_.self && index_of(to) < config_.members);
+    effect = {.kind = Effect::Kind::message, .to = to, .payload = payload};
+    const wire::Header header{.kind = kind,
+                              .key = config_.key,
+                              .epoch = config_.epoch,
+                              .sender = config_.self,
+                              .operation = operation,
+                              .fragment = fragment_of(fragment),
+                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                              .total = total};
+    wire::encode(header, payload, effect.header);
+    ++counters_.messages_sent;
+}
+
+void Engine::make_packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+                         std::uint64_t total, Bytes payload) {
+    make_message(effect, kind, rank_of(index_of(config_.self) == 0 ? 1 : 0), operation, fragment, total,
+                 payload);
+    effect.kind = Effect::Kind::multicast;
+    effect.to = kNoRank;
+    --counters_.messages_sent;
+    ++counters_.datagrams_sent;
+}
+
+bool Engine::next_multicast(Effect& effect) {
+    if (probes_due_ > 0) {
+        --probes_due_;
+        ++probes_sent_;
+        ++counters_.probes_sent;
+        make_packet(effect, wire::Kind::probe, OperationId{}, probes_sent_, 0, {});
+        return true;
+    }
+    if (phase_ != Phase::active) return false;
+    const auto slots = static_cast<std::uint32_t>(slots_.size());
+    for (std::uint32_t at = ready_.find_set(turn_, turn_ + slots); at < turn_ + slots;
+         at = ready_.find_set(at + 1, turn_ + slots)) {
+        if (!next_fragment(slots_[at % slots], effect)) continue;
+        turn_ = (at + 1) % slots;
+        return true;
+    }
+    return false;
+}
+
+bool Engine::next_slot_message(Slot& slot, Effect& effect) {
+    if (slot.state == SlotState::vacant) return false;
+    if (slot.gather_due) {
+        slot.gather_due = false;
+        ++counters_.gathers_sent;
+        make_message(effect, wire::Kind::gather, tree_parent_, slot.id, 0, 0, {});
+        return true;
+    }
+    if (slot.report_due) {
+        slot.report_due = false;
+        ++counters_.reports_sent;
+        make_message(effect, wire::Kind::report, slot.report_to, slot.id, slot.reported, slot.bytes, {});
+        return true;
+    }
+    if (slot.done_due) {
+        slot.done_due = false;
+        make_message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes, {});
+        return true;
+    }
+    return next_ask(slot, effect) || next_data(slot, effect);
+}
+
+bool Engine::next_message(Effect& effect) {
+    if (next_failure_message(effect)) return true;
+    if (phase_ == Phase::failed || phase_ == Phase::left) return false;
+    if (next_admission_message(effect) || next_checkpoint_message(effect)) return true;
+    const auto slots = static_cast<std::uint32_t>(slots_.size());
+    for (std::uint32_t at = ready_.find_set(turn_, turn_ + slots); at < turn_ + slots;
+         at = ready_.find_set(at + 1, turn_ + slots)) {
+        Slot& slot = slots_[at % slots];
+        if (next_slot_message(slot, effect)) {
+            turn_ = (at + 1) % slots;
+            return true;
+        }
+        // Nothing to say now. A root with fragments left waits for its turn to multicast, all others until
+        // marked again.
+        const bool multicasts = slot.state >= SlotState::active && slot.is_root(config_.self) &&
+                                slot.complete_here() && graph_.multicasts(config_.self) &&
+                                slot.next_multicast < multicast_limit(slot);
+        if (!multicasts) ready_.clear(at);
+    }
+    return false;
+}
+
+bool Engine::next_notice(Effect& effect) {
+    if (notice_joined_) {
+        notice_joined_ = false;
+        effect = {.kind = Effect::Kind::joined};
+        return true;
+    }
+    if (notice_failed_) {
+        notice_failed_ = false;
+        effect = {.kind = Effect::Kind::failed, .to = lost_, .status = error_};
+        return true;
+    }
+    if (notice_left_) {
+        notice_left_ = false;
+        effect = {.kind = Effect::Kind::left};
+        return true;
+    }
+    return false;
+}
+
+bool Engine::poll_effects(Allowed allowed, Effect& effect) {
+    if (!completions_.empty()) {
+        effect = {.kind = Effect::Kind::complete,
+                  .cookie = completions_.front().cookie,
+                  .status = completions_.front().status};
+        completions_.pop();
+        return true;
+    }
+    if (next_notice(effect) || next_watch(effect)) return true;
+    if (allowed.multicast && next_multicast(effect)) return true;
+    if (allowed.message && next_message(effect)) return true;
+    return next_notice(effect);
+}
+
+// Counts and drops what is not for this group, or not from one of its members.
+bool Engine::accept_header(const wire::Decoded& decoded) {
+    if (decoded.refusal != wire::Refusal::none) {
+        ++(decoded.refusal == wire::Refusal::checksum ? counters_.bad_checksum : counters_.bad_packet);
+        return false;
+    }
+    const wire::Header& header = decoded.header;
+    if (header.key != config_.key) return ++counters_.foreign_group, false;
+    if (header.epoch != config_.epoch) return ++counters_.foreign_epoch, false;
+    if (index_of(header.sender) >= config_.members) return ++counters_.bad_sender, false;
+    if (header.sender == config_.self) return ++counters_.own_copies, false;
+    return true;
+}
+
+void Engine::on_packet(Bytes datagram, Nanoseconds now) {
+    now_ = now;
+    const wire::Decoded decoded = wire::decode(datagram);
+    if (!accept_header(decoded)) return;
+    ++counters_.datagrams_received;
+    if (phase_ == Phase::failed || phase_ == Phase::left) return;
+    switch (decoded.header.kind) {
+        case wire::Kind::probe:
+            return on_probe(decoded.header.sender, now);
+        case wire::Kind::fragment:
+        case wire::Kind::release:
+            return on_fragment(decoded.header, decoded.payload, now);
+        default:
+            ++counters_.unexpected_kind;  // messages do not come by multicast
+    }
+}
+
+void Engine::on_message(Bytes message, Nanoseconds now) {
+    now_ = now;
+    const wire::Decoded decoded = wire::decode(message);
+    if (!accept_header(decoded)) return;
+    ++counters_.messages_received;
+    if (phase_ == Phase::failed || phase_ == Phase::left) return;
+    const wire::Header& header = decoded.header;
+    if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
+    switch (header.kind) {
+        case wire::Kind::data:
+            return on_data(header, decoded.payload, now);
+        case wire::Kind::ask:
+            return on_ask(header, decoded.payload, now);
+        case wire::Kind::done:
+            return on_done(header);
+        case wire::Kind::report:
+            return on_report(header, now);
+        case wire::Kind::gather:
+            return on_gather(header, now);
+        case wire::Kind::floor_up:
+            return on_floor_up(header, now);
+        case wire::Kind::floor_down:
+            return on_floor_down(header, now);
+        case wire::Kind::leave_up:
+            return on_leave_up(header);
+        case wire::Kind::leave_down:
+            everybody_left_ = true;
+            return;
+        case wire::Kind::fail:
+            return on_fail(header, now);
+        case wire::Kind::ready:
+            return on_ready(header, now);
+        case wire::Kind::go:
+            return begin_probing(now);
+        case wire::Kind::vote:
+            return on_vote(header, decoded.payload, now);
+        case wire::Kind::verdict:
+            return on_verdict(decoded.payload, now);
+        case wire::Kind::ping:
+            pongs_.push(header);
+            return;
+        case wire::Kind::pong:
+            round_trip_.sample(now - Nanoseconds{static_cast<std::int64_t>(header.total)});
+            return;
+        case wire::Kind::fragment:
+        case wire::Kind::release:
+        case wire::Kind::probe:
+            ++counters_.unexpected_kind;
+            return;  // multicasts do not come as messages
+    }
+}
+
+}  // namespace mcastcoll::engine
