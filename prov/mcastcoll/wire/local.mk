@@ -1,6 +1,8 @@
 noinst_LTLIBRARIES += %reldir%/libmccwire.la
 %canon_reldir%_libmccwire_la_SOURCES = \
 	%reldir%/bytes.h \
+	%reldir%/join.cc \
+	%reldir%/join.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h \
 	%reldir%/result.h \
