@@ -49,7 +49,7 @@ bool Engine::learn_length(Slot& slot, const wire::Header& header) {
 
 void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now) {
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
-    reveal_earlier(header.sender, count_of(header.operation), now);
+    reveal_earlier(header.sender, number_of(header.operation), now);
     Slot* slot = claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::finished) {

@@ -33,12 +33,12 @@ void Engine::check_floor(Nanoseconds now) {
 void Engine::on_floor_up(const wire::Header& header, Nanoseconds now) {
     for (std::uint32_t i = 0; i < tree_children_.count; ++i)
         if (tree_children_.ranks[i] == header.sender)
-            child_floor_[i] = std::max(child_floor_[i], count_of(header.operation));
+            child_floor_[i] = std::max(child_floor_[i], number_of(header.operation));
     check_floor(now);
 }
 
 void Engine::on_floor_down(const wire::Header& header, Nanoseconds now) {
-    const std::uint64_t floor = count_of(header.operation);
+    const std::uint64_t floor = number_of(header.operation);
     if (header.sender != tree_parent_ || floor > first_open_) {
         ++counters_.unexpected_kind;
         return;

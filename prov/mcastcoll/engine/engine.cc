@@ -67,7 +67,7 @@ void Engine::begin_pending(Nanoseconds now) {
 // The slot of an operation that is at most a window away, or null, counted, when the operation is over or too
 // far ahead.
 Slot* Engine::claim(OperationId id) {
-    const std::uint64_t number = count_of(id);
+    const std::uint64_t number = number_of(id);
     if (number < floor_) {
         ++counters_.stale_operation;
         return nullptr;
@@ -190,7 +190,7 @@ void Engine::on_timeout(Nanoseconds now) {
         if (slot.state == SlotState::active && slot.ask_at <= now) on_ask_timer(slot, now);
     }
     while (!pushes_.empty() && pushes_.front().at <= now) {
-        Slot& slot = slot_at(count_of(pushes_.front().operation));
+        Slot& slot = slot_at(number_of(pushes_.front().operation));
         if (slot.id == pushes_.front().operation) supply_all(slot, true);
         pushes_.pop();
     }
@@ -202,7 +202,7 @@ void Engine::check_invariants() const {
     std::uint64_t in_flight = 0;
     for (std::uint64_t id = floor_; id < next_id_; ++id) {
         const Slot& slot = slot_at(id);
-        if (phase_ == Phase::active) assert(count_of(slot.id) == id && slot.state >= SlotState::active);
+        if (phase_ == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
         assert(slot.base <= slot.fragments && slot.acknowledged <= slot.fragments);
         if (slot.state == SlotState::active && is_large(slot) && slot.is_root(config_.self))
             in_flight += slot.next_multicast - slot.acknowledged;

@@ -115,7 +115,7 @@ class Engine {
     void finish(Slot& slot, int status);
     void complete(std::uint64_t cookie, int status);
     void mark_ready(const Slot& slot) {
-        ready_.set(static_cast<std::uint32_t>(count_of(slot.id) % slots_.size()));
+        ready_.set(static_cast<std::uint32_t>(number_of(slot.id) % slots_.size()));
     }
     bool is_large(const Slot& slot) const { return config_.large(slot.bytes); }
     std::uint32_t arity(const Slot& slot) const {

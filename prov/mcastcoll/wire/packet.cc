@@ -62,7 +62,7 @@ void encode(const Header& header, Bytes payload, HeaderBytes& out) {
     put(at + kGroupKeyOffset, static_cast<std::uint64_t>(header.key));
     put(at + kEpochOffset, static_cast<std::uint32_t>(header.epoch));
     put(at + kSenderOffset, index_of(header.sender));
-    put(at + kOperationOffset, count_of(header.operation));
+    put(at + kOperationOffset, number_of(header.operation));
     put(at + kFragmentOffset, index_of(header.fragment));
     put(at + kPayloadOffset, header.payload_bytes);
     put(at + kTotalOffset, header.total);

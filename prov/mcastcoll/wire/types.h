@@ -40,7 +40,7 @@ enum class Epoch : std::uint32_t {};
 
 // Number of a collective operation in its group, counted from 0 in the order of posting. 64 bits never wrap.
 enum class OperationId : std::uint64_t {};
-constexpr std::uint64_t count_of(OperationId id) {
+constexpr std::uint64_t number_of(OperationId id) {
     return static_cast<std::uint64_t>(id);
 }
 constexpr OperationId operation_of(std::uint64_t count) {

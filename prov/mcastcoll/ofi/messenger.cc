@@ -1,0 +1,283 @@
+#include "ofi/messenger.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace mcastcoll::ofi {
+namespace {
+
+constexpr std::size_t kReceives = 64;
+constexpr std::size_t kSmallSends = 512;
+constexpr std::size_t kLargeSends = 32;
+
+Error failure(const char* what, long code) {
+    return {static_cast<int>(-code), fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-code)))};
+}
+
+struct InfoDeleter {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoOwner = std::unique_ptr<fi_info, InfoDeleter>;
+
+// The private endpoint sits at the same address as the application's, on a port of its own.
+void clear_port(void* address, std::size_t length) {
+    if (address == nullptr || length < sizeof(sockaddr_in)) return;
+    auto* any = static_cast<sockaddr*>(address);
+    if (any->sa_family == AF_INET) static_cast<sockaddr_in*>(address)->sin_port = 0;
+    if (any->sa_family == AF_INET6 && length >= sizeof(sockaddr_in6))
+        static_cast<sockaddr_in6*>(address)->sin6_port = 0;
+}
+
+InfoOwner private_info(const fi_info* inner) {
+    InfoOwner info(fi_dupinfo(inner));
+    if (!info) return info;
+    info->caps = (inner->caps & (FI_LOCAL_COMM | FI_REMOTE_COMM)) | FI_MSG | FI_SEND | FI_RECV;
+    info->tx_attr->caps = FI_MSG | FI_SEND;
+    info->rx_attr->caps = FI_MSG | FI_RECV;
+    info->tx_attr->op_flags = info->rx_attr->op_flags = 0;
+    info->handle = nullptr;
+    std::free(info->dest_addr);
+    info->dest_addr = nullptr;
+    info->dest_addrlen = 0;
+    const bool ip = info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6 ||
+                    info->addr_format == FI_SOCKADDR;
+    if (ip) {
+        clear_port(info->src_addr, info->src_addrlen);
+    } else {  // names, as shm has them, must be unique: let the provider make one
+        std::free(info->src_addr);
+        info->src_addr = nullptr;
+        info->src_addrlen = 0;
+    }
+    return info;
+}
+
+}  // namespace
+
+// The context comes first: completions hand back its address.
+struct Messenger::Request {
+    fi_context2 context{};
+    enum class Use : std::uint8_t { receive, small, large } use = Use::receive;
+    std::byte* buffer = nullptr;
+    std::size_t length = 0;
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+};
+
+Result<std::unique_ptr<Messenger>> Messenger::open(fid_fabric* fabric, const fi_info* inner,
+                                                   Receiver& receiver) {
+    std::unique_ptr<Messenger> messenger(new Messenger(fabric, receiver));
+    if (auto opened = messenger->open_endpoint(inner); !opened) return opened.error();
+    return messenger;
+}
+
+Result<void> Messenger::open_endpoint(const fi_info* inner) {
+    const InfoOwner info = private_info(inner);
+    if (!info) return Error{FI_ENOMEM, "no memory for the private endpoint"};
+    if (int rc = fi_domain(fabric_, info.get(), domain_.out(), nullptr); rc != 0)
+        return failure("private domain", rc);
+
+    fi_cq_attr cq_attr{};
+    cq_attr.size = kReceives + kSmallSends + kLargeSends;
+    cq_attr.format = FI_CQ_FORMAT_MSG;
+    cq_attr.wait_obj = FI_WAIT_FD;
+    int rc = fi_cq_open(domain_.get(), &cq_attr, cq_.out(), nullptr);
+    if (rc == 0) {
+        if (fi_control(&cq_->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+    } else {
+        cq_attr.wait_obj = FI_WAIT_NONE;
+        rc = fi_cq_open(domain_.get(), &cq_attr, cq_.out(), nullptr);
+    }
+    if (rc != 0) return failure("private completion queue", rc);
+
+    fi_av_attr av_attr{};
+    av_attr.type = FI_AV_TABLE;
+    rc = fi_av_open(domain_.get(), &av_attr, av_.out(), nullptr);
+    if (rc != 0) {
+        av_attr.type = FI_AV_MAP;
+        rc = fi_av_open(domain_.get(), &av_attr, av_.out(), nullptr);
+    }
+    if (rc != 0) return failure("private address vector", rc);
+    if (rc = fi_endpoint(domain_.get(), info.get(), endpoint_.out(), nullptr); rc != 0)
+        return failure("private endpoint", rc);
+    if (rc = fi_ep_bind(endpoint_.get(), &cq_->fid, FI_SEND | FI_RECV); rc != 0)
+        return failure("private endpoint's queue", rc);
+    if (rc = fi_ep_bind(endpoint_.get(), &av_->fid, 0); rc != 0)
+        return failure("private endpoint's addresses", rc);
+    if (rc = fi_enable(endpoint_.get()); rc != 0) return failure("enabling the private endpoint", rc);
+
+    std::size_t length = wire::kMostAddressBytes;
+    address_.resize(length);
+    if (rc = fi_getname(&endpoint_->fid, address_.data(), &length); rc != 0)
+        return failure("private endpoint's name", rc);
+    address_.resize(length);
+    inject_bytes_ = info->tx_attr->inject_size;
+    return make_buffers(info.get());
+}
+
+Result<void> Messenger::make_buffers(const fi_info* info) {
+    const std::size_t bytes = (kReceives + kLargeSends) * kMessageBytes + kSmallSends * kSmallMessageBytes;
+    buffers_.reset(new std::byte[bytes]);  // not cleared: pages nobody uses cost nothing
+    if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
+        const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,
+                                 memory_.out(), nullptr);
+        if (rc != 0) return failure("registering the private endpoint's buffers", rc);
+    }
+    std::byte* at = buffers_.get();
+    requests_.resize(kReceives + kLargeSends + kSmallSends);
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        Request& request = requests_[i];
+        request.use = i < kReceives                 ? Request::Use::receive
+                      : i < kReceives + kLargeSends ? Request::Use::large
+                                                    : Request::Use::small;
+        request.buffer = at;
+        at += request.use == Request::Use::small ? kSmallMessageBytes : kMessageBytes;
+        if (request.use == Request::Use::large) free_large_.push_back(&request);
+        if (request.use == Request::Use::small) free_small_.push_back(&request);
+    }
+    waiting_.reserve(kLargeSends + kSmallSends);
+    blocked_receives_.reserve(kReceives);
+    busy_.reserve(kLargeSends + kSmallSends);
+    for (std::size_t i = 0; i < kReceives; ++i) post_receive(requests_[i]);
+    return {};
+}
+
+Messenger::~Messenger() {
+    endpoint_.reset();  // ends what is under way before the buffers and queues go
+    cq_.reset();
+    av_.reset();
+    memory_.reset();
+    domain_.reset();
+}
+
+Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
+    if (auto found = peers_.find(address); found != peers_.end()) return found->second;
+    fi_addr_t result = FI_ADDR_UNSPEC;
+    const int rc = fi_av_insert(av_.get(), address.data(), 1, &result, 0, nullptr);
+    if (rc != 1) return failure("a member's private address", rc < 0 ? rc : -FI_EINVAL);
+    peers_.emplace(address, result);
+    return result;
+}
+
+void Messenger::post_receive(Request& request) {
+    void* descriptor = memory_ ? fi_mr_desc(memory_.get()) : nullptr;
+    const ssize_t rc =
+        fi_recv(endpoint_.get(), request.buffer, kMessageBytes, descriptor, FI_ADDR_UNSPEC, &request.context);
+    if (rc != 0) blocked_receives_.push_back(&request);
+}
+
+ssize_t Messenger::try_send(Request& request) {
+    if (request.length <= inject_bytes_) {
+        const ssize_t rc = fi_inject(endpoint_.get(), request.buffer, request.length, request.peer);
+        if (rc == 0) finish(request);
+        return rc;
+    }
+    void* descriptor = memory_ ? fi_mr_desc(memory_.get()) : nullptr;
+    return fi_send(endpoint_.get(), request.buffer, request.length, descriptor, request.peer,
+                   &request.context);
+}
+
+void Messenger::send(fi_addr_t peer, Bytes header, Bytes payload) {
+    const std::size_t length = header.size() + payload.size();
+    assert(can_send() && length <= kMessageBytes);
+    auto& pool = length <= kSmallMessageBytes ? free_small_ : free_large_;
+    Request& request = *pool.back();
+    pool.pop_back();
+    ++under_way_;
+    std::memcpy(request.buffer, header.data(), header.size());
+    if (!payload.empty()) std::memcpy(request.buffer + header.size(), payload.data(), payload.size());
+    request.length = length;
+    request.peer = peer;
+    // Messages to one peer keep their order: behind one that waits, all wait.
+    const bool behind =
+        std::any_of(waiting_.begin(), waiting_.end(), [&](Request* other) { return other->peer == peer; });
+    const ssize_t rc = behind ? -FI_EAGAIN : try_send(request);
+    if (rc == -FI_EAGAIN) {
+        waiting_.push_back(&request);
+    } else if (rc != 0) {
+        finish(request);
+        receiver_.on_send_error(peer, static_cast<int>(-rc));
+    }
+}
+
+void Messenger::finish(Request& request) {
+    --under_way_;
+    (request.use == Request::Use::small ? free_small_ : free_large_).push_back(&request);
+}
+
+void Messenger::flush() {
+    busy_.clear();
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+        Request* request = waiting_[i];
+        const fi_addr_t peer = request->peer;
+        ssize_t rc = -FI_EAGAIN;
+        if (std::find(busy_.begin(), busy_.end(), peer) == busy_.end()) rc = try_send(*request);
+        if (rc == -FI_EAGAIN) {
+            busy_.push_back(peer);
+            waiting_[kept++] = request;
+        } else if (rc != 0) {
+            finish(*request);
+            receiver_.on_send_error(peer, static_cast<int>(-rc));
+        }
+    }
+    waiting_.resize(kept);
+}
+
+bool Messenger::poll() {
+    fi_cq_msg_entry entries[16];
+    bool moved = false;
+    for (int round = 0; round < 8; ++round) {
+        const ssize_t count = fi_cq_read(cq_.get(), entries, std::size(entries));
+        if (count == -FI_EAVAIL) {
+            read_errors();
+            moved = true;
+            continue;
+        }
+        if (count <= 0) break;
+        moved = true;
+        for (ssize_t i = 0; i < count; ++i) {
+            auto& request = *static_cast<Request*>(entries[i].op_context);
+            if (request.use != Request::Use::receive) {
+                finish(request);
+                continue;
+            }
+            receiver_.on_message(Bytes(request.buffer, entries[i].len));
+            post_receive(request);
+        }
+        if (count < static_cast<ssize_t>(std::size(entries))) break;
+    }
+    if (!waiting_.empty()) flush();
+    for (std::size_t left = blocked_receives_.size(); left > 0 && !blocked_receives_.empty(); --left) {
+        Request* request = blocked_receives_.back();
+        blocked_receives_.pop_back();
+        post_receive(*request);
+    }
+    return moved;
+}
+
+void Messenger::read_errors() {
+    fi_cq_err_entry entry{};
+    if (fi_cq_readerr(cq_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
+    auto& request = *static_cast<Request*>(entry.op_context);
+    if (request.use == Request::Use::receive) {
+        if (entry.err != FI_ECANCELED) post_receive(request);
+        return;
+    }
+    const fi_addr_t peer = request.peer;
+    finish(request);
+    receiver_.on_send_error(peer, entry.err);
+}
+
+bool Messenger::prepare_wait() {
+    if (!waiting_.empty() || descriptor_ < 0) return false;
+    fid* fids[1] = {&cq_->fid};
+    return fi_trywait(fabric_, fids, 1) == 0;
+}
+
+}  // namespace mcastcoll::ofi

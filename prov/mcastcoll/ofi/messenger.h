@@ -1,0 +1,94 @@
+// Reliable messages between stations, over a private endpoint of the inner provider with its own queue and
+// address vector: no tag bits are taken from the application and none of these completions can reach its
+// queues.
+//
+// A message is copied into a buffer of fixed pools, so the caller's memory is free when send() returns. The
+// pools are the bound on what is under way; can_send() says when they are used up.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ofi/fid_owner.h"
+#include "wire/join.h"
+#include "wire/result.h"
+#include "wire/types.h"
+
+namespace mcastcoll::ofi {
+
+inline constexpr std::size_t kMessageBytes = 65536;
+inline constexpr std::size_t kSmallMessageBytes = 2048;
+
+class Messenger {
+  public:
+    // Who gets what arrives. Called from poll(), must not call poll().
+    class Receiver {
+      public:
+        virtual void on_message(Bytes message) = 0;
+        // A message to this peer could not be delivered; error is a positive FI_E* code.
+        virtual void on_send_error(fi_addr_t peer, int error) = 0;
+
+      protected:
+        ~Receiver() = default;
+    };
+
+    // The fabric and the inner info are the station's; a domain of its own is opened on them.
+    static Result<std::unique_ptr<Messenger>> open(fid_fabric* fabric, const fi_info* inner,
+                                                   Receiver& receiver);
+    ~Messenger();
+    Messenger(const Messenger&) = delete;
+    Messenger& operator=(const Messenger&) = delete;
+
+    const wire::ByteString& address() const { return address_; }
+    Result<fi_addr_t> peer(const wire::ByteString& address);
+
+    bool can_send() const { return !free_small_.empty() && !free_large_.empty(); }
+    // Call only when can_send(). Header and payload together hold at most kMessageBytes.
+    void send(fi_addr_t peer, Bytes header, Bytes payload);
+    // Takes in what has arrived and sends what had to wait. True when anything happened.
+    bool poll();
+    // Messages that are not yet known to be sent.
+    std::size_t under_way() const { return under_way_; }
+
+    // A descriptor that polls readable when poll() has something to do, or -1 when the inner provider has
+    // none.
+    int descriptor() const { return descriptor_; }
+    // False: do not sleep on the descriptor, poll() has something to do.
+    bool prepare_wait();
+
+  private:
+    struct Request;
+    Messenger(fid_fabric* fabric, Receiver& receiver) : fabric_(fabric), receiver_(receiver) {}
+    Result<void> open_endpoint(const fi_info* inner);
+    Result<void> make_buffers(const fi_info* info);
+    void post_receive(Request& request);
+    // -FI_EAGAIN: the peer takes nothing now.
+    ssize_t try_send(Request& request);
+    void flush();
+    void finish(Request& request);
+    void read_errors();
+
+    fid_fabric* fabric_;
+    Receiver& receiver_;
+    FidOwner<fid_domain> domain_;
+    FidOwner<fid_av> av_;
+    FidOwner<fid_cq> cq_;
+    FidOwner<fid_mr> memory_;
+    FidOwner<fid_ep> endpoint_;
+    wire::ByteString address_;
+    std::map<wire::ByteString, fi_addr_t> peers_;
+    std::unique_ptr<std::byte[]> buffers_;
+    std::vector<Request> requests_;
+    std::vector<Request*> free_small_, free_large_, waiting_, blocked_receives_;
+    std::vector<fi_addr_t> busy_;  // peers that took nothing in this round of flush()
+    std::size_t inject_bytes_ = 0, under_way_ = 0;
+    int descriptor_ = -1;
+};
+
+}  // namespace mcastcoll::ofi
