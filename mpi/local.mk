@@ -1,1 +1,18 @@
-# mpi
+# The Open MPI coll component. A module for Open MPI's own loader: no lib prefix, no version, one exported symbol.
+if HAVE_OMPI
+ompicomponentdir = $(ompi_componentdir)
+ompicomponent_LTLIBRARIES = mca_coll_mcastcoll.la
+mca_coll_mcastcoll_la_SOURCES = \
+	%reldir%/coll_mcastcoll.h \
+	%reldir%/coll_mcastcoll_component.c \
+	%reldir%/coll_mcastcoll_fabric.c \
+	%reldir%/coll_mcastcoll_group.c \
+	%reldir%/coll_mcastcoll_module.c \
+	%reldir%/coll_mcastcoll_ops.c \
+	%reldir%/coll_mcastcoll_peers.c
+mca_coll_mcastcoll_la_CPPFLAGS = $(OMPI_CPPFLAGS)
+mca_coll_mcastcoll_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
+mca_coll_mcastcoll_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
+	-export-symbols-regex '^mca_coll_mcastcoll_component$$'
+mca_coll_mcastcoll_la_LIBADD = -L$(OMPI_LIBDIR) -lmpi -lopen-rte -lopen-pal $(LIBFABRIC_LIBS)
+endif

@@ -1,0 +1,62 @@
+// What the MPI test programs share: a seeded generator that is the same on all ranks, the byte pattern of an
+// operation, and strict parsing of numbers. Header only, so that each program stays one file to compile with
+// mpicc.
+
+#ifndef MCASTCOLL_FABTESTS_MPI_SUPPORT_H
+#define MCASTCOLL_FABTESTS_MPI_SUPPORT_H
+
+#include <errno.h>
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef MCC_VERSION
+#define MCC_VERSION "development"
+#endif
+
+static inline uint64_t next_random(uint64_t* state) {  // splitmix64
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t random_between(uint64_t* state, uint64_t low, uint64_t high) {
+    return high - low == UINT64_MAX ? next_random(state) : low + next_random(state) % (high - low + 1);
+}
+
+// Depends on the operation and on every bit of the offset, so that a byte from another fragment or broadcast
+// is found.
+static inline uint8_t pattern_byte(uint64_t operation, uint64_t offset) {
+    const uint64_t x = offset * UINT64_C(0x9e3779b97f4a7c15) + operation * UINT64_C(0xc2b2ae3d27d4eb4f);
+    return (uint8_t)((x ^ (x >> 29)) >> 17);
+}
+
+// Accepts 4096, 64K, 16M, 1G. Returns 0 and sets *value, or -1.
+static inline int parse_size(const char* text, uint64_t* value) {
+    char* end = NULL;
+    errno = 0;
+    if (text[0] < '0' || text[0] > '9') return -1;
+    uint64_t number = strtoull(text, &end, 10);
+    unsigned shift = 0;
+    if (*end == 'K' || *end == 'k') shift = 10;
+    if (*end == 'M' || *end == 'm') shift = 20;
+    if (*end == 'G' || *end == 'g') shift = 30;
+    if (shift != 0) ++end;
+    if (errno != 0 || *end != '\0' || number > (UINT64_MAX >> shift)) return -1;
+    *value = number << shift;
+    return 0;
+}
+
+// All ranks parse the same line; rank 0 alone speaks. An error ends the job with status 2, help and version
+// with 0.
+static inline void leave(int rank, int status, const char* text) {
+    if (rank == 0) fputs(text, status == 0 ? stdout : stderr);
+    MPI_Finalize();
+    exit(status);
+}
+
+#endif

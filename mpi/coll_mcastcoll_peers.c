@@ -1,0 +1,152 @@
+// Who can take part: one card per process, exchanged in the modex.
+//
+// A card says whether the process has the provider open, under which terms (everything that must be the same
+// on all ranks) and at which address. Cards are the same for whoever reads them, so all members of a
+// communicator come to the same decision about it without a message; a process that has no card, or another
+// one's terms, leaves all its communicators to Open MPI.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll_mcastcoll.h"
+#include "ompi/group/group.h"
+#include "ompi/proc/proc.h"
+#include "opal/mca/pmix/pmix.h"
+#include "opal/util/arch.h"
+
+enum { kCardVersion = 1 };
+
+typedef struct {
+    uint32_t version;
+    uint32_t ready;
+    uint64_t terms;
+    uint32_t address_bytes;
+    char reason[kMccReasonBytes];
+    uint8_t address[kMccAddressBytes];
+} Card;
+
+typedef struct {
+    bool known;     // the card was there and is of our version
+    bool inserted;  // address_here is valid
+    fi_addr_t address_here;
+    Card card;
+} MccPeer;
+
+static uint64_t digest(uint64_t state, const void* data, size_t bytes) {
+    const uint8_t* p = data;
+    for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);  // FNV-1a
+    return state;
+}
+
+static uint64_t digest_terms(const MccComponent* c) {
+    const uint64_t numbers[] = {
+        opal_local_arch, (uint64_t)c->enabled, (uint64_t)c->min_comm_size,     c->bcast_min_message,
+        c->max_message,  c->segment,           (uint64_t)(c->single_host + 1), (uint64_t)c->disable_on_error};
+    const uint64_t state = digest(UINT64_C(0xcbf29ce484222325), numbers, sizeof(numbers));
+    return digest(state, c->provider, strlen(c->provider));
+}
+
+void mcc_peers_init(void) {
+    OBJ_CONSTRUCT(&mca_coll_mcastcoll_component.peers, opal_hash_table_t);
+    opal_hash_table_init(&mca_coll_mcastcoll_component.peers, 64);
+}
+
+void mcc_peers_close(void) {
+    opal_hash_table_t* peers = &mca_coll_mcastcoll_component.peers;
+    uint64_t key;
+    MccPeer* peer;
+    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, peers) {
+        (void)key;
+        free(peer);
+    }
+    OBJ_DESTRUCT(peers);
+}
+
+int mcc_card_publish(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    Card card;
+    memset(&card, 0, sizeof(card));
+    card.version = kCardVersion;
+    if (c->ready) {
+        size_t bytes = sizeof(card.address);
+        const int rc = fi_getname(&c->fabric.ep->fid, card.address, &bytes);
+        if (0 != rc) {
+            snprintf(c->reason, sizeof(c->reason), "provider %s: fi_getname: %s", c->provider,
+                     fi_strerror(-rc));
+            mcc_fabric_close(&c->fabric);
+            c->ready = false;
+        } else {
+            card.address_bytes = (uint32_t)bytes;
+        }
+    }
+    c->terms = c->ready ? digest_terms(c) : 0;
+    card.ready = c->ready;
+    card.terms = c->terms;
+    memcpy(card.reason, c->reason, sizeof(card.reason));
+    int rc;
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &c->super.collm_version, &card, sizeof(card));
+    return rc;
+}
+
+static MccPeer* find_peer(ompi_communicator_t* comm, int rank) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+    const uint64_t key = ((uint64_t)name.jobid << 32) | name.vpid;
+    void* found = NULL;
+    if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(&c->peers, key, &found)) return found;
+
+    MccPeer* peer = calloc(1, sizeof(*peer));
+    if (NULL == peer) return NULL;
+    int rc;
+    uint8_t* data = NULL;
+    size_t bytes = 0;
+    OPAL_MODEX_RECV(rc, &c->super.collm_version, &name, &data, &bytes);
+    if (OPAL_SUCCESS == rc && NULL != data && sizeof(Card) == bytes) {
+        memcpy(&peer->card, data, sizeof(Card));
+        peer->known = kCardVersion == peer->card.version && peer->card.address_bytes <= kMccAddressBytes;
+        peer->card.reason[kMccReasonBytes - 1] = '\0';
+    }
+    free(data);
+    if (OPAL_SUCCESS != opal_hash_table_set_value_uint64(&c->peers, key, peer)) {
+        free(peer);
+        return NULL;
+    }
+    return peer;
+}
+
+bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int size = ompi_comm_size(comm);
+    bool agreed = true;
+    OPAL_THREAD_LOCK(&c->lock);
+    for (int rank = 0; rank < size && agreed; ++rank) {
+        const MccPeer* peer = find_peer(comm, rank);
+        agreed = NULL != peer && peer->known && peer->card.ready && peer->card.terms == c->terms;
+        if (agreed) continue;
+        if (NULL == peer || !peer->known) {
+            snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
+                     rank);
+        } else if (!peer->card.ready) {
+            snprintf(reason, kMccReasonBytes, "rank %d: %.140s", rank, peer->card.reason);
+        } else {
+            snprintf(reason, kMccReasonBytes,
+                     "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
+        }
+    }
+    OPAL_THREAD_UNLOCK(&c->lock);
+    return agreed;
+}
+
+int mcc_peers_address(ompi_communicator_t* comm, int rank, fi_addr_t* address) {
+    MccPeer* peer = find_peer(comm, rank);
+    if (NULL == peer || !peer->known) return FI_EADDRNOTAVAIL;
+    if (!peer->inserted) {
+        const int rc = fi_av_insert(mca_coll_mcastcoll_component.fabric.av, peer->card.address, 1,
+                                    &peer->address_here, 0, NULL);
+        if (1 != rc) return rc < 0 ? -rc : FI_EADDRNOTAVAIL;
+        peer->inserted = true;
+    }
+    *address = peer->address_here;
+    return 0;
+}
