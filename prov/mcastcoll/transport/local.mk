@@ -1,1 +1,23 @@
-# prov/mcastcoll/transport
+# The transports: plain sockets, no libfabric.
+noinst_LTLIBRARIES += %reldir%/libmcctransport.la
+%canon_reldir%_libmcctransport_la_SOURCES = \
+	%reldir%/file_descriptor.h \
+	%reldir%/function_ref.h \
+	%reldir%/interceptor.cc \
+	%reldir%/interceptor.h \
+	%reldir%/interface.cc \
+	%reldir%/interface.h \
+	%reldir%/multicast_transport.h \
+	%reldir%/peer_watch.cc \
+	%reldir%/peer_watch.h \
+	%reldir%/rendezvous.cc \
+	%reldir%/rendezvous.h \
+	%reldir%/socket_address.cc \
+	%reldir%/socket_address.h \
+	%reldir%/system.cc \
+	%reldir%/system.h \
+	%reldir%/udp_multicast.cc \
+	%reldir%/udp_multicast.h \
+	%reldir%/watch_point.cc \
+	%reldir%/watch_point.h
+%canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)

@@ -1,0 +1,168 @@
+#include "transport/interceptor.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace mcastcoll {
+namespace {
+
+template <typename Number>
+Result<Number> parse_number(std::string_view key, std::string_view text, Number largest) {
+    Number value{};
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    // The negated comparison refuses what is not a number, too.
+    if (status != std::errc() || end != text.data() + text.size() || !(value >= Number{} && value <= largest))
+        return Error{EINVAL, fmt::format("\"{}={}\": {} is a number from 0 to {}", key, text, key, largest)};
+    return value;
+}
+
+template <typename Number>
+Result<void> assign(Number& to, std::string_view key, std::string_view text, Number largest) {
+    auto value = parse_number<Number>(key, text, largest);
+    if (!value) return value.error();
+    to = value.value();
+    return {};
+}
+
+Result<void> apply(InterceptorSpec& spec, std::string_view key, std::string_view text) {
+    if (key == "loss") return assign(spec.loss_percent, key, text, 100.0);
+    if (key == "burst") return assign(spec.burst_percent, key, text, 100.0);
+    if (key == "duplicate") return assign(spec.duplicate_percent, key, text, 100.0);
+    if (key == "corrupt") return assign(spec.corrupt_percent, key, text, 100.0);
+    if (key == "nth") return assign(spec.nth, key, text, UINT32_MAX);
+    if (key == "delay") return assign(spec.delay, key, text, Interceptor::kMaxDelay);
+    if (key == "seed") return assign(spec.seed, key, text, std::uint64_t{UINT64_MAX});
+    return Error{
+        EINVAL,
+        fmt::format("\"{}\" is unknown; known are loss, burst, nth, duplicate, corrupt, delay and seed",
+                    key)};
+}
+
+}  // namespace
+
+Result<InterceptorSpec> parse_interceptor_spec(std::string_view text) {
+    InterceptorSpec spec;
+    while (!text.empty()) {
+        const std::size_t comma = text.find(',');
+        const std::string_view item = text.substr(0, comma);
+        const std::size_t equals = item.find('=');
+        if (equals == std::string_view::npos)
+            return Error{EINVAL,
+                         fmt::format("\"{}\" should read NAME=NUMBER, as in \"loss=5,seed=7\"", item)};
+        if (auto applied = apply(spec, item.substr(0, equals), item.substr(equals + 1)); !applied)
+            return applied.error();
+        if (comma == std::string_view::npos) break;
+        text.remove_prefix(comma + 1);
+        if (text.empty()) return Error{EINVAL, "the specification of losses ends with a comma"};
+    }
+    return spec;
+}
+
+Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec,
+                         Generator generator)
+    : inner_(std::move(inner)), spec_(spec), generator_(generator), scratch_(inner_->max_payload()) {
+    spec_.delay = std::min(spec_.delay, kMaxDelay);
+    // A datagram and its duplicate wait for at most `delay` later ones each, so that no more can be waiting.
+    if (spec_.delay > 0) held_.resize(2 * (std::size_t{spec_.delay} + 1));
+    for (Held& slot : held_) slot.bytes.resize(inner_->max_payload());
+}
+
+Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec)
+    : Interceptor(std::move(inner), spec, Generator(spec.seed)) {}
+
+std::size_t Interceptor::receive(Nanoseconds now, DeliverDatagram deliver) {
+    const std::size_t got = inner_->receive(
+        now, [&](Bytes bytes, const SocketAddress& source) { intercept(now, bytes, source, deliver); });
+    if (held_now_ > 0) release_due(now, deliver);
+    return got;
+}
+
+Nanoseconds Interceptor::next_deadline() const {
+    Nanoseconds earliest = inner_->next_deadline();
+    if (held_now_ == 0) return earliest;
+    for (const Held& slot : held_)
+        if (slot.used) earliest = std::min(earliest, slot.deadline);
+    return earliest;
+}
+
+// Not a standard distribution, because those differ between libraries and a seed should not.
+bool Interceptor::happens(double percent) {
+    if (percent <= 0) return false;
+    const double drawn = static_cast<double>(generator_() >> 11) * 0x1p-53;
+    return drawn * 100 < percent;
+}
+
+// Gilbert's two states: the chance to begin losing is such that loss_percent of all are lost in the long run.
+bool Interceptor::is_lost() {
+    if (spec_.nth > 0 && arrived_ % spec_.nth == 0) return true;
+    if (spec_.loss_percent <= 0) return false;
+    if (spec_.burst_percent <= 0 || spec_.loss_percent >= 100) return happens(spec_.loss_percent);
+    const double begin = spec_.loss_percent * (100 - spec_.burst_percent) / (100 - spec_.loss_percent);
+    losing_ = happens(losing_ ? spec_.burst_percent : begin);
+    return losing_;
+}
+
+void Interceptor::intercept(Nanoseconds now, Bytes bytes, const SocketAddress& source,
+                            DeliverDatagram deliver) {
+    ++arrived_;
+    if (is_lost()) {
+        ++interceptions_.lost;
+    } else {
+        if (!bytes.empty() && happens(spec_.corrupt_percent)) {
+            std::copy(bytes.begin(), bytes.end(), scratch_.begin());
+            const std::size_t at = generator_() % bytes.size();
+            scratch_[at] ^= static_cast<std::byte>(1 + generator_() % 255);
+            bytes = Bytes(scratch_.data(), bytes.size());
+            ++interceptions_.corrupted;
+        }
+        const bool twice = happens(spec_.duplicate_percent);
+        pass_or_hold(now, bytes, source, deliver);
+        if (twice) {
+            ++interceptions_.duplicated;
+            pass_or_hold(now, bytes, source, deliver);
+        }
+    }
+    if (held_now_ > 0) release_due(now, deliver);
+}
+
+void Interceptor::pass_or_hold(Nanoseconds now, Bytes bytes, const SocketAddress& source,
+                               DeliverDatagram deliver) {
+    const std::uint64_t wait = spec_.delay > 0 ? generator_() % (std::uint64_t{spec_.delay} + 1) : 0;
+    const auto slot = wait == 0
+                          ? held_.end()
+                          : std::find_if(held_.begin(), held_.end(), [](const Held& h) { return !h.used; });
+    if (slot == held_.end()) {
+        ++interceptions_.passed;
+        deliver(bytes, source);
+        return;
+    }
+    slot->used = true;
+    slot->release_at = arrived_ + wait;
+    slot->order = held_so_far_++;
+    slot->deadline = now + kMaxHold;
+    slot->source = source;
+    slot->size = bytes.size();
+    std::copy(bytes.begin(), bytes.end(), slot->bytes.begin());
+    ++held_now_;
+    ++interceptions_.delayed;
+}
+
+void Interceptor::release_due(Nanoseconds now, DeliverDatagram deliver) {
+    for (;;) {
+        Held* due = nullptr;
+        for (Held& slot : held_) {
+            if (!slot.used || (slot.release_at > arrived_ && slot.deadline > now)) continue;
+            if (due == nullptr || slot.order < due->order) due = &slot;
+        }
+        if (due == nullptr) return;
+        due->used = false;
+        --held_now_;
+        ++interceptions_.passed;
+        deliver(Bytes(due->bytes.data(), due->size), due->source);
+    }
+}
+
+}  // namespace mcastcoll

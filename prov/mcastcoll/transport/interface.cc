@@ -1,0 +1,150 @@
+#include "transport/interface.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "transport/file_descriptor.h"
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+bool is_link_local(const SocketAddress& address) {
+    const Bytes bytes = address.address_bytes();
+    return address.family() == AF_INET6 && bytes[0] == std::byte{0xfe} &&
+           (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
+}
+
+Result<std::uint32_t> mtu_of(int descriptor, const std::string& name) {
+    ifreq request{};
+    name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    if (::ioctl(descriptor, SIOCGIFMTU, &request) != 0)
+        return system_error(errno, fmt::format("no MTU of interface {}", name));
+    return static_cast<std::uint32_t>(request.ifr_mtu);
+}
+
+void add_address(Interface& interface, const sockaddr* raw) {
+    if (raw == nullptr || (raw->sa_family != AF_INET && raw->sa_family != AF_INET6)) return;
+    const socklen_t size = raw->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    auto address = SocketAddress::from(raw, size);
+    if (!address) return;
+    const SocketAddress found = address.value().with_port(0);
+    interface.addresses.push_back(found);
+    std::optional<SocketAddress>& best = found.family() == AF_INET ? interface.v4 : interface.v6;
+    if (!best || (is_link_local(*best) && !is_link_local(found))) best = found;
+}
+
+std::string describe(const std::vector<Interface>& interfaces) {
+    std::string text;
+    for (const Interface& interface : interfaces) {
+        if (!text.empty()) text += ", ";
+        text += interface.name;
+        for (const SocketAddress& address : interface.addresses) {
+            std::string host = address.to_string();
+            text += " " + host.substr(0, host.rfind(':'));
+        }
+    }
+    return text.empty() ? "none" : text;
+}
+
+const Interface* find_for_wildcard(const std::vector<Interface>& interfaces, int family) {
+    const auto usable = [family](const Interface& interface) {
+        return interface.up && (family == AF_INET ? interface.v4 : interface.v6).has_value();
+    };
+    for (const Interface& interface : interfaces)
+        if (usable(interface) && interface.multicast && !interface.loopback) return &interface;
+    for (const Interface& interface : interfaces)
+        if (usable(interface) && interface.loopback) return &interface;
+    return nullptr;
+}
+
+}  // namespace
+
+Result<std::vector<Interface>> list_interfaces() {
+    ifaddrs* raw = nullptr;
+    if (::getifaddrs(&raw) != 0) return system_error(errno, "cannot list the network interfaces");
+    const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(raw, &::freeifaddrs);
+    const FileDescriptor query(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!query.valid()) return system_error(errno, "cannot list the network interfaces");
+
+    std::vector<Interface> interfaces;
+    for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+        // Aliases ("eth0:1") are labels of addresses, not interfaces of their own.
+        const std::string_view label = entry->ifa_name;
+        const std::string name(label.substr(0, label.find(':')));
+        auto place = std::find_if(interfaces.begin(), interfaces.end(),
+                                  [&name](const Interface& interface) { return interface.name == name; });
+        if (place == interfaces.end()) {
+            Interface fresh;
+            fresh.name = name;
+            fresh.index = ::if_nametoindex(name.c_str());
+            auto mtu = mtu_of(query.get(), name);
+            if (fresh.index == 0 || !mtu) continue;  // It went away while we looked.
+            fresh.mtu = mtu.value();
+            fresh.up = (entry->ifa_flags & IFF_UP) != 0;
+            fresh.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+            fresh.multicast = (entry->ifa_flags & IFF_MULTICAST) != 0;
+            place = interfaces.insert(interfaces.end(), std::move(fresh));
+        }
+        add_address(*place, entry->ifa_addr);
+    }
+    return interfaces;
+}
+
+Result<Interface> find_interface_by_name(std::string_view name) {
+    auto interfaces = list_interfaces();
+    if (!interfaces) return interfaces.error();
+    for (const Interface& interface : interfaces.value())
+        if (interface.name == name) return interface;
+    return Error{ENODEV, fmt::format("there is no interface \"{}\"; the interfaces are: {}", name,
+                                     describe(interfaces.value()))};
+}
+
+Result<Interface> find_interface_by_address(const SocketAddress& address) {
+    if (!address.valid())
+        return Error{EINVAL, "an interface is found by an IPv4 or IPv6 address, and none was given"};
+    auto interfaces = list_interfaces();
+    if (!interfaces) return interfaces.error();
+    if (address.is_wildcard()) {
+        const Interface* found = find_for_wildcard(interfaces.value(), address.family());
+        if (found != nullptr) return *found;
+        return Error{
+            ENODEV,
+            fmt::format("no interface is up with an address of the family of {}; the interfaces are: {}",
+                        address, describe(interfaces.value()))};
+    }
+    for (Interface& interface : interfaces.value()) {
+        for (const SocketAddress& own : interface.addresses) {
+            if (!own.same_host(address)) continue;
+            // The scope distinguishes equal link-local addresses of different interfaces.
+            if (address.scope() != 0 && own.scope() != 0 && address.scope() != own.scope()) continue;
+            (own.family() == AF_INET ? interface.v4 : interface.v6) = SocketAddress(own);
+            return interface;
+        }
+    }
+    // All of 127/8 belongs to the loopback although only 127.0.0.1 is configured there.
+    if (address.family() == AF_INET && address.address_bytes()[0] == std::byte{127}) {
+        for (Interface& interface : interfaces.value()) {
+            if (!interface.loopback) continue;
+            interface.v4 = address.with_port(0);
+            return interface;
+        }
+    }
+    return Error{EADDRNOTAVAIL, fmt::format("no interface has the address {}; the interfaces are: {}",
+                                            address, describe(interfaces.value()))};
+}
+
+Result<Interface> find_interface(std::string_view name_or_address) {
+    if (auto address = SocketAddress::parse(name_or_address))
+        return find_interface_by_address(address.value());
+    return find_interface_by_name(name_or_address);
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,65 @@
+// The narrow face of an unreliable one-to-many transport. Opening is each transport's own business; what is
+// here is all the layers above use, and all an interceptor has to stand in for.
+//
+// Nothing here allocates, throws or blocks once the transport is open.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "transport/function_ref.h"
+#include "transport/socket_address.h"
+#include "wire/types.h"
+
+namespace mcastcoll {
+
+// One datagram to send, gathered from up to two pieces so that a payload need not be copied behind its
+// header.
+struct Datagram {
+    Bytes header;
+    Bytes payload;
+};
+
+struct MulticastCounters {
+    std::uint64_t datagrams_sent = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t datagrams_received = 0;  // own copies included: the caller filters them
+    std::uint64_t bytes_received = 0;
+    std::uint64_t truncated = 0;         // longer than max_payload(), dropped
+    std::uint64_t send_would_block = 0;  // calls that the kernel could not take everything of
+    std::uint64_t send_errors = 0;       // hard errors, see take_send_error()
+    std::uint64_t receive_errors = 0;    // hard errors of receiving
+    std::uint64_t socket_drops = 0;      // dropped by the kernel because the receive buffer was full
+};
+
+// The bytes live until the callback returns.
+using DeliverDatagram = FunctionRef<void(Bytes bytes, const SocketAddress& source)>;
+
+class MulticastTransport {
+  public:
+    static constexpr std::size_t kBatch = 32;
+
+    virtual ~MulticastTransport() = default;
+
+    // Sends in order and returns how many were accepted. Fewer than given: the kernel is full for now (try
+    // again later), or take_send_error() says what is wrong with the first one not accepted.
+    virtual std::size_t send(std::span<const Datagram> datagrams) = 0;
+    // The errno of the last hard send error, which it forgets; 0 when there was none.
+    virtual int take_send_error() = 0;
+    // Delivers at most kBatch waiting datagrams with one system call and returns how many it took from the
+    // socket. Fewer than kBatch: nothing more was waiting.
+    virtual std::size_t receive(Nanoseconds now, DeliverDatagram deliver) = 0;
+    // When receive() has something to do although descriptor() is silent.
+    virtual Nanoseconds next_deadline() const = 0;
+    // Polls readable when datagrams wait.
+    virtual int descriptor() const = 0;
+    // Where our datagrams come from, as receivers see it.
+    virtual const SocketAddress& local_address() const = 0;
+    virtual const SocketAddress& group_address() const = 0;
+    // Bytes of header and payload that fit in one unfragmented datagram.
+    virtual std::size_t max_payload() const = 0;
+    // Makes a system call for socket_drops: not for the hot path.
+    virtual MulticastCounters counters() const = 0;
+};
+
+}  // namespace mcastcoll

@@ -1,0 +1,325 @@
+#include "transport/peer_watch.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr Nanoseconds kBacklogPeriod = Nanoseconds::from_ms(1000);
+constexpr int kAttempts = 4;  // requests to connect within the timeout
+constexpr int kKeepaliveProbes = 3;
+
+// glibc got a wrapper only in 2.36, and not in a C++ friendly header everywhere.
+FileDescriptor open_process(std::uint32_t pid) {
+    return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
+}
+
+bool is_readable(int descriptor) {
+    pollfd entry{descriptor, POLLIN, 0};
+    return ::poll(&entry, 1, 0) > 0;
+}
+
+// The peer is not to blame for these: they say nothing about it.
+bool is_local_shortage(int code) {
+    return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM || code == EADDRNOTAVAIL ||
+           code == EAGAIN;
+}
+
+// The host answered for itself: nobody listens there any more.
+bool is_certain_death(int code) {
+    return code == ECONNREFUSED || code == ECONNRESET || code == EPIPE;
+}
+
+int set_option(int descriptor, int level, int name, int value) {
+    return ::setsockopt(descriptor, level, name, &value, sizeof value) == 0 ? 0 : errno;
+}
+
+int keep_alive(int descriptor, std::int64_t timeout_ms) {
+    const int period_s =
+        static_cast<int>(std::clamp<std::int64_t>(timeout_ms / 1000 / (kKeepaliveProbes + 1), 1, 32767));
+    int code = set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, period_s);
+    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, period_s);
+    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kKeepaliveProbes);
+    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(timeout_ms));
+    return code;
+}
+
+// False once the other side has closed. Nobody has anything to tell us on these connections: what comes is
+// thrown away.
+bool is_open(int descriptor) {
+    std::array<std::byte, 256> ignored;
+    for (int turn = 0; turn < 4; ++turn) {
+        const ssize_t got = ::recv(descriptor, ignored.data(), ignored.size(), MSG_DONTWAIT);
+        if (got > 0) continue;
+        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const PeerWatchOptions& options) {
+    if (options.peer_timeout_ms < 1 || options.peer_timeout_ms > INT32_MAX)
+        return Error{EINVAL, fmt::format("the peer timeout is 1 to {} ms, not {}", INT32_MAX,
+                                         options.peer_timeout_ms)};
+    std::unique_ptr<PeerWatch> watch(new PeerWatch);
+    watch->options_ = options;
+    watch->epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+    if (!watch->epoll_.valid()) return system_error(errno, "cannot watch peers");
+    watch->local_point_.host = local_host_id();
+    watch->local_point_.pid = static_cast<std::uint32_t>(::getpid());
+    if (auto start = process_start_time(::getpid())) watch->local_point_.start_time = start.value();
+    if (options.local.valid())
+        if (auto opened = watch->open_listener(options.local); !opened) return opened.error();
+    watch->slots_.resize(kMaxWatches);
+    for (std::uint32_t i = kMaxWatches; i > 0; --i) watch->free_slots_.push_back(i - 1);
+    watch->slot_of_.reserve(kMaxWatches);
+    return watch;
+}
+
+Result<void> PeerWatch::open_listener(const SocketAddress& local) {
+    const SocketAddress at = local.with_port(0);
+    listener_ = FileDescriptor(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!listener_.valid()) return system_error(errno, "cannot open the socket that peers watch us by");
+    if (::bind(listener_.get(), at.data(), at.size()) != 0 || ::listen(listener_.get(), kBacklog) != 0)
+        return system_error(errno, fmt::format("cannot listen at {} for peers to watch us", at));
+    auto bound = SocketAddress::of_socket(listener_.get());
+    if (!bound) return bound.error();
+    local_point_.listener = bound.value();
+    return {};
+}
+
+Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
+    if (slot_of_.contains(id)) return Error{EEXIST, fmt::format("peer {} is watched already", id)};
+    if (free_slots_.empty())
+        return Error{ENOSPC, fmt::format("no more than {} peers can be watched", kMaxWatches)};
+    const bool neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host;
+    const bool reachable =
+        point.listener.valid() && !point.listener.is_wildcard() && point.listener.port() != 0;
+    if (!reachable && !neighbour)
+        return Error{EOPNOTSUPP,
+                     fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
+
+    const std::uint32_t index = free_slots_.back();
+    Slot& slot = slots_[index];
+    slot.id = id;
+    slot.point = point;
+    slot.dead = false;
+    ++slot.generation;
+    if (neighbour && !(options_.tcp_only && reachable)) {
+        auto watched = watch_process(slot);
+        // A kernel that refuses us the descriptor leaves TCP.
+        if (!watched && !reachable) {
+            release(slot);
+            return watched;
+        }
+    }
+    if (slot.state == State::kFree) {
+        slot.state = State::kConnecting;
+        ++connecting_;
+        slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
+        restart(slot, now);
+    }
+    free_slots_.pop_back();
+    slot_of_.emplace(id, index);
+    return {};
+}
+
+Result<void> PeerWatch::watch_process(Slot& slot) {
+    slot.descriptor = open_process(slot.point.pid);
+    const int code = slot.descriptor.valid() ? 0 : errno;
+    if (code != 0 && code != ESRCH)
+        return system_error(code, fmt::format("cannot watch process {}", slot.point.pid));
+    slot.state = State::kProcess;
+    ++neighbours_;
+    if (code == ESRCH) {
+        mark_dead(slot);
+        return {};
+    }
+    // The start time is read after the descriptor is held. Where /proc hides other users' processes the
+    // number must do.
+    auto start = process_start_time(static_cast<pid_t>(slot.point.pid));
+    const bool other = start && slot.point.start_time != 0 && start.value() != slot.point.start_time;
+    if (other || is_readable(slot.descriptor.get())) {
+        mark_dead(slot);
+        return {};
+    }
+    if (const int failed = subscribe(slot, EPOLLIN); failed != 0) {
+        slot.descriptor.reset();
+        slot.state = State::kFree;
+        --neighbours_;
+        return system_error(failed, "cannot watch a peer");
+    }
+    return {};
+}
+
+// Sends a request to connect, in place of an earlier unanswered one. The timeout runs on unless we ourselves
+// could not ask.
+void PeerWatch::restart(Slot& slot, Nanoseconds now) {
+    const std::int64_t period_ns =
+        std::max<std::int64_t>(options_.peer_timeout_ms * 1'000'000 / kAttempts, 1'000'000);
+    slot.try_again = now + Nanoseconds{period_ns};
+    const int code = connect_to(slot);
+    if (code == 0 || code == EINPROGRESS) return;
+    slot.descriptor.reset();
+    if (is_certain_death(code)) mark_dead(slot);
+    if (is_local_shortage(code))
+        slot.give_up = std::max(slot.give_up, slot.try_again + Nanoseconds{period_ns});
+}
+
+int PeerWatch::connect_to(Slot& slot) {
+    const SocketAddress& to = slot.point.listener;
+    slot.descriptor = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!slot.descriptor.valid()) return errno;
+    const int descriptor = slot.descriptor.get();
+    if (const int code = keep_alive(descriptor, options_.peer_timeout_ms); code != 0) return code;
+    if (::connect(descriptor, to.data(), to.size()) != 0 && errno != EINPROGRESS) return errno;
+    return subscribe(slot, EPOLLOUT);
+}
+
+int PeerWatch::subscribe(const Slot& slot, std::uint32_t events) {
+    const std::uint64_t index = static_cast<std::uint64_t>(&slot - slots_.data());
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = std::uint64_t{slot.generation} << 32 | index;
+    const int descriptor = slot.descriptor.get();
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) return 0;
+    if (errno != EEXIST) return errno;
+    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
+}
+
+void PeerWatch::mark_dead(Slot& slot) {
+    if (slot.dead) return;
+    slot.dead = true;
+    slot.descriptor.reset();
+    ++dead_;
+}
+
+void PeerWatch::release(Slot& slot) {
+    if (slot.state == State::kConnecting) --connecting_;
+    if (slot.state == State::kProcess) --neighbours_;
+    if (slot.dead) --dead_;
+    slot.dead = false;
+    slot.state = State::kFree;
+    slot.descriptor.reset();
+}
+
+void PeerWatch::unwatch(Id id) {
+    const auto found = slot_of_.find(id);
+    if (found == slot_of_.end()) return;
+    release(slots_[found->second]);
+    free_slots_.push_back(found->second);
+    slot_of_.erase(found);
+}
+
+void PeerWatch::on_event(Slot& slot, std::uint32_t events) {
+    switch (slot.state) {
+        case State::kFree:
+            return;
+        case State::kProcess:
+            if ((events & EPOLLIN) != 0) mark_dead(slot);
+            return;
+        case State::kConnecting:
+            on_connecting(slot);
+            return;
+        case State::kConnected:
+            on_connected(slot);
+            return;
+    }
+}
+
+void PeerWatch::on_connecting(Slot& slot) {
+    int code = 0;
+    socklen_t size = sizeof code;
+    if (::getsockopt(slot.descriptor.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
+    if (code == 0) code = subscribe(slot, EPOLLIN | EPOLLRDHUP);
+    if (code == 0) {
+        slot.state = State::kConnected;
+        --connecting_;
+        return;
+    }
+    // Unreachable for now may pass: the next attempt asks again until the timeout.
+    slot.descriptor.reset();
+    if (is_certain_death(code)) mark_dead(slot);
+}
+
+void PeerWatch::on_connected(Slot& slot) {
+    int code = 0;
+    socklen_t size = sizeof code;
+    if (::getsockopt(slot.descriptor.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
+    // Reset, ended, or silent for as long as the kernel was told to wait.
+    if (code != 0 || !is_open(slot.descriptor.get())) mark_dead(slot);
+}
+
+void PeerWatch::check_deadlines(Nanoseconds now) {
+    for (Slot& slot : slots_) {
+        if (slot.state != State::kConnecting || slot.dead) continue;
+        if (now >= slot.give_up)
+            mark_dead(slot);
+        else if (now >= slot.try_again)
+            restart(slot, now);
+    }
+}
+
+std::size_t PeerWatch::poll(Nanoseconds now, std::span<Id> dead) {
+    std::array<epoll_event, 64> events;
+    const int got = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < got; ++i) {
+        const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
+        Slot& slot = slots_[static_cast<std::uint32_t>(key)];
+        // An event of a watch that ended since is not this one's.
+        if (slot.generation == static_cast<std::uint32_t>(key >> 32) && !slot.dead)
+            on_event(slot, events[static_cast<std::size_t>(i)].events);
+    }
+    if (connecting_ > 0) check_deadlines(now);
+    if (listener_.valid() && now >= backlog_check_) {
+        backlog_check_ = now + kBacklogPeriod;
+        thin_backlog();
+    }
+    std::size_t told = 0;
+    for (std::size_t i = 0; dead_ > 0 && told < dead.size() && i < slots_.size(); ++i) {
+        if (!slots_[i].dead) continue;
+        dead[told++] = slots_[i].id;
+        unwatch(slots_[i].id);
+    }
+    return told;
+}
+
+Nanoseconds PeerWatch::next_deadline() const {
+    if (dead_ > 0) return Nanoseconds{0};
+    Nanoseconds earliest = kNever;
+    if (connecting_ == 0) return earliest;
+    for (const Slot& slot : slots_)
+        if (slot.state == State::kConnecting) earliest = std::min({earliest, slot.give_up, slot.try_again});
+    return earliest;
+}
+
+// The kernel reports a listener's backlog in two fields of TCP_INFO that a listener has no other use for.
+void PeerWatch::thin_backlog() {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(listener_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+    if (info.tcpi_unacked * 2 < info.tcpi_sacked) return;
+    std::erase_if(accepted_, [](const FileDescriptor& held) { return !is_open(held.get()); });
+    for (std::uint32_t turn = 0; turn < info.tcpi_unacked && accepted_.size() < kMaxWatches; ++turn) {
+        FileDescriptor next(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!next.valid()) return;
+        if (is_open(next.get())) accepted_.push_back(std::move(next));
+    }
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,158 @@
+#include "transport/rendezvous.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "transport/system.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll {
+namespace {
+
+constexpr std::uint64_t kPortSeed = 0x6d63617374706f72;
+constexpr std::uint64_t kNameSeed = 0x6d63617374756e78;
+constexpr std::uint16_t kFirstPort = 10000;
+constexpr std::uint16_t kPorts = 10000;
+
+bool is_ip(Bytes address) {
+    return SocketAddress::from_bytes(address).ok();
+}
+
+}  // namespace
+
+std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t port) {
+    std::array<std::uint16_t, kRendezvousCandidates> ports{port};
+    std::size_t found = 1;
+    for (std::uint64_t round = 0; found < ports.size(); ++round) {
+        std::array<std::byte, 2> bytes;
+        wire::put(bytes.data(), port);
+        const std::uint64_t hash = stable_hash(bytes, kPortSeed + round);
+        const std::uint16_t candidate = static_cast<std::uint16_t>(kFirstPort + hash % kPorts);
+        const auto end = ports.begin() + static_cast<std::ptrdiff_t>(found);
+        if (std::find(ports.begin(), end, candidate) == end) ports[found++] = candidate;
+    }
+    return ports;
+}
+
+std::string rendezvous_name(Bytes address, unsigned candidate) {
+    while (!address.empty() && address.back() == std::byte{0}) address = address.first(address.size() - 1);
+    return fmt::format("mcastcoll-{:016x}{:016x}-{}", stable_hash(address, kNameSeed),
+                       stable_hash(address, kNameSeed + 1), candidate % kRendezvousCandidates);
+}
+
+bool operator==(const RendezvousSource& left, const RendezvousSource& right) {
+    const Bytes mine = left.bytes();
+    const Bytes theirs = right.bytes();
+    if (left.address_.any.sa_family == AF_UNIX || right.address_.any.sa_family == AF_UNIX)
+        return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+    auto first = SocketAddress::from_bytes(mine);
+    auto second = SocketAddress::from_bytes(theirs);
+    return first && second && first.value() == second.value();
+}
+
+std::string RendezvousSource::to_string() const {
+    if (auto ip = SocketAddress::from_bytes(bytes())) return ip.value().to_string();
+    const std::size_t header = offsetof(sockaddr_un, sun_path) + 1;
+    if (size_ <= header) return "(unnamed)";
+    return fmt::format("@{}", std::string_view(address_.local.sun_path + 1, size_ - header));
+}
+
+Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsigned attempt) {
+    RendezvousSource result;
+    const unsigned number = attempt % kRendezvousCandidates;
+    if (auto ip = SocketAddress::from_bytes(inner_address)) {
+        if (ip.value().port() == 0)
+            return Error{EINVAL, fmt::format("the address {} has no port to be found by", ip.value())};
+        const SocketAddress at = ip.value().with_port(rendezvous_ports(ip.value().port())[number]);
+        std::memcpy(&result.address_, at.data(), at.size());
+        result.size_ = at.size();
+        return result;
+    }
+    if (inner_address.empty()) return Error{EINVAL, "an empty address cannot be found"};
+    const std::string name = rendezvous_name(inner_address, number);
+    result.address_.local.sun_family = AF_UNIX;
+    name.copy(result.address_.local.sun_path + 1, sizeof result.address_.local.sun_path - 1);
+    result.size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return result;
+}
+
+Result<Rendezvous> Rendezvous::open(Bytes own_address) {
+    const int family = is_ip(own_address) ? SocketAddress::from_bytes(own_address).value().family() : AF_UNIX;
+    Rendezvous result;
+    result.socket_ = FileDescriptor(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!result.socket_.valid()) return system_error(errno, "cannot open the rendezvous socket");
+    std::string refused;
+    int code = 0;
+    for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {
+        auto at = RendezvousSource::candidate(own_address, attempt);
+        if (!at) return at.error();
+        // Without SO_REUSEADDR: a second owner would steal datagrams instead of being refused.
+        if (::bind(result.socket_.get(), &at.value().address_.any, at.value().size_) == 0) {
+            result.local_ = at.value();
+            result.bound_candidate_ = attempt;
+            return result;
+        }
+        code = errno;
+        refused += (refused.empty() ? "" : ", ") + at.value().to_string();
+        // EACCES: a port below the privileged limit, where the next candidate does not lie.
+        if (code != EADDRINUSE && code != EACCES) break;
+    }
+    return system_error(code, fmt::format("no rendezvous socket at {}", refused));
+}
+
+int Rendezvous::send(Bytes inner_address, unsigned attempt, Bytes bytes) {
+    auto to = RendezvousSource::candidate(inner_address, attempt);
+    if (!to) return to.error().code;
+    return reply(to.value(), bytes);
+}
+
+int Rendezvous::reply(const RendezvousSource& source, Bytes bytes) {
+    if (bytes.size() > kRendezvousMaxBytes) return EMSGSIZE;
+    if (source.address_.any.sa_family != local_.address_.any.sa_family) return EAFNOSUPPORT;
+    ssize_t sent;
+    do {
+        sent = ::sendto(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                        &source.address_.any, source.size_);
+    } while (sent < 0 && errno == EINTR);
+    if (sent >= 0) {
+        ++counters_.sent;
+        return 0;
+    }
+    const int code = errno;
+    if (code == EAGAIN || code == EWOULDBLOCK || code == ENOBUFS || code == ENOMEM) {
+        ++counters_.send_would_block;
+        return EAGAIN;
+    }
+    ++counters_.send_errors;
+    return code;
+}
+
+std::size_t Rendezvous::receive(Deliver deliver) {
+    std::array<std::byte, kRendezvousMaxBytes> buffer;
+    std::size_t delivered = 0;
+    for (unsigned turn = 0; turn < kReceiveLimit; ++turn) {
+        RendezvousSource source;
+        source.size_ = sizeof source.address_;
+        const ssize_t got = ::recvfrom(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC,
+                                       &source.address_.any, &source.size_);
+        if (got < 0) {
+            if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+            continue;  // Interrupted, or an error a datagram of ours brought back: it is forgotten by being
+                       // read.
+        }
+        ++counters_.received;
+        if (static_cast<std::size_t>(got) > buffer.size()) {
+            ++counters_.truncated;
+            continue;
+        }
+        ++delivered;
+        deliver(Bytes(buffer.data(), static_cast<std::size_t>(got)), source);
+    }
+    return delivered;
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,95 @@
+// Rendezvous: the service socket by which peers find an endpoint knowing nothing but its inner provider's
+// address.
+//
+// An IP endpoint listens for TCP at ip:port, so its service socket is UDP on the same ip. The port is the
+// same too unless somebody has it: then the next of kRendezvousCandidates ports that everybody derives from
+// the first one. A sender tries them in turn. They are derived from the port alone, not the ip, so that an
+// endpoint bound to the wildcard and its peers, who know it by one of its real addresses, agree. For an
+// address that is not IP (shared memory names) it is a datagram socket in the abstract UNIX namespace, named
+// by a hash of the address.
+//
+// Nothing is authenticated here: what arrives is input, and who answers at a candidate need not be the peer.
+// The layer above checks.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <string>
+
+#include "transport/file_descriptor.h"
+#include "transport/function_ref.h"
+#include "transport/socket_address.h"
+#include "wire/result.h"
+#include "wire/types.h"
+
+namespace mcastcoll {
+
+inline constexpr std::size_t kRendezvousCandidates = 4;
+inline constexpr std::size_t kRendezvousMaxBytes = 1400;
+
+// The ports to look at, all different, the first `port` itself. They lie outside the usual ephemeral ranges.
+std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t port);
+// The abstract name for an address that is not IP. Trailing zero bytes do not count: some hand out strings
+// with, some without.
+std::string rendezvous_name(Bytes address, unsigned candidate);
+
+// Where a datagram came from, to be answered with reply(). A plain value.
+class RendezvousSource {
+  public:
+    Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
+    friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);
+    std::string to_string() const;
+
+  private:
+    friend class Rendezvous;
+    union Address {
+        sockaddr any;
+        sockaddr_in v4;
+        sockaddr_in6 v6;
+        sockaddr_un local;
+    };
+    static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt);
+    Address address_{};
+    socklen_t size_ = 0;
+};
+
+struct RendezvousCounters {
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    std::uint64_t truncated = 0;  // longer than kRendezvousMaxBytes, dropped
+    std::uint64_t send_would_block = 0;
+    std::uint64_t send_errors = 0;
+};
+
+class Rendezvous {
+  public:
+    static constexpr unsigned kReceiveLimit = 32;
+    using Deliver = FunctionRef<void(Bytes bytes, const RendezvousSource& source)>;
+
+    // Binds the first free candidate of an endpoint's own inner address (fi_getname's bytes).
+    static Result<Rendezvous> open(Bytes own_address);
+
+    // 0, or an errno: EAGAIN when the peer or the kernel is full for now, ECONNREFUSED when nobody has that
+    // name, EMSGSIZE for more than kRendezvousMaxBytes, EAFNOSUPPORT for an address of another kind than our
+    // own, or what the network says.
+    int send(Bytes inner_address, unsigned attempt, Bytes bytes);
+    int reply(const RendezvousSource& source, Bytes bytes);
+    // Delivers at most kReceiveLimit waiting datagrams; returns how many.
+    std::size_t receive(Deliver deliver);
+
+    int descriptor() const { return socket_.get(); }
+    unsigned bound_candidate() const { return bound_candidate_; }
+    const RendezvousSource& local() const { return local_; }
+    const RendezvousCounters& counters() const { return counters_; }
+
+  private:
+    Rendezvous() = default;
+    FileDescriptor socket_;
+    RendezvousSource local_;
+    unsigned bound_candidate_ = 0;
+    RendezvousCounters counters_;
+};
+
+}  // namespace mcastcoll

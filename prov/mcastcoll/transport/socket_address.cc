@@ -1,0 +1,164 @@
+#include "transport/socket_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+Result<std::uint16_t> parse_port(std::string_view text) {
+    std::uint16_t port = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), port);
+    if (status != std::errc() || end != text.data() + text.size())
+        return Error{EINVAL, fmt::format("\"{}\" is not a port number (0 to 65535)", text)};
+    return port;
+}
+
+}  // namespace
+
+SocketAddress::SocketAddress(const in_addr& address, std::uint16_t port) : SocketAddress() {
+    storage_.v4.sin_family = AF_INET;
+    storage_.v4.sin_addr = address;
+    storage_.v4.sin_port = htons(port);
+}
+
+SocketAddress::SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope)
+    : SocketAddress() {
+    storage_.v6.sin6_family = AF_INET6;
+    storage_.v6.sin6_addr = address;
+    storage_.v6.sin6_port = htons(port);
+    storage_.v6.sin6_scope_id = scope;
+}
+
+Result<SocketAddress> SocketAddress::from_bytes(Bytes bytes) {
+    sa_family_t family = AF_UNSPEC;
+    if (bytes.size() >= sizeof family) std::memcpy(&family, bytes.data(), sizeof family);
+    std::size_t size = 0;
+    if (family == AF_INET) size = sizeof(sockaddr_in);
+    if (family == AF_INET6) size = sizeof(sockaddr_in6);
+    if (size == 0 || bytes.size() < size)
+        return Error{EINVAL, fmt::format("{} bytes of family {} are no IPv4 or IPv6 socket address",
+                                         bytes.size(), family)};
+    SocketAddress result;
+    std::memcpy(&result.storage_, bytes.data(), size);
+    return result;
+}
+
+Result<SocketAddress> SocketAddress::from(const sockaddr* address, socklen_t size) {
+    if (address == nullptr) return Error{EINVAL, "no socket address"};
+    return from_bytes(std::as_bytes(std::span(reinterpret_cast<const char*>(address), size)));
+}
+
+Result<SocketAddress> SocketAddress::parse(std::string_view text) {
+    std::string_view host = text;
+    std::string_view port_text;
+    const std::size_t colons = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':'));
+    if (text.starts_with('[')) {
+        const std::size_t close = text.find(']');
+        if (close == std::string_view::npos)
+            return Error{EINVAL, fmt::format("\"{}\" lacks the closing bracket", text)};
+        host = text.substr(1, close - 1);
+        port_text = text.substr(close + 1);
+        if (!port_text.empty() && !port_text.starts_with(':'))
+            return Error{EINVAL,
+                         fmt::format("\"{}\" has something other than :PORT after the bracket", text)};
+        if (!port_text.empty()) port_text.remove_prefix(1);
+    } else if (colons == 1) {
+        host = text.substr(0, text.find(':'));
+        port_text = text.substr(text.find(':') + 1);
+    }
+    std::uint16_t port = 0;
+    if (!port_text.empty()) {
+        auto parsed = parse_port(port_text);
+        if (!parsed) return parsed.error();
+        port = parsed.value();
+    }
+    const std::string host_text(host);
+    in_addr v4{};
+    if (::inet_pton(AF_INET, host_text.c_str(), &v4) == 1) return SocketAddress(v4, port);
+    in6_addr v6{};
+    if (::inet_pton(AF_INET6, host_text.c_str(), &v6) == 1) return SocketAddress(v6, port);
+    return Error{EINVAL, fmt::format("\"{}\" is not an IPv4 or IPv6 address", text)};
+}
+
+Result<SocketAddress> SocketAddress::of_socket(int descriptor) {
+    SocketAddress result;
+    socklen_t size = capacity();
+    if (::getsockname(descriptor, result.data(), &size) != 0) return system_error(errno, "getsockname");
+    if (!result.valid()) return Error{EAFNOSUPPORT, "the socket is neither IPv4 nor IPv6"};
+    return result;
+}
+
+std::uint16_t SocketAddress::port() const {
+    if (family() == AF_INET) return ntohs(storage_.v4.sin_port);
+    if (family() == AF_INET6) return ntohs(storage_.v6.sin6_port);
+    return 0;
+}
+
+Bytes SocketAddress::address_bytes() const {
+    if (family() == AF_INET) return std::as_bytes(std::span(&storage_.v4.sin_addr, 1));
+    if (family() == AF_INET6) return std::as_bytes(std::span(&storage_.v6.sin6_addr, 1));
+    return {};
+}
+
+bool SocketAddress::is_wildcard() const {
+    const Bytes bytes = address_bytes();
+    return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+bool SocketAddress::is_multicast() const {
+    const Bytes bytes = address_bytes();
+    if (family() == AF_INET) return (bytes[0] & std::byte{0xf0}) == std::byte{0xe0};
+    return family() == AF_INET6 && bytes[0] == std::byte{0xff};
+}
+
+bool SocketAddress::same_host(const SocketAddress& other) const {
+    if (family() != other.family()) return false;
+    const Bytes mine = address_bytes();
+    const Bytes theirs = other.address_bytes();
+    return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+}
+
+SocketAddress SocketAddress::with_port(std::uint16_t port) const {
+    SocketAddress result = *this;
+    if (family() == AF_INET) result.storage_.v4.sin_port = htons(port);
+    if (family() == AF_INET6) result.storage_.v6.sin6_port = htons(port);
+    return result;
+}
+
+SocketAddress SocketAddress::with_scope(std::uint32_t scope) const {
+    SocketAddress result = *this;
+    if (family() == AF_INET6) result.storage_.v6.sin6_scope_id = scope;
+    return result;
+}
+
+socklen_t SocketAddress::size() const {
+    if (family() == AF_INET) return sizeof(sockaddr_in);
+    if (family() == AF_INET6) return sizeof(sockaddr_in6);
+    return 0;
+}
+
+std::string SocketAddress::to_string() const {
+    char text[INET6_ADDRSTRLEN] = "";
+    if (family() == AF_INET) {
+        ::inet_ntop(AF_INET, &storage_.v4.sin_addr, text, sizeof text);
+        return fmt::format("{}:{}", text, port());
+    }
+    if (family() == AF_INET6) {
+        ::inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof text);
+        return fmt::format("[{}]:{}", text, port());
+    }
+    return "(no address)";
+}
+
+std::size_t SocketAddress::hash() const {
+    return stable_hash(address_bytes(), port());
+}
+
+}  // namespace mcastcoll

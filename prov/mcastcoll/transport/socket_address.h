@@ -1,0 +1,83 @@
+// SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers tell senders apart by it, so
+// that equality and hash look at family, address and port only, never at the scope, flow or padding a kernel
+// fills in its own way.
+#pragma once
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "wire/result.h"
+#include "wire/types.h"
+
+namespace mcastcoll {
+
+class SocketAddress {
+  public:
+    // No address: family AF_UNSPEC.
+    SocketAddress() : storage_{} {}
+    SocketAddress(const in_addr& address, std::uint16_t port);
+    SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope = 0);
+
+    // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned; longer input is fine, shorter is
+    // an error.
+    static Result<SocketAddress> from_bytes(Bytes bytes);
+    static Result<SocketAddress> from(const sockaddr* address, socklen_t size);
+    // "10.0.0.1", "10.0.0.1:80", "fd00::1", "[fd00::1]:80".
+    static Result<SocketAddress> parse(std::string_view text);
+    // The name of a socket (getsockname).
+    static Result<SocketAddress> of_socket(int descriptor);
+
+    int family() const { return storage_.any.sa_family; }
+    bool valid() const { return family() == AF_INET || family() == AF_INET6; }
+    std::uint16_t port() const;
+    // The 4 or 16 address bytes in network order; empty without an address.
+    Bytes address_bytes() const;
+    std::uint32_t scope() const { return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0; }
+    bool is_wildcard() const;
+    bool is_multicast() const;
+    bool same_host(const SocketAddress& other) const;
+
+    SocketAddress with_port(std::uint16_t port) const;
+    SocketAddress with_scope(std::uint32_t scope) const;
+
+    const sockaddr* data() const { return &storage_.any; }
+    // For the kernel to write into, at most capacity() bytes.
+    sockaddr* data() { return &storage_.any; }
+    socklen_t size() const;
+    static constexpr socklen_t capacity() { return sizeof(sockaddr_in6); }
+
+    std::string to_string() const;
+    std::size_t hash() const;
+    friend bool operator==(const SocketAddress& left, const SocketAddress& right) {
+        return left.port() == right.port() && left.same_host(right);
+    }
+
+  private:
+    union Storage {
+        sockaddr any;
+        sockaddr_in v4;
+        sockaddr_in6 v6;
+    };
+    Storage storage_;
+};
+
+}  // namespace mcastcoll
+
+template <>
+struct std::hash<mcastcoll::SocketAddress> {
+    std::size_t operator()(const mcastcoll::SocketAddress& address) const { return address.hash(); }
+};
+
+template <>
+struct fmt::formatter<mcastcoll::SocketAddress> : fmt::formatter<std::string> {
+    template <typename Context>
+    auto format(const mcastcoll::SocketAddress& address, Context& context) const {
+        return fmt::formatter<std::string>::format(address.to_string(), context);
+    }
+};

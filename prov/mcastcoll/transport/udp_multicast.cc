@@ -1,0 +1,310 @@
+#include "transport/udp_multicast.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transport/system.h"
+#include "wire/bytes.h"
+
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+
+namespace mcastcoll {
+namespace {
+
+constexpr std::size_t kUdpHeader = 8;
+constexpr std::size_t kIpv4Header = 20;
+constexpr std::size_t kIpv6Header = 40;
+constexpr std::size_t kMaxIpv4Packet = 65535;
+constexpr std::size_t kMaxIpv6Payload = 65535;
+
+Result<void> set_option(int descriptor, int level, int name, int value, const char* what) {
+    if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0)
+        return system_error(errno, fmt::format("cannot set {} to {}", what, value));
+    return {};
+}
+
+Result<FileDescriptor> open_datagram_socket(int family) {
+    FileDescriptor socket(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.valid()) return system_error(errno, "cannot open a UDP socket");
+    return socket;
+}
+
+// Asks for a buffer beyond the system's limit first, which takes privilege, then within it; returns what was
+// granted.
+Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, int limited) {
+    const int wanted = static_cast<int>(std::min<std::size_t>(bytes, INT32_MAX / 2));
+    if (bytes > 0 && ::setsockopt(descriptor, SOL_SOCKET, forced, &wanted, sizeof wanted) != 0) {
+        if (::setsockopt(descriptor, SOL_SOCKET, limited, &wanted, sizeof wanted) != 0)
+            return system_error(errno, fmt::format("cannot set a socket buffer to {} bytes", bytes));
+    }
+    int granted = 0;
+    socklen_t size = sizeof granted;
+    if (::getsockopt(descriptor, SOL_SOCKET, limited, &granted, &size) != 0)
+        return system_error(errno, "cannot read the size of a socket buffer");
+    return static_cast<std::size_t>(granted);
+}
+
+Result<void> check(const UdpMulticastOptions& options) {
+    const Interface& interface = options.interface;
+    if (options.family != 4 && options.family != 6)
+        return Error{EINVAL, fmt::format("multicast needs IP version 4 or 6, not {}", options.family)};
+    const int family = options.family == 4 ? AF_INET : AF_INET6;
+    if (options.group.family() != family || !options.group.is_multicast() || options.group.port() == 0)
+        return Error{
+            EINVAL, fmt::format("{} is no IPv{} multicast group with a port", options.group, options.family)};
+    if (options.ttl < 0 || options.ttl > 255)
+        return Error{EINVAL, fmt::format("the multicast TTL is 0 to 255, not {}", options.ttl)};
+    if (interface.index == 0) return Error{EINVAL, "no interface was given to multicast on"};
+    if (!interface.up) return Error{ENETDOWN, fmt::format("interface {} is down", interface.name)};
+    // The loopback lacks the flag on Linux, yet multicasts within the host.
+    if (!interface.multicast && !interface.loopback)
+        return Error{EOPNOTSUPP, fmt::format("interface {} does not multicast", interface.name)};
+    if (!(options.family == 4 ? interface.v4 : interface.v6))
+        return Error{EADDRNOTAVAIL, fmt::format("interface {} has no IPv{} address to send from",
+                                                interface.name, options.family)};
+    return {};
+}
+
+std::size_t payload_for(const UdpMulticastOptions& options) {
+    const std::size_t mtu = options.interface.mtu;
+    const std::size_t headers = (options.family == 4 ? kIpv4Header : kIpv6Header) + kUdpHeader;
+    const std::size_t largest = options.family == 4 ? kMaxIpv4Packet - headers : kMaxIpv6Payload - kUdpHeader;
+    std::size_t payload = mtu > headers ? std::min(mtu - headers, largest) : 0;
+    if (options.payload_limit > 0) payload = std::min(payload, options.payload_limit);
+    return payload;
+}
+
+Result<void> join_v4(int descriptor, const UdpMulticastOptions& options) {
+    ip_mreqn request{};
+    std::memcpy(&request.imr_multiaddr, options.group.address_bytes().data(), sizeof request.imr_multiaddr);
+    request.imr_ifindex = static_cast<int>(options.interface.index);
+    if (::setsockopt(descriptor, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) != 0)
+        return system_error(errno,
+                            fmt::format("cannot join {} on {}", options.group, options.interface.name));
+    return set_option(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
+}
+
+Result<void> join_v6(int descriptor, const UdpMulticastOptions& options) {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, options.group.address_bytes().data(),
+                sizeof request.ipv6mr_multiaddr);
+    request.ipv6mr_interface = options.interface.index;
+    if (::setsockopt(descriptor, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &request, sizeof request) != 0)
+        return system_error(errno,
+                            fmt::format("cannot join {} on {}", options.group, options.interface.name));
+    return set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
+}
+
+Result<void> aim_v4(int descriptor, const UdpMulticastOptions& options) {
+    ip_mreqn request{};
+    request.imr_ifindex = static_cast<int>(options.interface.index);
+    std::memcpy(&request.imr_address, options.interface.v4->address_bytes().data(),
+                sizeof request.imr_address);
+    if (::setsockopt(descriptor, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) != 0)
+        return system_error(errno, fmt::format("cannot multicast on {}", options.interface.name));
+    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"); !set)
+        return set;
+    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_TTL, options.ttl, "IP_MULTICAST_TTL");
+        !set)
+        return set;
+    return set_option(descriptor, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+}
+
+Result<void> aim_v6(int descriptor, const UdpMulticastOptions& options) {
+    const int index = static_cast<int>(options.interface.index);
+    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"); !set)
+        return set;
+    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, "IPV6_MULTICAST_LOOP"); !set)
+        return set;
+    if (auto set =
+            set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, options.ttl, "IPV6_MULTICAST_HOPS");
+        !set)
+        return set;
+    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_DONTFRAG, 1, "IPV6_DONTFRAG"); !set) return set;
+    return set_option(descriptor, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER");
+}
+
+// sendmsg does not write through its pieces, but iovec is shared with readers and has no const.
+iovec piece_of(Bytes bytes) {
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+bool is_transient(int code) {
+    return code == EAGAIN || code == EWOULDBLOCK || code == ENOBUFS || code == ENOMEM;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UdpMulticast>> UdpMulticast::open(const UdpMulticastOptions& options) {
+    if (auto valid = check(options); !valid) return valid.error();
+    std::unique_ptr<UdpMulticast> transport(new UdpMulticast);
+    transport->group_ = options.group;
+    transport->max_payload_ = payload_for(options);
+    if (transport->max_payload_ == 0)
+        return Error{EMSGSIZE, fmt::format("the MTU of {}, {} bytes, leaves no room for a payload",
+                                           options.interface.name, options.interface.mtu)};
+    if (auto opened = transport->open_receiver(options); !opened) return opened.error();
+    if (auto opened = transport->open_sender(options); !opened) return opened.error();
+    transport->prepare_batches();
+    return transport;
+}
+
+Result<void> UdpMulticast::open_receiver(const UdpMulticastOptions& options) {
+    auto socket = open_datagram_socket(options.group.family());
+    if (!socket) return socket.error();
+    receiver_ = std::move(socket).value();
+    if (auto set = set_option(receiver_.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set) return set;
+    if (options.family == 6)
+        if (auto set = set_option(receiver_.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"); !set)
+            return set;
+    auto granted = size_buffer(receiver_.get(), options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
+    if (!granted) return granted.error();
+    receive_buffer_bytes_ = granted.value();
+    const SocketAddress bound = group_.with_scope(options.interface.index);
+    if (::bind(receiver_.get(), bound.data(), bound.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to {}", group_));
+    return options.family == 4 ? join_v4(receiver_.get(), options) : join_v6(receiver_.get(), options);
+}
+
+Result<void> UdpMulticast::open_sender(const UdpMulticastOptions& options) {
+    auto socket = open_datagram_socket(options.group.family());
+    if (!socket) return socket.error();
+    sender_ = std::move(socket).value();
+    auto granted = size_buffer(sender_.get(), options.send_buffer_bytes, SO_SNDBUFFORCE, SO_SNDBUF);
+    if (!granted) return granted.error();
+    send_buffer_bytes_ = granted.value();
+    auto aimed = options.family == 4 ? aim_v4(sender_.get(), options) : aim_v6(sender_.get(), options);
+    if (!aimed) return aimed;
+    const SocketAddress& own = options.family == 4 ? *options.interface.v4 : *options.interface.v6;
+    if (::bind(sender_.get(), own.data(), own.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to {} of {}", own, options.interface.name));
+    const SocketAddress group = group_.with_scope(options.interface.index);
+    if (::connect(sender_.get(), group.data(), group.size()) != 0)
+        return system_error(errno, fmt::format("no route to {} on {}", group_, options.interface.name));
+    auto local = SocketAddress::of_socket(sender_.get());
+    if (!local) return local.error();
+    local_ = local.value();
+    return {};
+}
+
+void UdpMulticast::prepare_batches() {
+    buffers_.resize(kBatch * max_payload_);
+    sources_.resize(kBatch);
+    receive_messages_.resize(kBatch);
+    receive_pieces_.resize(kBatch);
+    send_messages_.resize(kBatch);
+    send_pieces_.resize(2 * kBatch);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+        receive_pieces_[i] = {buffers_.data() + i * max_payload_, max_payload_};
+        msghdr& in = receive_messages_[i].msg_hdr;
+        in.msg_name = sources_[i].data();
+        in.msg_namelen = SocketAddress::capacity();
+        in.msg_iov = &receive_pieces_[i];
+        in.msg_iovlen = 1;
+        msghdr& out = send_messages_[i].msg_hdr;
+        out.msg_iov = &send_pieces_[2 * i];
+        out.msg_iovlen = 2;
+    }
+}
+
+void UdpMulticast::note_send_failure(int code) {
+    if (is_transient(code)) {
+        ++counters_.send_would_block;
+        return;
+    }
+    ++counters_.send_errors;
+    send_error_ = code;
+}
+
+std::size_t UdpMulticast::send(std::span<const Datagram> datagrams) {
+    std::size_t accepted = 0;
+    while (accepted < datagrams.size()) {
+        const std::size_t count = std::min(datagrams.size() - accepted, kBatch);
+        for (std::size_t i = 0; i < count; ++i) {
+            send_pieces_[2 * i] = piece_of(datagrams[accepted + i].header);
+            send_pieces_[2 * i + 1] = piece_of(datagrams[accepted + i].payload);
+        }
+        int sent;
+        do {
+            sent =
+                ::sendmmsg(sender_.get(), send_messages_.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
+        } while (sent < 0 && errno == EINTR);
+        if (sent < 0) {
+            note_send_failure(errno);
+            break;
+        }
+        for (std::size_t i = 0; i < static_cast<std::size_t>(sent); ++i)
+            counters_.bytes_sent += send_messages_[i].msg_len;
+        counters_.datagrams_sent += static_cast<std::uint64_t>(sent);
+        // A short count hides its reason: the next turn asks for the first refused one again and learns it.
+        accepted += static_cast<std::size_t>(sent);
+    }
+    return accepted;
+}
+
+int UdpMulticast::take_send_error() {
+    return std::exchange(send_error_, 0);
+}
+
+std::size_t UdpMulticast::receive(Nanoseconds, DeliverDatagram deliver) {
+    int got;
+    do {
+        got = ::recvmmsg(receiver_.get(), receive_messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK) ++counters_.receive_errors;
+        return 0;
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
+        mmsghdr& message = receive_messages_[i];
+        message.msg_hdr.msg_namelen = SocketAddress::capacity();
+        ++counters_.datagrams_received;
+        counters_.bytes_received += message.msg_len;
+        if ((message.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
+            ++counters_.truncated;
+            continue;
+        }
+        deliver(Bytes(buffers_.data() + i * max_payload_, message.msg_len), sources_[i]);
+    }
+    return static_cast<std::size_t>(got);
+}
+
+MulticastCounters UdpMulticast::counters() const {
+    MulticastCounters result = counters_;
+    std::uint32_t info[SK_MEMINFO_VARS] = {};
+    socklen_t size = sizeof info;
+    if (::getsockopt(receiver_.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0) {
+        result.socket_drops = info[SK_MEMINFO_DROPS];
+    }
+    return result;
+}
+
+SocketAddress random_group_address(int family, std::span<const std::byte, kGroupRandomBytes> random) {
+    const std::uint16_t port =
+        static_cast<std::uint16_t>(20000 + wire::get<std::uint16_t>(random.data()) % 12768);
+    if (family == 6) {
+        in6_addr address{};
+        address.s6_addr[0] = 0xff;
+        address.s6_addr[1] = 0x15;
+        std::memcpy(address.s6_addr + 2, random.data() + 2, 14);
+        return SocketAddress(address, port);
+    }
+    std::uint32_t low = wire::get<std::uint32_t>(random.data() + 2) & 0x00ffffffu;
+    // The upper /24 of the local scope is assigned; x.0.0/24 and x.128.0/24 map to the Ethernet addresses of
+    // 224.0.0/24. Both are left by setting bits in the middle, the one out of what is random anyway.
+    if ((low & 0x00ffff00u) == 0x00ffff00u) low &= 0x00ff7fffu;
+    if ((low & 0x007fff00u) == 0) low |= (1 + wire::get<std::uint32_t>(random.data() + 6) % 0x7ffeu) << 8;
+    in_addr address{};
+    address.s_addr = htonl(0xef000000u | low);
+    return SocketAddress(address, port);
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,133 @@
+#include "transport/watch_point.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string>
+
+#include "transport/file_descriptor.h"
+#include "transport/system.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll {
+namespace {
+
+// The layout, all integers big-endian.
+constexpr std::size_t kVersionAt = 0;
+constexpr std::size_t kFamilyAt = 1;  // 0, 4 or 6
+constexpr std::size_t kPortAt = 2;
+constexpr std::size_t kPidAt = 4;
+constexpr std::size_t kStartAt = 8;
+constexpr std::size_t kHostAt = 16;
+constexpr std::size_t kAddressAt = 24;
+constexpr std::size_t kScopeAt = 40;
+constexpr std::size_t kReservedAt = 44;
+static_assert(kReservedAt + 4 == kWatchPointBytes && kWatchPointBytes <= 64);
+constexpr std::byte kVersion{1};
+constexpr std::uint64_t kHostSeed = 0x6d63617374686f73;
+
+Result<std::string> read_small_file(const char* path) {
+    const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return system_error(errno, path);
+    char text[1024];
+    const ssize_t got = ::read(file.get(), text, sizeof text);
+    if (got < 0) return system_error(errno, path);
+    return std::string(text, static_cast<std::size_t>(got));
+}
+
+}  // namespace
+
+std::array<std::byte, kWatchPointBytes> encode_watch_point(const WatchPoint& point) {
+    std::array<std::byte, kWatchPointBytes> out{};
+    out[kVersionAt] = kVersion;
+    if (point.listener.valid()) {
+        out[kFamilyAt] = point.listener.family() == AF_INET ? std::byte{4} : std::byte{6};
+        wire::put(&out[kPortAt], point.listener.port());
+        const Bytes address = point.listener.address_bytes();
+        std::copy(address.begin(), address.end(), out.begin() + kAddressAt);
+        wire::put(&out[kScopeAt], point.listener.scope());
+    }
+    wire::put(&out[kPidAt], point.pid);
+    wire::put(&out[kStartAt], point.start_time);
+    wire::put(&out[kHostAt], point.host);
+    return out;
+}
+
+Result<WatchPoint> decode_watch_point(Bytes bytes) {
+    if (bytes.size() != kWatchPointBytes)
+        return Error{EINVAL,
+                     fmt::format("a watch point has {} bytes, not {}", kWatchPointBytes, bytes.size())};
+    if (bytes[kVersionAt] != kVersion)
+        return Error{EINVAL, fmt::format("a watch point of version {} is unknown",
+                                         std::to_integer<unsigned>(bytes[kVersionAt]))};
+    WatchPoint point;
+    point.pid = wire::get<std::uint32_t>(&bytes[kPidAt]);
+    point.start_time = wire::get<std::uint64_t>(&bytes[kStartAt]);
+    point.host = wire::get<std::uint64_t>(&bytes[kHostAt]);
+    const std::uint16_t port = wire::get<std::uint16_t>(&bytes[kPortAt]);
+    switch (std::to_integer<unsigned>(bytes[kFamilyAt])) {
+        case 0:
+            break;
+        case 4: {
+            in_addr address;
+            std::memcpy(&address, &bytes[kAddressAt], sizeof address);
+            point.listener = SocketAddress(address, port);
+            break;
+        }
+        case 6: {
+            in6_addr address;
+            std::memcpy(&address, &bytes[kAddressAt], sizeof address);
+            point.listener = SocketAddress(address, port, wire::get<std::uint32_t>(&bytes[kScopeAt]));
+            break;
+        }
+        default:
+            return Error{EINVAL, "a watch point's address is neither IPv4 nor IPv6"};
+    }
+    if (point.listener.valid() && (port == 0 || point.listener.is_multicast()))
+        return Error{EINVAL, fmt::format("a watch point cannot be at {}", point.listener)};
+    if (point.pid > INT32_MAX) return Error{EINVAL, fmt::format("{} is no process number", point.pid)};
+    if (!point.listener.valid() && point.pid == 0)
+        return Error{EINVAL, "a watch point has neither a listener nor a process"};
+    return point;
+}
+
+std::uint64_t local_host_id() {
+    auto boot = read_small_file("/proc/sys/kernel/random/boot_id");
+    struct stat pid_namespace = {};
+    struct stat net_namespace = {};
+    if (!boot || ::stat("/proc/self/ns/pid", &pid_namespace) != 0 ||
+        ::stat("/proc/self/ns/net", &net_namespace) != 0)
+        return 0;
+    const std::string text =
+        fmt::format("{} {} {}", boot.value(), pid_namespace.st_ino, net_namespace.st_ino);
+    const std::uint64_t hash = stable_hash(std::as_bytes(std::span(text)), kHostSeed);
+    return hash == 0 ? 1 : hash;
+}
+
+Result<std::uint64_t> process_start_time(pid_t pid) {
+    auto stat = read_small_file(fmt::format("/proc/{}/stat", pid).c_str());
+    if (!stat) return stat.error();
+    return parse_start_time(stat.value());
+}
+
+Result<std::uint64_t> parse_start_time(std::string_view stat) {
+    constexpr int kFieldsAfterName = 20;  // proc(5): starttime is field 22, the name in brackets field 2
+    const std::size_t name_end = stat.rfind(')');
+    std::size_t at = name_end == std::string_view::npos ? stat.size() : name_end + 1;
+    for (int field = 0; field < kFieldsAfterName && at != std::string_view::npos; ++field)
+        at = stat.find(' ', at + (field > 0));
+    if (at == std::string_view::npos || at >= stat.size())
+        return Error{EINVAL, "/proc/PID/stat is cut short"};
+    std::uint64_t ticks = 0;
+    const auto [end, status] = std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), ticks);
+    if (status != std::errc()) return Error{EINVAL, "/proc/PID/stat has no start time"};
+    return ticks;
+}
+
+}  // namespace mcastcoll
