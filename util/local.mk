@@ -17,13 +17,12 @@ env: $(srcdir)/%reldir%/env.in Makefile FORCE
 FORCE:
 CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so
 
+include fabtests/cluster/cluster.mk
+
 EXTRA_DIST += \
 	.ci/run \
 	.clang-format \
 	HACKING.md \
-	fabtests/cluster/common.sh \
-	fabtests/cluster/mpi_loss.sh \
-	fabtests/cluster/mpi_kill.sh \
 	%reldir%/build \
 	%reldir%/check.sh \
 	%reldir%/cluster/README \
@@ -39,4 +38,5 @@ EXTRA_DIST += \
 	%reldir%/env.in \
 	%reldir%/install-deps \
 	%reldir%/plot \
-	%reldir%/quickstart.sh
+	%reldir%/quickstart.sh \
+	%reldir%/quickstart_table.py

@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# Sourced by the tests on the virtual cluster: options, the cluster's life, and counting.
+#
+# Who owns what: a test has one cluster of its own, named after the test and the process, which goes when the test ends.
+ME=${0##*/}
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+LAB=$TOP/util/cluster
+BUILD=${MCASTCOLL_BUILD:-$TOP/build}
+passed=0 failed=0 skipped=0
+
+say() { echo "$*"; }
+pass() { echo "ok   $*"; passed=$((passed + 1)); }
+fail() { echo "FAIL $*"; failed=$((failed + 1)); }
+skip() { echo "skip $*"; skipped=$((skipped + 1)); }
+bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
+usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+version() { sed -n 's/^AC_INIT(\[mcastcoll\], \[\([^]]*\)\].*/mcastcoll \1/p' "$TOP/configure.ac"; }
+finish() { # the closing line; 77 is how a test says that it could not run
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ $failed = 0 ] || exit 1
+    [ $passed != 0 ] || exit 77
+    exit 0
+}
+
+# Whether this machine lets us make a cluster; says why not.
+can_cluster() {
+    [ "$(id -u)" = 0 ] || { skip "the cluster needs root"; return 1; }
+    ip netns add "mcc-try-$$" 2>/dev/null || { skip "this machine cannot make network namespaces"; return 1; }
+    ip netns del "mcc-try-$$"
+    command -v nft mpirun.openmpi >/dev/null || { skip "needs nftables and Open MPI: run util/install-deps"; return 1; }
+}
+
+start_cluster() { # start_cluster HOSTS; NET may be chosen from the environment
+    export VC=mct$$ VC_OWNER=$$ MCASTCOLL_BUILD=$BUILD
+    work=$(mktemp -d)
+    trap '"$LAB/down"; rm -rf "$work"' EXIT
+    trap 'exit 130' INT TERM HUP
+    "$LAB/down" --stale
+    "$LAB/up" "$1" || { fail "the cluster does not come up"; finish; }
+}
+
+# What this build's provider and component say and do must not depend on the caller's shell.
+use_build() {
+    local name
+    for name in $(compgen -e | grep -E '^(FI|OMPI)_'); do unset "$name"; done
+    [ -r "$BUILD/env" ] || { echo "$ME: $BUILD is not built: run util/build" >&2; exit 2; }
+    . "$BUILD/env"
+    [ -e "$FI_PROVIDER_PATH/libmcastcoll-fi.so" ] || { echo "$ME: $BUILD has no provider: run util/build" >&2; exit 2; }
+    if [ ! -e "$BUILD/lib/openmpi/mca_coll_mcastcoll.so" ]; then
+        skip "this build has no Open MPI component"
+        finish
+    fi
+}
+
+counted() { # counted matched|dropped: datagrams over all hosts since the last 'loss PCT'
+    "$LAB/loss" show --json | python3 -c 'import json, sys; print(sum(h.get(sys.argv[1], 0) for h in json.load(sys.stdin)["hosts"]))' "$1"
+}

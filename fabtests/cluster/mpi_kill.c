@@ -1,0 +1,191 @@
+// mpi_kill -- one rank dies in the middle of broadcasts: does everybody else get an error in time?
+//
+// Why it exists: a collective that hangs when a member is gone is worse than none.  All ranks broadcast in a
+// loop, every rank being root in turn; after a warm-up the victim leaves the time in a file and is killed by
+// a timer signal wherever it happens to be.  The others must see MPI_Bcast or MPI_Barrier fail
+// (MPI_ERRORS_RETURN) within a bound after that time.  Each then says so in one line and exits 0; 1 means an
+// error came late, 2 that none came (a hang), 3 that data was wrong.  All hosts of the virtual cluster share
+// one monotonic clock and one file system, which is what makes the times comparable.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config.h"
+
+struct options {
+    int victim, warmup, bytes, within_ms, barrier;
+    const char* mark;
+};
+
+static const char kUsage[] =
+    "usage: mpi_kill --mark FILE [--victim RANK] [--warmup N] [--bytes N] [--within MS] [--barrier]\n"
+    "  --mark FILE    where the victim leaves the time of its death; must not exist\n"
+    "  --victim RANK  the rank that dies (default: the last one)\n"
+    "  --warmup N     broadcasts before it may die (default 50)\n"
+    "  --bytes N      of each broadcast (default 65536)\n"
+    "  --within MS    how soon the others must get an error (default 15000)\n"
+    "  --barrier      a barrier after each broadcast\n"
+    "Needs mpirun --mca orte_abort_on_non_zero_status 0, or Open MPI ends all ranks at once.\n";
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static const char* mark_path;
+
+// Leaves this moment in the file, then dies as by kill -9.  Only calls that are safe in a signal handler.
+static void die_now(int signal_number) {
+    (void)signal_number;
+    int64_t t = now_ns();
+    int fd = open(mark_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || write(fd, &t, sizeof t) != (ssize_t)sizeof t) _exit(4);
+    kill(getpid(), SIGKILL);
+}
+
+static void hang(int signal_number) {
+    static const char text[] = "mpi_kill: no error came, this rank hangs\n";
+    (void)signal_number;
+    if (write(2, text, sizeof text - 1)) {
+    }
+    _exit(2);
+}
+
+static double death_ms_ago(void) {
+    int64_t t;
+    int fd = open(mark_path, O_RDONLY);
+    ssize_t n = fd < 0 ? -1 : read(fd, &t, sizeof t);
+    if (fd >= 0) close(fd);
+    return n == (ssize_t)sizeof t ? (double)(now_ns() - t) / 1e6 : -1;
+}
+
+static int parse_number(const char* text, const char* name, int least) {
+    char* end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < least || value > 1 << 30) {
+        fprintf(stderr, "mpi_kill: --%s '%s' must be a number from %d\n", name, text, least);
+        exit(64);
+    }
+    return (int)value;
+}
+
+static struct options parse(int argc, char** argv) {
+    static const struct option known[] = {{"mark", required_argument, NULL, 'm'},
+                                          {"victim", required_argument, NULL, 'v'},
+                                          {"warmup", required_argument, NULL, 'w'},
+                                          {"bytes", required_argument, NULL, 'b'},
+                                          {"within", required_argument, NULL, 'i'},
+                                          {"barrier", no_argument, NULL, 'B'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
+    struct options o = {.victim = -1, .warmup = 50, .bytes = 65536, .within_ms = 15000};
+    int c;
+    while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) switch (c) {
+            case 'm':
+                o.mark = optarg;
+                break;
+            case 'v':
+                o.victim = parse_number(optarg, "victim", 0);
+                break;
+            case 'w':
+                o.warmup = parse_number(optarg, "warmup", 0);
+                break;
+            case 'b':
+                o.bytes = parse_number(optarg, "bytes", 1);
+                break;
+            case 'i':
+                o.within_ms = parse_number(optarg, "within", 1);
+                break;
+            case 'B':
+                o.barrier = 1;
+                break;
+            case 'h':
+                fputs(kUsage, stdout);
+                exit(0);
+            case 'V':
+                puts("mcastcoll " PACKAGE_VERSION);
+                exit(0);
+            default:
+                fputs(kUsage, stderr);
+                exit(64);
+        }
+    if (optind != argc || !o.mark) {
+        fputs(kUsage, stderr);
+        exit(64);
+    }
+    return o;
+}
+
+// The victim dies 0 to 3 ms after this, most likely inside an operation.
+static void arm(void) {
+    signal(SIGALRM, die_now);
+    struct itimerval it = {.it_value = {0, 1 + (suseconds_t)(now_ns() / 1000 % 3000)}};
+    setitimer(ITIMER_REAL, &it, NULL);
+}
+
+static int one_round(const struct options* o, unsigned char* buffer, int rank, int root, int round) {
+    if (rank == root) memset(buffer, round & 0xff, (size_t)o->bytes);
+    int rc = MPI_Bcast(buffer, o->bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+    if (rc != MPI_SUCCESS) return rc;
+    for (int i = 0; i < o->bytes; i++) {
+        if (buffer[i] == (round & 0xff)) continue;
+        fprintf(stderr, "mpi_kill: rank %d: round %d from %d: byte %d is %d\n", rank, round, root, i,
+                buffer[i]);
+        _exit(3);
+    }
+    return o->barrier ? MPI_Barrier(MPI_COMM_WORLD) : MPI_SUCCESS;
+}
+
+int main(int argc, char** argv) {
+    struct options o = parse(argc, argv);
+    mark_path = o.mark;
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (o.victim < 0) o.victim = size - 1;
+    if (o.victim >= size || size < 2) {
+        if (rank == 0) fprintf(stderr, "mpi_kill: rank %d cannot die in a job of %d ranks\n", o.victim, size);
+        MPI_Abort(MPI_COMM_WORLD, 64);
+    }
+    unsigned char* buffer = malloc((size_t)o.bytes);
+    if (!buffer) MPI_Abort(MPI_COMM_WORLD, 64);
+
+    int rc = MPI_SUCCESS, round = 0;
+    for (; rc == MPI_SUCCESS; round++) {
+        if (round == o.warmup) {
+            if (rank == o.victim) {
+                arm();
+            } else {
+                signal(SIGALRM, hang);
+                alarm((unsigned)(o.within_ms / 1000 + 10));
+            }
+        }
+        rc = one_round(&o, buffer, rank, round % size, round);
+    }
+    double ms = death_ms_ago();
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(rc, text, &length);
+    int in_time = ms >= 0 && ms <= o.within_ms;
+    printf("rank %d: error %.1f ms after the death, in round %d: %s%s\n", rank, ms, round - 1, text,
+           in_time  ? ""
+           : ms < 0 ? " (nobody had died)"
+                    : " (too late)");
+    fflush(stdout);
+    _exit(in_time ? 0 : 1);  // MPI_Finalize would wait for the dead
+}

@@ -1,0 +1,164 @@
+#!/bin/bash
+# check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  At most 20 minutes on two cores.
+#
+# Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, then the cluster's selftest
+# and MPI jobs on the cluster, with datagrams lost and a rank killed; checks exported symbols, the installation and the style.
+# Every step has a time limit and its log in build-check/.  The last line is "N passed, N failed, N skipped", the exit code is 1
+# if anything failed.  A step that this machine cannot run (the cluster needs root and network namespaces) says so and counts as
+# skipped.
+#   --quick        build, tests and style only            --no-install  do not look for missing packages
+#   --only STEPS   only these                             --list        name the steps
+set -u
+ME=${0##*/}
+TOP=$(cd "$(dirname "$0")/.." && pwd)
+cd "$TOP" || exit 1
+LOGS=$TOP/build-check
+DEADLINE=1180
+all=(packages build units selftest loss loss-ob1 loss-ipv6 kill symbols install quickstart asan-build asan-units style scripts)
+quick=(packages build units symbols style scripts)
+bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
+steps=("${all[@]}")
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;;
+        --version) sed -n 's/^AC_INIT(\[mcastcoll\], \[\([^]]*\)\].*/mcastcoll \1/p' "$TOP/configure.ac"; exit 0 ;;
+        --list) printf '%s\n' "${all[@]}"; exit 0 ;;
+        --quick) steps=("${quick[@]}"); shift ;;
+        --no-install) NO_INSTALL=1; shift ;;
+        --only) [ $# -ge 2 ] || bad_usage "'--only' needs names of steps"; IFS=, read -ra steps <<<"$2"; shift 2 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+for s in "${steps[@]}"; do
+    case " ${all[*]} " in *" $s "*) ;; *) bad_usage "'$s' is no step; there are: ${all[*]}" ;; esac
+done
+# What the caller's shell chose for libfabric, Open MPI or sanitizers must not change a verdict.
+for name in $(compgen -e | grep -E '^(FI|OMPI|ASAN|UBSAN|LSAN|VC|NET|HOSTS|STACK|MCASTCOLL)(_|$)'); do unset "$name"; done
+rm -rf "$LOGS"
+mkdir -p "$LOGS"
+
+passed=0 failed=0 skipped=0 broken=''
+
+# Adds what a step's own log counts: the summary of "make check", or a closing line like ours.  Prints nothing.
+count_from() { # count_from LOG; false if the log counts nothing
+    local p f s
+    read -r p f s < <(awk '
+        /^# (PASS|XFAIL): +[0-9]+$/ { p += $3; seen = 1 }
+        /^# (FAIL|XPASS|ERROR): +[0-9]+$/ { f += $3; seen = 1 }
+        /^# SKIP: +[0-9]+$/ { s += $3; seen = 1 }
+        /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5; seen = 1 }
+        END { if (seen) print p + 0, f + 0, s + 0 }' "$1") || return 1
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    counted="$p passed$([ "$f" = 0 ] || echo ", $f failed")$([ "$s" = 0 ] || echo ", $s skipped")"
+    step_failed=$f
+}
+
+step() { # step NAME LIMIT_s WHAT COMMAND...
+    local name=$1 limit=$2 what=$3 log=$LOGS/$1.log start=$SECONDS code=0 counted='' step_failed=0
+    shift 3
+    case " ${steps[*]} " in *" $name "*) ;; *) return 0 ;; esac
+    printf '[%4d s] %-10s %s\n' "$SECONDS" "$name" "$what"
+    ((limit < DEADLINE - SECONDS)) || limit=$((DEADLINE - SECONDS))
+    if ((limit < 5)); then
+        echo "         $name: FAILED, no time is left"
+        failed=$((failed + 1))
+        return 1
+    fi
+    if [ "$(type -t "$1")" = function ]; then
+        export -f "$1"
+        set -- bash -c "set -u; $1"
+    fi
+    TOP=$TOP timeout -k 15 "$limit" "$@" </dev/null >"$log" 2>&1 || code=$?
+    count_from "$log" || case $code in
+        0) passed=$((passed + 1)) ;;
+        77) skipped=$((skipped + 1)) ;;
+    esac
+    case $code in
+        0) echo "         $name: ok${counted:+, $counted} ($((SECONDS - start)) s)"; return 0 ;;
+        77) echo "         $name: skipped: $(grep -m 1 '^skip ' "$log" | cut -c6-)"; return 0 ;;
+        124 | 137) echo "         $name: FAILED, no end within $limit s${counted:+ ($counted)}" ;;
+        *) echo "         $name: FAILED, code $code${counted:+ ($counted)}" ;;
+    esac
+    [ "$step_failed" != 0 ] || failed=$((failed + 1))
+    { grep -E '^(FAIL|ERROR|XPASS)[: ]|error:|ERROR: AddressSanitizer|runtime error' "$log" | head -n 20; echo ...; tail -n 25 "$log"; } | sed 's/^/         | /'
+    echo "         all of it is in $log"
+    return 1
+}
+
+packages() { [ -n "${NO_INSTALL:-}" ] || "$TOP/util/install-deps"; }
+units() { make -C "$TOP/build" -j2 check; }
+asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-werror --enable-sanitizers=address,undefined 'CXXFLAGS=-g -O1' 'CFLAGS=-g -O1'; }
+# libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
+asan_units() {
+    printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
+        librdmacm.so libpsm >"$TOP/build-asan/lsan.supp"
+    ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j2 check
+}
+symbols() {
+    local want so bad=0
+    for want in fi_prov_ini:lib/libmcastcoll-fi.so mca_coll_mcastcoll_component:lib/openmpi/mca_coll_mcastcoll.so; do
+        so=$TOP/build/${want#*:}
+        [ -e "$so" ] || { echo "FAIL no $so"; bad=1; continue; }
+        got=$(nm -D --defined-only "$so" | awk '{print $NF}' | sed 's/@.*//' | grep -v '^MCASTCOLL' | sort -u)
+        if [ "$got" = "${want%%:*}" ]; then echo "ok   $so exports ${want%%:*} alone"; else echo "FAIL $so exports: $got"; bad=1; fi
+    done
+    return $bad
+}
+# Into an empty folder: libfabric and Open MPI must find there what they find in the real places.
+install_tree() {
+    local root=$TOP/build-check/root so
+    make -C "$TOP/build" install DESTDIR="$root" || return
+    so=$(find "$root" -name libmcastcoll-fi.so)
+    [ -n "$so" ] || { echo "FAIL nothing was installed for libfabric"; return 1; }
+    FI_PROVIDER_PATH=${so%/*} FI_PROVIDER=mcastcoll fi_info -p mcastcoll || { echo "FAIL libfabric does not load $so"; return 1; }
+    FI_PROVIDER_PATH=${so%/*} fi_info -e | grep FI_MCASTCOLL_INNER || { echo "FAIL fi_info -e does not show our variables"; return 1; }
+    [ -n "$(find "$root" -name mca_coll_mcastcoll.so)" ] || { echo "FAIL nothing was installed for Open MPI"; return 1; }
+}
+sources() { git -C "$TOP" ls-files "$@" 2>/dev/null || (cd "$TOP" && for g in "$@"; do find . -path './build*' -prune -o -name "$g" -print; done); }
+export -f sources
+style() {
+    local files
+    mapfile -t files < <(sources '*.cc' '*.h' '*.c')
+    [ ${#files[@]} -gt 0 ] || { echo "FAIL found no sources"; return 1; }
+    clang-format --version
+    clang-format --dry-run -Werror "${files[@]}"
+}
+scripts() {
+    local f bad=0
+    while read -r f; do bash -n "$f" || bad=1; done < <(grep -lE '^#!/bin/(ba)?sh|^# shellcheck shell=' -r util fabtests .ci)
+    while read -r f; do python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || bad=1; done < <(sources '*.py')
+    return $bad
+}
+can_cluster() { # in the way of a test: says why not
+    [ "$(id -u)" = 0 ] || { echo "skip the cluster needs root"; return 1; }
+    ip netns add "mcc-try-$$" || { echo "skip this machine cannot make network namespaces"; return 1; }
+    ip netns del "mcc-try-$$"
+}
+export -f can_cluster
+selftest() { can_cluster || exit 77; VC=mcs$$ NET=10.79 "$TOP/util/cluster/selftest"; }
+quickstart() { can_cluster || exit 77; "$TOP/util/quickstart.sh" --no-install --hosts 4 --loss 2 --sizes 1,64K --json "$TOP/build-check/quickstart.json"; }
+export NO_INSTALL=${NO_INSTALL:-}
+
+# A step that others stand on ends the run when it fails.
+give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
+step packages 300 "install what is missing" packages || give_up
+step build 420 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
+step units 300 "unit and functional tests" units
+step selftest 120 "the cluster's own test" selftest
+step loss 240 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
+step loss-ob1 90 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --pml ob1 --loss 5 --count 300 --hosts 4
+step loss-ipv6 90 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
+step kill 180 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
+step symbols 20 "what the libraries export" symbols
+step install 60 "what make install installs" install_tree
+step quickstart 120 "a small quickstart" quickstart
+if step asan-build 420 "build with sanitizers" asan_build; then
+    step asan-units 300 "unit and functional tests with sanitizers" asan_units
+fi
+# A cluster whose test was killed is still there.
+[ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
+step style 60 "clang-format" style
+step scripts 30 "scripts" scripts
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
