@@ -80,13 +80,15 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
         *) echo "         $name: FAILED, code $code${counted:+ ($counted)}" ;;
     esac
     [ "$step_failed" != 0 ] || failed=$((failed + 1))
-    { grep -E '^(FAIL|ERROR|XPASS)[: ]|error:|ERROR: AddressSanitizer|runtime error' "$log" | head -n 20; echo ...; tail -n 25 "$log"; } | sed 's/^/         | /'
+    { grep -E '^(FAIL|ERROR|XPASS)[: ]|error:|ERROR: AddressSanitizer|runtime error' "$log" | head -n 20; echo ...; tail -n 15 "$log"; } | sed 's/^/         | /'
     echo "         all of it is in $log"
     return 1
 }
 
 packages() { [ -n "${NO_INSTALL:-}" ] || "$TOP/util/install-deps"; }
-units() { make -C "$TOP/build" -j2 check; }
+units() { # passing without a single test is no pass
+    make -C "$TOP/build" -j2 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
+}
 asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-werror --enable-sanitizers=address,undefined 'CXXFLAGS=-g -O1' 'CFLAGS=-g -O1'; }
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
 asan_units() {
@@ -118,11 +120,14 @@ install_tree() {
 sources() { git -C "$TOP" ls-files "$@" 2>/dev/null || (cd "$TOP" && for g in "$@"; do find . -path './build*' -prune -o -name "$g" -print; done); }
 export -f sources
 style() {
-    local files
+    local files f bad=0
     mapfile -t files < <(sources '*.cc' '*.h' '*.c')
     [ ${#files[@]} -gt 0 ] || { echo "FAIL found no sources"; return 1; }
     clang-format --version
-    clang-format --dry-run -Werror "${files[@]}"
+    for f in "${files[@]}"; do
+        clang-format --dry-run -Werror "$f" 2>/dev/null || { echo "FAIL $f: put it right with clang-format -i"; bad=1; }
+    done
+    return $bad
 }
 scripts() {
     local f bad=0

@@ -4,17 +4,22 @@ noinst_PROGRAMS += %reldir%/cluster/wan
 %canon_reldir%_cluster_wan_SOURCES = %reldir%/cluster/wan.c
 %canon_reldir%_cluster_wan_CFLAGS = $(AM_CFLAGS) -D_GNU_SOURCE
 
-# libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.
+# libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.  Open MPI gives up
+# on a folder with a link that leads nowhere, hence the order: the modules first.
 nodist_noinst_DATA = env
-env: $(srcdir)/%reldir%/env.in Makefile FORCE
+env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) lib/openmpi && \
-	ln -sfn "$(abs_top_builddir)/prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so" lib/libmcastcoll-fi.so && \
-	if test -e mpi/.libs/mca_coll_mcastcoll.so; then \
-		ln -sfn "$(abs_top_builddir)/mpi/.libs/mca_coll_mcastcoll.so" lib/openmpi/mca_coll_mcastcoll.so; fi && \
-	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' $< > $@.tmp && \
+	for so in .libs/*.so mpi/.libs/*.so prov/mcastcoll/ofi/.libs/*.so; do \
+		case $$so in \
+		*/libmcastcoll-fi.so) to=lib ;; \
+		*/mca_coll_mcastcoll.so) to=lib/openmpi ;; \
+		*) continue ;; \
+		esac; \
+		ln -sfn "$(abs_top_builddir)/$$so" $$to/ || exit; \
+	done && \
+	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' \
+		$(srcdir)/%reldir%/env.in > $@.tmp && \
 	mv $@.tmp $@
-.PHONY: FORCE
-FORCE:
 CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so
 
 include fabtests/cluster/cluster.mk
