@@ -87,6 +87,10 @@ def main():
         json.dump({"hosts": args.hosts, "rows": rows}, file, indent=1)
         file.write("\n")
     print_table(rows, args.hosts)
+    could = [r for r in rows if r["loss_percent"] < 100]
+    if could and not any(r["deliveries"] for r in could):
+        print("No host was sent a single multicast datagram: something else carried these broadcasts.  FI_LOG_LEVEL=info tells why.")
+        return 1
     return 0 if all(r["verified"] for r in rows) else 1
 
 

@@ -7,5 +7,6 @@ noinst_PROGRAMS += %reldir%/mpi_kill
 endif
 EXTRA_DIST += \
 	%reldir%/common.sh \
+	%reldir%/mpi_compare.sh \
 	%reldir%/mpi_kill.sh \
 	%reldir%/mpi_loss.sh
