@@ -1,0 +1,182 @@
+// The interceptor, over a transport that is a list in memory: no socket, no clock, the same result every
+// time.
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "transport/interceptor.h"
+
+using namespace mcastcoll;
+
+TestSuite(transport_interceptor, .timeout = 20);
+
+namespace {
+
+// Hands back what was put in, one batch per receive().
+class Queue final : public MulticastTransport {
+  public:
+    std::size_t send(std::span<const Datagram> datagrams) override {
+        for (const Datagram& datagram : datagrams)
+            waiting_.emplace_back(datagram.payload.begin(), datagram.payload.end());
+        return datagrams.size();
+    }
+    int take_send_error() override { return 0; }
+    std::size_t receive(Nanoseconds, DeliverDatagram deliver) override {
+        std::size_t count = 0;
+        for (; count < kBatch && !waiting_.empty(); ++count) {
+            deliver(waiting_.front(), address_);
+            waiting_.pop_front();
+        }
+        return count;
+    }
+    Nanoseconds next_deadline() const override { return kNever; }
+    int descriptor() const override { return -1; }
+    const SocketAddress& local_address() const override { return address_; }
+    const SocketAddress& group_address() const override { return address_; }
+    std::size_t max_payload() const override { return 64; }
+    MulticastCounters counters() const override { return {}; }
+
+  private:
+    std::deque<std::vector<std::byte>> waiting_;
+    SocketAddress address_ = SocketAddress::parse("10.0.0.1:1").value();
+};
+
+struct Outcome {
+    std::vector<std::string> received;
+    InterceptorCounters counters;
+};
+
+InterceptorSpec spec_of(std::string_view text) {
+    auto spec = parse_interceptor_spec(text);
+    cr_assert(spec.ok(), "%s", spec.ok() ? "" : spec.error().message.c_str());
+    return spec.value();
+}
+
+// Sends `count` numbered datagrams and lets time pass until nothing is held back any more.
+Outcome run(std::string_view text, int count) {
+    Interceptor interceptor(std::make_unique<Queue>(), spec_of(text));
+    Outcome outcome;
+    const auto deliver = [&](Bytes bytes, const SocketAddress&) {
+        outcome.received.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    for (int i = 0; i < count; ++i) {
+        const std::string number = std::to_string(i);
+        const Datagram datagram{{}, std::as_bytes(std::span(number))};
+        interceptor.send(std::span(&datagram, 1));
+        interceptor.receive(Nanoseconds{0}, deliver);
+    }
+    if (interceptor.next_deadline() != kNever) {
+        cr_assert_eq(interceptor.next_deadline().value, Interceptor::kMaxHold.value);
+        interceptor.receive(interceptor.next_deadline(), deliver);
+    }
+    cr_assert(interceptor.next_deadline() == kNever, "nothing is held beyond its time");
+    outcome.counters = interceptor.interceptions();
+    return outcome;
+}
+
+bool near(std::uint64_t value, double expected, double tolerance) {
+    return static_cast<double>(value) > expected - tolerance &&
+           static_cast<double>(value) < expected + tolerance;
+}
+
+}  // namespace
+
+Test(transport_interceptor, an_empty_specification_changes_nothing) {
+    const Outcome outcome = run("", 100);
+    cr_assert_eq(outcome.received.size(), 100);
+    for (std::size_t i = 0; i < 100; ++i) cr_assert_eq(outcome.received[i], std::to_string(i));
+    cr_assert_not(spec_of("").spoils());
+    cr_assert(spec_of("nth=3").spoils());
+}
+
+Test(transport_interceptor, the_seed_decides) {
+    constexpr std::string_view kSpec = "loss=20,burst=50,duplicate=10,corrupt=10,delay=5,seed=";
+    const Outcome first = run(std::string(kSpec) + "7", 2000);
+    const Outcome again = run(std::string(kSpec) + "7", 2000);
+    const Outcome other = run(std::string(kSpec) + "8", 2000);
+    cr_assert(first.received == again.received);
+    cr_assert(first.received != other.received);
+    cr_assert_eq(first.counters.passed, first.received.size());
+    cr_assert_eq(first.counters.passed, 2000 - first.counters.lost + first.counters.duplicated);
+}
+
+Test(transport_interceptor, loses_as_much_as_asked) {
+    cr_assert(near(run("loss=5,seed=3", 20000).counters.lost, 1000, 200));
+    cr_assert_eq(run("loss=0,burst=90", 1000).counters.lost, 0);
+    cr_assert_eq(run("loss=100", 1000).counters.lost, 1000);
+    cr_assert_eq(run("loss=100,burst=20", 1000).counters.lost, 1000);
+}
+
+Test(transport_interceptor, bursts_keep_the_rate_and_cluster) {
+    const Outcome outcome = run("loss=10,burst=80,seed=5", 50000);
+    cr_assert(near(outcome.counters.lost, 5000, 1000), "%zu",
+              static_cast<std::size_t>(outcome.counters.lost));
+    int bursts = 0;
+    int previous = -1;
+    for (const std::string& text : outcome.received) {
+        const int number = std::stoi(text);
+        bursts += number != previous + 1;
+        previous = number;
+    }
+    // Bursts of 1 / (1 - 0.8) = 5 on average.
+    cr_assert(near(static_cast<std::uint64_t>(bursts), 1000, 250), "%d", bursts);
+}
+
+Test(transport_interceptor, every_nth_is_lost) {
+    const Outcome outcome = run("nth=4", 12);
+    const std::vector<std::string> expected{"0", "1", "2", "4", "5", "6", "8", "9", "10"};
+    cr_assert(outcome.received == expected);
+}
+
+Test(transport_interceptor, duplicates_and_corrupts) {
+    const Outcome twice = run("duplicate=100", 50);
+    cr_assert_eq(twice.received.size(), 100);
+    for (std::size_t i = 0; i < 100; ++i) cr_assert_eq(twice.received[i], std::to_string(i / 2));
+    const Outcome spoilt = run("corrupt=100,seed=9", 500);
+    cr_assert_eq(spoilt.received.size(), 500);
+    for (std::size_t i = 0; i < 500; ++i) {
+        const std::string original = std::to_string(i);
+        cr_assert_eq(spoilt.received[i].size(), original.size());
+        int different = 0;
+        for (std::size_t at = 0; at < original.size(); ++at)
+            different += spoilt.received[i][at] != original[at];
+        cr_assert_eq(different, 1);
+    }
+}
+
+Test(transport_interceptor, delay_reorders_within_its_bound) {
+    constexpr int kDelay = 3;
+    const Outcome outcome = run("delay=3,duplicate=50,seed=11", 1000);
+    std::vector<bool> seen(1000, false);
+    bool reordered = false;
+    int newest = -1;
+    for (const std::string& text : outcome.received) {
+        const int number = std::stoi(text);
+        reordered = reordered || number < newest;
+        newest = std::max(newest, number);
+        cr_assert_geq(number, newest - kDelay - 1);
+        seen[static_cast<std::size_t>(number)] = true;
+    }
+    cr_assert(reordered);
+    cr_assert(std::all_of(seen.begin(), seen.end(), [](bool one) { return one; }));
+    cr_assert_gt(outcome.counters.delayed, 0);
+}
+
+Test(transport_interceptor, bad_specifications_are_refused) {
+    for (const char* bad :
+         {"loss", "loss=", "loss=x", "loss=101", "loss=-1", "loss=nan", "loss=5,", ",loss=5", "lost=5",
+          "delay=65", "nth=-1", "seed=1.5", "loss=5;burst=3", "loss=5 ", "=5"}) {
+        auto spec = parse_interceptor_spec(bad);
+        cr_assert_not(spec.ok(), "\"%s\"", bad);
+        cr_assert_eq(spec.error().code, EINVAL);
+        cr_assert_not(spec.error().message.empty());
+    }
+    const InterceptorSpec all =
+        spec_of("loss=5.5,burst=20,duplicate=1,corrupt=2,delay=3,nth=9,seed=18446744073709551615");
+    cr_assert(all.loss_percent == 5.5 && all.burst_percent == 20 && all.duplicate_percent == 1);
+    cr_assert(all.corrupt_percent == 2 && all.delay == 3 && all.nth == 9 && all.seed == UINT64_MAX);
+}

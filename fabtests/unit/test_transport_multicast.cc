@@ -1,0 +1,284 @@
+// UDP multicast over real sockets.
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/udp_multicast.h"
+#include "transport_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::test;
+
+TestSuite(transport_multicast, .timeout = 30);
+
+namespace {
+
+Bytes bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+
+std::unique_ptr<UdpMulticast> open_or_fail(const UdpMulticastOptions& options) {
+    auto opened = UdpMulticast::open(options);
+    cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
+    return std::move(opened).value();
+}
+
+bool send_text(UdpMulticast& transport, const std::string& header, const std::string& payload) {
+    const Datagram datagram{bytes_of(header), bytes_of(payload)};
+    return transport.send(std::span(&datagram, 1)) == 1;
+}
+
+// What comes until `count` datagrams have come or two seconds are over.
+std::vector<std::string> receive_texts(UdpMulticast& transport, std::size_t count,
+                                       SocketAddress* source = nullptr) {
+    std::vector<std::string> texts;
+    eventually(2000, [&] {
+        transport.receive(now(), [&](Bytes bytes, const SocketAddress& from) {
+            texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            if (source != nullptr) *source = from;
+        });
+        return texts.size() >= count;
+    });
+    return texts;
+}
+
+void round_trip(const std::string& interface, int family) {
+    auto options = multicast_options(interface, family);
+    auto sender = open_or_fail(options);
+    auto other = open_or_fail(options);
+    cr_assert(send_text(*sender, "head", "body"));
+    cr_assert(send_text(*sender, "", ""));
+    for (UdpMulticast* receiver : {sender.get(), other.get()}) {
+        SocketAddress source;
+        const auto texts = receive_texts(*receiver, 2, &source);
+        cr_assert_eq(texts.size(), 2);
+        cr_assert_eq(texts[0], "headbody");
+        cr_assert_eq(texts[1], "");
+        cr_assert(source == sender->local_address(), "the source names the sender");
+    }
+    cr_assert_not(sender->local_address() == other->local_address());
+    const MulticastCounters counters = sender->counters();
+    cr_assert_eq(counters.datagrams_sent, 2);
+    cr_assert_eq(counters.bytes_sent, 8);
+    cr_assert_eq(counters.datagrams_received, 2);
+    cr_assert_eq(counters.socket_drops, 0);
+    cr_assert_eq(sender->receive(now(), [](Bytes, const SocketAddress&) {}), 0);
+}
+
+// A member process: takes `count` numbered datagrams of `root` in order, others are none of its business.
+int member(const UdpMulticastOptions& options, const SocketAddress& root, int count, const Pipe& ready) {
+    auto opened = UdpMulticast::open(options);
+    if (!opened) return 2;
+    ready.put('r');
+    int next = 0;
+    bool in_order = true;
+    eventually(5000, [&] {
+        opened.value()->receive(now(), [&](Bytes bytes, const SocketAddress& source) {
+            int number = -1;
+            if (!(source == root) || bytes.size() != sizeof number) return;
+            std::memcpy(&number, bytes.data(), sizeof number);
+            in_order = in_order && number == next++;
+        });
+        return next == count;
+    });
+    return next == count && in_order ? 0 : 1;
+}
+
+}  // namespace
+
+Test(transport_multicast, loopback_v4) {
+    round_trip("lo", 4);
+}
+
+Test(transport_multicast, interface_v4) {
+    enter_network_namespace();
+    round_trip("mc0", 4);
+}
+
+Test(transport_multicast, interface_v6) {
+    enter_network_namespace();
+    round_trip("mc0", 6);
+}
+
+Test(transport_multicast, every_process_of_a_host_gets_its_copy) {
+    constexpr int kCount = 100;
+    const auto options = multicast_options("lo", 4);
+    auto root = open_or_fail(options);
+    const Pipe ready;
+    const auto body = [&] { return member(options, root->local_address(), kCount, ready); };
+    Child first(body), second(body), third(body);
+    for (int i = 0; i < 3; ++i) cr_assert_eq(ready.get(5000), 'r');
+    std::vector<int> numbers(kCount);
+    std::vector<Datagram> datagrams(kCount);
+    for (int i = 0; i < kCount; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        numbers[at] = i;
+        datagrams[at].payload = std::as_bytes(std::span(&numbers[at], 1));
+    }
+    cr_assert_eq(root->send(datagrams), kCount);
+    cr_assert_eq(first.wait(), 0);
+    cr_assert_eq(second.wait(), 0);
+    cr_assert_eq(third.wait(), 0);
+    cr_assert_eq(receive_texts(*root, kCount).size(), kCount,
+                 "own copies come too, to be filtered by their source");
+}
+
+Test(transport_multicast, crosses_a_cable) {
+    enter_network_namespace();
+    const auto options = multicast_options("mc0", 4);
+    const Pipe go, ready;
+    Child far([&] {
+        if (::unshare(CLONE_NEWNET) != 0) return 3;
+        ready.put('n');
+        if (go.get(5000) != 'g') return 4;
+        if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
+        auto there = options;
+        there.interface = find_interface("mc1").value();
+        SocketAddress root;
+        ready.put('u');
+        if (!go.get_all(&root, sizeof root, 5000)) return 6;
+        return member(there, root, 1, ready);
+    });
+    cr_assert_eq(ready.get(5000), 'n');
+    shell("ip link set mc1 netns " + std::to_string(far.pid()));
+    go.put('g');
+    cr_assert_eq(ready.get(5000), 'u');
+    auto root = open_or_fail(options);
+    cr_assert_eq(go.put_all(&root->local_address(), sizeof(SocketAddress)), 0);
+    cr_assert_eq(ready.get(5000), 'r');
+    const int zero = 0;
+    const Datagram datagram{{}, std::as_bytes(std::span(&zero, 1))};
+    cr_assert_eq(root->send(std::span(&datagram, 1)), 1);
+    cr_assert_eq(far.wait(), 0);
+}
+
+Test(transport_multicast, other_groups_on_the_same_port_are_not_heard) {
+    auto options = multicast_options("lo", 4);
+    auto mine = open_or_fail(options);
+    auto other_options = multicast_options("lo", 4);
+    other_options.group = other_options.group.with_port(options.group.port());
+    auto other = open_or_fail(other_options);
+    cr_assert(send_text(*other, "not", "yours"));
+    cr_assert(send_text(*mine, "", "mine"));
+    const auto texts = receive_texts(*mine, 1);
+    cr_assert_eq(texts.size(), 1);
+    cr_assert_eq(texts[0], "mine");
+}
+
+Test(transport_multicast, respects_the_mtu) {
+    enter_network_namespace();
+    for (const int family : {4, 6}) {
+        auto transport = open_or_fail(multicast_options("mc0", family));
+        const std::size_t fits = transport->max_payload();
+        cr_assert_eq(fits, family == 4 ? 1472 : 1452);
+        cr_assert(send_text(*transport, "12345678", std::string(fits - 8, 'x')));
+        cr_assert_eq(receive_texts(*transport, 1).at(0).size(), fits);
+        cr_assert_not(send_text(*transport, "12345678", std::string(fits - 7, 'x')));
+        cr_assert_eq(transport->take_send_error(), EMSGSIZE);
+        cr_assert_eq(transport->take_send_error(), 0);
+        cr_assert_eq(transport->counters().send_errors, 1);
+    }
+}
+
+Test(transport_multicast, an_error_within_a_batch_is_not_lost) {
+    auto options = multicast_options("lo", 4);
+    auto transport = open_or_fail(options);
+    const std::string small = "small";
+    const std::string huge(70000, 'x');
+    const std::array<Datagram, 3> batch{Datagram{bytes_of(small), {}},
+                                        Datagram{bytes_of(small), bytes_of(huge)},
+                                        Datagram{bytes_of(small), {}}};
+    cr_assert_eq(transport->send(batch), 1);
+    cr_assert_eq(transport->take_send_error(), EMSGSIZE);
+    cr_assert_eq(receive_texts(*transport, 1).size(), 1);
+}
+
+Test(transport_multicast, what_is_too_long_for_the_receiver_is_dropped) {
+    auto options = multicast_options("lo", 4);
+    auto sender = open_or_fail(options);
+    options.payload_limit = 100;
+    auto receiver = open_or_fail(options);
+    cr_assert_eq(receiver->max_payload(), 100);
+    cr_assert(send_text(*sender, "", std::string(101, 'x')));
+    cr_assert(send_text(*sender, "", std::string(100, 'y')));
+    const auto texts = receive_texts(*receiver, 1);
+    cr_assert_eq(texts.size(), 1);
+    cr_assert_eq(texts[0], std::string(100, 'y'));
+    cr_assert_eq(receiver->counters().truncated, 1);
+}
+
+Test(transport_multicast, drops_of_a_full_socket_are_counted) {
+    auto options = multicast_options("lo", 4);
+    options.receive_buffer_bytes = 4096;
+    auto transport = open_or_fail(options);
+    cr_assert_gt(transport->receive_buffer_bytes(), 0);
+    cr_assert_lt(transport->receive_buffer_bytes(), 65536);
+    for (int i = 0; i < 200; ++i) cr_assert(send_text(*transport, "", std::string(1000, 'x')));
+    const std::uint64_t dropped = transport->counters().socket_drops;
+    cr_assert_gt(dropped, 0);
+    cr_assert_eq(receive_texts(*transport, 200 - dropped).size(), 200 - dropped);
+}
+
+Test(transport_multicast, receives_in_bounded_batches) {
+    auto transport = open_or_fail(multicast_options("lo", 4));
+    for (int i = 0; i < 40; ++i) cr_assert(send_text(*transport, "", "x"));
+    std::size_t delivered = 0;
+    const auto count = [&](Bytes, const SocketAddress&) { ++delivered; };
+    cr_assert_eq(transport->receive(now(), count), MulticastTransport::kBatch);
+    cr_assert_eq(transport->receive(now(), count), 40 - MulticastTransport::kBatch);
+    cr_assert_eq(transport->receive(now(), count), 0);
+    cr_assert_eq(delivered, 40);
+}
+
+Test(transport_multicast, descriptors_do_not_leak_into_programs_and_never_block) {
+    auto transport = open_or_fail(multicast_options("lo", 4));
+    for (const int descriptor : {transport->descriptor(), transport->send_descriptor()}) {
+        cr_assert(::fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
+        cr_assert(::fcntl(descriptor, F_GETFL) & O_NONBLOCK);
+    }
+}
+
+Test(transport_multicast, bad_options_are_refused) {
+    const auto good = multicast_options("lo", 4);
+    const auto code = [](const UdpMulticastOptions& options) {
+        auto opened = UdpMulticast::open(options);
+        return opened ? 0 : opened.error().code;
+    };
+    cr_assert_eq(code(good), 0);
+    auto bad = good;
+    bad.family = 5;
+    cr_assert_eq(code(bad), EINVAL);
+    bad = good;
+    bad.group = SocketAddress::parse("10.0.0.1:5000").value();
+    cr_assert_eq(code(bad), EINVAL);
+    bad = good;
+    bad.group = good.group.with_port(0);
+    cr_assert_eq(code(bad), EINVAL);
+    bad = good;
+    bad.family = 6;
+    cr_assert_eq(code(bad), EINVAL, "an IPv4 group is no IPv6 group");
+    bad = good;
+    bad.ttl = 256;
+    cr_assert_eq(code(bad), EINVAL);
+    bad = good;
+    bad.interface.index = 0;
+    cr_assert_eq(code(bad), EINVAL);
+    bad = good;
+    bad.interface.up = false;
+    cr_assert_eq(code(bad), ENETDOWN);
+    bad = good;
+    bad.interface.v4.reset();
+    cr_assert_eq(code(bad), EADDRNOTAVAIL);
+    bad = good;
+    bad.interface.mtu = 20;
+    cr_assert_eq(code(bad), EMSGSIZE);
+}

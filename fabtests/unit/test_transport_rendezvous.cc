@@ -1,0 +1,186 @@
+// The rendezvous socket: who knows only the inner address finds the endpoint, collisions included.
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "transport/file_descriptor.h"
+#include "transport/rendezvous.h"
+#include "transport/system.h"
+#include "transport_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::test;
+
+TestSuite(transport_rendezvous, .timeout = 20);
+
+namespace {
+
+Bytes bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+
+Bytes raw(const SocketAddress& address) {
+    return std::as_bytes(std::span(reinterpret_cast<const char*>(address.data()), address.size()));
+}
+
+// A TCP listener as an inner provider has one.
+struct Listener {
+    explicit Listener(const char* host) {
+        const SocketAddress any = SocketAddress::parse(host).value();
+        socket = FileDescriptor(::socket(any.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+        cr_assert_eq(::bind(socket.get(), any.data(), any.size()), 0);
+        cr_assert_eq(::listen(socket.get(), 4), 0);
+        address = SocketAddress::of_socket(socket.get()).value();
+    }
+    FileDescriptor socket;
+    SocketAddress address;
+};
+
+Rendezvous open_or_fail(Bytes address) {
+    auto opened = Rendezvous::open(address);
+    cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
+    return std::move(opened).value();
+}
+
+std::vector<std::string> receive_texts(Rendezvous& at, std::size_t count, RendezvousSource* from = nullptr) {
+    std::vector<std::string> texts;
+    eventually(1000, [&] {
+        at.receive([&](Bytes bytes, const RendezvousSource& source) {
+            texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            if (from != nullptr) *from = source;
+        });
+        return texts.size() >= count;
+    });
+    return texts;
+}
+
+void question_and_answer(Bytes first_address, Bytes second_address) {
+    Rendezvous first = open_or_fail(first_address);
+    Rendezvous second = open_or_fail(second_address);
+    cr_assert_eq(first.send(second_address, second.bound_candidate(), bytes_of("who?")), 0);
+    RendezvousSource source;
+    const auto question = receive_texts(second, 1, &source);
+    cr_assert_eq(question.size(), 1);
+    cr_assert_eq(question[0], "who?");
+    cr_assert(source == first.local(), "%s", source.to_string().c_str());
+    cr_assert_eq(second.reply(source, bytes_of("me")), 0);
+    const auto answer = receive_texts(first, 1);
+    cr_assert_eq(answer.size(), 1);
+    cr_assert_eq(answer[0], "me");
+    cr_assert_eq(first.counters().sent, 1);
+    cr_assert_eq(first.counters().received, 1);
+}
+
+}  // namespace
+
+Test(transport_rendezvous, candidates_are_pure_and_differ) {
+    for (unsigned port = 1; port <= 65535; port += 13) {
+        const auto ports = rendezvous_ports(static_cast<std::uint16_t>(port));
+        cr_assert(ports == rendezvous_ports(static_cast<std::uint16_t>(port)));
+        cr_assert_eq(ports[0], port);
+        for (std::size_t i = 0; i < ports.size(); ++i) {
+            cr_assert_neq(ports[i], 0);
+            cr_assert_eq(std::count(ports.begin(), ports.end(), ports[i]), 1);
+            if (i > 0) cr_assert(ports[i] >= 10000 && ports[i] < 20000);
+        }
+    }
+    // Peers of other builds and machines must derive the same.
+    const auto known = rendezvous_ports(40000);
+    cr_assert_eq(known[1], 17401, "%d", known[1]);
+}
+
+Test(transport_rendezvous, names_ignore_trailing_zeros_only) {
+    const std::string name("fi_shm://0:42");
+    const std::string terminated = name + std::string(3, '\0');
+    cr_assert_eq(rendezvous_name(bytes_of(name), 0), rendezvous_name(bytes_of(terminated), 0));
+    cr_assert_eq(rendezvous_name(bytes_of(name), 1), rendezvous_name(bytes_of(name), 5));
+    cr_assert_neq(rendezvous_name(bytes_of(name), 0), rendezvous_name(bytes_of(name), 1));
+    cr_assert_neq(rendezvous_name(bytes_of(name), 0), rendezvous_name(bytes_of("fi_shm://0:43"), 0));
+    cr_assert_leq(rendezvous_name(bytes_of(name), 3).size(), 100);
+}
+
+Test(transport_rendezvous, ipv4) {
+    const Listener first("127.0.0.1:0"), second("127.0.0.1:0");
+    question_and_answer(raw(first.address), raw(second.address));
+}
+
+Test(transport_rendezvous, ipv6) {
+    const Listener first("[::1]:0"), second("[::1]:0");
+    question_and_answer(raw(first.address), raw(second.address));
+}
+
+Test(transport_rendezvous, names) {
+    const std::string tag = "fi_shm://test:" + std::to_string(::getpid());
+    const std::string first = tag + ":a", second = tag + ":b";
+    question_and_answer(bytes_of(first), bytes_of(second));
+}
+
+Test(transport_rendezvous, a_taken_port_moves_it_to_the_next_candidate) {
+    const Listener listener("127.0.0.1:0");
+    std::vector<Rendezvous> owners;
+    for (unsigned i = 0; i < kRendezvousCandidates; ++i) {
+        owners.push_back(open_or_fail(raw(listener.address)));
+        cr_assert_eq(owners.back().bound_candidate(), i);
+    }
+    auto fifth = Rendezvous::open(raw(listener.address));
+    cr_assert_not(fifth.ok());
+    cr_assert_eq(fifth.error().code, EADDRINUSE);
+    cr_assert_neq(fifth.error().message.find(std::to_string(listener.address.port())), std::string::npos);
+    // Trying the candidates in turn reaches each of them.
+    const Listener asking("127.0.0.1:0");
+    Rendezvous asker = open_or_fail(raw(asking.address));
+    for (unsigned attempt = 0; attempt < 2 * kRendezvousCandidates; ++attempt)
+        cr_assert_eq(asker.send(raw(listener.address), attempt, bytes_of("x")), 0);
+    for (Rendezvous& owner : owners) cr_assert_eq(receive_texts(owner, 2).size(), 2);
+}
+
+Test(transport_rendezvous, a_wildcard_endpoint_is_found_by_its_real_address) {
+    const Listener listener("0.0.0.0:0");
+    Rendezvous blocker = open_or_fail(raw(listener.address));
+    Rendezvous owner = open_or_fail(raw(listener.address));
+    cr_assert_eq(owner.bound_candidate(), 1);
+    const Listener asking("127.0.0.1:0");
+    Rendezvous asker = open_or_fail(raw(asking.address));
+    const SocketAddress real = SocketAddress::parse("127.0.0.1").value().with_port(listener.address.port());
+    cr_assert_eq(asker.send(raw(real), 1, bytes_of("x")), 0);
+    cr_assert_eq(receive_texts(owner, 1).size(), 1);
+}
+
+Test(transport_rendezvous, bad_input_is_refused) {
+    cr_assert_not(Rendezvous::open({}).ok());
+    cr_assert_not(Rendezvous::open(raw(SocketAddress::parse("127.0.0.1").value())).ok(), "no port");
+    auto foreign = Rendezvous::open(raw(SocketAddress::parse("203.0.113.9:4000").value()));
+    cr_assert_not(foreign.ok());
+    cr_assert_eq(foreign.error().code, EADDRNOTAVAIL);
+    const Listener listener("127.0.0.1:0");
+    Rendezvous at = open_or_fail(raw(listener.address));
+    const std::string longest(kRendezvousMaxBytes, 'x');
+    cr_assert_eq(at.send(raw(listener.address), 0, bytes_of(longest)), 0);
+    cr_assert_eq(receive_texts(at, 1).at(0), longest);
+    cr_assert_eq(at.send(raw(listener.address), 0, bytes_of(longest + "x")), EMSGSIZE);
+    cr_assert_eq(at.send(bytes_of("fi_shm://0:1"), 0, bytes_of("x")), EAFNOSUPPORT);
+    cr_assert_eq(at.send({}, 0, bytes_of("x")), EINVAL);
+    const std::string lonely = "fi_shm://test:lonely:" + std::to_string(::getpid());
+    Rendezvous local = open_or_fail(bytes_of(lonely));
+    cr_assert_eq(local.send(bytes_of(lonely + "nobody"), 0, bytes_of("x")), ECONNREFUSED);
+}
+
+Test(transport_rendezvous, datagrams_too_long_are_dropped_and_counted) {
+    const Listener listener("127.0.0.1:0");
+    Rendezvous at = open_or_fail(raw(listener.address));
+    const FileDescriptor stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const std::string longer(kRendezvousMaxBytes + 1, 'x');
+    cr_assert_gt(::sendto(stranger.get(), longer.data(), longer.size(), 0, listener.address.data(),
+                          listener.address.size()),
+                 0);
+    cr_assert_gt(::sendto(stranger.get(), "ok", 2, 0, listener.address.data(), listener.address.size()), 0);
+    const auto texts = receive_texts(at, 1);
+    cr_assert_eq(texts.size(), 1);
+    cr_assert_eq(texts[0], "ok");
+    cr_assert_eq(at.counters().truncated, 1);
+}

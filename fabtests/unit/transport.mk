@@ -1,0 +1,17 @@
+# Tests of the transports. They use real sockets, on loopback and, run by root, in network namespaces of their own.
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_transport
+TESTS += %reldir%/test_transport
+endif
+%canon_reldir%_test_transport_SOURCES = \
+	%reldir%/test_transport_address.cc \
+	%reldir%/test_transport_interceptor.cc \
+	%reldir%/test_transport_multicast.cc \
+	%reldir%/test_transport_rendezvous.cc \
+	%reldir%/test_transport_watch.cc \
+	%reldir%/transport_fixture.cc \
+	%reldir%/transport_fixture.h
+%canon_reldir%_test_transport_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
+# Criterion's macros cast in the old style.
+%canon_reldir%_test_transport_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+%canon_reldir%_test_transport_LDADD = prov/mcastcoll/transport/libmcctransport.la $(CRITERION_LIBS)

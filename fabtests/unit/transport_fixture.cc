@@ -1,0 +1,110 @@
+#include "transport_fixture.h"
+
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "transport/system.h"
+
+namespace mcastcoll::test {
+
+void shell(const std::string& command) {
+    cr_assert_eq(::system(command.c_str()), 0, "failed: %s", command.c_str());
+}
+
+void enter_network_namespace() {
+    if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0)
+        cr_skip_test("a network namespace of our own takes root");
+    shell(
+        "ip link set lo up && ip link add mc0 mtu 1500 type veth peer name mc1 mtu 1500 &&"
+        " ip addr add 10.77.0.1/24 dev mc0 && ip -6 addr add fd77::1/64 dev mc0 nodad &&"
+        " ip link set mc0 up && ip link set mc1 up");
+}
+
+Nanoseconds now() {
+    timespec time;
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return {std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec};
+}
+
+bool eventually(int milliseconds, const std::function<bool()>& ready) {
+    const Nanoseconds end = now() + Nanoseconds::from_ms(milliseconds);
+    for (;;) {
+        if (ready()) return true;
+        if (now() >= end) return false;
+        ::usleep(1000);
+    }
+}
+
+Child::Child(const std::function<int()>& body) : pid_(::fork()) {
+    cr_assert_geq(pid_, 0, "cannot fork");
+    if (pid_ == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::_exit(body());
+    }
+}
+
+Child::~Child() {
+    if (pid_ > 0) {
+        ::kill(pid_, SIGKILL);
+        wait();
+    }
+}
+
+void Child::signal(int number) const {
+    ::kill(pid_, number);
+}
+
+int Child::wait() {
+    int status = 0;
+    const pid_t waited = ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return waited > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Pipe::Pipe() {
+    cr_assert_eq(::pipe(ends_), 0);
+}
+
+Pipe::~Pipe() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+}
+
+void Pipe::put(char word) const {
+    put_all(&word, 1);
+}
+
+int Pipe::get(int milliseconds) const {
+    char word = 0;
+    return get_all(&word, 1, milliseconds) ? word : -1;
+}
+
+int Pipe::put_all(const void* data, std::size_t size) const {
+    return ::write(ends_[1], data, size) == static_cast<ssize_t>(size) ? 0 : -1;
+}
+
+bool Pipe::get_all(void* data, std::size_t size, int milliseconds) const {
+    pollfd entry{ends_[0], POLLIN, 0};
+    return ::poll(&entry, 1, milliseconds) == 1 && ::read(ends_[0], data, size) == static_cast<ssize_t>(size);
+}
+
+UdpMulticastOptions multicast_options(const std::string& interface, int family) {
+    UdpMulticastOptions options;
+    auto found = find_interface(interface);
+    cr_assert(found.ok(), "%s", found.ok() ? "" : found.error().message.c_str());
+    options.interface = found.value();
+    options.family = family;
+    std::array<std::byte, kGroupRandomBytes> random;
+    cr_assert(kernel_random(random).ok());
+    options.group = random_group_address(family, random);
+    options.receive_buffer_bytes = 1 << 20;
+    return options;
+}
+
+}  // namespace mcastcoll::test

@@ -1,0 +1,64 @@
+// What the transport tests share: a network namespace with a real multicast interface, helper processes that
+// end with the test, and bounded waiting.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "transport/multicast_transport.h"
+#include "transport/udp_multicast.h"
+#include "wire/types.h"
+
+namespace mcastcoll::test {
+
+// Moves this test (Criterion runs each in a process of its own) into a new network namespace where mc0 and
+// mc1 are the two ends of a cable: mc0 is 10.77.0.1/24 and fd77::1/64 with an MTU of 1500. Skips the test
+// where that takes rights we do not have.
+void enter_network_namespace();
+// Runs a shell command; fails the test when it fails.
+void shell(const std::string& command);
+
+Nanoseconds now();
+// Calls `ready` until it is true, sleeping a little, for at most `milliseconds`.
+bool eventually(int milliseconds, const std::function<bool()>& ready);
+
+// A process that runs `body` and ends with its result; killed with its parent. Destroyed: killed and waited
+// for.
+class Child {
+  public:
+    explicit Child(const std::function<int()>& body);
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+    ~Child();
+    pid_t pid() const { return pid_; }
+    void signal(int number) const;
+    // Its exit status, or -1 when it was ended by a signal.
+    int wait();
+
+  private:
+    pid_t pid_;
+};
+
+// A pipe for a word between processes.
+class Pipe {
+  public:
+    Pipe();
+    Pipe(const Pipe&) = delete;
+    Pipe& operator=(const Pipe&) = delete;
+    ~Pipe();
+    void put(char word) const;
+    // -1 when nothing came in time.
+    int get(int milliseconds) const;
+    int put_all(const void* data, std::size_t size) const;
+    bool get_all(void* data, std::size_t size, int milliseconds) const;
+
+  private:
+    int ends_[2];
+};
+
+UdpMulticastOptions multicast_options(const std::string& interface, int family);
+
+}  // namespace mcastcoll::test
