@@ -37,7 +37,14 @@ for name in $(compgen -e | grep -E '^(FI|OMPI|ASAN|UBSAN|LSAN|VC|NET|HOSTS|STACK
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
 
-passed=0 failed=0 skipped=0 broken=''
+passed=0 failed=0 skipped=0 job=''
+interrupted() {
+    [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null
+    [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
+    echo "$ME: interrupted"
+    exit 130
+}
+trap interrupted INT TERM HUP
 
 # Adds what a step's own log counts: the summary of "make check", or a closing line like ours.  Prints nothing.
 count_from() { # count_from LOG; false if the log counts nothing
@@ -68,7 +75,10 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
         export -f "$1"
         set -- bash -c "set -u; $1"
     fi
-    TOP=$TOP timeout -k 15 "$limit" "$@" </dev/null >"$log" 2>&1 || code=$?
+    TOP=$TOP timeout -k 15 "$limit" "$@" </dev/null >"$log" 2>&1 &
+    job=$!
+    wait $job || code=$?
+    job=''
     count_from "$log" || case $code in
         0) passed=$((passed + 1)) ;;
         77) skipped=$((skipped + 1)) ;;

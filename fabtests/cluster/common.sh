@@ -52,6 +52,12 @@ use_build() {
     fi
 }
 
+# A job that must end within SECONDS; 124 says that it did not.  Waiting in this way, a signal to the test ends it at once.
+bounded() { # bounded SECONDS COMMAND...
+    timeout -k 10 "$@" &
+    wait $!
+}
+
 counted() { # counted matched|dropped: datagrams over all hosts since the last 'loss PCT'
     "$LAB/loss" show --json | python3 -c 'import json, sys; print(sum(h.get(sys.argv[1], 0) for h in json.load(sys.stdin)["hosts"]))' "$1"
 }

@@ -32,7 +32,7 @@ for ((r = 0; r < rounds; r++)); do
     for who in mcastcoll openmpi; do
         own=()
         [ $who = mcastcoll ] || own=(--mca coll '^mcastcoll')
-        if ! STACK=mcastcoll timeout -k 10 300 "$LAB/run" "${own[@]}" "$time" --sizes "$sizes" --operations "$operations" --iterations "$iterations" \
+        if ! STACK=mcastcoll bounded 300 "$LAB/run" "${own[@]}" "$time" --sizes "$sizes" --operations "$operations" --iterations "$iterations" \
             --json "$work/$who.$r.json" >"$work/log" 2>&1; then
             tail -n 20 "$work/log"
             fail "round $r, $who"
