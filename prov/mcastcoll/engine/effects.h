@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 
 #include "wire/packet.h"
 #include "wire/types.h"
@@ -59,26 +60,50 @@ struct Counters {
     std::uint64_t operations_submitted = 0, operations_completed = 0, operations_failed = 0, checkpoints = 0;
 };
 
-// Applies a function to every counter and its name; one list for printing, summing and testing.
-template <typename Function>
-void for_each_counter(Counters& c, Function&& f) {
-#define MCC_COUNTER(name) f(#name, c.name)
-    MCC_COUNTER(datagrams_sent), MCC_COUNTER(datagrams_received), MCC_COUNTER(probes_sent),
-        MCC_COUNTER(probes_received);
-    MCC_COUNTER(fragments_by_multicast), MCC_COUNTER(fragments_repaired), MCC_COUNTER(duplicates);
-    MCC_COUNTER(unposted_dropped), MCC_COUNTER(beyond_window);
-    MCC_COUNTER(messages_sent), MCC_COUNTER(messages_received), MCC_COUNTER(asks_sent),
-        MCC_COUNTER(asks_received);
-    MCC_COUNTER(data_sent), MCC_COUNTER(fragments_supplied), MCC_COUNTER(reports_sent),
-        MCC_COUNTER(gathers_sent);
-    MCC_COUNTER(bad_packet), MCC_COUNTER(bad_checksum), MCC_COUNTER(foreign_group),
-        MCC_COUNTER(foreign_epoch);
-    MCC_COUNTER(bad_sender), MCC_COUNTER(own_copies), MCC_COUNTER(stale_operation),
-        MCC_COUNTER(future_operation);
-    MCC_COUNTER(bad_fragment), MCC_COUNTER(unexpected_kind);
-    MCC_COUNTER(operations_submitted), MCC_COUNTER(operations_completed), MCC_COUNTER(operations_failed);
-    MCC_COUNTER(checkpoints);
-#undef MCC_COUNTER
+// Every counter by name: one list for printing, summing and testing.
+struct NamedCounter {
+    const char* name;
+    std::uint64_t Counters::*member;
+};
+inline constexpr NamedCounter kCounters[] = {
+    {"datagrams_sent", &Counters::datagrams_sent},
+    {"datagrams_received", &Counters::datagrams_received},
+    {"probes_sent", &Counters::probes_sent},
+    {"probes_received", &Counters::probes_received},
+    {"fragments_by_multicast", &Counters::fragments_by_multicast},
+    {"fragments_repaired", &Counters::fragments_repaired},
+    {"duplicates", &Counters::duplicates},
+    {"unposted_dropped", &Counters::unposted_dropped},
+    {"beyond_window", &Counters::beyond_window},
+    {"messages_sent", &Counters::messages_sent},
+    {"messages_received", &Counters::messages_received},
+    {"asks_sent", &Counters::asks_sent},
+    {"asks_received", &Counters::asks_received},
+    {"data_sent", &Counters::data_sent},
+    {"fragments_supplied", &Counters::fragments_supplied},
+    {"reports_sent", &Counters::reports_sent},
+    {"gathers_sent", &Counters::gathers_sent},
+    {"bad_packet", &Counters::bad_packet},
+    {"bad_checksum", &Counters::bad_checksum},
+    {"foreign_group", &Counters::foreign_group},
+    {"foreign_epoch", &Counters::foreign_epoch},
+    {"bad_sender", &Counters::bad_sender},
+    {"own_copies", &Counters::own_copies},
+    {"stale_operation", &Counters::stale_operation},
+    {"future_operation", &Counters::future_operation},
+    {"bad_fragment", &Counters::bad_fragment},
+    {"unexpected_kind", &Counters::unexpected_kind},
+    {"operations_submitted", &Counters::operations_submitted},
+    {"operations_completed", &Counters::operations_completed},
+    {"operations_failed", &Counters::operations_failed},
+    {"checkpoints", &Counters::checkpoints},
+};
+
+inline void add(Counters& sum, const Counters& one) {
+    for (const NamedCounter& counter : kCounters) sum.*counter.member += one.*counter.member;
 }
+
+static_assert(sizeof(Counters) == std::size(kCounters) * sizeof(std::uint64_t),
+              "a counter is missing from the list");
 
 }  // namespace mcastcoll::engine

@@ -92,6 +92,8 @@ class Engine {
     void on_timeout(Nanoseconds now);
 
     Phase phase() const { return phase_; }
+    // After a failure: everybody who is to know has been sent word.
+    bool failure_told() const { return !fail_tell_ || fail_next_ >= config_.members; }
     bool idle() const { return first_open_ == next_id_ && pending_.empty(); }
     // Operations posted and not completed.
     std::uint64_t outstanding() const {

@@ -93,16 +93,22 @@ void Engine::on_ask(const wire::Header& header, Bytes payload, Nanoseconds now) 
         return;
     }
     if (client->done || (slot->state == SlotState::finished && is_large(*slot))) return;
+    // Questions may overtake each other: an older one may still name what a newer one did not have to repeat.
     const std::uint32_t from = index_of(header.fragment);
-    for (std::uint32_t i = client->wanted_from; i < std::min(from, client->wanted_to); ++i)
-        client->wanted.clear(i);
-    client->wanted_from = std::max(client->wanted_from, from);
+    if (from > client->base) {
+        for (std::uint32_t i = client->wanted_from; i < std::min(from, client->wanted_to); ++i)
+            client->wanted.clear(i);
+        client->base = from;
+        client->wanted_from = std::max(client->wanted_from, from);
+        client->waiting = client->waiting && client->wanted_from < client->wanted_to;
+    }
     for (std::uint32_t i = 0; i < payload.size() * 8; ++i) {
         if ((std::to_integer<unsigned>(payload[i / 8]) >> (i % 8) & 1) == 0) continue;
         const std::uint32_t index = from + i;
-        if (index < client->wanted_from || index - client->wanted_from >= client->wanted.capacity()) continue;
+        if (index < client->base || index - client->base >= client->wanted.capacity()) continue;
         client->wanted.set(index);
-        client->wanted_to = std::max(client->wanted_to, index + 1);
+        client->wanted_from = client->waiting ? std::min(client->wanted_from, index) : index;
+        client->wanted_to = client->waiting ? std::max(client->wanted_to, index + 1) : index + 1;
         client->waiting = true;
     }
     mark_ready(*slot);

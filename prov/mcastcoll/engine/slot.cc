@@ -14,7 +14,7 @@ void Client::forget() {
     rank = kNoRank;
     expected = done = waiting = false;
     wanted.clear_all();
-    wanted_from = wanted_to = 0;
+    base = wanted_from = wanted_to = 0;
 }
 
 void Slot::reset(OperationId operation_id) {

@@ -26,6 +26,7 @@ struct Client {
     bool done = false;
     bool waiting = false;  // wanted has a bit set
     WindowBitmap wanted;
+    std::uint32_t base = 0;                        // it has everything below
     std::uint32_t wanted_from = 0, wanted_to = 0;  // all set bits of wanted lie in [from, to)
     explicit Client(std::uint32_t window) : wanted(window) {}
     void forget();

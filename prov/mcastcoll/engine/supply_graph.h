@@ -36,6 +36,7 @@ class SupplyGraph {
     bool multicasts(Rank root) const;
     // True when the rank is to hear this root's multicasts.
     bool hears(Rank root, Rank rank) const;
+    bool deaf(Rank rank) const { return is_deaf_[index_of(rank)]; }
     std::uint32_t hearing_count() const { return static_cast<std::uint32_t>(hearing_.size()); }
 
     // The member that supplies `rank`; kNoRank for the root itself. arity: children per member of the deaf
