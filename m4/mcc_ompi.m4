@@ -1,6 +1,9 @@
 # Open MPI's headers for an out-of-tree component, and its wrapper compiler for the MPI tests.
 # --with-ompi fails without them; --without-ompi skips them; by default they are used when they are there.
 AC_DEFUN([MCC_CHECK_OMPI], [
+  AC_ARG_WITH([ompi-componentdir],
+    [AS_HELP_STRING([--with-ompi-componentdir=DIR], [where the coll component is installed @<:@Open MPI's own@:>@])],
+    [], [with_ompi_componentdir=])
   have_ompi=no
   AS_IF([test "x$with_ompi" != xno], [
     AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc], [none])
@@ -16,6 +19,7 @@ AC_DEFUN([MCC_CHECK_OMPI], [
       OMPI_LIBDIR=`$MPICC --showme:libdirs | tr ' ' '\n' | head -1`
       ompi_componentdir="$OMPI_LIBDIR/openmpi"    # upstream layout
       test -d "$OMPI_LIBDIR/openmpi3" && ompi_componentdir="$OMPI_LIBDIR/openmpi3"    # Debian
+      test -n "$with_ompi_componentdir" && ompi_componentdir=$with_ompi_componentdir
     ])
   ])
   AS_IF([test "x$with_ompi" = xyes && test "$have_ompi" = no],

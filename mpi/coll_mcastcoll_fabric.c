@@ -139,6 +139,16 @@ static MccOperation* find_operation(const void* context) {
     return NULL;
 }
 
+// Join events name the group by its context, by its fid, or by both.
+static MccOperation* find_join(fid_t fid, const void* context) {
+    MccGroup* group;
+    OPAL_LIST_FOREACH(group, &mca_coll_mcastcoll_component.groups, MccGroup) {
+        if (context == &group->join.context || (NULL != group->mc && fid == &group->mc->fid))
+            return &group->join;
+    }
+    return NULL;
+}
+
 static void read_error(MccFabric* fabric) {
     struct fi_cq_err_entry entry;
     memset(&entry, 0, sizeof(entry));
@@ -181,13 +191,13 @@ void mcc_fabric_poll_events(void) {
     uint32_t event = 0;
     const ssize_t got = fi_eq_read(fabric->eq, &event, &entry, sizeof(entry), 0);
     if (got > 0 && FI_JOIN_COMPLETE == event) {
-        MccOperation* operation = find_operation(entry.context);
+        MccOperation* operation = find_join(entry.fid, entry.context);
         if (NULL != operation) operation->done = true;
     } else if (-FI_EAVAIL == got) {
         struct fi_eq_err_entry error;
         memset(&error, 0, sizeof(error));
         if (fi_eq_readerr(fabric->eq, &error, 0) < 1) return;
-        MccOperation* operation = find_operation(error.context);
+        MccOperation* operation = find_join(error.fid, error.context);
         if (NULL == operation) return;
         operation->error = 0 != error.err ? error.err : FI_EOTHER;
         operation->provider_error = error.prov_errno;

@@ -120,7 +120,14 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
     const int size = ompi_comm_size(comm);
     bool agreed = true;
     OPAL_THREAD_LOCK(&c->lock);
+    const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
     for (int rank = 0; rank < size && agreed; ++rank) {
+        // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
+        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != my_job) {
+            snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
+            agreed = false;
+            break;
+        }
         const MccPeer* peer = find_peer(comm, rank);
         agreed = NULL != peer && peer->known && peer->card.ready && peer->card.terms == c->terms;
         if (agreed) continue;
