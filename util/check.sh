@@ -14,7 +14,7 @@ TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=1180
-all=(packages build units selftest loss loss-ob1 loss-ipv6 kill symbols install quickstart asan-build asan-units style scripts)
+all=(packages build units selftest loss loss-ob1 loss-ipv6 kill symbols install dist quickstart asan-build asan-units style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -127,6 +127,16 @@ install_tree() {
     FI_PROVIDER_PATH=${so%/*} fi_info -e | grep FI_MCASTCOLL_INNER || { echo "FAIL fi_info -e does not show our variables"; return 1; }
     [ -n "$(find "$root" -name mca_coll_mcastcoll.so)" ] || { echo "FAIL nothing was installed for Open MPI"; return 1; }
 }
+# The source archive holds all that the repository does.
+dist() {
+    local archive missing
+    git -C "$TOP" rev-parse >/dev/null 2>&1 || { echo "skip this is no clone: nothing to compare the archive with"; exit 77; }
+    make -C "$TOP/build" dist-xz || exit
+    archive=$(ls -t "$TOP"/build/mcastcoll-*.tar.xz | head -n 1)
+    missing=$(comm -23 <(git -C "$TOP" ls-files | grep -v '^\.gitignore$' | sort) <(tar -tf "$archive" | sed 's,^[^/]*/,,' | sort))
+    rm -f "$archive"
+    [ -z "$missing" ] || { sed 's/^/FAIL EXTRA_DIST lacks /' <<<"$missing"; exit 1; }
+}
 sources() { git -C "$TOP" ls-files "$@" 2>/dev/null || (cd "$TOP" && for g in "$@"; do find . -path './build*' -prune -o -name "$g" -print; done); }
 export -f sources
 style() {
@@ -167,6 +177,7 @@ step loss-ipv6 90 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss
 step kill 180 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step symbols 20 "what the libraries export" symbols
 step install 60 "what make install installs" install_tree
+step dist 60 "the source archive" dist
 step quickstart 120 "a small quickstart" quickstart
 if step asan-build 420 "build with sanitizers" asan_build; then
     step asan-units 300 "unit and functional tests with sanitizers" asan_units
