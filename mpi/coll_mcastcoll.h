@@ -109,6 +109,7 @@ typedef struct {
     size_t segment;
     char* enable;
     bool disable_on_error;
+    bool eager_progress;
     int join_timeout_ms;
     int linger_ms;
     int verbose;

@@ -95,6 +95,12 @@ static int component_register(void) {
                  "Milliseconds a group outlives its communicator, so that slower members can still have lost "
                  "data repaired",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &c->linger_ms);
+    c->eager_progress = false;
+    register_one("eager_progress",
+                 "Poll the provider in every turn of Open MPI's progress loop, not only in every eighth: "
+                 "quicker repair for "
+                 "others, slower point-to-point",
+                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_9, &c->eager_progress);
     c->verbose = 0;
     register_one("verbose", "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_8, &c->verbose);

@@ -137,7 +137,11 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
         opal_list_append(&c->groups, &g->super);
         g->joined = true;  // nothing is under way yet
         error = 0 != c->fabric.broken ? c->fabric.broken : form_set(g, comm);
-        if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register_lp(mcc_progress);
+        if (!c->polling) {
+            const int rc = c->eager_progress ? opal_progress_register(mcc_progress)
+                                             : opal_progress_register_lp(mcc_progress);
+            c->polling = OPAL_SUCCESS == rc;
+        }
         OPAL_THREAD_UNLOCK(&c->lock);
     } else {
         error = FI_ENOMEM;
