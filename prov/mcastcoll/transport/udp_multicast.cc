@@ -224,6 +224,22 @@ void UdpMulticast::note_send_failure(int code) {
     send_error_ = code;
 }
 
+// How many of the first `count` prepared messages the kernel took; negative with errno when not even one.
+int UdpMulticast::send_batch(std::size_t count) {
+    for (;;) {
+        int sent;
+        if (count == 1) {
+            const ssize_t bytes = ::sendmsg(sender_.get(), &send_messages_[0].msg_hdr, MSG_DONTWAIT);
+            send_messages_[0].msg_len = bytes < 0 ? 0 : static_cast<unsigned>(bytes);
+            sent = bytes < 0 ? -1 : 1;
+        } else {
+            sent =
+                ::sendmmsg(sender_.get(), send_messages_.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
+        }
+        if (sent >= 0 || errno != EINTR) return sent;
+    }
+}
+
 std::size_t UdpMulticast::send(std::span<const Datagram> datagrams) {
     std::size_t accepted = 0;
     while (accepted < datagrams.size()) {
@@ -232,11 +248,7 @@ std::size_t UdpMulticast::send(std::span<const Datagram> datagrams) {
             send_pieces_[2 * i] = piece_of(datagrams[accepted + i].header);
             send_pieces_[2 * i + 1] = piece_of(datagrams[accepted + i].payload);
         }
-        int sent;
-        do {
-            sent =
-                ::sendmmsg(sender_.get(), send_messages_.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
-        } while (sent < 0 && errno == EINTR);
+        const int sent = send_batch(count);
         if (sent < 0) {
             note_send_failure(errno);
             break;

@@ -6,9 +6,14 @@
 // own copies. It is connected to the group, so that the kernel looks the route up once and nobody can put
 // datagrams into a socket that we never read.
 //
-// Receiving uses recvmmsg: one call takes all that waits, one datagram as well as a full batch, and the call
-// that gets fewer than a batch has also learnt that the socket is empty. Measured costs are in the notes of
-// the tests.
+// Receiving uses recvmmsg: one call takes all that waits, one datagram as well as a full batch, and a call
+// that gets fewer than a batch has also learnt that the socket is empty. One datagram of 64 bytes on a veth,
+// median in us on a slow machine:
+//   - one datagram, known to be the last: recvmmsg 1.19; recvmsg until it finds nothing 1.33 (first call
+//   0.91)
+//   - an empty socket: recvmmsg 0.45, recvmsg 0.42
+//   - each of 32 that wait: 0.49
+//   - sending one: sendmmsg 4.11, sendmsg 4.03 (hence the latter for one alone); each of 32: 3.26
 #pragma once
 
 #include <sys/socket.h>
@@ -61,6 +66,7 @@ class UdpMulticast final : public MulticastTransport {
     Result<void> open_receiver(const UdpMulticastOptions& options);
     Result<void> open_sender(const UdpMulticastOptions& options);
     void prepare_batches();
+    int send_batch(std::size_t count);
     void note_send_failure(int code);
 
     FileDescriptor receiver_;
