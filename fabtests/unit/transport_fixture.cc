@@ -24,6 +24,11 @@ void enter_network_namespace() {
         "ip link set lo up && ip link add mc0 mtu 1500 type veth peer name mc1 mtu 1500 &&"
         " ip addr add 10.77.0.1/24 dev mc0 && ip -6 addr add fd77::1/64 dev mc0 nodad &&"
         " ip link set mc0 up && ip link set mc1 up");
+    // The kernel adds the multicast route when it has noticed the carrier, a moment after the commands are
+    // done.
+    shell(
+        "for i in $(seq 200); do ip -6 route show table all dev mc0 | grep -q 'multicast ff00::/8' && exit 0;"
+        " sleep 0.02; done; exit 1");
 }
 
 Nanoseconds now() {
