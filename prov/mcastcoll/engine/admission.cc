@@ -85,6 +85,11 @@ void Engine::on_probe(Rank sender, Nanoseconds now) {
     ++counters_.probes_received;
     if (phase_ != Phase::forming && phase_ != Phase::probing) return;
     heard_[index_of(sender)] = true;
+    vote_when_all_heard(now);
+}
+
+// There is nothing more to learn once everybody has been heard and has had the chance to hear us.
+void Engine::vote_when_all_heard(Nanoseconds now) {
     if (phase_ != Phase::probing || probes_sent_ < config_.probes) return;
     std::uint32_t count = 0;
     for (std::size_t i = 0; i < heard_.size(); ++i) count += heard_[i] && rank_of(i) != config_.self;

@@ -154,10 +154,8 @@ void Engine::on_all_here(Slot& slot, Nanoseconds now) {
     mark_ready(slot);
     const bool root = slot.is_root(config_.self);
     if (is_large(slot)) {
-        if (!root) {
-            slot.done_due = true;
-            update_report(slot);
-        }
+        slot.done_due = !root;
+        update_report(slot);  // with which a root may be finished at once
         return check_large_finished(slot);
     }
     if (!root && slot.bytes > 0) std::memcpy(slot.operation.buffer, slot.stash.data(), slot.bytes);

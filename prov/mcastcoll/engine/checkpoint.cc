@@ -3,6 +3,7 @@
 // again. This is what bounds the memory, and how far a fast member can run away from a slow one. Leaving is
 // the last such agreement.
 #include <algorithm>
+#include <cerrno>
 
 #include "engine/engine.h"
 
@@ -74,6 +75,11 @@ void Engine::on_leave_up(const wire::Header& header) {
     for (std::uint32_t i = 0; i < tree_children_.count; ++i)
         if (tree_children_.ranks[i] == header.sender) child_left_[i] = true;
     check_leave();
+}
+
+void Engine::on_leave_down(const wire::Header& header, Nanoseconds now) {
+    if (header.sender != tree_parent_ || !leave_up_sent_) return fail(header.sender, EPROTO, true, now);
+    everybody_left_ = true;
 }
 
 bool Engine::next_checkpoint_message(Effect& effect) {

@@ -38,6 +38,7 @@ bool Engine::next_multicast(Effect& effect) {
         ++probes_sent_;
         ++counters_.probes_sent;
         make_packet(effect, wire::Kind::probe, OperationId{}, probes_sent_, 0, {});
+        vote_when_all_heard(now_);
         return true;
     }
     if (phase_ != Phase::active) return false;
@@ -185,8 +186,7 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
         case wire::Kind::leave_up:
             return on_leave_up(header);
         case wire::Kind::leave_down:
-            everybody_left_ = true;
-            return;
+            return on_leave_down(header, now);
         case wire::Kind::fail:
             return on_fail(header, now);
         case wire::Kind::ready:

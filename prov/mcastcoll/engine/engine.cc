@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -27,6 +28,10 @@ Engine::Engine(const GroupConfig& config)
       watches_(config.members) {
     assert(index_of(config.self) < config.members);
     assert(config.stash_bytes >= config.fragment_bytes);
+    assert(std::has_single_bit(config.operation_slots) && config.operation_slots >= 64);
+    assert(config.stash_bytes <= std::uint64_t{config.window} * config.fragment_bytes);
+    assert(config.message_bytes >= wire::kHeaderBytes + config.fragment_bytes);
+    assert(config.message_bytes >= wire::kHeaderBytes + config.window / 8);
     assert(config.operation_slots % config.checkpoint_every == 0);
     assert(config.tree_arity <= kMaxArity && config.large_tree_arity <= kMaxArity);
     slots_.reserve(config.operation_slots);
@@ -48,6 +53,8 @@ Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
         return Error{EINVAL, "the root is not a rank of the group"};
     if (operation.bytes / config_.fragment_bytes >= UINT32_MAX / 2)
         return Error{EMSGSIZE, "the message is too long"};
+    if (completions_.size() + outstanding() >= 2 * slots_.size() + config_.pending_operations)
+        return Error{EAGAIN, "too many completions have not been taken"};
     if (!pending_.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
     ++counters_.operations_submitted;
     begin_pending(now);
@@ -120,7 +127,6 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
             slot.stashed = true;
         }
         slot.base = slot.fragments;
-        update_report(slot);
         on_all_here(slot, now);
     }
     if (!root) begin_receiving(slot, now);
@@ -167,6 +173,7 @@ void Engine::complete(std::uint64_t cookie, int status) {
 }
 
 Nanoseconds Engine::next_deadline() const {
+    if (phase_ == Phase::failed || phase_ == Phase::left) return kNever;
     Nanoseconds next = std::min({watch_at_, probe_at_, vote_at_});
     if (!pushes_.empty()) next = std::min(next, pushes_.front().at);
     for (std::uint64_t id = first_open_; id < next_id_; ++id)

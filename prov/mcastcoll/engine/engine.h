@@ -131,6 +131,7 @@ class Engine {
     void on_vote(const wire::Header& header, Bytes payload, Nanoseconds now);
     void on_verdict(Bytes payload, Nanoseconds now);
     void decide(Nanoseconds now);
+    void vote_when_all_heard(Nanoseconds now);
     void cast_vote(Nanoseconds now);
     bool next_admission_message(Effect& effect);
 
@@ -174,6 +175,7 @@ class Engine {
     void on_floor_down(const wire::Header& header, Nanoseconds now);
     void check_leave();
     void on_leave_up(const wire::Header& header);
+    void on_leave_down(const wire::Header& header, Nanoseconds now);
     bool next_checkpoint_message(Effect& effect);
 
     // failure.cc

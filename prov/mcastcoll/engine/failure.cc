@@ -10,23 +10,21 @@ namespace mcastcoll::engine {
 void Engine::on_peer_lost(Rank rank, int error, Nanoseconds now) {
     now_ = now;
     if (phase_ == Phase::failed || phase_ == Phase::left || index_of(rank) >= config_.members) return;
-    if (closing_ && idle() && phase_ == Phase::active) {
-        // Nothing of ours is open, and a member may go as soon as it has heard that everybody left.
-        everybody_left_ = true;
-        leave_down_next_ = 0;
-        return;
-    }
     fail(rank, error, true, now);
 }
 
 void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
     if (phase_ == Phase::failed || phase_ == Phase::left) return;
     now_ = now;
+    // Who has closed and has nothing open has lost nothing, and a member may be gone lawfully once everybody
+    // has left. The others are told all the same: one of them may have waited for what only this member or
+    // the lost one could supply.
+    const bool only_lingered = closing_ && idle() && phase_ == Phase::active;
     phase_ = Phase::failed;
     error_ = error;
     lost_ = lost;
     fail_tell_ = tell;
-    notice_failed_ = true;
+    notice_failed_ = !only_lingered;
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state != SlotState::active) continue;
