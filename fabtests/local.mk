@@ -1,1 +1,12 @@
-# fabtests
+# All tests.  TESTS go through run-test, which lets libfabric load this build's provider and ends what takes too long.
+noinst_SCRIPTS =
+LOG_COMPILER = $(top_srcdir)/%reldir%/run-test
+TEST_EXTENSIONS = .sh
+SH_LOG_COMPILER = $(LOG_COMPILER)
+AM_SH_LOG_FLAGS = bash
+EXTRA_DIST += %reldir%/run-test
+
+include %reldir%/unit/unit.mk
+include %reldir%/unit/transport.mk
+include %reldir%/mpi/mpi.mk
+include %reldir%/functional/functional.mk

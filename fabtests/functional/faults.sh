@@ -1,0 +1,23 @@
+#!/bin/bash
+# faults.sh [SPEC...] -- broadcasts and barriers while multicast datagrams are lost, doubled, spoilt and reordered.
+#
+# Runs in the top folder of a build. Without SPECs, which are values of FI_MCASTCOLL_FAULT, it takes its own list.
+set -u
+case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
+specs=("$@")
+[ $# -gt 0 ] || specs=(
+    loss=5,seed=1
+    loss=20,seed=2
+    loss=100
+    loss=10,burst=70,seed=3
+    duplicate=30,delay=8,seed=4
+    corrupt=10,seed=5
+    loss=5,duplicate=5,corrupt=5,delay=4,seed=6
+)
+failed=0
+for spec in "${specs[@]}"; do
+    echo "== $spec"
+    ./fi_mcc_broadcast --fault "$spec" --case 'one at a time' --case 'many in flight' --case 'sizes and roots' || failed=$((failed + 1))
+    ./fi_mcc_barrier --fault "$spec" --case barriers --case 'between broadcasts' || failed=$((failed + 1))
+done
+[ $failed = 0 ]

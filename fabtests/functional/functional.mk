@@ -1,0 +1,57 @@
+# Functional programs: several processes of this host over real libfabric.  They are installed, to try a provider where it is
+# going to be used.
+noinst_LTLIBRARIES += fabtests/support/libmccfabtest.la
+fabtests_support_libmccfabtest_la_SOURCES = \
+	fabtests/support/board.cc \
+	fabtests/support/board.h \
+	fabtests/support/buffer.cc \
+	fabtests/support/buffer.h \
+	fabtests/support/failure.h \
+	fabtests/support/launcher.cc \
+	fabtests/support/launcher.h \
+	fabtests/support/member.cc \
+	fabtests/support/member.h \
+	fabtests/support/options.h \
+	fabtests/support/program.cc \
+	fabtests/support/program.h
+fabtests_support_libmccfabtest_la_CPPFLAGS = $(functional_cppflags)
+fabtests_support_libmccfabtest_la_LIBADD = $(LIBFABRIC_LIBS)
+
+# The libraries' headers are included as the system's: our warnings are not for them.
+functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests $(LIBFABRIC_CFLAGS)
+functional_ldadd = fabtests/support/libmccfabtest.la $(LIBFABRIC_LIBS)
+
+functional_programs = \
+	fi_mcc_args \
+	fi_mcc_barrier \
+	fi_mcc_broadcast \
+	fi_mcc_forge \
+	fi_mcc_join \
+	fi_mcc_kill \
+	fi_mcc_wait
+bin_PROGRAMS += $(functional_programs)
+
+fi_mcc_args_SOURCES = %reldir%/args.cc
+fi_mcc_args_CPPFLAGS = $(functional_cppflags)
+fi_mcc_args_LDADD = $(functional_ldadd)
+fi_mcc_barrier_SOURCES = %reldir%/barrier.cc
+fi_mcc_barrier_CPPFLAGS = $(functional_cppflags)
+fi_mcc_barrier_LDADD = $(functional_ldadd)
+fi_mcc_broadcast_SOURCES = %reldir%/broadcast.cc
+fi_mcc_broadcast_CPPFLAGS = $(functional_cppflags)
+fi_mcc_broadcast_LDADD = $(functional_ldadd)
+fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
+fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
+fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/wire/libmccwire.la
+fi_mcc_join_SOURCES = %reldir%/join.cc
+fi_mcc_join_CPPFLAGS = $(functional_cppflags)
+fi_mcc_join_LDADD = $(functional_ldadd)
+fi_mcc_kill_SOURCES = %reldir%/kill.cc
+fi_mcc_kill_CPPFLAGS = $(functional_cppflags)
+fi_mcc_kill_LDADD = $(functional_ldadd)
+fi_mcc_wait_SOURCES = %reldir%/wait.cc
+fi_mcc_wait_CPPFLAGS = $(functional_cppflags)
+fi_mcc_wait_LDADD = $(functional_ldadd)
+
+TESTS += $(functional_programs) %reldir%/faults.sh
+EXTRA_DIST += %reldir%/faults.sh

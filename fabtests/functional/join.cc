@@ -1,0 +1,319 @@
+// Joining: every form of the collective address, sets and their operations, asynchronous and overlapping
+// joins, subgroups, members that come late or never, and joining again and again without leaking descriptors.
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "support/program.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+using std::chrono::milliseconds;
+
+// One small broadcast from the member `root` of the group: proves that the group has these members in this
+// order.
+void prove(Member& me, const Join& group, const std::vector<unsigned>& order, std::size_t root) {
+    if (std::find(order.begin(), order.end(), me.rank()) == order.end()) return;
+    const std::uint64_t seed = mix(me.options().seed, root, order.size());
+    Buffer buffer(32 * order.size());
+    buffer.poison();
+    if (order[root] == me.rank()) buffer.fill(seed);
+    me.finish(me.broadcast(group, buffer.data(), buffer.size(), root));
+    buffer.check(seed, "broadcast in a new group");
+}
+
+void prove_all(Member& me, const Join& group, const std::vector<unsigned>& order) {
+    for (std::size_t root = 0; root < order.size(); ++root) prove(me, group, order, root);
+}
+
+std::vector<unsigned> all_ranks(const Member& me) {
+    std::vector<unsigned> ranks(me.size());
+    for (unsigned i = 0; i < me.size(); ++i) ranks[i] = i;
+    return ranks;
+}
+
+bool contains(const std::vector<unsigned>& ranks, unsigned rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+void join_by_set_address(Member& me) {
+    const auto set = me.everybody();
+    fi_addr_t address = FI_ADDR_NOTAVAIL;
+    CHECK_RETURNS(0, fi_av_set_addr(set.get(), &address));
+    const auto group = me.start_join(set.get(), address);
+    me.finish(*group);
+    CHECK(group->mc->fid.fclass == FI_CLASS_MC);
+    CHECK(group->mc->fid.context == group.get());
+    prove_all(me, *group, all_ranks(me));
+    me.meet();
+}
+
+void join_by_no_address(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.start_join(set.get(), FI_ADDR_NOTAVAIL);
+    me.finish(*group);
+    prove_all(me, *group, all_ranks(me));
+    me.meet();
+}
+
+void join_by_group(Member& me) {
+    const auto set = me.everybody();
+    const auto first = me.join(set.get());
+    const auto second = me.start_join(set.get(), first->address());
+    me.finish(*second);
+    CHECK(first->address() != second->address());
+    prove_all(me, *second, all_ranks(me));
+    prove_all(me, *first, all_ranks(me));
+    me.meet();
+}
+
+// The set can go as soon as the join is complete.
+void set_closed_before_group(Member& me) {
+    auto set = me.everybody();
+    const auto group = me.join(set.get());
+    set.reset();
+    prove_all(me, *group, all_ranks(me));
+    me.meet();
+}
+
+void join_ranks(Member& me, const std::vector<unsigned>& order) {
+    if (contains(order, me.rank())) {
+        const auto set = me.set_of(order);
+        const auto group = me.join(set.get());
+        prove_all(me, *group, order);
+    }
+    me.meet();
+}
+
+void subgroups(Member& me) {
+    std::vector<unsigned> reversed = all_ranks(me);
+    std::reverse(reversed.begin(), reversed.end());
+    join_ranks(me, reversed);
+    std::vector<unsigned> even, odd;
+    for (const unsigned rank : all_ranks(me)) (rank % 2 == 0 ? even : odd).push_back(rank);
+    join_ranks(me, even);
+    join_ranks(me, odd);
+    join_ranks(me, {me.size() - 1, 0});
+    std::vector<unsigned> rotated = all_ranks(me);
+    std::rotate(rotated.begin(), rotated.begin() + 1, rotated.end());
+    join_ranks(me, rotated);
+}
+
+void group_of_one(Member& me) {
+    const auto set = me.set_of({me.rank()});
+    const auto group = me.join(set.get());
+    prove_all(me, *group, {me.rank()});
+    me.finish(me.barrier(*group));
+    me.meet();
+}
+
+void set_by_range(Member& me) {
+    // Every second address from the second on.
+    fi_av_set_attr attr{};
+    attr.count = me.size();
+    attr.start_addr = me.address_of(1);
+    attr.end_addr = me.address_of(me.size() - 1);
+    attr.stride = 2;
+    fid_av_set* raw = nullptr;
+    CHECK_RETURNS(0, fi_av_set(me.av(), &attr, &raw, nullptr));
+    const Fid<fid_av_set> set(raw);
+    std::vector<unsigned> order;
+    for (unsigned rank = 1; rank < me.size(); rank += 2) order.push_back(rank);
+    if (contains(order, me.rank())) prove_all(me, *me.join(set.get()), order);
+    me.meet();
+}
+
+// What a set's operations leave, in which order, shown by who is which root afterwards.
+void set_operations(Member& me) {
+    CHECK(me.size() >= 4);
+    const auto expect = [&](fid_av_set* set, const std::vector<unsigned>& order) {
+        if (contains(order, me.rank())) prove_all(me, *me.join(set), order);
+        me.meet();
+    };
+    {
+        const auto set = me.set_of({3, 1});
+        const auto more = me.set_of({0, 1, 2});
+        CHECK_RETURNS(0, fi_av_set_union(set.get(), more.get()));
+        expect(set.get(), {3, 1, 0, 2});
+        CHECK_RETURNS(0, fi_av_set_remove(set.get(), me.address_of(1)));
+        expect(set.get(), {3, 0, 2});
+        CHECK_RETURNS(0, fi_av_set_insert(set.get(), me.address_of(1)));
+        expect(set.get(), {3, 0, 2, 1});
+    }
+    {
+        const auto set = me.set_of({3, 2, 1, 0});
+        const auto some = me.set_of({0, 1, 3});
+        CHECK_RETURNS(0, fi_av_set_intersect(set.get(), some.get()));
+        expect(set.get(), {3, 1, 0});
+    }
+    {
+        const auto set = me.set_of({2, 3, 0, 1});
+        const auto some = me.set_of({3, 1});
+        CHECK_RETURNS(0, fi_av_set_diff(set.get(), some.get()));
+        expect(set.get(), {2, 0});
+    }
+}
+
+// Several joins are under way before any of them is finished; the groups overlap and are started in different
+// orders.
+void overlapping_joins(Member& me) {
+    const std::vector<std::vector<unsigned>> orders = {all_ranks(me), {0, 1}, {1, 2}, {2, 0}, {0, 1, 2}};
+    std::vector<std::size_t> turn;
+    for (std::size_t i = 0; i < orders.size(); ++i)
+        if (contains(orders[i], me.rank())) turn.push_back(i);
+    if (me.rank() % 2 == 1) std::reverse(turn.begin(), turn.end());
+    std::vector<Fid<fid_av_set>> sets;
+    std::map<std::size_t, std::unique_ptr<Join>> groups;
+    for (const std::size_t i : turn) {
+        sets.push_back(me.set_of(orders[i]));
+        groups[i] = me.start_join(sets.back().get());
+    }
+    for (auto& [i, group] : groups) me.finish(*group);
+    for (auto& [i, group] : groups) prove_all(me, *group, orders[i]);
+    me.meet();
+}
+
+// Joins of the same set are matched in the order they were called.
+void joins_of_one_set(Member& me) {
+    constexpr std::size_t kGroups = 6;
+    const auto set = me.everybody();
+    std::vector<std::unique_ptr<Join>> groups;
+    for (std::size_t i = 0; i < kGroups; ++i) groups.push_back(me.start_join(set.get()));
+    for (auto& group : groups) me.finish(*group);
+    for (std::size_t i = 0; i < kGroups; ++i) {
+        const std::uint64_t seed = mix(me.options().seed, i);
+        Buffer buffer(64 * me.size());
+        buffer.poison();
+        if (me.rank() == i % me.size()) buffer.fill(seed);
+        me.finish(me.broadcast(*groups[i], buffer.data(), buffer.size(), i % me.size()));
+        buffer.check(seed, "one of several groups of the same members");
+    }
+    me.meet();
+}
+
+void late_member(Member& me) {
+    constexpr milliseconds kLate{700};
+    const auto set = me.everybody();
+    const bool late = me.rank() == me.size() - 1;
+    me.meet();
+    if (late) std::this_thread::sleep_for(kLate);
+    const auto before = Clock::now();
+    const auto group = me.start_join(set.get());
+    const auto called = Clock::now() - before;
+    me.finish(*group);
+    // A join is asynchronous: the call does not wait for the others.
+    if (!late) CHECK(called < kLate / 2);
+    if (!late) CHECK(Clock::now() - before > kLate / 2);
+    prove_all(me, *group, all_ranks(me));
+    me.meet();
+}
+
+// While one group waits for a late member, the others work.
+void late_join_holds_nobody_up(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    const bool late = me.rank() == 0;
+    std::unique_ptr<Join> second;
+    if (!late) second = me.start_join(set.get());
+    for (int i = 0; i < 5; ++i) prove_all(me, *group, all_ranks(me));
+    if (!late) CHECK(!second->done);
+    me.meet();
+    if (late) second = me.start_join(set.get());
+    me.finish(*second);
+    prove_all(me, *second, all_ranks(me));
+    me.meet();
+}
+
+void member_never_joins(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    if (me.rank() != me.size() - 1) {
+        const auto begin = Clock::now();
+        const auto hopeless = me.start_join(set.get());
+        me.wait_until("the error event of a join that cannot complete", [&] { return hopeless->done; });
+        CHECK(hopeless->error == FI_ETIMEDOUT);
+        CHECK(Clock::now() - begin < std::chrono::seconds(8));
+        Ticket& ticket = me.new_ticket();
+        CHECK(fi_barrier(me.ep(), hopeless->address(), &ticket) < 0);
+        me.drop(ticket);
+    }
+    me.meet();
+    prove_all(me, *group, all_ranks(me));
+    me.meet();
+}
+
+std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator entries("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+void close_and_rejoin(Member& me) {
+    const unsigned rounds = me.options().large ? 1000 : 60;
+    const auto set = me.everybody();
+    // A first round opens what stays open for the endpoint's life.
+    const auto once = [&](unsigned round) {
+        const auto group = me.join(set.get());
+        prove(me, *group, all_ranks(me), round % me.size());
+    };
+    for (unsigned round = 0; round < 3; ++round) once(round);
+    me.meet();
+    me.idle(milliseconds(200));
+    const std::size_t before = open_descriptors();
+    for (unsigned round = 0; round < rounds; ++round) once(round);
+    me.meet();
+    // A closed group may linger for others' sake, but not for long.
+    std::size_t after = 0;
+    const bool closed =
+        me.wait_until(std::chrono::seconds(5), [&] { return (after = open_descriptors()) <= before; });
+    if (!closed) fail("{} descriptors before {} joins and closes, {} after", before, rounds, after);
+    me.meet();
+}
+
+// Some are done with a group while others still use it.
+void close_while_others_work(Member& me) {
+    const auto set = me.everybody();
+    auto group = me.join(set.get());
+    const std::uint64_t seed = mix(me.options().seed, 99);
+    Buffer buffer((me.options().is_mcastcoll() ? 100'000 : 1000) * me.size());
+    for (int i = 0; i < 3; ++i) {
+        buffer.poison();
+        if (me.rank() == 0) buffer.fill(seed);
+        if (me.rank() == me.size() - 1) std::this_thread::sleep_for(milliseconds(50));
+        me.finish(me.broadcast(*group, buffer.data(), buffer.size(), 0));
+        buffer.check(seed, "broadcast to a slow member");
+    }
+    group.reset();
+    me.meet();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_join",
+                    "Joining collective groups: addresses, sets, order, overlap, lateness, closing");
+    program.add({"join with the set's address", join_by_set_address});
+    program.add({.name = "join with FI_ADDR_NOTAVAIL", .body = join_by_no_address, .only_mcastcoll = true});
+    program.add(
+        {.name = "join with an existing group's address", .body = join_by_group, .only_mcastcoll = true});
+    program.add({"set closed before the group", set_closed_before_group});
+    program.add({.name = "subgroups in every order", .body = subgroups, .only_mcastcoll = true});
+    program.add({.name = "groups of one", .body = group_of_one, .only_mcastcoll = true});
+    program.add({"set from a range with a stride", set_by_range});
+    program.add({.name = "operations on sets keep the order",
+                 .body = set_operations,
+                 .members = 4,
+                 .only_mcastcoll = true});
+    program.add({.name = "overlapping joins", .body = overlapping_joins, .only_mcastcoll = true});
+    program.add({.name = "several joins of one set", .body = joins_of_one_set});
+    program.add({.name = "a member comes late", .body = late_member});
+    program.add(
+        {.name = "a late join holds nobody up", .body = late_join_holds_nobody_up, .only_mcastcoll = true});
+    program.add({.name = "a member never joins",
+                 .body = member_never_joins,
+                 .environment = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "2000"}},
+                 .only_mcastcoll = true});
+    program.add({.name = "close and rejoin", .body = close_and_rejoin, .timeout_s = 120});
+    program.add({.name = "close while others work", .body = close_while_others_work});
+    return program.run(argc, argv);
+}

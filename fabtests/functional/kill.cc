@@ -1,0 +1,237 @@
+// Dying members: whoever is killed in the middle of an operation, every other member's operation ends with an
+// error within a stated time. A member that only sleeps is not declared dead.
+#include <signal.h>
+#include <unistd.h>
+
+#include "support/program.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+using std::chrono::milliseconds;
+
+// What FI_MCASTCOLL_PEER_TIMEOUT is set to, and what a loaded machine may add.
+constexpr const char* kPeerTimeout = "2000";
+constexpr milliseconds kMustEndWithin{2000 + 4000};
+constexpr milliseconds kSleeps{3000};
+
+[[noreturn]] void die() {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+// The word of a survivor that has seen its operation end.
+constexpr std::size_t kSurvivors = 0;
+
+// Waits until every operation has ended, with an error for those that could not be done, and says so on the
+// board.
+void survive(Member& me, const std::vector<Ticket*>& tickets, Clock::time_point since) {
+    me.stage("waiting for the error after a member's death");
+    for (Ticket* ticket : tickets) {
+        if (!me.settle(*ticket, kMustEndWithin))
+            fail("an operation did not end within {} ms of a member's death", kMustEndWithin.count());
+    }
+    const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - since);
+    if (tickets.back()->error == 0) fail("the last operation was done, although a member of it is dead");
+    if (took > kMustEndWithin) fail("it took {} ms to end", took.count());
+    me.stage("waiting for the other survivors");
+    me.board().words[kSurvivors].fetch_add(1);
+    me.wait_until("the other survivors",
+                  [&] { return me.board().words[kSurvivors].load() + 1 >= me.size(); });
+}
+
+// After a death nothing new can be started in that group, and it can be closed; a group of the living works.
+void go_on(Member& me, const Join& group, unsigned dead) {
+    me.stage("going on after a member's death");
+    Ticket& ticket = me.new_ticket();
+    const ssize_t result = fi_barrier(me.ep(), group.address(), &ticket);
+    if (result == 0) {
+        me.settle(ticket);
+        CHECK(ticket.error != 0);
+    } else {
+        me.drop(ticket);
+        CHECK(result != -FI_EAGAIN);
+    }
+    std::vector<unsigned> alive;
+    for (unsigned i = 0; i < me.size(); ++i)
+        if (i != dead) alive.push_back(i);
+    const auto set = me.set_of(alive);
+    const auto rest = me.join(set.get());
+    for (std::size_t root = 0; root < alive.size(); ++root) {
+        Buffer buffer(20'000);
+        buffer.poison();
+        if (alive[root] == me.rank()) buffer.fill(root);
+        me.finish(me.broadcast(*rest, buffer.data(), buffer.size(), root));
+        buffer.check(root, "a broadcast among the survivors");
+    }
+    me.finish(me.barrier(*rest));
+    me.meet(me.size() - 1);
+}
+
+// The root dies while its broadcast is under way.
+void root_dies(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    Buffer buffer(64u << 20);
+    me.finish(me.barrier(*group));
+    me.meet();
+    const auto since = Clock::now();
+    Ticket& ticket = me.broadcast(*group, buffer.data(), buffer.size(), 0);
+    if (me.rank() == 0) {
+        me.idle(milliseconds(2));
+        die();
+    }
+    survive(me, {&ticket}, since);
+    go_on(me, *group, 0);
+}
+
+// A receiver dies in the middle; the rest may well have everything, but not the operation behind it.
+void receiver_dies(Member& me) {
+    const unsigned victim = me.size() - 1;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    Buffer buffer(64u << 20);
+    me.finish(me.barrier(*group));
+    me.meet();
+    const auto since = Clock::now();
+    Ticket& first = me.broadcast(*group, buffer.data(), buffer.size(), 0);
+    if (me.rank() == victim) {
+        me.idle(milliseconds(3));
+        die();
+    }
+    Ticket& second = me.barrier(*group);
+    survive(me, {&first, &second}, since);
+    go_on(me, *group, victim);
+}
+
+// A member in the middle of the order dies before it enters a barrier that all others are in.
+void dies_outside_barrier(Member& me) {
+    const unsigned victim = me.size() / 2;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    for (int i = 0; i < 20; ++i) me.finish(me.barrier(*group));
+    me.meet();
+    if (me.rank() == victim) {
+        usleep(100'000);
+        die();
+    }
+    Ticket& ticket = me.barrier(*group);
+    survive(me, {&ticket}, Clock::now());
+    go_on(me, *group, victim);
+}
+
+// A member dies somewhere in a stream of small operations.
+void dies_in_stream(Member& me) {
+    const unsigned victim = 1;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    const unsigned last = static_cast<unsigned>(mix(me.options().seed, 5) % 200);
+    std::vector<std::byte> buffer(1000);
+    me.meet();
+    for (unsigned i = 0;; ++i) {
+        if (me.rank() == victim && i == last) die();
+        const auto since = Clock::now();
+        Ticket* ticket = nullptr;
+        Ticket& fresh = me.new_ticket();
+        ssize_t result;
+        do {
+            result = i % 3 == 2 ? fi_barrier(me.ep(), group->address(), &fresh)
+                                : fi_broadcast(me.ep(), buffer.data(), buffer.size(), nullptr,
+                                               group->address(), i % me.size(), FI_UINT8, 0, &fresh);
+            if (result == -FI_EAGAIN) me.progress();
+        } while (result == -FI_EAGAIN && Clock::now() - since < kMustEndWithin);
+        if (result == 0) {
+            ticket = &fresh;
+            if (!me.settle(fresh, kMustEndWithin))
+                fail("operation {} did not end after operation {} was a member's last", i, last);
+            if (fresh.error == 0) {
+                // The root of a broadcast may be done early, but nobody gets far without the dead one.
+                if (i > last + 64)
+                    fail("operation {} was done without a member that died before {}", i, last);
+                continue;
+            }
+            survive(me, {ticket}, since);
+        } else {
+            me.drop(fresh);
+            CHECK(result != -FI_EAGAIN);
+            me.board().words[kSurvivors].fetch_add(1);
+            me.wait_until("the other survivors",
+                          [&] { return me.board().words[kSurvivors].load() + 1 >= me.size(); });
+        }
+        break;
+    }
+    go_on(me, *group, victim);
+}
+
+// A member dies while the group is being joined.
+void dies_in_join(Member& me) {
+    const unsigned victim = me.size() - 1;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    me.meet();
+    if (me.rank() == victim) die();
+    const auto joining = me.start_join(set.get());
+    const auto since = Clock::now();
+    if (!me.wait_until(kMustEndWithin, [&] { return joining->done; }))
+        fail("a join with a dead member did not end within {} ms", kMustEndWithin.count());
+    CHECK(joining->error != 0);
+    CHECK(Clock::now() - since < kMustEndWithin);
+    me.meet(me.size() - 1);
+}
+
+// Stopped for longer than the peer timeout, then continued: nobody takes it for dead, and what was under way
+// is finished.
+void stopped_is_not_dead(Member& me) {
+    const unsigned sleeper = me.size() - 1;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    me.meet();
+    const auto since = Clock::now();
+    if (me.rank() == 0) {
+        const pid_t pid = me.board().places[sleeper].pid;
+        CHECK(kill(pid, SIGSTOP) == 0);
+    }
+    if (me.rank() == sleeper) me.idle(milliseconds(100));
+    Buffer buffer(300'000);
+    buffer.poison();
+    if (me.rank() == 0) buffer.fill(7);
+    Ticket& first = me.broadcast(*group, buffer.data(), buffer.size(), 0);
+    Ticket& second = me.barrier(*group);
+    if (me.rank() == 0) {
+        me.idle(kSleeps);
+        CHECK(!second.done);
+        CHECK(kill(me.board().places[sleeper].pid, SIGCONT) == 0);
+    }
+    me.finish(second);
+    me.finish(first);
+    buffer.check(7, "a broadcast with a stopped member");
+    CHECK(Clock::now() - since >= kSleeps - milliseconds(500));
+    me.meet();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_kill", "Members that die or stop in the middle of operations");
+    const std::map<std::string, std::string> quick = {{"FI_MCASTCOLL_PEER_TIMEOUT", kPeerTimeout}};
+    const std::map<std::string, std::string> quick_join = {{"FI_MCASTCOLL_PEER_TIMEOUT", kPeerTimeout},
+                                                           {"FI_MCASTCOLL_JOIN_TIMEOUT", "3000"}};
+    const auto add = [&](const char* name, void (*body)(Member&), std::vector<unsigned> victims,
+                         const auto& environment) {
+        program.add({.name = name,
+                     .body = body,
+                     .members = 4,
+                     .victims = std::move(victims),
+                     .environment = environment,
+                     .only_mcastcoll = true});
+    };
+    add("the root dies", root_dies, {0}, quick);
+    add("a receiver dies", receiver_dies, {3}, quick);
+    add("a member dies outside a barrier", dies_outside_barrier, {2}, quick);
+    add("a member dies in a stream of operations", dies_in_stream, {1}, quick);
+    add("a member dies in a join", dies_in_join, {3}, quick_join);
+    add("a stopped member is not dead", stopped_is_not_dead, {}, quick);
+    return program.run(argc, argv);
+}

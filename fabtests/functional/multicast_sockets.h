@@ -1,0 +1,19 @@
+// Finds the multicast sockets of other processes of this host by the kernel's tables, as an intruder would.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace mcastcoll::fabtest {
+
+// IPv4 groups and ports that sockets of these processes are bound to. Only theirs: others' traffic is left
+// alone.
+std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes);
+
+// All interfaces that are up and have an IPv4 address.
+std::vector<in_addr> interface_addresses();
+
+}  // namespace mcastcoll::fabtest

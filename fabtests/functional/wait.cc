@@ -1,0 +1,177 @@
+// Sleeping until a collective is done: a completion queue's descriptor with poll and fi_trywait, fi_cq_sread,
+// fi_eq_sread and the event queue's descriptor. A waiter must wake up, must sleep meanwhile, and must not
+// need anybody else's call.
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "support/program.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLate{400};
+// A waiter that polls all the time uses up kLate; one that sleeps uses next to nothing.
+constexpr milliseconds kBusyLimit{150};
+
+milliseconds processor_time() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto ms = [](const timeval& time) {
+        return milliseconds(time.tv_sec * 1000 + time.tv_usec / 1000);
+    };
+    return ms(usage.ru_utime) + ms(usage.ru_stime);
+}
+
+int descriptor_of(fid& queue) {
+    int descriptor = -1;
+    CHECK_RETURNS(0, fi_control(&queue, FI_GETWAIT, &descriptor));
+    CHECK(descriptor >= 0);
+    return descriptor;
+}
+
+// Sleeps in poll until the ticket is done, as an application with a descriptor does it. Returns how often it
+// went to sleep.
+unsigned sleep_until_done(Member& me, Ticket& ticket) {
+    const int descriptor = descriptor_of(me.cq()->fid);
+    const auto deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
+    unsigned naps = 0;
+    while (!ticket.done) {
+        if (me.progress()) continue;
+        if (Clock::now() > deadline)
+            fail("no completion within {} s of polling the descriptor", me.options().wait_s);
+        fid* queue = &me.cq()->fid;
+        const int may_sleep = fi_trywait(me.fabric(), &queue, 1);
+        if (may_sleep == -FI_EAGAIN) continue;
+        CHECK_RETURNS(0, may_sleep);
+        pollfd waiting{descriptor, POLLIN, 0};
+        ++naps;
+        const int woken = poll(&waiting, 1, 2000);
+        CHECK(woken >= 0);
+        // Nothing for two seconds: this member would have slept for ever.
+        if (woken == 0 && !me.progress()) fail("the descriptor did not wake up");
+    }
+    return naps;
+}
+
+// Waits in fi_cq_sread until the ticket is done.
+unsigned sread_until_done(Member& me, Ticket& ticket) {
+    const auto deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
+    unsigned naps = 0;
+    while (!ticket.done) {
+        if (Clock::now() > deadline) fail("no completion within {} s of fi_cq_sread", me.options().wait_s);
+        fi_cq_tagged_entry entry{};
+        ++naps;
+        const ssize_t got = fi_cq_sread(me.cq(), &entry, 1, nullptr, 3000);
+        if (got == 1)
+            me.take(entry);
+        else if (got == -FI_EAVAIL)
+            me.take_error();
+        else if (got != -FI_EAGAIN && got != -FI_EINTR)
+            fail("fi_cq_sread returned {}", describe(got));
+        else if (got == -FI_EAGAIN)
+            fail("fi_cq_sread slept for 3 s");
+    }
+    return naps;
+}
+
+template <typename Wait>
+void wait_for_collectives(Member& me, Wait wait) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    const std::size_t large = me.options().is_mcastcoll() ? 3'000'000 : 1024 * me.size();
+    for (unsigned late = 0; late < me.size(); ++late) {
+        Buffer buffer(late % 2 == 0 ? 64 * me.size() : large);
+        const std::uint64_t seed = mix(me.options().seed, late);
+        buffer.poison();
+        if (me.rank() == late) buffer.fill(seed);
+        me.meet();
+        const auto busy_before = processor_time();
+        const auto begin = Clock::now();
+        if (me.rank() == late) usleep(static_cast<useconds_t>(kLate.count()) * 1000);
+        Ticket& got = me.broadcast(*group, buffer.data(), buffer.size(), late);
+        const unsigned naps = wait(me, got);
+        const auto busy = processor_time() - busy_before;
+        me.finish(got);
+        buffer.check(seed, "a broadcast that was slept for");
+        if (me.rank() != late) {
+            CHECK(Clock::now() - begin > kLate / 2);
+            if (busy > kBusyLimit && buffer.size() < 100'000)
+                fail("used {} ms of processor while waiting {} ms, asleep {} times", busy.count(),
+                     kLate.count(), naps);
+        }
+        me.meet();
+        if (me.rank() == late) usleep(static_cast<useconds_t>(kLate.count()) * 1000 / 4);
+        Ticket& entered = me.barrier(*group);
+        wait(me, entered);
+        me.finish(entered);
+        me.meet();
+    }
+}
+
+void by_descriptor(Member& me) {
+    wait_for_collectives(me, sleep_until_done);
+}
+void by_sread(Member& me) {
+    wait_for_collectives(me, sread_until_done);
+}
+
+// A queue with nothing to come: fi_cq_sread keeps its timeout, trywait says that sleeping is fine.
+void nothing_to_come(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    me.idle(milliseconds(100));
+    me.meet();
+    const auto begin = Clock::now();
+    fi_cq_tagged_entry entry{};
+    CHECK_RETURNS(-FI_EAGAIN, fi_cq_sread(me.cq(), &entry, 1, nullptr, 300));
+    const auto slept = Clock::now() - begin;
+    CHECK(slept >= milliseconds(290));
+    CHECK(slept < milliseconds(2000));
+    me.meet();
+}
+
+void join_by_sread(Member& me) {
+    const auto set = me.everybody();
+    me.meet();
+    const auto begin = Clock::now();
+    const auto busy_before = processor_time();
+    if (me.rank() == 0) usleep(static_cast<useconds_t>(kLate.count()) * 1000);
+    const auto group = me.start_join(set.get());
+    const auto deadline = begin + std::chrono::seconds(me.options().wait_s);
+    while (!group->done) {
+        if (Clock::now() > deadline) fail("no FI_JOIN_COMPLETE from fi_eq_sread");
+        std::uint32_t event = 0;
+        fi_eq_entry entry{};
+        const ssize_t got = fi_eq_sread(me.eq(), &event, &entry, sizeof entry, 3000, FI_PEEK);
+        if (got == -FI_EAGAIN) fail("fi_eq_sread slept for 3 s");
+        if (got < 0 && got != -FI_EINTR) fail("fi_eq_sread returned {}", describe(got));
+        me.progress();
+    }
+    me.finish(*group);
+    const auto busy = processor_time() - busy_before;
+    if (me.rank() != 0) {
+        CHECK(Clock::now() - begin > kLate / 2);
+        if (busy > kBusyLimit)
+            fail("used {} ms of processor while waiting {} ms for a join", busy.count(), kLate.count());
+    }
+    me.finish(me.barrier(*group));
+    me.meet();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_wait",
+                    "Waiting for collectives asleep: descriptors, fi_trywait, fi_cq_sread, fi_eq_sread");
+    const Opening asleep{.queue_wait = FI_WAIT_FD, .event_wait = FI_WAIT_FD};
+    program.add({.name = "descriptor, poll and fi_trywait", .body = by_descriptor, .opening = asleep});
+    program.add({.name = "fi_cq_sread", .body = by_sread, .opening = asleep});
+    program.add({.name = "fi_cq_sread with nothing to come", .body = nothing_to_come, .opening = asleep});
+    program.add(
+        {.name = "fi_eq_sread of a join", .body = join_by_sread, .opening = asleep, .only_mcastcoll = true});
+    return program.run(argc, argv);
+}

@@ -1,0 +1,55 @@
+// The board is the memory that all processes of one test case share: addresses, an out-of-band barrier, and
+// words for the case's own use. It is what the collectives under test are checked against, so it uses nothing
+// of libfabric.
+//
+// The launcher owns it; it is mapped before the fork and lies at the same address in every process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mcastcoll::fabtest {
+
+inline constexpr std::size_t kMaxProcesses = 64;
+inline constexpr std::size_t kMaxAddressBytes = 128;
+inline constexpr std::size_t kWords = 4096;
+
+struct Board {
+    struct Place {
+        std::atomic<pid_t> pid;
+        std::atomic<std::size_t> address_bytes;
+        std::array<std::byte, kMaxAddressBytes> address;
+        // What the process is doing, for the complaint when it does not end. Only string literals.
+        std::atomic<const char*> stage;
+    };
+
+    std::array<Place, kMaxProcesses> places;
+    // Somebody has failed: nobody shall wait for it.
+    std::atomic<bool> abandoned;
+    std::atomic<std::uint32_t> arrived;
+    std::atomic<std::uint32_t> generation;
+    std::array<std::atomic<std::uint64_t>, kWords> words;
+};
+
+// Shared between processes, so it must work without a lock inside.
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
+
+class SharedBoard {
+  public:
+    SharedBoard();
+    ~SharedBoard();
+    SharedBoard(const SharedBoard&) = delete;
+    SharedBoard& operator=(const SharedBoard&) = delete;
+    Board& operator*() const { return *board_; }
+    Board* operator->() const { return board_; }
+
+  private:
+    Board* board_;
+};
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,152 @@
+// A member of a test's group of processes: one endpoint with everything it needs, the other members'
+// addresses, and the waiting that every test needs. It goes through libfabric's public interface only and
+// works over any provider with FI_COLLECTIVE.
+//
+// It owns its libfabric objects and closes them in order. Completions and events are matched with what was
+// asked for: one that nobody asked for is a failure, as it would be for an application.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "support/board.h"
+#include "support/buffer.h"
+#include "support/failure.h"
+#include "support/options.h"
+
+namespace mcastcoll::fabtest {
+
+using Clock = std::chrono::steady_clock;
+
+struct CloseFid {
+    template <typename T>
+    void operator()(T* object) const {
+        fi_close(&object->fid);
+    }
+};
+template <typename T>
+using Fid = std::unique_ptr<T, CloseFid>;
+
+// One operation that was started; its address is the operation's context.
+struct Ticket {
+    fi_context2 space{};  // the provider's, first
+    bool done = false;
+    int error = 0;  // positive, as fi_cq_err_entry has it
+    std::uint64_t flags = 0;
+};
+
+// One join that was started, and the group it made.
+struct Join {
+    fi_context2 space{};
+    Fid<fid_mc> mc;
+    bool done = false;
+    int error = 0;
+
+    fi_addr_t address() const { return fi_mc_addr(mc.get()); }
+};
+
+struct Opening {
+    fi_wait_obj queue_wait = FI_WAIT_NONE;
+    fi_wait_obj event_wait = FI_WAIT_NONE;
+    fi_av_type av_type = FI_AV_TABLE;
+};
+
+class Member {
+  public:
+    // Opens the endpoint and exchanges addresses with the other members; all must do it.
+    Member(const Options& options, Board& board, unsigned rank, unsigned size, const Opening& opening);
+    ~Member();
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+    unsigned rank() const { return rank_; }
+    unsigned size() const { return size_; }
+    const Options& options() const { return options_; }
+    Board& board() { return board_; }
+    void stage(const char* literal);
+
+    fid_fabric* fabric() { return fabric_.get(); }
+    fid_domain* domain() { return domain_.get(); }
+    fid_av* av() { return av_.get(); }
+    fid_cq* cq() { return cq_.get(); }
+    fid_eq* eq() { return eq_.get(); }
+    fid_ep* ep() { return ep_.get(); }
+    fi_addr_t address_of(unsigned rank) const { return addresses_.at(rank); }
+
+    // Sets: everybody; nobody; ranks in the order given.
+    Fid<fid_av_set> everybody();
+    Fid<fid_av_set> nobody();
+    Fid<fid_av_set> set_of(const std::vector<unsigned>& ranks);
+
+    std::unique_ptr<Join> start_join(const fid_av_set* set, fi_addr_t collective_address = FI_ADDR_NOTAVAIL);
+    void finish(Join& join);
+    std::unique_ptr<Join> join(const fid_av_set* set) {
+        auto joining = start_join(set);
+        finish(*joining);
+        return joining;
+    }
+
+    // Start an operation; -FI_EAGAIN is tried again after progress. The ticket lives as long as the member.
+    Ticket& broadcast(const Join& group, void* buffer, std::size_t bytes, fi_addr_t root);
+    Ticket& broadcast(const Join& group, void* buffer, std::size_t count, fi_addr_t root,
+                      fi_datatype datatype);
+    Ticket& barrier(const Join& group, std::uint64_t flags = 0);
+    // A ticket for a call that the test makes itself; drop it if the call fails.
+    Ticket& new_ticket();
+    void drop(Ticket& ticket);
+
+    // Wait until it is done; `finish` insists on success, `settle` leaves error to be looked at.
+    void finish(Ticket& ticket);
+    void settle(Ticket& ticket);
+    bool settle(Ticket& ticket, std::chrono::milliseconds limit);
+
+    // Reads the queues until they are empty. True if anything was in them.
+    bool progress();
+    // Progress until the condition holds; fails after the time for one operation.
+    void wait_until(const char* what, const std::function<bool()>& holds);
+    bool wait_until(std::chrono::milliseconds limit, const std::function<bool()>& holds);
+    // Progress for a while: whatever comes unexpectedly is found.
+    void idle(std::chrono::milliseconds time);
+    // Takes over what another way of reading the queue (fi_cq_sread) has got.
+    void take(const fi_cq_tagged_entry& entry);
+    void take_error();
+    bool read_event();
+
+    // Out-of-band barrier of `count` processes (0: all members), with progress while waiting.
+    void meet(unsigned count = 0);
+
+  private:
+    void open_fabric(const Opening& opening);
+    void open_endpoint(const Opening& opening);
+    void exchange_addresses();
+    bool read_queue();
+    template <typename Try>
+    Ticket& start(const char* what, Try call);
+
+    const Options& options_;
+    Board& board_;
+    const unsigned rank_, size_;
+    std::unique_ptr<fi_info, decltype(&fi_freeinfo)> info_{nullptr, &fi_freeinfo};
+    Fid<fid_fabric> fabric_;
+    Fid<fid_eq> eq_;
+    Fid<fid_domain> domain_;
+    Fid<fid_av> av_;
+    Fid<fid_cq> cq_;
+    Fid<fid_ep> ep_;
+    std::vector<fi_addr_t> addresses_;
+    std::deque<Ticket> tickets_;
+    std::unordered_set<Ticket*> open_tickets_;
+    std::unordered_set<Join*> open_joins_;
+};
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,28 @@
+// What every functional test takes on its command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mcastcoll::fabtest {
+
+struct Options {
+    std::string provider = "mcastcoll";
+    std::string inner;                  // FI_MCASTCOLL_INNER
+    std::string fault;                  // FI_MCASTCOLL_FAULT
+    std::string address = "127.0.0.1";  // members' source address; empty leaves it to the provider
+    unsigned members = 4;
+    std::uint64_t seed = 1;
+    unsigned timeout_s = 60;        // of one case
+    unsigned wait_s = 20;           // of one operation
+    std::vector<std::string> only;  // names of cases; empty is all
+    bool list = false;
+    bool verbose = false;
+    bool large = false;  // what takes minutes or gigabytes
+
+    // libfabric's own providers serve to check the tests themselves; they leave out what mcastcoll must do.
+    bool is_mcastcoll() const { return provider == "mcastcoll"; }
+};
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,131 @@
+#include "support/program.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "config.h"
+
+namespace mcastcoll::fabtest {
+
+Program::Program(std::string name, std::string description) : app_(std::move(description), std::move(name)) {
+    app_.add_option("-p,--provider", options_.provider, "libfabric provider to test")->capture_default_str();
+    app_.add_option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
+    app_.add_option("--fault", options_.fault,
+                    "what happens to multicast datagrams (FI_MCASTCOLL_FAULT), like loss=5");
+    app_.add_option("--address", options_.address, "the members' own address, or empty")
+        ->capture_default_str();
+    app_.add_option("-n,--members", options_.members, "processes in the group")
+        ->capture_default_str()
+        ->check(CLI::Range(2U, static_cast<unsigned>(kMaxProcesses) - 1));
+    app_.add_option("--seed", options_.seed, "of contents and choices")->capture_default_str();
+    app_.add_option("--timeout", options_.timeout_s, "seconds for one case")->capture_default_str();
+    app_.add_option("--wait", options_.wait_s, "seconds for one operation")->capture_default_str();
+    app_.add_option("--case", options_.only, "run only the cases whose names contain this");
+    app_.add_flag("--large", options_.large, "also what takes gigabytes or minutes");
+    app_.add_flag("--list", options_.list, "name the cases");
+    app_.add_flag("-v,--verbose", options_.verbose, "show libfabric's warnings");
+    app_.set_version_flag("--version", app_.get_name() + " " PACKAGE_VERSION);
+}
+
+bool Program::wanted(const Case& one) const {
+    if (options_.only.empty()) return !one.only_large || options_.large;
+    return std::any_of(options_.only.begin(), options_.only.end(),
+                       [&](const std::string& text) { return one.name.find(text) != std::string::npos; });
+}
+
+void Program::set_environment(const Case& one) const {
+    for (const auto& [name, value] : one.environment) setenv(name.c_str(), value.c_str(), 0);
+    if (options_.is_mcastcoll()) setenv("FI_PROVIDER", "mcastcoll", 0);
+    if (!options_.inner.empty()) setenv("FI_MCASTCOLL_INNER", options_.inner.c_str(), 1);
+    if (!options_.fault.empty()) setenv("FI_MCASTCOLL_FAULT", options_.fault.c_str(), 1);
+    if (options_.verbose) setenv("FI_LOG_LEVEL", "warn", 0);
+}
+
+int Program::be_process(const Case& one, Board& board, unsigned index, unsigned members) const {
+    set_environment(one);
+    try {
+        if (index >= members) {
+            one.outsider(board, options_);
+        } else {
+            Member me(options_, board, index, members, one.opening);
+            one.body(me);
+            me.stage("leaving");
+        }
+        return kExitFine;
+    } catch (const Skipped& reason) {
+        if (options_.is_mcastcoll()) {
+            fmt::print(stderr, "     {}: process {}: mcastcoll may not skip this: {}\n", one.name, index,
+                       reason.what());
+            return kExitFailed;
+        }
+        if (index == 0) fmt::print(stderr, "     {}: {}\n", one.name, reason.what());
+        return kExitSkipped;
+    } catch (const std::exception& problem) {
+        const char* stage = board.places[index].stage.load();
+        fmt::print(stderr, "     {}: process {}{}{}: {}\n", one.name, index, stage ? ", " : "",
+                   stage ? stage : "", problem.what());
+        board.abandoned = true;
+        return kExitFailed;
+    }
+}
+
+Outcome Program::run_case(const Case& one) {
+    if (one.only_mcastcoll && !options_.is_mcastcoll())
+        return {Outcome::Kind::skipped, "only mcastcoll does this"};
+    const unsigned members = one.members ? one.members : options_.members;
+    Team team;
+    team.processes = members + (one.outsider ? 1 : 0);
+    team.timeout_s = one.timeout_s ? one.timeout_s : options_.timeout_s;
+    team.victims = one.victims;
+    try {
+        SharedBoard board;
+        Outcome outcome =
+            run_team(team, *board, [&](unsigned index) { return be_process(one, *board, index, members); });
+        if (outcome.kind == Outcome::Kind::fine && one.after) one.after();
+        return outcome;
+    } catch (const std::exception& problem) {
+        return {Outcome::Kind::failed, problem.what()};
+    }
+}
+
+int Program::run(int argc, char** argv) {
+    CLI11_PARSE(app_, argc, argv);
+    unsigned fine = 0, failed = 0, skipped = 0;
+    for (const Case& one : cases_) {
+        if (!wanted(one)) continue;
+        if (options_.list) {
+            fmt::print("{}\n", one.name);
+            continue;
+        }
+        const Clock::time_point start = Clock::now();
+        const Outcome outcome = run_case(one);
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        switch (outcome.kind) {
+            case Outcome::Kind::fine:
+                ++fine, fmt::print("ok   {} ({:.2f} s)\n", one.name, seconds);
+                break;
+            case Outcome::Kind::skipped:
+                ++skipped, fmt::print("skip {} {}\n", one.name, outcome.reason);
+                break;
+            case Outcome::Kind::failed:
+                ++failed, fmt::print("FAIL {} ({:.2f} s): {}\n", one.name, seconds, outcome.reason);
+                break;
+        }
+        std::fflush(stdout);
+    }
+    if (options_.list) return kExitFine;
+    if (fine + failed + skipped == 0) {
+        fmt::print(stderr, "{}: no case has such a name\n", app_.get_name());
+        return 2;
+    }
+    fmt::print("{}: {} passed, {} failed, {} skipped; --provider '{}' --members {} --seed {}\n",
+               app_.get_name(), fine, failed, skipped, options_.provider, options_.members, options_.seed);
+    if (failed > 0) return kExitFailed;
+    return fine > 0 ? kExitFine : kExitSkipped;
+}
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,58 @@
+// A functional test program: a list of cases, each run by a fresh team of processes, and the command line
+// they share.
+//
+//     Program program("fi_mcc_barrier", "what the cases check");
+//     program.add({"name of the case", [](Member& me) { ... }});
+//     return program.run(argc, argv);
+//
+// It prints a line per case and exits with 0, 1 if any failed, or 77 if all were skipped.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/launcher.h"
+#include "support/member.h"
+#include "support/options.h"
+
+namespace mcastcoll::fabtest {
+
+struct Case {
+    std::string name;
+    std::function<void(Member&)> body;
+    Opening opening{};
+    unsigned members = 0;                                    // 0: as the command line says
+    unsigned timeout_s = 0;                                  // 0: as the command line says
+    std::vector<unsigned> victims{};                         // members that are to be killed
+    std::map<std::string, std::string> environment{};        // of the processes, unless the caller has set it
+    bool only_mcastcoll = false;                             // other providers do not do it
+    bool only_large = false;                                 // only with --large
+    std::function<void(Board&, const Options&)> outsider{};  // one more process that is no member
+    std::function<void()> after{};  // in the launcher, when all processes have ended well
+};
+
+class Program {
+  public:
+    Program(std::string name, std::string description);
+
+    // For options of one program.
+    CLI::App& command_line() { return app_; }
+    const Options& options() const { return options_; }
+    void add(Case one) { cases_.push_back(std::move(one)); }
+    int run(int argc, char** argv);
+
+  private:
+    Outcome run_case(const Case& one);
+    int be_process(const Case& one, Board& board, unsigned index, unsigned members) const;
+    void set_environment(const Case& one) const;
+    bool wanted(const Case& one) const;
+
+    CLI::App app_;
+    Options options_;
+    std::vector<Case> cases_;
+};
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,1 @@
+# Unit tests of the wire format, the engine and its simulator.
