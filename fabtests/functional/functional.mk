@@ -53,5 +53,5 @@ fi_mcc_wait_SOURCES = %reldir%/wait.cc
 fi_mcc_wait_CPPFLAGS = $(functional_cppflags)
 fi_mcc_wait_LDADD = $(functional_ldadd)
 
-TESTS += $(functional_programs) %reldir%/faults.sh
-EXTRA_DIST += %reldir%/faults.sh
+TESTS += $(functional_programs) %reldir%/faults.sh %reldir%/variants.sh
+EXTRA_DIST += %reldir%/faults.sh %reldir%/variants.sh

@@ -68,6 +68,14 @@ void join_by_group(Member& me) {
     me.meet();
 }
 
+// Addresses that are no indices: sets are filled one by one.
+void address_map(Member& me) {
+    const auto set = me.set_of(all_ranks(me));
+    const auto group = me.join(set.get());
+    prove_all(me, *group, all_ranks(me));
+    me.meet();
+}
+
 // The set can go as soon as the join is complete.
 void set_closed_before_group(Member& me) {
     auto set = me.everybody();
@@ -296,6 +304,10 @@ int main(int argc, char** argv) {
     program.add({.name = "join with FI_ADDR_NOTAVAIL", .body = join_by_no_address, .only_mcastcoll = true});
     program.add(
         {.name = "join with an existing group's address", .body = join_by_group, .only_mcastcoll = true});
+    program.add({.name = "addresses from an FI_AV_MAP",
+                 .body = address_map,
+                 .opening = {.av_type = FI_AV_MAP},
+                 .only_mcastcoll = true});
     program.add({"set closed before the group", set_closed_before_group});
     program.add({.name = "subgroups in every order", .body = subgroups, .only_mcastcoll = true});
     program.add({.name = "groups of one", .body = group_of_one, .only_mcastcoll = true});

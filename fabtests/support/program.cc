@@ -10,6 +10,11 @@
 #include "config.h"
 
 namespace mcastcoll::fabtest {
+namespace {
+
+constexpr unsigned kLargeTimeoutFactor = 5;
+
+}  // namespace
 
 Program::Program(std::string name, std::string description) : app_(std::move(description), std::move(name)) {
     app_.add_option("-p,--provider", options_.provider, "libfabric provider to test")->capture_default_str();
@@ -80,6 +85,7 @@ Outcome Program::run_case(const Case& one) {
     Team team;
     team.processes = members + (one.outsider ? 1 : 0);
     team.timeout_s = one.timeout_s ? one.timeout_s : options_.timeout_s;
+    if (options_.large) team.timeout_s *= kLargeTimeoutFactor;
     team.victims = one.victims;
     try {
         SharedBoard board;
