@@ -97,7 +97,7 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
 
 packages() { [ -n "${NO_INSTALL:-}" ] || "$TOP/util/install-deps"; }
 units() { # passing without a single test is no pass
-    make -C "$TOP/build" -j2 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
+    make -C "$TOP/build" -j2 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
 asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-werror --enable-sanitizers=address,undefined 'CXXFLAGS=-g -O1' 'CFLAGS=-g -O1'; }
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
@@ -105,7 +105,7 @@ asan_units() {
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
         librdmacm.so libpsm >"$TOP/build-asan/lsan.supp"
     ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
-        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j2 check
+        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j2 VERBOSE=1 check
 }
 symbols() {
     local want so bad=0
@@ -169,7 +169,7 @@ export NO_INSTALL=${NO_INSTALL:-}
 give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 step packages 300 "install what is missing" packages || give_up
 step build 420 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
-step units 300 "unit and functional tests" units
+step units 420 "unit and functional tests" units
 step selftest 120 "the cluster's own test" selftest
 step loss 240 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
 step loss-ob1 90 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --pml ob1 --loss 5 --count 300 --hosts 4
@@ -180,7 +180,7 @@ step install 60 "what make install installs" install_tree
 step dist 60 "the source archive" dist
 step quickstart 120 "a small quickstart" quickstart
 if step asan-build 420 "build with sanitizers" asan_build; then
-    step asan-units 300 "unit and functional tests with sanitizers" asan_units
+    step asan-units 420 "unit and functional tests with sanitizers" asan_units
 fi
 # A cluster whose test was killed is still there.
 [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
