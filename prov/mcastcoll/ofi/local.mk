@@ -1,1 +1,52 @@
-# prov/mcastcoll/ofi
+# The provider: a module for libfabric's own loader, with one exported symbol, never unloaded.
+prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
+%canon_reldir%_libmcastcoll_fi_la_SOURCES = \
+	%reldir%/av.cc \
+	%reldir%/av.h \
+	%reldir%/av_set.cc \
+	%reldir%/av_set.h \
+	%reldir%/collective.cc \
+	%reldir%/collective.h \
+	%reldir%/cq.cc \
+	%reldir%/cq.h \
+	%reldir%/deadline.h \
+	%reldir%/domain.cc \
+	%reldir%/domain.h \
+	%reldir%/endpoint.cc \
+	%reldir%/endpoint.h \
+	%reldir%/eq.cc \
+	%reldir%/eq.h \
+	%reldir%/fabric.cc \
+	%reldir%/fabric.h \
+	%reldir%/fid_owner.h \
+	%reldir%/graft.h \
+	%reldir%/guard.h \
+	%reldir%/info.h \
+	%reldir%/inner.cc \
+	%reldir%/inner.h \
+	%reldir%/log.cc \
+	%reldir%/log.h \
+	%reldir%/messenger.cc \
+	%reldir%/messenger.h \
+	%reldir%/params.cc \
+	%reldir%/params.h \
+	%reldir%/provider.cc \
+	%reldir%/provider.h \
+	%reldir%/settings.h \
+	%reldir%/station.h \
+	%reldir%/group.cc \
+	%reldir%/group.h \
+	%reldir%/group_join.cc \
+	%reldir%/live_station.cc \
+	%reldir%/live_station.h \
+	%reldir%/station_open.cc \
+	%reldir%/wait_nest.cc \
+	%reldir%/wait_nest.h
+%canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS) -DFMT_HEADER_ONLY
+%canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
+	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined
+%canon_reldir%_libmcastcoll_fi_la_LIBADD = \
+	prov/mcastcoll/transport/libmcctransport.la \
+	prov/mcastcoll/engine/libmccengine.la \
+	$(LIBFABRIC_LIBS)
+EXTRA_DIST += %reldir%/libmcastcoll-fi.map

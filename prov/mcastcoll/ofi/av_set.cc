@@ -1,0 +1,149 @@
+#include "ofi/av_set.h"
+
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_set>
+
+#include "ofi/guard.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// The operations that the set is meant for: a hint, FI_UNIVERSE the one flag that would ask for more than
+// hints.
+constexpr std::uint64_t kHintFlags = FI_BARRIER_SET | FI_BROADCAST_SET | FI_ALLTOALL_SET | FI_ALLREDUCE_SET |
+                                     FI_ALLGATHER_SET | FI_REDUCE_SCATTER_SET | FI_REDUCE_SET |
+                                     FI_SCATTER_SET | FI_GATHER_SET;
+// Nobody has more members in one address vector; a larger range is a mistake that must not eat the memory.
+constexpr std::uint64_t kMostMembers = 1 << 20;
+
+}  // namespace
+
+fi_ops* AvSet::object_operations() {
+    static fi_ops operations = [] {
+        fi_ops ops{};
+        ops.size = sizeof ops;
+        ops.close = &AvSet::close;
+        ops.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
+        ops.control = [](fid*, int, void*) { return -FI_ENOSYS; };
+        ops.ops_open = [](fid*, const char*, std::uint64_t, void**, void*) { return -FI_ENOSYS; };
+        return ops;
+    }();
+    return &operations;
+}
+
+fi_ops_av_set* AvSet::operations() {
+    static fi_ops_av_set operations = {sizeof(fi_ops_av_set), &AvSet::set_union, &AvSet::intersect,
+                                       &AvSet::diff,          &AvSet::insert,    &AvSet::remove,
+                                       &AvSet::get_address};
+    return &operations;
+}
+
+Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* context) {
+    if ((attr.flags & ~(kHintFlags | FI_UNIVERSE)) != 0)
+        return Error{FI_EINVAL, fmt::format("unknown flags {:#x}", attr.flags)};
+    if (attr.comm_key_size != 0 && attr.comm_key == nullptr)
+        return Error{FI_EINVAL, "comm_key_size without a comm_key"};
+    std::unique_ptr<AvSet, void (*)(AvSet*)> set(new AvSet(av), [](AvSet* dead) { delete dead; });
+    if (auto filled = set->fill(attr); !filled) return filled.error();
+    set->handle_.self = set.get();
+    set->handle_.fid.fid.fclass = FI_CLASS_AV_SET;
+    set->handle_.fid.fid.context = context;
+    set->handle_.fid.fid.ops = object_operations();
+    set->handle_.fid.ops = operations();
+    return &set.release()->handle_.fid;
+}
+
+Result<void> AvSet::fill(const fi_av_set_attr& attr) {
+    if (attr.start_addr == FI_ADDR_NOTAVAIL && attr.end_addr == FI_ADDR_NOTAVAIL) return {};
+    if (attr.start_addr == FI_ADDR_NOTAVAIL || attr.end_addr == FI_ADDR_NOTAVAIL)
+        return Error{FI_EINVAL, "a range needs both its ends, or neither"};
+    // A range that ends before it starts is an empty one.
+    if (attr.end_addr < attr.start_addr) return {};
+    const std::uint64_t stride = std::max<std::uint64_t>(attr.stride, 1);
+    const std::uint64_t count = (attr.end_addr - attr.start_addr) / stride + 1;
+    if (count > kMostMembers) return Error{FI_EINVAL, fmt::format("the range has {} addresses", count)};
+    members_.reserve(std::max<std::uint64_t>(count, std::min<std::uint64_t>(attr.count, 4096)));
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const fi_addr_t address = attr.start_addr + i * stride;
+        if (!av_.has(address))
+            return Error{FI_EINVAL, fmt::format("address {} is not in the address vector", address)};
+        members_.push_back(address);
+    }
+    return {};
+}
+
+const AvSet* AvSet::find(const fid_av_set* set) {
+    return set != nullptr && set->fid.fclass == FI_CLASS_AV_SET && set->ops == operations() ? &from(*set)
+                                                                                            : nullptr;
+}
+
+bool AvSet::contains(fi_addr_t address) const {
+    return std::find(members_.begin(), members_.end(), address) != members_.end();
+}
+
+int AvSet::close(fid* object) noexcept {
+    AvSet& set = from(*reinterpret_cast<fid_av_set*>(object));
+    set.av_.on_set_closed();
+    delete &set;
+    return 0;
+}
+
+template <typename Change>
+int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept {
+    return guard([&] {
+        const AvSet* source = find(other);
+        if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
+        // Copied, since a set may be combined with itself.
+        const std::vector<fi_addr_t> members = source->members_;
+        change(from(*to).members_, members, std::unordered_set<fi_addr_t>(members.begin(), members.end()));
+        return 0;
+    });
+}
+
+int AvSet::set_union(fid_av_set* to, const fid_av_set* other) noexcept {
+    return combine(to, other, [](auto& mine, const auto& list, const auto&) {
+        const std::unordered_set<fi_addr_t> had(mine.begin(), mine.end());
+        std::copy_if(list.begin(), list.end(), std::back_inserter(mine),
+                     [&](fi_addr_t one) { return had.count(one) == 0; });
+    });
+}
+
+int AvSet::intersect(fid_av_set* to, const fid_av_set* other) noexcept {
+    return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
+        std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) == 0; });
+    });
+}
+
+int AvSet::diff(fid_av_set* to, const fid_av_set* other) noexcept {
+    return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
+        std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) > 0; });
+    });
+}
+
+int AvSet::insert(fid_av_set* set, fi_addr_t address) noexcept {
+    return guard([&] {
+        AvSet& self = from(*set);
+        if (!self.av_.has(address) || self.contains(address)) return -FI_EINVAL;
+        self.members_.push_back(address);
+        return 0;
+    });
+}
+
+int AvSet::remove(fid_av_set* set, fi_addr_t address) noexcept {
+    return guard([&] {
+        AvSet& self = from(*set);
+        return std::erase(self.members_, address) > 0 ? 0 : -FI_EINVAL;
+    });
+}
+
+int AvSet::get_address(fid_av_set* set, fi_addr_t* address) noexcept {
+    if (address == nullptr) return -FI_EINVAL;
+    *address = from(*set).address();
+    return 0;
+}
+
+}  // namespace mcastcoll::ofi

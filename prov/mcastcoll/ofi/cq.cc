@@ -1,0 +1,252 @@
+#include "ofi/cq.h"
+
+#include <rdma/fi_errno.h>
+#include <sched.h>
+
+#include <cassert>
+#include <cstring>
+#include <memory>
+
+#include "ofi/deadline.h"
+#include "ofi/guard.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+constexpr std::size_t kFirstRing = 64;
+constexpr std::size_t kMostCompletions = 65536;
+
+template <typename Entry>
+std::byte* put(std::byte* at, const Entry& entry) {
+    std::memcpy(at, &entry, sizeof entry);
+    return at + sizeof entry;
+}
+
+}  // namespace
+
+int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain, fi_cq_attr* attr,
+             fid_cq** cq, void* context) {
+    if (attr == nullptr || cq == nullptr) return -FI_EINVAL;
+    const fi_wait_obj wanted = attr->wait_obj;
+    // A queue whose wait object is the provider's choice is given a descriptor, which can be nested, when it
+    // has one.
+    int rc = -FI_ENOSYS;
+    if (wanted == FI_WAIT_UNSPEC) {
+        fi_cq_attr with_descriptor = *attr;
+        with_descriptor.wait_obj = FI_WAIT_FD;
+        rc = inner_ops.cq_open(&domain, &with_descriptor, cq, context);
+        if (rc == 0) *attr = with_descriptor;
+    }
+    if (rc != 0) rc = inner_ops.cq_open(&domain, attr, cq, context);
+    if (rc != 0) return rc;
+
+    auto own = std::make_unique<Cq>(fabric, **cq, attr->format);
+    own->yields_ = wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_YIELD;
+    int descriptor = -1;
+    if ((wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_FD) && attr->wait_obj == FI_WAIT_FD &&
+        fi_control(&(*cq)->fid, FI_GETWAIT, &descriptor) == 0) {
+        if (!own->nest_.open(descriptor)) {
+            fi_close(&(*cq)->fid);
+            return -FI_EMFILE;
+        }
+        own->yields_ = false;
+        fabric.add_nest(own->nest_);
+    }
+    own->install();
+    own.release();  // close() deletes it
+    return 0;
+}
+
+void Cq::install() {
+    fi_ops& object_ops = object_graft_.install(inner_.fid.ops, this);
+    object_ops.close = &Cq::close;
+    fi_ops_cq& ops = cq_graft_.install(inner_.ops, this);
+    ops.read = &Cq::read;
+    ops.readfrom = &Cq::readfrom;
+    ops.readerr = &Cq::readerr;
+    if (!nest_.is_open() && !yields_) return;  // blocking is the inner provider's affair, or impossible
+    ops.sread = &Cq::sread;
+    ops.sreadfrom = &Cq::sreadfrom;
+    if (!nest_.is_open()) return;
+    object_ops.control = &Cq::control;
+    ops.signal = &Cq::signal;
+}
+
+Cq* Cq::find(fid& object) {
+    if (object.fclass != FI_CLASS_CQ || object.ops->close != &Cq::close) return nullptr;
+    return &Graft<fi_ops>::owner_of<Cq>(object.ops);
+}
+
+int Cq::close(fid* object) noexcept {
+    return guard([&] {
+        Cq& cq = Graft<fi_ops>::owner_of<Cq>(object->ops);
+        cq.object_graft_.take_off();
+        cq.cq_graft_.take_off();
+        if (const int rc = fi_close(object); rc != 0) {
+            cq.object_graft_.put_on();
+            cq.cq_graft_.put_on();
+            return rc;
+        }
+        if (cq.nest_.is_open()) cq.fabric_.remove_nest(cq.nest_);
+        delete &cq;
+        return 0;
+    });
+}
+
+int Cq::control(fid* object, int command, void* argument) noexcept {
+    Cq& cq = Graft<fi_ops>::owner_of<Cq>(object->ops);
+    if (command != FI_GETWAIT) return cq.object_graft_.inner()->control(object, command, argument);
+    if (argument == nullptr) return -FI_EINVAL;
+    *static_cast<int*>(argument) = cq.nest_.descriptor();
+    return 0;
+}
+
+bool Cq::reserve() {
+    const std::size_t needed = count_.load(std::memory_order_relaxed) + reserved_ + 1;
+    if (needed > kMostCompletions) return false;
+    if (needed > ring_.size()) {
+        std::vector<Entry> larger(ring_.empty() ? kFirstRing : 2 * ring_.size());
+        for (std::size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
+            larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
+        ring_.swap(larger);
+        head_ = 0;
+    }
+    ++reserved_;
+    return true;
+}
+
+void Cq::push(const Entry& entry) {
+    assert(reserved_ > 0);
+    --reserved_;
+    const std::size_t count = count_.load(std::memory_order_relaxed);
+    ring_[(head_ + count) & (ring_.size() - 1)] = entry;
+    count_.store(count + 1, std::memory_order_release);
+}
+
+void Cq::push(void* op_context, std::uint64_t flags, std::size_t length, void* buffer) {
+    push({op_context, flags, length, buffer, 0});
+}
+
+void Cq::push_error(void* op_context, std::uint64_t flags, int error) {
+    push({op_context, flags, 0, nullptr, error});
+}
+
+std::byte* Cq::write(std::byte* at, const Entry& entry) const {
+    switch (format_) {
+        case FI_CQ_FORMAT_UNSPEC:
+        case FI_CQ_FORMAT_CONTEXT:
+            return put(at, fi_cq_entry{entry.op_context});
+        case FI_CQ_FORMAT_MSG:
+            return put(at, fi_cq_msg_entry{entry.op_context, entry.flags, entry.length});
+        case FI_CQ_FORMAT_DATA:
+            return put(at, fi_cq_data_entry{entry.op_context, entry.flags, entry.length, entry.buffer, 0});
+        case FI_CQ_FORMAT_TAGGED:
+            return put(at,
+                       fi_cq_tagged_entry{entry.op_context, entry.flags, entry.length, entry.buffer, 0, 0});
+    }
+    return at;
+}
+
+ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
+    if (!has_own()) return -FI_EAGAIN;
+    const std::lock_guard lock(fabric_.mutex());
+    const std::size_t queued = count_.load(std::memory_order_relaxed);
+    if (queued == 0) return -FI_EAGAIN;
+    if (ring_[head_].error != 0) return -FI_EAVAIL;
+    if (count == 0 || buffer == nullptr) return -FI_EAGAIN;
+    auto* at = static_cast<std::byte*>(buffer);
+    std::size_t taken = 0;
+    while (taken < count && taken < queued && ring_[head_].error == 0) {
+        at = write(at, ring_[head_]);
+        if (source != nullptr) source[taken] = FI_ADDR_NOTAVAIL;
+        head_ = (head_ + 1) & (ring_.size() - 1);
+        ++taken;
+    }
+    count_.store(queued - taken, std::memory_order_release);
+    return static_cast<ssize_t>(taken);
+}
+
+ssize_t Cq::read(fid_cq* fid, void* buffer, std::size_t count) noexcept {
+    Cq& cq = of(*fid);
+    if (cq.fabric_.active() || cq.has_own()) {
+        const ssize_t got = guard([&] {
+            cq.fabric_.progress_on_read();
+            return cq.read_own(buffer, count, nullptr);
+        });
+        if (got != -FI_EAGAIN) return got;
+    }
+    return cq.cq_graft_.inner()->read(fid, buffer, count);
+}
+
+ssize_t Cq::readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source) noexcept {
+    Cq& cq = of(*fid);
+    if (cq.fabric_.active() || cq.has_own()) {
+        const ssize_t got = guard([&] {
+            cq.fabric_.progress_on_read();
+            return cq.read_own(buffer, count, source);
+        });
+        if (got != -FI_EAGAIN) return got;
+    }
+    return cq.cq_graft_.inner()->readfrom(fid, buffer, count, source);
+}
+
+ssize_t Cq::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) noexcept {
+    Cq& cq = of(*fid);
+    if (cq.has_own()) {
+        const std::lock_guard lock(cq.fabric_.mutex());
+        const std::size_t queued = cq.count_.load(std::memory_order_relaxed);
+        if (queued > 0 && cq.ring_[cq.head_].error != 0) {
+            const Entry own = cq.ring_[cq.head_];
+            cq.head_ = (cq.head_ + 1) & (cq.ring_.size() - 1);
+            cq.count_.store(queued - 1, std::memory_order_release);
+            // The caller's err_data and its size stay: we have none, which a size of 0 says. Before 1.5 there
+            // was no size.
+            entry->op_context = own.op_context;
+            entry->flags = own.flags;
+            entry->len = entry->olen = 0;
+            entry->buf = nullptr;
+            entry->data = entry->tag = 0;
+            entry->err = entry->prov_errno = own.error;
+            if (FI_VERSION_GE(cq.fabric_.api_version(), FI_VERSION(1, 5))) entry->err_data_size = 0;
+            return 1;
+        }
+    }
+    return cq.cq_graft_.inner()->readerr(fid, entry, flags);
+}
+
+ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout) {
+    const Deadline deadline(timeout);
+    for (;;) {
+        const ssize_t got =
+            source != nullptr ? readfrom(&inner_, buffer, count, source) : read(&inner_, buffer, count);
+        if (got != -FI_EAGAIN) return got;
+        if (deadline.over()) return -FI_EAGAIN;
+        if (!nest_.is_open()) {
+            sched_yield();
+            continue;
+        }
+        nest_.calm();
+        if (nest_.take_signal()) return -FI_EAGAIN;
+        if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) continue;
+        if (const int rc = fabric_.inner_trywait(inner_.fid); rc == -FI_EAGAIN)
+            continue;
+        else if (rc != 0)
+            return rc;
+        if (const int rc = nest_.sleep(deadline.left_ms()); rc != 0) return rc;
+    }
+}
+
+ssize_t Cq::sread(fid_cq* fid, void* buffer, std::size_t count, const void*, int timeout) noexcept {
+    return guard([&] { return of(*fid).read_blocking(buffer, count, nullptr, timeout); });
+}
+
+ssize_t Cq::sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source, const void*,
+                      int timeout) noexcept {
+    return guard([&] { return of(*fid).read_blocking(buffer, count, source, timeout); });
+}
+
+int Cq::signal(fid_cq* fid) noexcept {
+    return of(*fid).nest_.signal();
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,83 @@
+// Our share of a completion queue: completions of collectives, which reads return before the inner
+// provider's.
+//
+// As with libfabric's own software collectives, a collective completes to the queue bound with FI_TRANSMIT.
+// Room for its completion is made when it is submitted, so that completing can neither fail nor allocate.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <vector>
+
+#include "ofi/fabric.h"
+#include "ofi/graft.h"
+#include "ofi/wait_nest.h"
+
+namespace mcastcoll::ofi {
+
+class Cq {
+  public:
+    static int open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain, fi_cq_attr* attr,
+                    fid_cq** cq, void* context);
+    static Cq& of(fid_cq& cq) { return Graft<fi_ops_cq>::owner_of<Cq>(cq.ops); }
+    // Null when the object is no queue of ours.
+    static Cq* find(fid& object);
+
+    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format)
+        : fabric_(fabric), inner_(inner), format_(format) {}
+    Cq(const Cq&) = delete;
+    Cq& operator=(const Cq&) = delete;
+
+    WaitNest& nest() { return nest_; }
+    bool has_own() const { return count_.load(std::memory_order_acquire) > 0; }
+
+    // All with the fabric's lock held. False: too much is under way.
+    bool reserve();
+    void release() { --reserved_; }
+    // These use up a reservation.
+    void push(void* op_context, std::uint64_t flags, std::size_t length, void* buffer);
+    void push_error(void* op_context, std::uint64_t flags, int error);
+
+  private:
+    struct Entry {
+        void* op_context = nullptr;
+        std::uint64_t flags = 0;
+        std::size_t length = 0;
+        void* buffer = nullptr;
+        int error = 0;  // positive FI_E*
+    };
+
+    static int close(fid* object) noexcept;
+    static int control(fid* object, int command, void* argument) noexcept;
+    static ssize_t read(fid_cq* cq, void* buffer, std::size_t count) noexcept;
+    static ssize_t readfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source) noexcept;
+    static ssize_t readerr(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t flags) noexcept;
+    static ssize_t sread(fid_cq* cq, void* buffer, std::size_t count, const void* condition,
+                         int timeout) noexcept;
+    static ssize_t sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source,
+                             const void* condition, int timeout) noexcept;
+    static int signal(fid_cq* cq) noexcept;
+
+    void install();
+    void push(const Entry& entry);
+    // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
+    ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
+    std::byte* write(std::byte* at, const Entry& entry) const;
+    ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
+
+    Fabric& fabric_;
+    fid_cq& inner_;
+    const fi_cq_format format_;
+    bool yields_ = false;  // blocking reads turn round instead of sleeping, as the inner provider's do
+    WaitNest nest_;
+    Graft<fi_ops> object_graft_;
+    Graft<fi_ops_cq> cq_graft_;
+
+    std::atomic<std::size_t> count_{0};
+    std::size_t reserved_ = 0, head_ = 0;
+    std::vector<Entry> ring_;  // its size is a power of two
+};
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,109 @@
+#include "ofi/domain.h"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <memory>
+
+#include "ofi/av.h"
+#include "ofi/cq.h"
+#include "ofi/endpoint.h"
+#include "ofi/guard.h"
+#include "ofi/inner.h"
+#include "wire/join.h"
+
+namespace mcastcoll::ofi {
+
+int Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
+    auto domain = std::unique_ptr<Domain>(new (std::nothrow) Domain(fabric, inner));
+    if (!domain) {
+        fi_close(&inner.fid);
+        return -FI_ENOMEM;
+    }
+    domain->collective_ = (info.caps & FI_COLLECTIVE) != 0;
+    domain->object_graft_.install(inner.fid.ops, domain.get()).close = &Domain::close;
+    fi_ops_domain& ops = domain->domain_graft_.install(inner.ops, domain.get());
+    ops.endpoint = &Domain::open_endpoint;
+    if (has(domain->domain_graft_.inner(), &fi_ops_domain::endpoint2))
+        ops.endpoint2 = &Domain::open_endpoint2;
+    if (domain->collective_) {
+        ops.cq_open = &Domain::open_cq;
+        ops.av_open = &Domain::open_av;
+        ops.query_collective = &Domain::query_collective;
+    }
+    domain.release();  // close() deletes it
+    return 0;
+}
+
+int Domain::close(fid* object) noexcept {
+    return guard([&] {
+        Domain& domain = Graft<fi_ops>::owner_of<Domain>(object->ops);
+        domain.object_graft_.take_off();
+        domain.domain_graft_.take_off();
+        if (const int rc = fi_close(object); rc != 0) {
+            domain.object_graft_.put_on();
+            domain.domain_graft_.put_on();
+            return rc;
+        }
+        delete &domain;
+        return 0;
+    });
+}
+
+template <typename Open>
+int Domain::open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open) {
+    if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
+    InfoOwner inner = to_inner(*info);
+    if (!inner) return -FI_ENOMEM;
+    if (const int rc = open(inner.get()); rc != 0) return rc;
+    const bool wanted = collective_ && (info->caps & FI_COLLECTIVE) != 0;
+    return wanted ? Endpoint::graft(*this, **endpoint, std::move(inner)) : 0;
+}
+
+int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        return self.open_any_endpoint(info, endpoint, [&](fi_info* inner) {
+            return self.domain_graft_.inner()->endpoint(domain, inner, endpoint, context);
+        });
+    });
+}
+
+int Domain::open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
+                           void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        return self.open_any_endpoint(info, endpoint, [&](fi_info* inner) {
+            return self.domain_graft_.inner()->endpoint2(domain, inner, endpoint, flags, context);
+        });
+    });
+}
+
+int Domain::open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        return Cq::open(self.fabric_, *self.domain_graft_.inner(), *domain, attr, cq, context);
+    });
+}
+
+int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        if (attr == nullptr || av == nullptr) return -FI_EINVAL;
+        const int rc = self.domain_graft_.inner()->av_open(domain, attr, av, context);
+        return rc != 0 ? rc : Av::graft(**av, *attr);
+    });
+}
+
+int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collective_attr* attr,
+                             std::uint64_t flags) noexcept {
+    // FI_SCATTER_SET and the like would ask about operations on sets, which nobody has.
+    if (flags != 0) return -FI_EOPNOTSUPP;
+    if (operation != FI_BARRIER && operation != FI_BROADCAST) return -FI_EOPNOTSUPP;
+    if (attr == nullptr) return 0;
+    if (attr->mode != 0) return -FI_EINVAL;
+    attr->max_members = wire::kMostMembers;
+    return 0;
+}
+
+}  // namespace mcastcoll::ofi

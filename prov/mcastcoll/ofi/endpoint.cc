@@ -1,0 +1,131 @@
+#include "ofi/endpoint.h"
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+
+#include "ofi/collective.h"
+#include "ofi/guard.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+Endpoint& of(const fid& object) {
+    return Graft<fi_ops>::owner_of<Endpoint>(object.ops);
+}
+
+void take_off(Endpoint& endpoint) {
+    endpoint.object_graft.take_off();
+    endpoint.cm_graft.take_off();
+    endpoint.collective_graft.take_off();
+}
+
+int close(fid* object) noexcept {
+    return guard([&] {
+        Endpoint& endpoint = of(*object);
+        if (endpoint.station) {
+            const EndpointLock lock(endpoint);
+            endpoint.domain->fabric().remove_station(*endpoint.station);
+            endpoint.station.reset();
+        }
+        take_off(endpoint);
+        if (const int rc = fi_close(object); rc != 0) {
+            endpoint.object_graft.put_on();
+            endpoint.cm_graft.put_on();
+            endpoint.collective_graft.put_on();
+            return rc;
+        }
+        delete &endpoint;
+        return 0;
+    });
+}
+
+int bind(fid* object, fid* other, std::uint64_t flags) noexcept {
+    return guard([&] {
+        Endpoint& endpoint = of(*object);
+        if (const int rc = endpoint.object_graft.inner()->bind(object, other, flags); rc != 0) return rc;
+        if (other->fclass == FI_CLASS_AV) endpoint.av = reinterpret_cast<fid_av*>(other);
+        if (other->fclass == FI_CLASS_EQ) endpoint.eq = reinterpret_cast<fid_eq*>(other);
+        if (Cq* cq = Cq::find(*other); cq != nullptr) {
+            if ((flags & FI_TRANSMIT) != 0) {
+                endpoint.tx = cq;
+                endpoint.selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+            }
+            if ((flags & FI_RECV) != 0) endpoint.rx = cq;
+        }
+        return 0;
+    });
+}
+
+int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, void* context) noexcept {
+    return guard([&]() -> int {
+        Endpoint& endpoint = Graft<fi_ops_cm>::owner_of<Endpoint>(fid->cm);
+        if ((flags & FI_COLLECTIVE) == 0) {
+            const fi_ops_cm* inner = endpoint.cm_graft.inner();
+            return has(inner, &fi_ops_cm::join) ? inner->join(fid, address, flags, mc, context) : -FI_ENOSYS;
+        }
+        const auto* where = static_cast<const fi_collective_addr*>(address);
+        if (where == nullptr || mc == nullptr || AvSet::find(where->set) == nullptr) return -FI_EINVAL;
+        if (endpoint.av == nullptr) return -FI_ENOAV;
+        if (endpoint.tx == nullptr) return -FI_ENOCQ;
+        const EndpointLock lock(endpoint);
+        if (!endpoint.station) {
+            auto opened = Station::open(endpoint);
+            if (!opened) {
+                log_line(Level::warn, "fi_join: {}", opened.error().message);
+                return -opened.error().code;
+            }
+            endpoint.station = std::move(opened).value();
+            endpoint.domain->fabric().add_station(*endpoint.station);
+        }
+        return endpoint.station->join(*where, flags, mc, context);
+    });
+}
+
+void install(Endpoint& endpoint);
+
+int control(fid* object, int command, void* argument) noexcept {
+    return guard([&] {
+        Endpoint& endpoint = of(*object);
+        const int rc = endpoint.object_graft.inner()->control(object, command, argument);
+        // Some providers choose their tables only now.
+        if (rc == 0 && command == FI_ENABLE) install(endpoint);
+        return rc;
+    });
+}
+
+void install(Endpoint& endpoint) {
+    if (!endpoint.object_graft.is_on()) {
+        fi_ops& ops = endpoint.object_graft.install(endpoint.inner->fid.ops, &endpoint);
+        ops.close = &close;
+        ops.bind = &bind;
+        ops.control = &control;
+    }
+    if (!endpoint.cm_graft.is_on()) endpoint.cm_graft.install(endpoint.inner->cm, &endpoint).join = &join;
+    if (!endpoint.collective_graft.is_on())
+        set_collectives(endpoint.collective_graft.install(endpoint.inner->collective, &endpoint));
+}
+
+}  // namespace
+
+int Endpoint::graft(Domain& domain, fid_ep& inner, InfoOwner info) {
+    auto endpoint = std::unique_ptr<Endpoint>(new (std::nothrow) Endpoint(domain, inner, std::move(info)));
+    if (!endpoint) {
+        fi_close(&inner.fid);
+        return -FI_ENOMEM;
+    }
+    install(*endpoint);
+    endpoint.release();  // close() deletes it
+    return 0;
+}
+
+void Endpoint::complete(void* op_context, std::uint64_t flags, int status) {
+    const std::uint64_t default_flags = info->tx_attr != nullptr ? info->tx_attr->op_flags : 0;
+    if (status != 0)
+        tx->push_error(op_context, FI_COLLECTIVE, status);
+    else if (!selective || ((flags | default_flags) & FI_COMPLETION) != 0)
+        tx->push(op_context, FI_COLLECTIVE, 0, nullptr);
+    else
+        tx->release();
+}
+
+}  // namespace mcastcoll::ofi

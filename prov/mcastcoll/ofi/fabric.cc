@@ -1,0 +1,154 @@
+#include "ofi/fabric.h"
+
+#include <rdma/fi_errno.h>
+
+#include <memory>
+
+#include "ofi/cq.h"
+#include "ofi/domain.h"
+#include "ofi/eq.h"
+#include "ofi/guard.h"
+#include "ofi/inner.h"
+#include "ofi/station.h"
+#include "ofi/wait_nest.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// A read with nothing under way looks after stations only every so often.
+constexpr unsigned kIdleReads = 64;
+
+WaitNest* nest_of(fid& object) {
+    WaitNest* nest = nullptr;
+    if (Cq* cq = Cq::find(object); cq != nullptr) nest = &cq->nest();
+    if (Eq* eq = Eq::find(object); eq != nullptr) nest = &eq->nest();
+    return nest != nullptr && nest->is_open() ? nest : nullptr;
+}
+
+}  // namespace
+
+int Fabric::graft(fid_fabric& inner) {
+    auto fabric = std::unique_ptr<Fabric>(new (std::nothrow) Fabric(inner));
+    if (!fabric) {
+        fi_close(&inner.fid);
+        return -FI_ENOMEM;
+    }
+    fabric->object_graft_.install(inner.fid.ops, fabric.get()).close = &Fabric::close;
+    fi_ops_fabric& ops = fabric->fabric_graft_.install(inner.ops, fabric.get());
+    ops.domain = &Fabric::open_domain;
+    if (has(fabric->fabric_graft_.inner(), &fi_ops_fabric::domain2)) ops.domain2 = &Fabric::open_domain2;
+    ops.eq_open = &Fabric::open_eq;
+    ops.trywait = &Fabric::trywait;
+    fabric.release();  // close() deletes it
+    return 0;
+}
+
+int Fabric::close(fid* object) noexcept {
+    return guard([&] {
+        Fabric& fabric = Graft<fi_ops>::owner_of<Fabric>(object->ops);
+        fabric.object_graft_.take_off();
+        fabric.fabric_graft_.take_off();
+        if (const int rc = fi_close(object); rc != 0) {
+            fabric.object_graft_.put_on();
+            fabric.fabric_graft_.put_on();
+            return rc;
+        }
+        delete &fabric;
+        return 0;
+    });
+}
+
+int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
+    return guard([&] {
+        if (info == nullptr || domain == nullptr) return -FI_EINVAL;
+        Fabric& self = of(*fabric);
+        const InfoOwner inner = to_inner(*info);
+        if (!inner) return -FI_ENOMEM;
+        const int rc = self.fabric_graft_.inner()->domain(fabric, inner.get(), domain, context);
+        return rc != 0 ? rc : Domain::graft(self, **domain, *info);
+    });
+}
+
+int Fabric::open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
+                         void* context) noexcept {
+    return guard([&] {
+        if (info == nullptr || domain == nullptr) return -FI_EINVAL;
+        Fabric& self = of(*fabric);
+        const InfoOwner inner = to_inner(*info);
+        if (!inner) return -FI_ENOMEM;
+        const int rc = self.fabric_graft_.inner()->domain2(fabric, inner.get(), domain, flags, context);
+        return rc != 0 ? rc : Domain::graft(self, **domain, *info);
+    });
+}
+
+int Fabric::open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
+    return guard([&] {
+        Fabric& self = of(*fabric);
+        return Eq::open(self, *self.fabric_graft_.inner(), *fabric, attr, eq, context);
+    });
+}
+
+int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
+    return guard([&]() -> int {
+        Fabric& self = of(*fabric);
+        for (int i = 0; i < count; ++i)
+            if (WaitNest* nest = nest_of(*objects[i]); nest != nullptr) nest->calm();
+        if (self.active() && !self.prepare_wait()) return -FI_EAGAIN;
+        for (int i = 0; i < count; ++i)
+            if (Cq* cq = Cq::find(*objects[i]); cq != nullptr && cq->has_own()) return -FI_EAGAIN;
+        const fi_ops_fabric* inner = self.fabric_graft_.inner();
+        return has(inner, &fi_ops_fabric::trywait) ? inner->trywait(fabric, objects, count) : -FI_ENOSYS;
+    });
+}
+
+int Fabric::inner_trywait(fid& object) {
+    const fi_ops_fabric* inner = fabric_graft_.inner();
+    if (!has(inner, &fi_ops_fabric::trywait)) return 0;
+    fid* objects[1] = {&object};
+    return inner->trywait(&inner_, objects, 1);
+}
+
+void Fabric::progress_on_read() {
+    // Whoever else holds the lock is making progress already.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    const bool all = ++reads_ % kIdleReads == 0;
+    for (std::size_t i = 0; i < stations_.size(); ++i)
+        if (all || stations_[i]->busy()) stations_[i]->progress();
+}
+
+bool Fabric::prepare_wait() {
+    const std::lock_guard lock(mutex_);
+    bool may_sleep = true;
+    for (std::size_t i = 0; i < stations_.size(); ++i)
+        if (!stations_[i]->prepare_wait()) may_sleep = false;
+    return may_sleep;
+}
+
+void Fabric::add_station(Station& station) {
+    stations_.push_back(&station);
+    for (WaitNest* nest : nests_) {
+        nest->add(station.wait_descriptor());
+        nest->stir();  // who sleeps already must prepare again, with this station
+    }
+    active_.store(true, std::memory_order_relaxed);
+}
+
+void Fabric::remove_station(Station& station) {
+    std::erase(stations_, &station);
+    for (WaitNest* nest : nests_) nest->remove(station.wait_descriptor());
+    if (stations_.empty()) active_.store(false, std::memory_order_relaxed);
+}
+
+void Fabric::add_nest(WaitNest& nest) {
+    const std::lock_guard lock(mutex_);
+    nests_.push_back(&nest);
+    for (Station* station : stations_) nest.add(station->wait_descriptor());
+}
+
+void Fabric::remove_nest(WaitNest& nest) {
+    const std::lock_guard lock(mutex_);
+    std::erase(nests_, &nest);
+}
+
+}  // namespace mcastcoll::ofi

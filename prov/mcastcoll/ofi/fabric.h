@@ -1,0 +1,72 @@
+// Our share of an open fabric: the one lock of the libfabric face, and the stations that reads of any queue
+// drive.
+//
+// The inner provider's fid_fabric is the application's; this object hangs on its grafted tables and goes with
+// its close.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "ofi/graft.h"
+
+namespace mcastcoll::ofi {
+
+class Station;
+class WaitNest;
+
+class Fabric {
+  public:
+    // Takes hold of an inner fabric; 0 or -FI_E*, in which case the fabric has been closed.
+    static int graft(fid_fabric& inner);
+    static Fabric& of(fid_fabric& fabric) { return Graft<fi_ops_fabric>::owner_of<Fabric>(fabric.ops); }
+
+    explicit Fabric(fid_fabric& inner) : inner_(inner) {}
+    Fabric(const Fabric&) = delete;
+    Fabric& operator=(const Fabric&) = delete;
+
+    std::mutex& mutex() { return mutex_; }
+    std::uint32_t api_version() const { return inner_.api_version; }
+
+    // No station, no cost: reads look at nothing but this.
+    bool active() const { return active_.load(std::memory_order_relaxed); }
+    // What a read does for collectives. A busy station moves every time, an idle one only now and then,
+    // because looking after its sockets costs system calls.
+    void progress_on_read();
+    // Before sleeping on a descriptor: moves everything. False: something is pending, do not sleep.
+    bool prepare_wait();
+    // 0 or what the inner provider says about sleeping on this object.
+    int inner_trywait(fid& object);
+
+    // All with the lock held.
+    void add_station(Station& station);
+    void remove_station(Station& station);
+
+    // Who has to wake for stations. These take the lock.
+    void add_nest(WaitNest& nest);
+    void remove_nest(WaitNest& nest);
+
+  private:
+    static int close(fid* object) noexcept;
+    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
+    static int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
+                            void* context) noexcept;
+    static int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept;
+    static int trywait(fid_fabric* fabric, fid** objects, int count) noexcept;
+
+    fid_fabric& inner_;
+    Graft<fi_ops> object_graft_;
+    Graft<fi_ops_fabric> fabric_graft_;
+
+    std::mutex mutex_;
+    std::atomic<bool> active_{false};
+    unsigned reads_ = 0;
+    std::vector<Station*> stations_;
+    std::vector<WaitNest*> nests_;
+};
+
+}  // namespace mcastcoll::ofi

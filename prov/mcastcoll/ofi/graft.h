@@ -1,0 +1,75 @@
+// Grafting: an object of the inner provider stays what it is, but one of its operation tables is replaced by
+// a copy in which some operations are ours.
+//
+// A copy is as large as the larger of the inner provider's table and ours, since either may have been built
+// with newer headers. The object that the operations belong to stands right before the copy, so that an
+// operation finds it from the libfabric object alone.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+namespace mcastcoll::ofi {
+
+template <typename Ops>
+class Graft {
+  public:
+    Graft() = default;
+    Graft(const Graft&) = delete;
+    Graft& operator=(const Graft&) = delete;
+
+    // Copies what is in `slot` (nothing when it is null), and puts the copy there. `owner` is what owner_of()
+    // will return.
+    Ops& install(Ops*& slot, void* owner) {
+        const std::size_t size = std::max(sizeof(Ops), slot != nullptr ? slot->size : 0);
+        memory_ = std::make_unique<std::max_align_t[]>((kOffset + size + sizeof(std::max_align_t) - 1) /
+                                                       sizeof(std::max_align_t));
+        auto* bytes = reinterpret_cast<std::byte*>(memory_.get());
+        std::memcpy(bytes, &owner, sizeof owner);
+        table_ = reinterpret_cast<Ops*>(bytes + kOffset);
+        if (slot != nullptr) std::memcpy(table_, slot, slot->size);
+        table_->size = size;
+        slot_ = &slot;
+        inner_ = slot;
+        slot = table_;
+        return *table_;
+    }
+    // Before the inner provider tears the object down, and after it refused to.
+    void take_off() {
+        if (slot_ != nullptr && *slot_ == table_) *slot_ = inner_;
+    }
+    void put_on() {
+        if (slot_ != nullptr && *slot_ == inner_) *slot_ = table_;
+    }
+    bool is_on() const { return slot_ != nullptr && *slot_ == table_; }
+
+    // The inner provider's own table; null when it had none.
+    Ops* inner() const { return inner_; }
+
+    template <typename Owner>
+    static Owner& owner_of(const Ops* table) {
+        void* owner;
+        std::memcpy(&owner, reinterpret_cast<const std::byte*>(table) - kOffset, sizeof owner);
+        return *static_cast<Owner*>(owner);
+    }
+
+  private:
+    static constexpr std::size_t kOffset = sizeof(std::max_align_t);
+    std::unique_ptr<std::max_align_t[]> memory_;
+    Ops* table_ = nullptr;
+    Ops* inner_ = nullptr;
+    Ops** slot_ = nullptr;
+};
+
+// True when the inner table is large enough to have this operation, and has it.
+template <typename Ops, typename Operation>
+bool has(const Ops* table, Operation Ops::*operation) {
+    if (table == nullptr) return false;
+    const auto* at = reinterpret_cast<const std::byte*>(&(table->*operation));
+    const auto offset = static_cast<std::size_t>(at - reinterpret_cast<const std::byte*>(table));
+    return table->size > offset && table->*operation != nullptr;
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,30 @@
+// Nothing thrown may reach the C code that calls us: every entry point runs its body in here.
+#pragma once
+
+#include <rdma/fi_errno.h>
+
+#include <exception>
+#include <new>
+
+#include "ofi/log.h"
+
+namespace mcastcoll::ofi {
+
+template <typename Body>
+auto guard(Body&& body) noexcept -> decltype(body()) {
+    try {
+        return body();
+    } catch (const std::bad_alloc&) {
+        return -FI_ENOMEM;
+    } catch (const std::exception& failure) {
+        try {
+            log_line(Level::warn, "internal error: {}", failure.what());
+        } catch (...) {  // the log is not worth a second failure
+        }
+        return -FI_EOTHER;
+    } catch (...) {
+        return -FI_EOTHER;
+    }
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,264 @@
+#include "ofi/inner.h"
+
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+#include <strings.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "ofi/provider.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// libfabric's own flags for fi_getinfo(); the same numbers since 1.15, but in no public header.
+constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
+constexpr std::uint64_t kHiddenToo = std::uint64_t{1} << 60;
+
+constexpr std::string_view kOuterPrefix = "mcastcoll:";
+constexpr std::string_view kMessagePrefix = "mcastcoll-msg:";
+constexpr std::string_view kRxm = ";ofi_rxm";
+constexpr std::uint64_t kOurCaps = FI_COLLECTIVE | FI_MULTICAST;
+
+std::optional<std::pair<std::string_view, std::string_view>> split_name(std::string_view name,
+                                                                        std::string_view prefix) {
+    if (name.substr(0, prefix.size()) != prefix) return {};
+    name.remove_prefix(prefix.size());
+    const auto colon = name.find(':');
+    if (colon == std::string_view::npos || colon == 0) return {};
+    return std::pair{name.substr(0, colon), name.substr(colon + 1)};
+}
+
+void assign(char*& slot, const std::string& text) {
+    std::free(slot);
+    slot = strdup(text.c_str());
+}
+
+void clear(char*& slot) {
+    std::free(slot);
+    slot = nullptr;
+}
+
+void strip_caps(fi_info& info) {
+    info.caps &= ~kOurCaps;
+    if (info.tx_attr != nullptr) info.tx_attr->caps &= ~kOurCaps;
+    if (info.rx_attr != nullptr) info.rx_attr->caps &= ~kOurCaps;
+    if (info.domain_attr != nullptr) info.domain_attr->caps &= ~kOurCaps;
+}
+
+// fi_dupinfo() leaves out attributes that a caller's hints leave out.
+InfoOwner copy_hints(const fi_info* hints) {
+    InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
+    if (!copy || copy->fabric_attr != nullptr) return copy;
+    InfoOwner donor(fi_allocinfo());
+    if (!donor) return nullptr;
+    copy->fabric_attr = donor->fabric_attr;
+    donor->fabric_attr = nullptr;
+    return copy;
+}
+
+// Keeps the infos of exactly this provider: asking for "net" also yields "net;ofi_rxm".
+template <typename Keep>
+InfoOwner filter(InfoOwner list, Keep keep) {
+    fi_info* rest = list.release();
+    InfoOwner kept;
+    fi_info** tail = nullptr;
+    while (rest != nullptr) {
+        InfoOwner one(rest);
+        rest = one->next;
+        one->next = nullptr;
+        if (!keep(*one)) continue;
+        fi_info* raw = one.release();
+        if (tail == nullptr)
+            kept.reset(raw);
+        else
+            *tail = raw;
+        tail = &raw->next;
+    }
+    return kept;
+}
+
+Result<InfoOwner> ask(const Request& request, const fi_info* hints, std::uint64_t flags) {
+    fi_info* list = nullptr;
+    if (const int rc =
+            fi_getinfo(request.version, request.node, request.service, flags | kHiddenToo, hints, &list);
+        rc != 0)
+        return Error{-rc, fi_strerror(-rc)};
+    return InfoOwner(list);
+}
+
+// Whether a provider has endpoints of this type at all, whatever the application wants.
+bool has_endpoints(const std::string& core, fi_ep_type type) {
+    InfoOwner hints(fi_allocinfo());
+    if (!hints) return false;
+    hints->mode = ~std::uint64_t{0};
+    hints->domain_attr->mode = ~std::uint64_t{0};
+    hints->domain_attr->mr_mode = static_cast<int>(~(FI_MR_BASIC | FI_MR_SCALABLE) & 0xffff);
+    hints->ep_attr->type = type;
+    assign(hints->fabric_attr->prov_name, core);
+    const Request request{fi_version(), nullptr, nullptr, 0, nullptr};
+    auto list = ask(request, hints.get(), 0);
+    if (!list) return false;
+    return filter(std::move(list).value(), [&](const fi_info& info) {
+               return strcasecmp(info.fabric_attr->prov_name, core.c_str()) == 0;
+           }) != nullptr;
+}
+
+// Reliable datagrams over TCP: "tcp" itself since 2.0, "net" in the last versions before, else ofi_rxm.
+Inner reliable_tcp() {
+    for (const char* core : {"tcp", "net"})
+        if (has_endpoints(core, FI_EP_RDM)) return {core, false};
+    return {"tcp", true};
+}
+
+}  // namespace
+
+std::string Inner::label() const {
+    return under_rxm ? core + std::string(kRxm) : core;
+}
+
+std::optional<Inner> Inner::from_label(std::string_view label) {
+    Inner inner;
+    if (label.size() > kRxm.size() && label.substr(label.size() - kRxm.size()) == kRxm) {
+        inner.under_rxm = true;
+        label.remove_suffix(kRxm.size());
+    }
+    inner.core = label;
+    if (inner.core.empty() || inner.core.find_first_of(";:^") != std::string::npos) return {};
+    return inner;
+}
+
+std::string Inner::provider_name() const {
+    return under_rxm ? fmt::format("{};^{}{}", kProviderName, core, kRxm) : core;
+}
+
+std::string Inner::reported_name() const {
+    return under_rxm ? kProviderName + std::string(kRxm) : core;
+}
+
+std::string Inner::outer_fabric(std::string_view fabric) const {
+    // Below ofi_rxm the name already says that it is ours, and whose: once is enough.
+    if (auto parts = split_name(fabric, kMessagePrefix)) fabric = parts->second;
+    return fmt::format("{}{}:{}", kOuterPrefix, label(), fabric);
+}
+
+std::string Inner::inner_fabric(std::string_view fabric) const {
+    return under_rxm ? fmt::format("{}{}:{}", kMessagePrefix, core, fabric) : std::string(fabric);
+}
+
+std::optional<FabricName> parse_fabric_name(std::string_view name) {
+    const auto parts = split_name(name, kOuterPrefix);
+    if (!parts) return {};
+    auto inner = Inner::from_label(parts->first);
+    if (!inner) return {};
+    return FabricName{*inner, std::string(parts->second)};
+}
+
+std::optional<FabricName> parse_message_name(std::string_view name) {
+    const auto parts = split_name(name, kMessagePrefix);
+    if (!parts) return {};
+    auto inner = Inner::from_label(parts->first);
+    if (!inner || inner->under_rxm) return {};
+    return FabricName{*inner, std::string(parts->second)};
+}
+
+std::vector<Inner> candidates(const std::string& wanted) {
+    if (wanted == "tcp") return {reliable_tcp()};
+    if (!wanted.empty()) {
+        auto inner = Inner::from_label(wanted);
+        return inner ? std::vector{*inner} : std::vector<Inner>{};
+    }
+    std::vector<Inner> all;
+    if (has_endpoints("verbs", FI_EP_MSG)) all.push_back({"verbs", true});
+    all.push_back(reliable_tcp());
+    return all;
+}
+
+Result<InfoOwner> offers(const Inner& inner, const Request& request) {
+    const InfoOwner hints = copy_hints(request.hints);
+    if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
+    const std::uint64_t wanted_caps = hints->caps;
+    strip_caps(*hints);
+    std::string fabric;
+    if (hints->fabric_attr->name != nullptr)
+        if (auto name = parse_fabric_name(hints->fabric_attr->name)) fabric = name->fabric;
+    clear(hints->fabric_attr->name);
+    if (inner.under_rxm || !fabric.empty()) assign(hints->fabric_attr->name, inner.inner_fabric(fabric));
+    assign(hints->fabric_attr->prov_name, inner.provider_name());
+    hints->fabric_attr->prov_version = 0;
+
+    auto asked = ask(request, hints.get(), request.flags);
+    if (!asked) return asked.error();
+    const std::string reported = inner.reported_name();
+    const bool must = (wanted_caps & FI_COLLECTIVE) != 0;
+    InfoOwner list = filter(std::move(asked).value(), [&](const fi_info& info) {
+        const char* name = info.fabric_attr->prov_name;
+        return name != nullptr && strcasecmp(name, reported.c_str()) == 0 &&
+               (!must || info.ep_attr->type == FI_EP_RDM);
+    });
+    if (!list) return Error{FI_ENODATA, fmt::format("{} offers nothing that fits", inner.label())};
+    for (fi_info* info = list.get(); info != nullptr; info = info->next) {
+        strip_caps(*info);
+        const bool can = info->ep_attr->type == FI_EP_RDM && (info->caps & FI_MSG) != 0;
+        if (can && (must || wanted_caps == 0)) info->caps |= FI_COLLECTIVE;
+        assign(info->fabric_attr->name,
+               inner.outer_fabric(info->fabric_attr->name != nullptr ? info->fabric_attr->name : ""));
+        clear(info->fabric_attr->prov_name);  // libfabric fills in ours
+    }
+    return list;
+}
+
+Result<InfoOwner> message_offers(const FabricName& name, const Request& request) {
+    const InfoOwner hints = copy_hints(request.hints);
+    if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
+    clear(hints->fabric_attr->name);
+    if (!name.fabric.empty()) assign(hints->fabric_attr->name, name.fabric);
+    assign(hints->fabric_attr->prov_name, name.inner.core);
+    hints->fabric_attr->prov_version = 0;
+    auto asked = ask(request, hints.get(), request.flags | kCoreProvidersOnly);
+    if (!asked) return asked.error();
+    InfoOwner list = std::move(asked).value();
+    for (fi_info* info = list.get(); info != nullptr; info = info->next) {
+        const char* fabric = info->fabric_attr->name != nullptr ? info->fabric_attr->name : "";
+        assign(info->fabric_attr->name, fmt::format("{}{}:{}", kMessagePrefix, name.inner.core, fabric));
+        clear(info->fabric_attr->prov_name);
+    }
+    return list;
+}
+
+InfoOwner to_inner(const fi_info& info) {
+    InfoOwner copy(fi_dupinfo(&info));
+    if (!copy) return copy;
+    strip_caps(*copy);
+    // A connection request brings an info of the inner provider's own.
+    if (copy->fabric_attr == nullptr || copy->fabric_attr->name == nullptr) return copy;
+    const auto name = parse_fabric_name(copy->fabric_attr->name);
+    if (!name) return copy;
+    assign(copy->fabric_attr->name, name->inner.inner_fabric(name->fabric));
+    assign(copy->fabric_attr->prov_name, name->inner.provider_name());
+    copy->fabric_attr->prov_version = 0;
+    return copy;
+}
+
+int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric) {
+    return fi_fabric(inner_info.fabric_attr, fabric, nullptr);
+}
+
+int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
+    InfoOwner info(fi_allocinfo());  // its fabric_attr is as large as this libfabric's
+    if (!info) return -FI_ENOMEM;
+    info->fabric_attr->api_version = attr.api_version;
+    if (auto message = parse_message_name(attr.name)) {
+        assign(info->fabric_attr->name, message->fabric);
+        assign(info->fabric_attr->prov_name, message->inner.core);
+    } else if (auto name = parse_fabric_name(attr.name)) {
+        assign(info->fabric_attr->name, name->inner.inner_fabric(name->fabric));
+        assign(info->fabric_attr->prov_name, name->inner.provider_name());
+    } else {
+        return -FI_ENODEV;
+    }
+    return fi_fabric(info->fabric_attr, fabric, context);
+}
+
+}  // namespace mcastcoll::ofi

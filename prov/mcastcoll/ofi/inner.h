@@ -1,0 +1,71 @@
+// The provider underneath: which one, and how requests and answers are translated between it and the
+// application.
+//
+// Fabric names carry the inner provider, because fi_fabric() is told nothing else: "mcastcoll:shm:shm" is the
+// fabric "shm" of the provider shm. ofi_rxm cannot find a hidden core provider by itself (it calls
+// fi_getinfo() again wherever an object is opened, and FI_PROVIDER=mcastcoll hides everybody else), so
+// "tcp;ofi_rxm" is really ofi_rxm over us: we answer its requests for message endpoints with tcp's, under the
+// name "mcastcoll-msg:tcp:FABRIC", and hand it tcp's own fabric. Only requests with such a name are answered,
+// so that nobody layers over us uninvited.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ofi/info.h"
+#include "wire/result.h"
+
+namespace mcastcoll::ofi {
+
+struct Inner {
+    std::string core;
+    bool under_rxm = false;
+
+    // The user's word for it: "shm", "tcp;ofi_rxm".
+    std::string label() const;
+    static std::optional<Inner> from_label(std::string_view label);
+    // As hints and fi_fabric() want it. The excluded core name is for ofi_rxm, which looks for it to choose
+    // settings.
+    std::string provider_name() const;
+    // As fi_getinfo() reports it.
+    std::string reported_name() const;
+    std::string outer_fabric(std::string_view fabric) const;
+    std::string inner_fabric(std::string_view fabric) const;
+};
+
+// The inner provider and its fabric's name, from one of our fabric names.
+struct FabricName {
+    Inner inner;
+    std::string fabric;
+};
+std::optional<FabricName> parse_fabric_name(std::string_view name);
+// The same from the name of a request by ofi_rxm for message endpoints.
+std::optional<FabricName> parse_message_name(std::string_view name);
+
+struct Request {
+    std::uint32_t version;
+    const char* node;
+    const char* service;
+    std::uint64_t flags;
+    const fi_info* hints;
+};
+
+// In the order of preference. Empty when the user names a provider that there is not.
+std::vector<Inner> candidates(const std::string& wanted);
+// What the inner provider offers for a request, as the application shall see it.
+Result<InfoOwner> offers(const Inner& inner, const Request& request);
+// What ofi_rxm gets of the core provider underneath it.
+Result<InfoOwner> message_offers(const FabricName& name, const Request& request);
+
+// An info as the inner provider wants it back when an object is opened.
+InfoOwner to_inner(const fi_info& info);
+// The fabric of an info that to_inner() made.
+int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric);
+// The fabric a name of ours stands for.
+int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,22 @@
+// Lines in libfabric's own log, under the provider's name: FI_LOG_LEVEL and FI_LOG_PROV rule them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace mcastcoll::ofi {
+
+enum class Level : std::uint8_t { warn, info, debug };
+
+bool log_enabled(Level level);
+void write_log(Level level, const std::string& text);
+
+template <typename... Arguments>
+void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    if (log_enabled(level)) write_log(level, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace mcastcoll::ofi

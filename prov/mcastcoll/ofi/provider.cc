@@ -1,0 +1,93 @@
+// The way in: libfabric calls fi_prov_ini() once, under a lock, so nothing but registration happens there.
+// Queries and fabrics follow later.
+#include "ofi/provider.h"
+
+#include <rdma/fi_errno.h>
+
+#include "ofi/fabric.h"
+#include "ofi/guard.h"
+#include "ofi/inner.h"
+#include "ofi/log.h"
+#include "ofi/params.h"
+#include "ofi/settings.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
+
+int answer(Result<InfoOwner> found, fi_info** info) {
+    if (!found) return -found.error().code;
+    *info = std::move(found).value().release();
+    return 0;
+}
+
+int query(const Request& request, fi_info** info) {
+    const fi_fabric_attr* fabric = request.hints != nullptr ? request.hints->fabric_attr : nullptr;
+    const char* name = fabric != nullptr ? fabric->name : nullptr;
+    if ((request.flags & kCoreProvidersOnly) != 0) {
+        const auto message = name != nullptr ? parse_message_name(name) : std::nullopt;
+        return message ? answer(message_offers(*message, request), info) : -FI_ENODATA;
+    }
+    auto settings = read_settings();
+    if (!settings) {
+        write_log(Level::warn, settings.error().message);
+        return -FI_EINVAL;
+    }
+    // Unreliable multicast as such is not ours to give.
+    if (request.hints != nullptr && (request.hints->caps & FI_MULTICAST) != 0) return -FI_ENODATA;
+    if (name != nullptr) {
+        const auto ours = parse_fabric_name(name);
+        return ours ? answer(offers(ours->inner, request), info) : -FI_ENODATA;
+    }
+    for (const Inner& inner : candidates(settings.value().inner)) {
+        auto found = offers(inner, request);
+        if (found) {
+            log_line(Level::debug, "inner provider {}", inner.label());
+            return answer(std::move(found), info);
+        }
+        log_line(Level::info, "inner provider {}: {}", inner.label(), found.error().message);
+    }
+    return -FI_ENODATA;
+}
+
+int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+            const fi_info* hints, fi_info** info) noexcept {
+    return guard([&] { return query({version, node, service, flags, hints}, info); });
+}
+
+int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexcept {
+    return guard([&] {
+        if (attr == nullptr || attr->name == nullptr || fabric == nullptr) return -FI_EINVAL;
+        if (const int rc = open_named_fabric(*attr, fabric, context); rc != 0) return rc;
+        // What ofi_rxm gets is the core provider's own.
+        if (parse_message_name(attr->name)) return 0;
+        return Fabric::graft(**fabric);
+    });
+}
+
+// The inner provider may be gone already when this is called.
+void cleanup() {}
+
+}  // namespace
+
+fi_provider& provider() {
+    static fi_provider instance = [] {
+        fi_provider made{};
+        made.version = FI_VERSION(0, 1);
+        made.fi_version = fi_version();
+        made.name = kProviderName;
+        made.getinfo = getinfo;
+        made.fabric = open_fabric;
+        made.cleanup = cleanup;
+        return made;
+    }();
+    return instance;
+}
+
+}  // namespace mcastcoll::ofi
+
+extern "C" FI_EXT_INI {
+    mcastcoll::ofi::define_params();
+    return &mcastcoll::ofi::provider();
+}

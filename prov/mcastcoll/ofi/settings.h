@@ -1,0 +1,36 @@
+// What the user set through FI_MCASTCOLL_* variables, checked. The variables themselves, their defaults and
+// their help are one table in params.cc.
+#pragma once
+
+#include <string>
+
+#include "engine/config.h"
+#include "transport/interceptor.h"
+#include "wire/result.h"
+
+namespace mcastcoll::ofi {
+
+struct Settings {
+    std::string inner;  // empty: choose
+    bool multicast = true;
+    std::string iface;  // empty: the one with the inner endpoint's address
+    int ip = 0;         // 4, 6, or 0: as the inner endpoint
+    int ttl = 1;
+    int port = 0;
+    std::size_t rcvbuf = 0;
+    std::size_t sndbuf = 0;
+    engine::Repair repair = engine::Repair::pull;
+    unsigned window = 0;  // fragments; 0: from the receive buffer
+    int join_timeout_ms = 0;
+    int peer_timeout_ms = 0;
+    int linger_ms = 0;
+    InterceptorSpec fault;
+    std::string stats;  // empty: none
+};
+
+// Reads the variables as they are now. The error names the variable and what it may be.
+Result<Settings> read_settings();
+// The same for those who run only after read_settings() has been fine: a bad value gives the defaults.
+Settings provider_settings();
+
+}  // namespace mcastcoll::ofi
