@@ -60,15 +60,6 @@ InfoOwner private_info(const fi_info* inner) {
 
 }  // namespace
 
-// The context comes first: completions hand back its address.
-struct Messenger::Request {
-    fi_context2 context{};
-    enum class Use : std::uint8_t { receive, small, large } use = Use::receive;
-    std::byte* buffer = nullptr;
-    std::size_t length = 0;
-    fi_addr_t peer = FI_ADDR_UNSPEC;
-};
-
 Result<std::unique_ptr<Messenger>> Messenger::open(fid_fabric* fabric, const fi_info* inner,
                                                    Receiver& receiver) {
     std::unique_ptr<Messenger> messenger(new Messenger(fabric, receiver));

@@ -63,7 +63,14 @@ class Messenger {
     bool prepare_wait();
 
   private:
-    struct Request;
+    // The context comes first: completions hand back its address.
+    struct Request {
+        fi_context2 context{};
+        enum class Use : std::uint8_t { receive, small, large } use = Use::receive;
+        std::byte* buffer = nullptr;
+        std::size_t length = 0;
+        fi_addr_t peer = FI_ADDR_UNSPEC;
+    };
     Messenger(fid_fabric* fabric, Receiver& receiver) : fabric_(fabric), receiver_(receiver) {}
     Result<void> open_endpoint(const fi_info* inner);
     Result<void> make_buffers(const fi_info* info);

@@ -1,0 +1,125 @@
+// The station of one endpoint: see station.h for what it is for. Owns the service socket, the private
+// endpoint, the watch over other processes, and the groups, including closed ones that still linger for
+// others' sake.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ofi/endpoint.h"
+#include "ofi/group.h"
+#include "ofi/log.h"
+#include "ofi/messenger.h"
+#include "ofi/settings.h"
+#include "ofi/station.h"
+#include "transport/file_descriptor.h"
+#include "transport/interface.h"
+#include "transport/peer_watch.h"
+#include "transport/rendezvous.h"
+
+namespace mcastcoll::ofi {
+
+struct GroupIdentity {
+    GroupKey key{};
+    Epoch epoch{};
+    SocketAddress address;  // of the group's multicasts
+};
+
+// A socket address as it travels in join messages: family, port, address bytes. Empty for none.
+wire::ByteString encode_address(const SocketAddress& address);
+std::optional<SocketAddress> decode_address(const wire::ByteString& bytes);
+// An inner address with everything removed that differs between members: padding, scope, a name's trailing
+// zeros.
+wire::ByteString normalise_address(Bytes inner_address);
+
+class LiveStation final : public Station, private Messenger::Receiver {
+  public:
+    static Result<std::unique_ptr<Station>> open(Endpoint& endpoint);
+    ~LiveStation() override;
+
+    int join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) override;
+    ssize_t broadcast(void* buffer, std::size_t bytes, fi_addr_t group, fi_addr_t root, std::uint64_t flags,
+                      void* context) override;
+    ssize_t barrier(fi_addr_t group, std::uint64_t flags, void* context) override;
+    void progress() override;
+    bool busy() const override;
+    int wait_descriptor() const override { return poll_set_.get(); }
+    bool prepare_wait() override;
+
+    // For groups.
+    const Settings& settings() const { return settings_; }
+    Messenger& messenger() { return *messenger_; }
+    int close_group(Group& group);
+    wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
+    void greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello);
+    GroupIdentity new_identity() const;
+    Result<std::unique_ptr<MulticastTransport>> open_multicast(const SocketAddress& group,
+                                                               std::size_t payload_limit);
+    void on_keyed(Group& group);
+    void remember_failed(const wire::JoinId& id, int error);
+    void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
+    void report_join(fid_mc& mc, int error);
+    bool reserve_completion() { return endpoint_.reserve_completion(); }
+    void release_completion() { endpoint_.release_completion(); }
+    void complete(void* context, std::uint64_t flags, int status) {
+        endpoint_.complete(context, flags, status);
+    }
+    template <typename... Arguments>
+    void log(Level level, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+        log_line(level, text, std::forward<Arguments>(arguments)...);
+    }
+
+  private:
+    explicit LiveStation(Endpoint& endpoint);
+    Result<void> open_all();
+    void choose_interface(Bytes own_address);
+    void add_to_poll_set(int descriptor);
+    Nanoseconds now() const;
+
+    void on_message(Bytes message) override;
+    void on_send_error(fi_addr_t peer, int error) override;
+    void on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds now);
+    void on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds now);
+    Group* find(const wire::JoinId& id);
+    Group* find(fi_addr_t token);
+    Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
+    void bury_done();
+    void check_lost(Nanoseconds now);
+    void drain();
+    void write_statistics();
+
+    Endpoint& endpoint_;
+    const Settings settings_;
+    std::optional<Interface> interface_;
+    int family_ = 4;
+    std::string no_multicast_;
+    std::size_t window_ = 0, datagram_bytes_ = 0;
+    wire::ByteString own_address_;
+    std::unique_ptr<Rendezvous> rendezvous_;
+    FidOwner<fid_fabric> fabric_;
+    std::unique_ptr<Messenger> messenger_;
+    std::unique_ptr<PeerWatch> watch_;
+    FileDescriptor poll_set_, timer_;
+
+    std::vector<std::unique_ptr<Group>> groups_;
+    std::unordered_map<fi_addr_t, Group*> by_token_;
+    std::unordered_map<std::uint64_t, Group*> by_key_;
+    std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
+    std::vector<wire::Hello> early_hellos_;
+    std::vector<wire::Answer> failed_joins_;
+    fi_addr_t next_token_;
+    std::uint64_t turns_ = 0;
+    std::size_t busy_groups_ = 0;
+    Nanoseconds watched_at_{};
+    engine::Counters ended_counters_;
+    MulticastCounters ended_wire_counters_;
+    std::uint64_t foreign_messages_ = 0;
+};
+
+}  // namespace mcastcoll::ofi

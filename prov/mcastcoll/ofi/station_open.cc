@@ -1,0 +1,350 @@
+// Opening a station, planning a join, and what a station tells the application and the log.
+#include <fmt/format.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ofi/endpoint.h"
+#include "ofi/inner.h"
+#include "ofi/live_station.h"
+#include "transport/interceptor.h"
+#include "transport/system.h"
+#include "transport/udp_multicast.h"
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// The kernel's share of its receive buffer per datagram, roughly: the data rounded up, and its own
+// bookkeeping.
+constexpr std::size_t datagram_cost(std::size_t bytes) {
+    return (bytes + 2047) / 2048 * 2048 + 768;
+}
+// Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
+constexpr std::size_t kBufferShare = 4;
+constexpr std::size_t kMostDatagram = 8192 + wire::kHeaderBytes;
+constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
+
+}  // namespace
+
+wire::ByteString encode_address(const SocketAddress& address) {
+    wire::ByteString bytes(3);
+    bytes[0] = static_cast<std::byte>(address.family() == AF_INET ? 4 : 6);
+    wire::put(bytes.data() + 1, address.port());
+    const Bytes host = address.address_bytes();
+    bytes.insert(bytes.end(), host.begin(), host.end());
+    return bytes;
+}
+
+std::optional<SocketAddress> decode_address(const wire::ByteString& bytes) {
+    if (bytes.size() == 3 + sizeof(in_addr) && bytes[0] == std::byte{4}) {
+        in_addr host;
+        std::memcpy(&host, bytes.data() + 3, sizeof host);
+        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
+    }
+    if (bytes.size() == 3 + sizeof(in6_addr) && bytes[0] == std::byte{6}) {
+        in6_addr host;
+        std::memcpy(&host, bytes.data() + 3, sizeof host);
+        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
+    }
+    return {};
+}
+
+wire::ByteString normalise_address(Bytes inner_address) {
+    if (auto socket = SocketAddress::from_bytes(inner_address)) {
+        const auto* at = reinterpret_cast<const std::byte*>(socket.value().data());
+        SocketAddress plain =
+            socket.value().family() == AF_INET6 ? socket.value().with_scope(0) : socket.value();
+        at = reinterpret_cast<const std::byte*>(plain.data());
+        wire::ByteString bytes(at, at + plain.size());
+        if (plain.family() == AF_INET)
+            std::memset(bytes.data() + offsetof(sockaddr_in, sin_zero), 0, sizeof(sockaddr_in::sin_zero));
+        if (plain.family() == AF_INET6)
+            std::memset(bytes.data() + offsetof(sockaddr_in6, sin6_flowinfo), 0,
+                        sizeof(sockaddr_in6::sin6_flowinfo));
+        return bytes;
+    }
+    // A name such as shm's: up to its zero, and without the "fi_shm://" that only some of its forms carry.
+    std::string_view name(reinterpret_cast<const char*>(inner_address.data()), inner_address.size());
+    name = name.substr(0, name.find('\0'));
+    if (const auto scheme = name.find("://"); scheme != std::string_view::npos)
+        name.remove_prefix(scheme + 3);
+    const auto* at = reinterpret_cast<const std::byte*>(name.data());
+    return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
+}
+
+Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
+    return LiveStation::open(endpoint);
+}
+
+LiveStation::LiveStation(Endpoint& endpoint)
+    : endpoint_(endpoint), settings_(provider_settings()), next_token_(kTokenBase) {}
+
+Result<std::unique_ptr<Station>> LiveStation::open(Endpoint& endpoint) {
+    std::unique_ptr<LiveStation> station(new LiveStation(endpoint));
+    if (auto opened = station->open_all(); !opened) return opened.error();
+    return std::unique_ptr<Station>(std::move(station));
+}
+
+Result<void> LiveStation::open_all() {
+    std::byte name[wire::kMostAddressBytes];
+    std::size_t length = sizeof name;
+    if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
+        return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
+    own_address_ = normalise_address(Bytes(name, length));
+
+    auto rendezvous = Rendezvous::open(own_address_);
+    if (!rendezvous) return rendezvous.error();
+    rendezvous_ = std::make_unique<Rendezvous>(std::move(rendezvous).value());
+
+    if (const int rc = open_inner_fabric(*endpoint_.info, fabric_.out()); rc != 0)
+        return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
+    auto messenger = Messenger::open(fabric_.get(), endpoint_.info, *this);
+    if (!messenger) return messenger.error();
+    messenger_ = std::move(messenger).value();
+
+    PeerWatchOptions watching;
+    watching.peer_timeout_ms = settings_.peer_timeout_ms;
+    if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value();
+    auto watch = PeerWatch::open(watching);
+    if (!watch) return watch.error();
+    watch_ = std::move(watch).value();
+
+    choose_interface(own_address_);
+    poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+    timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!poll_set_.valid() || !timer_.valid())
+        return Error{errno, fmt::format("wait descriptors: {}", std::strerror(errno))};
+    for (int descriptor :
+         {messenger_->descriptor(), rendezvous_->descriptor(), watch_->descriptor(), timer_.get()})
+        add_to_poll_set(descriptor);
+    return {};
+}
+
+// Which interface to multicast on: the configured one, else the one that has the inner endpoint's address,
+// else loopback.
+void LiveStation::choose_interface(Bytes own_address) {
+    if (!settings_.multicast) {
+        no_multicast_ = "FI_MCASTCOLL_MULTICAST=off";
+        return;
+    }
+    const auto own = SocketAddress::from_bytes(own_address);
+    auto found = !settings_.iface.empty() ? find_interface(settings_.iface)
+                 : own                    ? find_interface_by_address(own.value())
+                                          : find_interface_by_name("lo");
+    if (!found) {
+        no_multicast_ = found.error().message;
+        log(Level::warn, "no multicast: {}", no_multicast_);
+        return;
+    }
+    interface_ = found.value();
+    family_ = settings_.ip != 0 ? settings_.ip : (own && own.value().family() == AF_INET6) ? 6 : 4;
+    if (!(family_ == 4 ? interface_->v4 : interface_->v6)) {
+        no_multicast_ = fmt::format("interface {} has no IPv{} address", interface_->name, family_);
+        log(Level::warn, "no multicast: {}", no_multicast_);
+        interface_.reset();
+        return;
+    }
+    // A trial socket tells how much the kernel buffers, and whether multicast can be opened at all.
+    auto trial = open_multicast(new_identity().address, kMostDatagram);
+    if (!trial) {
+        no_multicast_ = trial.error().message;
+        log(Level::warn, "no multicast: {}", no_multicast_);
+        interface_.reset();
+    }
+}
+
+Result<std::unique_ptr<MulticastTransport>> LiveStation::open_multicast(const SocketAddress& group,
+                                                                        std::size_t payload_limit) {
+    if (!interface_) return Error{FI_ENODEV, no_multicast_};
+    UdpMulticastOptions options;
+    options.interface = *interface_;
+    options.family = group.family() == AF_INET ? 4 : 6;
+    options.group = group;
+    options.ttl = settings_.ttl;
+    options.receive_buffer_bytes = settings_.rcvbuf;
+    options.send_buffer_bytes = settings_.sndbuf;
+    options.payload_limit = payload_limit;
+    auto opened = UdpMulticast::open(options);
+    if (!opened) return opened.error();
+    auto& udp = *opened.value();
+    if (window_ == 0) {
+        datagram_bytes_ = udp.max_payload();
+        window_ = udp.receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
+        log(Level::info,
+            "multicast on {} (IPv{}, MTU {}): receive buffer {} bytes, send buffer {} bytes, room for {} "
+            "fragments per root",
+            interface_->name, family_, interface_->mtu, udp.receive_buffer_bytes(), udp.send_buffer_bytes(),
+            window_);
+    }
+    std::unique_ptr<MulticastTransport> transport = std::move(opened).value();
+    add_to_poll_set(transport->descriptor());
+    if (settings_.fault.spoils()) {
+        InterceptorSpec spec = settings_.fault;
+        spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
+        transport = std::make_unique<Interceptor>(std::move(transport), spec);
+    }
+    return transport;
+}
+
+GroupIdentity LiveStation::new_identity() const {
+    std::array<std::byte, kGroupRandomBytes + 12> random{};
+    if (!kernel_random(random)) return {};
+    GroupIdentity identity;
+    identity.address = random_group_address(
+        family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
+    if (settings_.port != 0)
+        identity.address = identity.address.with_port(static_cast<std::uint16_t>(settings_.port));
+    identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
+    identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
+    return identity;
+}
+
+wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
+    wire::Hello hello;
+    hello.id = id;
+    hello.rank = self;
+    hello.members = static_cast<std::uint32_t>(members);
+    hello.address_family = static_cast<std::uint8_t>(family_);
+    hello.peer.private_address = messenger_->address();
+    const auto point = encode_watch_point(watch_->local_point());
+    hello.peer.watch_point.assign(point.begin(), point.end());
+    if (!interface_) return hello;
+    hello.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes_);
+    hello.window = static_cast<std::uint32_t>(settings_.window != 0 ? settings_.window : window_);
+    hello.peer.multicast_source = encode_address(*(family_ == 4 ? interface_->v4 : interface_->v6));
+    return hello;
+}
+
+int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
+    if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
+    if (endpoint_.eq == nullptr) {
+        log(Level::warn, "fi_join: the endpoint has no event queue, so the join could never be reported");
+        return -FI_ENOEQ;
+    }
+    auto plan = plan_join(address, context);
+    if (!plan) {
+        log(Level::warn, "fi_join: {}", plan.error().message);
+        return -plan.error().code;
+    }
+    const wire::JoinId id = plan.value().id;
+    ++sequences_[id.list_hash];
+    groups_.push_back(std::make_unique<Group>(*this, std::move(plan).value()));
+    Group& group = *groups_.back();
+    by_token_[group.token()] = &group;
+    *mc = group.mc();
+    const Nanoseconds time = now();
+    group.start(time);
+    for (const wire::Hello& hello : early_hellos_)
+        if (hello.id == id) group.on_hello(hello, time);
+    std::erase_if(early_hellos_, [&](const wire::Hello& hello) { return hello.id == id; });
+    busy_groups_ += group.busy();
+    return 0;
+}
+
+Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void* context) {
+    const AvSet& set = AvSet::from(*address.set);
+    const bool known = address.coll_addr == FI_ADDR_NOTAVAIL || address.coll_addr == set.address() ||
+                       find(address.coll_addr) != nullptr;
+    if (!known)
+        return Error{FI_EINVAL, "the address is neither FI_ADDR_NOTAVAIL, nor the set's, nor a group's"};
+    if (set.av() != endpoint_.av)
+        return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
+    if (set.members().empty()) return Error{FI_EINVAL, "the set is empty"};
+    if (set.members().size() > wire::kMostMembers)
+        return Error{FI_EINVAL, fmt::format("the set has {} members, at most {} are supported",
+                                            set.members().size(), wire::kMostMembers)};
+    JoinPlan plan;
+    plan.self = kNoRank;
+    for (fi_addr_t member : set.members()) {
+        std::byte raw[wire::kMostAddressBytes] = {};
+        std::size_t length = sizeof raw;
+        if (const int rc = fi_av_lookup(endpoint_.av, member, raw, &length); rc != 0 || length > sizeof raw)
+            return Error{FI_EADDRNOTAVAIL, fmt::format("member {} is not in the address vector", member)};
+        plan.members.push_back(normalise_address(Bytes(raw, length)));
+        if (plan.members.back() == own_address_) plan.self = rank_of(plan.members.size() - 1);
+    }
+    if (plan.self == kNoRank) return Error{FI_EADDRNOTAVAIL, "this endpoint is not a member of the set"};
+    plan.id.list_hash = wire::hash_addresses(plan.members);
+    plan.id.sequence = sequences_[plan.id.list_hash];
+    plan.token = next_token_++;
+    plan.context = context;
+    plan.deadline = now() + Nanoseconds::from_ms(settings_.join_timeout_ms);
+    return plan;
+}
+
+void LiveStation::report_join(fid_mc& mc, int error) {
+    fi_eq_err_entry entry{};
+    entry.fid = &mc.fid;
+    entry.context = mc.fid.context;
+    entry.err = error;
+    if (error == 0) {
+        fi_eq_entry good{&mc.fid, mc.fid.context, 0};
+        if (fi_eq_write(endpoint_.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
+            log(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
+        return;
+    }
+    // libfabric's own queues take errors under this flag, which has no public name.
+    constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
+    if (fi_eq_write(endpoint_.eq, FI_JOIN_COMPLETE, &entry, sizeof entry, kErrorEvent) < 0)
+        log(Level::warn, "the event queue did not take the join's error");
+}
+
+LiveStation::~LiveStation() {
+    for (auto& group : groups_)
+        if (!group->closed()) group->abandon(now());
+    drain();
+    while (!groups_.empty()) {
+        groups_.back()->add_counters(ended_counters_, ended_wire_counters_);
+        groups_.pop_back();
+    }
+    write_statistics();
+}
+
+// Closed groups whose other members may still need something are served for a while before the endpoint goes.
+void LiveStation::drain() {
+    const Nanoseconds end = now() + Nanoseconds::from_ms(settings_.linger_ms);
+    while (now() < end) {
+        progress();
+        if (groups_.empty() && messenger_->under_way() == 0) return;
+        if (!prepare_wait()) continue;
+        epoll_event event;
+        epoll_wait(poll_set_.get(), &event, 1, 10);
+    }
+    if (!groups_.empty())
+        log(Level::info, "{} groups were not closed by all members within {} ms", groups_.size(),
+            settings_.linger_ms);
+}
+
+// FI_MCASTCOLL_STATS=PREFIX: counters of this endpoint's groups as PREFIX.HOST.PID.json.
+void LiveStation::write_statistics() {
+    if (ended_counters_.operations_submitted == 0 && ended_counters_.probes_sent == 0) return;
+    const auto& total = ended_counters_;
+    log(Level::info,
+        "multicast {} datagrams, {} fragments heard, {} repaired, {} duplicates; {} messages, {} asks",
+        total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
+        total.messages_sent, total.asks_sent);
+    if (settings_.stats.empty()) return;
+    nlohmann::ordered_json report;
+    for (const engine::NamedCounter& counter : engine::kCounters)
+        report[counter.name] = total.*counter.member;
+    report["socket_drops"] = ended_wire_counters_.socket_drops;
+    report["truncated"] = ended_wire_counters_.truncated;
+    report["send_errors"] = ended_wire_counters_.send_errors;
+    report["multicast_bytes_sent"] = ended_wire_counters_.bytes_sent;
+    report["foreign_messages"] = foreign_messages_;
+    char host[256] = "localhost";
+    gethostname(host, sizeof host - 1);
+    std::ofstream file(fmt::format("{}.{}.{}.json", settings_.stats, host, getpid()));
+    file << report.dump(2) << '\n';
+}
+
+}  // namespace mcastcoll::ofi
