@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -16,25 +17,28 @@ constexpr unsigned kLargeTimeoutFactor = 5;
 
 }  // namespace
 
-Program::Program(std::string name, std::string description) : app_(std::move(description), std::move(name)) {
-    app_.add_option("-p,--provider", options_.provider, "libfabric provider to test")->capture_default_str();
-    app_.add_option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
-    app_.add_option("--fault", options_.fault,
-                    "what happens to multicast datagrams (FI_MCASTCOLL_FAULT), like loss=5");
-    app_.add_option("--address", options_.address, "the members' own address, or empty")
+Program::Program(std::string name, std::string description)
+    : app_(std::make_unique<CLI::App>(std::move(description), std::move(name))) {
+    app_->add_option("-p,--provider", options_.provider, "libfabric provider to test")->capture_default_str();
+    app_->add_option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
+    app_->add_option("--fault", options_.fault,
+                     "what happens to multicast datagrams (FI_MCASTCOLL_FAULT), like loss=5");
+    app_->add_option("--address", options_.address, "the members' own address, or empty")
         ->capture_default_str();
-    app_.add_option("-n,--members", options_.members, "processes in the group")
+    app_->add_option("-n,--members", options_.members, "processes in the group")
         ->capture_default_str()
         ->check(CLI::Range(2U, static_cast<unsigned>(kMaxProcesses) - 1));
-    app_.add_option("--seed", options_.seed, "of contents and choices")->capture_default_str();
-    app_.add_option("--timeout", options_.timeout_s, "seconds for one case")->capture_default_str();
-    app_.add_option("--wait", options_.wait_s, "seconds for one operation")->capture_default_str();
-    app_.add_option("--case", options_.only, "run only the cases whose names contain this");
-    app_.add_flag("--large", options_.large, "also what takes gigabytes or minutes");
-    app_.add_flag("--list", options_.list, "name the cases");
-    app_.add_flag("-v,--verbose", options_.verbose, "show libfabric's warnings");
-    app_.set_version_flag("--version", app_.get_name() + " " PACKAGE_VERSION);
+    app_->add_option("--seed", options_.seed, "of contents and choices")->capture_default_str();
+    app_->add_option("--timeout", options_.timeout_s, "seconds for one case")->capture_default_str();
+    app_->add_option("--wait", options_.wait_s, "seconds for one operation")->capture_default_str();
+    app_->add_option("--case", options_.only, "run only the cases whose names contain this");
+    app_->add_flag("--large", options_.large, "also what takes gigabytes or minutes");
+    app_->add_flag("--list", options_.list, "name the cases");
+    app_->add_flag("-v,--verbose", options_.verbose, "show libfabric's warnings");
+    app_->set_version_flag("--version", app_->get_name() + " " PACKAGE_VERSION);
 }
+
+Program::~Program() = default;
 
 bool Program::wanted(const Case& one) const {
     if (options_.only.empty()) return !one.only_large || options_.large;
@@ -99,7 +103,7 @@ Outcome Program::run_case(const Case& one) {
 }
 
 int Program::run(int argc, char** argv) {
-    CLI11_PARSE(app_, argc, argv);
+    CLI11_PARSE(*app_, argc, argv);
     unsigned fine = 0, failed = 0, skipped = 0;
     for (const Case& one : cases_) {
         if (!wanted(one)) continue;
@@ -125,11 +129,11 @@ int Program::run(int argc, char** argv) {
     }
     if (options_.list) return kExitFine;
     if (fine + failed + skipped == 0) {
-        fmt::print(stderr, "{}: no case has such a name\n", app_.get_name());
+        fmt::print(stderr, "{}: no case has such a name\n", app_->get_name());
         return 2;
     }
     fmt::print("{}: {} passed, {} failed, {} skipped; --provider '{}' --members {} --seed {}\n",
-               app_.get_name(), fine, failed, skipped, options_.provider, options_.members, options_.seed);
+               app_->get_name(), fine, failed, skipped, options_.provider, options_.members, options_.seed);
     if (failed > 0) return kExitFailed;
     return fine > 0 ? kExitFine : kExitSkipped;
 }

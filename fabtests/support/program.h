@@ -11,12 +11,18 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "support/launcher.h"
 #include "support/member.h"
 #include "support/options.h"
+
+// Only program.cc needs the whole of it, which is slow to compile.
+namespace CLI {
+class App;
+}
 
 namespace mcastcoll::fabtest {
 
@@ -37,9 +43,10 @@ struct Case {
 class Program {
   public:
     Program(std::string name, std::string description);
+    ~Program();
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
 
-    // For options of one program.
-    CLI::App& command_line() { return app_; }
     const Options& options() const { return options_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);
@@ -50,7 +57,7 @@ class Program {
     void set_environment(const Case& one) const;
     bool wanted(const Case& one) const;
 
-    CLI::App app_;
+    std::unique_ptr<CLI::App> app_;
     Options options_;
     std::vector<Case> cases_;
 };
