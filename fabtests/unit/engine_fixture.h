@@ -1,0 +1,214 @@
+// One engine on the bench: fabricated packets and messages go in, effects come out and are kept.
+#pragma once
+
+#include <criterion/criterion.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace mcastcoll::bench {
+
+using engine::Effect;
+using wire::Kind;
+using ByteString = std::vector<std::byte>;
+
+struct Out {
+    Effect::Kind kind = Effect::Kind::complete;
+    Rank to = kNoRank;
+    wire::Header header;
+    ByteString payload;
+    std::uint64_t cookie = 0;
+    int status = 0;
+};
+
+struct Packet {
+    Kind kind = Kind::fragment;
+    std::uint32_t sender = 0;
+    std::uint64_t operation = 0;
+    std::uint32_t fragment = 0;
+    std::uint64_t total = 0;
+    ByteString payload;
+    std::optional<GroupKey> key;
+    std::optional<Epoch> epoch;
+};
+
+inline ByteString content(std::uint64_t bytes) {
+    ByteString result(bytes);
+    for (std::uint64_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>(i * 11 + i / 251);
+    return result;
+}
+
+inline engine::GroupConfig config_of(std::uint32_t self, std::uint32_t members) {
+    engine::GroupConfig config;
+    config.self = rank_of(self);
+    config.members = members;
+    config.key = GroupKey{0xfeedbeef};
+    config.epoch = Epoch{3};
+    config.operation_slots = 64;
+    config.checkpoint_every = 16;
+    config.window = 64;
+    return config;
+}
+
+class Bench {
+  public:
+    explicit Bench(const engine::GroupConfig& config) : engine(config) {}
+
+    ByteString bytes_of(const Packet& packet) const {
+        const wire::Header header{.kind = packet.kind,
+                                  .key = packet.key.value_or(engine.config().key),
+                                  .epoch = packet.epoch.value_or(engine.config().epoch),
+                                  .sender = rank_of(packet.sender),
+                                  .operation = operation_of(packet.operation),
+                                  .fragment = fragment_of(packet.fragment),
+                                  .payload_bytes = static_cast<std::uint32_t>(packet.payload.size()),
+                                  .total = packet.total};
+        wire::HeaderBytes head;
+        wire::encode(header, packet.payload, head);
+        ByteString bytes(head.begin(), head.end());
+        bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
+        return bytes;
+    }
+
+    // Fragment `index` of a broadcast of these bytes.
+    Packet fragment(std::uint32_t root, std::uint64_t operation, std::uint32_t index,
+                    const ByteString& message) const {
+        const std::size_t size = engine.config().fragment_bytes, from = index * size;
+        const std::size_t to = std::min(message.size(), from + size);
+        return {.kind = Kind::fragment,
+                .sender = root,
+                .operation = operation,
+                .fragment = index,
+                .total = message.size(),
+                .payload = ByteString(message.begin() + static_cast<std::ptrdiff_t>(from),
+                                      message.begin() + static_cast<std::ptrdiff_t>(to)),
+                .key = {},
+                .epoch = {}};
+    }
+
+    void datagram(const Packet& packet) { engine.on_packet(bytes_of(packet), now); }
+    void message(const Packet& packet) { engine.on_message(bytes_of(packet), now); }
+
+    std::vector<Out> drain(engine::Allowed allowed = {}) {
+        std::vector<Out> all;
+        Effect effect;
+        while (engine.poll_effects(allowed, effect)) {
+            Out out{effect.kind,   effect.to,    {}, ByteString(effect.payload.begin(), effect.payload.end()),
+                    effect.cookie, effect.status};
+            if (effect.kind == Effect::Kind::multicast || effect.kind == Effect::Kind::message) {
+                ByteString whole(effect.header.begin(), effect.header.end());
+                whole.insert(whole.end(), effect.payload.begin(), effect.payload.end());
+                const auto decoded = wire::decode(whole);
+                cr_assert(decoded.refusal == wire::Refusal::none, "an engine sends what it would refuse");
+                out.header = decoded.header;
+            }
+            all.push_back(std::move(out));
+        }
+        engine.check_invariants();
+        return all;
+    }
+
+    // Lets time pass, serving every timer on the way.
+    std::vector<Out> pass(Nanoseconds time) {
+        std::vector<Out> all = drain();
+        const Nanoseconds end = now + time;
+        while (engine.next_deadline() <= end) {
+            now = std::max(now, engine.next_deadline());
+            engine.on_timeout(now);
+            for (Out& out : drain()) all.push_back(std::move(out));
+        }
+        now = end;
+        return all;
+    }
+
+    // Brings the engine into an active group whose members all hear and are heard, but for these.
+    void join(std::vector<std::uint32_t> deaf = {}, std::vector<std::uint32_t> mute = {}) {
+        const std::uint32_t members = engine.config().members;
+        engine.start(now);
+        if (members > 1 && engine.config().self != rank_of(0)) {
+            const std::size_t half = (members + 7) / 8;
+            ByteString verdict(2 * half);
+            for (std::uint32_t r : deaf) verdict[r / 8] |= static_cast<std::byte>(1U << (r % 8));
+            for (std::uint32_t r : mute) verdict[half + r / 8] |= static_cast<std::byte>(1U << (r % 8));
+            message({.kind = Kind::verdict, .payload = verdict, .key = {}, .epoch = {}});
+        } else if (members > 1) {
+            cr_assert(deaf.empty() && mute.empty(), "for a leader, vote");
+            lead();
+            vote_all_well();
+        }
+        drain();
+        cr_assert(engine.phase() == engine::Phase::active);
+    }
+
+    // As leader: everybody is ready, the probes go out and the others' come in.
+    void lead() {
+        const std::uint32_t members = engine.config().members;
+        for (std::uint32_t r = 1; r < members; ++r)
+            message({.kind = Kind::ready, .sender = r, .payload = {}, .key = {}, .epoch = {}});
+        drain();
+        if (engine.config().multicast)
+            for (std::uint32_t r = 1; r < members; ++r)
+                datagram({.kind = Kind::probe, .sender = r, .payload = {}, .key = {}, .epoch = {}});
+        const Nanoseconds before = now;
+        while (engine.phase() == engine::Phase::probing) {
+            now = std::max(now, engine.next_deadline());
+            engine.on_timeout(now);
+            drain();
+            cr_assert_lt((now - before).value, Nanoseconds::from_ms(200).value, "no end of probing");
+        }
+    }
+
+    void vote(std::uint32_t voter, const std::vector<std::uint32_t>& heard) {
+        ByteString bits((engine.config().members + 7) / 8);
+        for (std::uint32_t r : heard) bits[r / 8] |= static_cast<std::byte>(1U << (r % 8));
+        message({.kind = Kind::vote, .sender = voter, .payload = bits, .key = {}, .epoch = {}});
+    }
+
+    void vote_all_well() {
+        for (std::uint32_t voter = 1; voter < engine.config().members; ++voter) {
+            std::vector<std::uint32_t> others;
+            for (std::uint32_t r = 0; r < engine.config().members; ++r)
+                if (r != voter) others.push_back(r);
+            vote(voter, others);
+        }
+    }
+
+    Result<void> broadcast(std::uint32_t root, ByteString& buffer, std::uint64_t cookie = 0) {
+        return engine.submit(
+            {engine::OperationKind::broadcast, rank_of(root), buffer.data(), buffer.size(), cookie}, now);
+    }
+    Result<void> barrier(std::uint64_t cookie = 0) {
+        return engine.submit({engine::OperationKind::barrier, rank_of(0), nullptr, 0, cookie}, now);
+    }
+
+    engine::Engine engine;
+    Nanoseconds now = Nanoseconds::from_ms(1);
+};
+
+inline std::size_t count(const std::vector<Out>& all, Effect::Kind kind) {
+    std::size_t result = 0;
+    for (const Out& out : all) result += out.kind == kind;
+    return result;
+}
+inline std::size_t count(const std::vector<Out>& all, Kind kind) {
+    std::size_t result = 0;
+    for (const Out& out : all)
+        result += (out.kind == Effect::Kind::multicast || out.kind == Effect::Kind::message) &&
+                  out.header.kind == kind;
+    return result;
+}
+
+// Which counters differ, by name, in the order of the list.
+inline std::string changed(const engine::Counters& before, const engine::Counters& after) {
+    std::string names;
+    for (const auto& counter : engine::kCounters)
+        if (before.*counter.member != after.*counter.member)
+            names += (names.empty() ? "" : " ") + std::string(counter.name);
+    return names;
+}
+
+}  // namespace mcastcoll::bench

@@ -1,0 +1,264 @@
+// Flow control: how far a root may run ahead, what a large broadcast waits for, barriers, questions and
+// floors.
+#include "engine_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::bench;
+
+namespace {
+
+Packet report(std::uint32_t sender, std::uint32_t fragments, std::uint64_t total) {
+    return {.kind = Kind::report,
+            .sender = sender,
+            .fragment = fragments,
+            .total = total,
+            .payload = {},
+            .key = {},
+            .epoch = {}};
+}
+
+Packet plain(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint64_t total = 0) {
+    return {.kind = kind,
+            .sender = sender,
+            .operation = operation,
+            .total = total,
+            .payload = {},
+            .key = {},
+            .epoch = {}};
+}
+
+constexpr std::uint32_t kFragments = 500;
+
+// A root (rank 0 of 3) that has submitted a large broadcast: its report children are 1 and 2, it supplies 1.
+struct Root : Bench {
+    Root() : Bench(config_of(0, 3)), buffer(content(std::uint64_t{kFragments} * 1424)) {
+        join();
+        cr_assert(broadcast(0, buffer, 9).ok());
+    }
+    std::size_t sent() { return count(drain(), Kind::fragment); }
+    ByteString buffer;
+};
+
+}  // namespace
+
+TestSuite(flow, .timeout = 30);
+
+Test(flow, a_root_starts_with_a_small_window) {
+    Root root;
+    cr_assert_eq(root.sent(), root.engine.config().initial_window);
+    root.pass(Nanoseconds::from_ms(50));
+    cr_assert_eq(root.sent(), 0U, "time alone opens no window");
+    root.message(report(1, 0, root.buffer.size()));
+    cr_assert_eq(root.sent(), 0U, "one report is not all");
+    root.message(report(2, 0, root.buffer.size()));
+    cr_assert_eq(root.sent(), root.engine.config().window - root.engine.config().initial_window);
+}
+
+Test(flow, a_root_is_never_more_than_a_window_ahead_of_the_slowest) {
+    Root root;
+    std::size_t sent = root.sent();
+    std::uint32_t one = 0, two = 0;
+    for (int i = 0; two < kFragments; ++i) {
+        one = std::min<std::uint32_t>({one + 30, kFragments, static_cast<std::uint32_t>(sent)});
+        if (i % 2 == 1)
+            two = std::min<std::uint32_t>({two + 20, kFragments, static_cast<std::uint32_t>(sent)});
+        root.message(report(1, one, root.buffer.size()));
+        root.message(report(2, two, root.buffer.size()));
+        sent += root.sent();
+        cr_assert_leq(sent, std::min(one, two) + root.engine.config().window);
+        cr_assert_lt(i, 1000);
+    }
+    cr_assert_eq(sent, kFragments, "every fragment exactly once");
+}
+
+Test(flow, two_large_broadcasts_share_the_window) {
+    Root root;
+    ByteString second = root.buffer;
+    cr_assert(root.broadcast(0, second, 10).ok());
+    cr_assert_eq(root.sent(), root.engine.config().window);
+}
+
+Test(flow, a_large_broadcast_ends_when_reports_and_clients_are_done) {
+    for (bool reports_first : {true, false}) {
+        Root root;
+        root.message(report(1, 0, root.buffer.size()));
+        root.message(report(2, 0, root.buffer.size()));
+        root.drain();
+        auto reports = [&] {
+            root.message(report(1, kFragments, root.buffer.size()));
+            root.message(report(2, kFragments, root.buffer.size()));
+        };
+        if (reports_first) reports();
+        if (!reports_first) root.message(plain(Kind::done, 1, 0, root.buffer.size()));
+        cr_assert_eq(count(root.drain(), Effect::Kind::complete), 0U);
+        if (!reports_first) reports();
+        if (reports_first) root.message(plain(Kind::done, 1, 0, root.buffer.size()));
+        const auto out = root.drain();
+        cr_assert_eq(count(out, Effect::Kind::complete), 1U);
+        cr_assert_eq(out.front().cookie, 9U);
+        cr_assert_eq(count(out, Kind::fragment), 0U, "the buffer is the application's again");
+    }
+}
+
+Test(flow, nothing_is_asserted_when_a_report_claims_what_cannot_be) {
+    Bench bench(config_of(0, 2));
+    bench.join();
+    bench.message(report(1, UINT32_MAX - 1, 100000));
+    bench.message(plain(Kind::done, 1, 0, 100000));
+    ByteString buffer(100000);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    bench.drain();
+    for (int i = 0; i < 3; ++i) bench.message(report(1, UINT32_MAX, 100000));
+    bench.drain();
+}
+
+Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
+    Bench bench(config_of(0, 3));
+    bench.join();
+    ByteString buffer = content(8000);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    const auto out = bench.drain();
+    cr_assert(out.front().kind == Effect::Kind::complete);
+    cr_assert_eq(count(out, Kind::fragment), 6U);
+    std::fill(buffer.begin(), buffer.end(), std::byte{0});  // a repair comes from the stash
+    bench.message({.kind = Kind::ask,
+                   .sender = 1,
+                   .total = 8000,
+                   .payload = {std::byte{0b100}},
+                   .key = {},
+                   .epoch = {}});
+    const auto repair = bench.drain();
+    cr_assert_eq(repair.size(), 1U);
+    cr_assert(repair[0].header.kind == Kind::data && repair[0].to == rank_of(1));
+    cr_assert_eq(index_of(repair[0].header.fragment), 2U);
+    const ByteString good = content(8000);
+    cr_assert(std::equal(repair[0].payload.begin(), repair[0].payload.end(), good.begin() + 2 * 1424));
+}
+
+Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_floor) {
+    Bench bench(config_of(0, 2));
+    bench.join();
+    ByteString buffer(8);
+    for (int i = 0; i < 100; ++i) cr_assert(bench.broadcast(0, buffer).ok());
+    cr_assert_eq(count(bench.drain(), Kind::fragment), 64U);
+    bench.message(plain(Kind::floor_up, 1, 16));
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::fragment), 16U);
+    cr_assert_eq(count(out, Kind::floor_down), 1U);
+    bench.message(plain(Kind::floor_up, 1, 16));  // a replay
+    cr_assert_eq(bench.drain().size(), 0U);
+    bench.message(plain(Kind::floor_up, 1, 1000));  // more than there can be: own progress bounds it
+    cr_assert_eq(count(bench.drain(), Kind::fragment), 20U);
+}
+
+Test(flow, a_remembered_question_is_answered_when_the_fragment_comes) {
+    Bench bench(config_of(1, 4));
+    bench.join();
+    ByteString buffer(5000);
+    const ByteString sent = content(5000);
+    // Rank 2 asks before this member has posted, and before it has anything.
+    bench.message({.kind = Kind::ask,
+                   .sender = 2,
+                   .total = 5000,
+                   .payload = {std::byte{0b1001}},
+                   .key = {},
+                   .epoch = {}});
+    cr_assert(bench.drain().empty());
+    cr_assert(bench.broadcast(0, buffer).ok());
+    cr_assert_eq(count(bench.drain(), Kind::data), 0U);
+    bench.datagram(bench.fragment(0, 0, 3, sent));
+    auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::data), 1U);
+    cr_assert_eq(index_of(out[0].header.fragment), 3U);
+    bench.datagram(bench.fragment(0, 0, 1, sent));
+    cr_assert_eq(count(bench.drain(), Kind::data), 0U, "nobody asked for that one");
+    bench.datagram(bench.fragment(0, 0, 0, sent));
+    cr_assert_eq(count(bench.drain(), Kind::data), 1U);
+}
+
+Test(flow, questions_may_overtake_each_other) {
+    Bench bench(config_of(1, 4));
+    bench.join();
+    ByteString buffer(20 * 1424);
+    const ByteString sent = content(buffer.size());
+    cr_assert(bench.broadcast(0, buffer).ok());
+    bench.drain();
+    auto ask = [&](std::uint32_t from, unsigned bits) {
+        bench.message({.kind = Kind::ask,
+                       .sender = 2,
+                       .fragment = from,
+                       .total = buffer.size(),
+                       .payload = {static_cast<std::byte>(bits)},
+                       .key = {},
+                       .epoch = {}});
+    };
+    ask(4, 0b10);       // the newer question comes first: from 4 on, 5 is missing
+    ask(0, 0b1001000);  // the older one: 3 has come to the asker since, 6 has not
+    for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
+    std::vector<bool> answered(8);
+    for (const Out& out : bench.drain()) {
+        if (out.header.kind != Kind::data) continue;
+        const std::uint32_t from = index_of(out.header.fragment);
+        for (std::uint32_t i = 0; i < out.payload.size() / 1424; ++i) answered[from + i] = true;
+    }
+    cr_assert(answered[5] && answered[6], "both questions count");
+    cr_assert(!answered[3], "the newer question said so");
+}
+
+Test(flow, asks_are_sent_once_for_each_fragment) {
+    Bench bench(config_of(1, 4));
+    bench.join();
+    ByteString buffer(20 * 1424);
+    const ByteString sent = content(buffer.size());
+    cr_assert(bench.broadcast(0, buffer).ok());
+    for (std::uint32_t i : {0U, 2U, 5U}) bench.datagram(bench.fragment(0, 0, i, sent));
+    std::vector<std::uint32_t> asked(20);
+    for (const Out& out : bench.pass(Nanoseconds::from_ms(90)))
+        if (out.kind == Effect::Kind::message && out.header.kind == Kind::ask)
+            for (std::uint32_t i = 0; i < out.payload.size() * 8; ++i)
+                if ((out.payload[i / 8] >> (i % 8) & std::byte{1}) != std::byte{0})
+                    ++asked.at(index_of(out.header.fragment) + i);
+    for (std::uint32_t i = 0; i < 20; ++i)
+        cr_assert_eq(asked[i], i == 0 || i == 2 || i == 5 ? 0U : 1U, "fragment %u", i);
+}
+
+TestSuite(barriers, .timeout = 30);
+
+Test(barriers, the_leader_releases_when_everybody_has_entered) {
+    Bench bench(config_of(0, 3));
+    bench.join();
+    cr_assert(bench.barrier(4).ok());
+    bench.message(plain(Kind::gather, 1, 0));
+    cr_assert(bench.drain().empty());
+    bench.message(plain(Kind::gather, 2, 0));
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::release), 1U);
+    cr_assert_eq(count(out, Effect::Kind::complete), 1U);
+}
+
+Test(barriers, children_may_enter_first) {
+    auto config = config_of(1, 8);
+    config.tree_arity = 2;  // rank 1's children are 3 and 4
+    Bench bench(config);
+    bench.join();
+    bench.message(plain(Kind::gather, 3, 0));
+    bench.message(plain(Kind::gather, 4, 0));
+    cr_assert(bench.drain().empty());
+    cr_assert(bench.barrier().ok());
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::gather), 1U);
+    cr_assert(out[0].to == rank_of(0));
+    bench.datagram(plain(Kind::release, 0, 0));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
+}
+
+Test(barriers, a_lost_release_is_asked_for) {
+    Bench bench(config_of(2, 3));
+    bench.join();
+    cr_assert(bench.barrier().ok());
+    const auto out = bench.pass(Nanoseconds::from_ms(10));
+    cr_assert_eq(count(out, Kind::gather), 1U);
+    cr_assert_eq(count(out, Kind::ask), 1U);
+    bench.message(plain(Kind::data, 1, 0));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
+}

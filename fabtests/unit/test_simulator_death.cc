@@ -1,0 +1,92 @@
+// A member dies: at the join, in the middle, among the last operations, whatever its role. All others must
+// end in time, and what they were told had succeeded must be right.
+#include "simulator_cases.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::sim;
+
+namespace {
+
+// A death is noticed at the second look at the latest, and then told to everybody.
+void expect_ended_soon(const World& world, const Options& options, const std::string& wrong,
+                       std::uint32_t victim) {
+    cr_assert(wrong.empty(), "%s; victim %u (%s)", wrong.c_str(), victim, replay(options).c_str());
+    if (world.killed_at() == kNever) return;
+    const Nanoseconds took = world.now() - world.killed_at();
+    cr_assert_leq(took.value, 4 * options.group.watch_delay.value, "%ld us; victim %u (%s)",
+                  static_cast<long>(took.value / 1000), victim, replay(options).c_str());
+}
+
+}  // namespace
+
+TestSuite(death, .timeout = 120);
+
+Test(death, of_each_member_at_each_stage) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint32_t members : {2U, 3U, 7U})
+            for (std::uint32_t victim = 0; victim < members; ++victim)
+                for (std::uint64_t after : {0U, 1U, 7U, 15U, 17U, 28U, 29U, 30U})
+                    for (std::uint64_t seed : seeds(1, 2)) {
+                        Options options = options_of(members, repair, seed);
+                        options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
+                        options.think = Nanoseconds::from_us(seed % 2 == 0 ? 2000 : 0);
+                        World world(options);
+                        const auto wrong =
+                            world.run_killing(mixed_script(seed, members, 30, 60000), rank_of(victim), after);
+                        expect_ended_soon(world, options, wrong, victim);
+                    }
+}
+
+Test(death, at_the_join) {
+    for (std::uint32_t members : {2U, 5U})
+        for (std::uint32_t victim = 0; victim < members; ++victim)
+            for (std::int64_t at_us : {0, 10, 30, 50, 90, 1000, 2000, 3050, 3090, 3120, 50070, 50090}) {
+                const Options options = options_of(members, engine::Repair::pull, 1);
+                World world(options);
+                const auto wrong = world.run_killing_at(mixed_script(1, members, 20, 60000), rank_of(victim),
+                                                        Nanoseconds::from_us(at_us));
+                expect_ended_soon(world, options, wrong, victim);
+            }
+}
+
+Test(death, at_any_moment_of_a_large_broadcast) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint32_t victim = 0; victim < 5; ++victim)
+            for (std::int64_t at_us = 3000; at_us < 6000; at_us += 97) {
+                Options options = options_of(5, repair, static_cast<std::uint64_t>(at_us));
+                options.faults.loss = 0.05;
+                World world(options);
+                const auto wrong = world.run_killing_at({broadcast(1, 1'000'000), broadcast(0, 8)},
+                                                        rank_of(victim), Nanoseconds::from_us(at_us));
+                expect_ended_soon(world, options, wrong, victim);
+            }
+}
+
+// Some have closed already when a member dies whom others still need.
+Test(death, while_some_have_closed) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint64_t seed : seeds(1, 60)) {
+            const std::uint32_t members = 3 + static_cast<std::uint32_t>(seed % 8);
+            Options options = options_of(members, repair, seed);
+            options.read_every.resize(members);
+            options.read_every[seed * 3 % members] = Nanoseconds::from_ms(5);
+            options.faults.loss = 0.1;
+            const auto victim = static_cast<std::uint32_t>(seed * 7 % members);
+            World world(options);
+            const auto wrong =
+                world.run_killing(mixed_script(seed, members, 30, 60000), rank_of(victim), 25 + seed % 6);
+            expect_ended_soon(world, options, wrong, victim);
+        }
+}
+
+Test(death, of_a_member_served_point_to_point) {
+    for (std::uint32_t victim = 0; victim < 6; ++victim)
+        for (std::uint64_t seed : seeds(1, 4)) {
+            Options options = options_of(6, engine::Repair::pull, seed);
+            options.no_socket = {false, true, false, true, true, false};
+            World world(options);
+            const auto wrong =
+                world.run_killing(mixed_script(seed, 6, 30, 100000), rank_of(victim), seed * 7);
+            expect_ended_soon(world, options, wrong, victim);
+        }
+}

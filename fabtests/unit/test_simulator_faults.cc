@@ -1,0 +1,220 @@
+// Faults by table: exactly this datagram is lost for exactly this member. And canaries: faults that the
+// protocol cannot survive, to prove that the simulator would notice.
+#include <cerrno>
+#include <utility>
+
+#include "simulator_cases.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::sim;
+
+TestSuite(faults, .timeout = 120);
+
+// Warms up, runs one operation with the given losses, and says how much longer it took than without.
+static Nanoseconds cost_of(Options options, Step step,
+                           const std::function<bool(const wire::Header&, Rank)>& drop) {
+    constexpr std::uint64_t kAt = 40;
+    std::vector<Step> script(kAt, broadcast(0, 8));
+    script.push_back(step);
+    script.resize(kAt + 10, broadcast(0, 8));
+    options.in_flight = 1;
+    World clean(options);
+    expect_success(clean, options, script);
+    options.faults.drop = [&](const wire::Header& header, Rank to) {
+        return header.kind != wire::Kind::probe && number_of(header.operation) == kAt && drop(header, to);
+    };
+    World lossy(options);
+    expect_success(lossy, options, script);
+    cr_assert_gt(lossy.total().fragments_repaired, clean.total().fragments_repaired, "nothing was dropped");
+    return lossy.duration(kAt) - clean.duration(kAt);
+}
+
+Test(faults, one_lost_fragment_costs_about_a_round_trip) {
+    for (std::uint32_t members : {2U, 8U})
+        for (std::uint32_t receiver = 1; receiver < members; receiver += 3)
+            for (std::uint32_t fragment : {0U, 1U, 17U, 69U, 70U}) {
+                const Options options = options_of(members, engine::Repair::pull, 1);
+                const Nanoseconds cost =
+                    cost_of(options, broadcast(0, 100000), [=](const wire::Header& header, Rank to) {
+                        return to == rank_of(receiver) && index_of(header.fragment) == fragment;
+                    });
+                // Nothing follows the last fragment, so that only silence tells of its loss.
+                const std::int64_t most = fragment == 70 ? 10 : 3;
+                cr_assert_leq(cost.value, most * 2 * options.latency.value, "%u lost fragment %u: %ld us",
+                              receiver, fragment, static_cast<long>(cost.value / 1000));
+            }
+}
+
+Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint32_t receiver : {1U, 4U, 7U}) {
+            const Options options = options_of(8, repair, 1);
+            const Nanoseconds cost = cost_of(options, broadcast(0, 8), [=](const wire::Header&, Rank to) {
+                return to == rank_of(receiver);
+            });
+            cr_assert_leq(cost.value, 3 * 2 * options.latency.value, "%ld us",
+                          static_cast<long>(cost.value / 1000));
+        }
+}
+
+Test(faults, a_lost_release_costs_about_a_round_trip) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint32_t receiver : {1U, 5U, 7U}) {
+            const Options options = options_of(8, repair, 1);
+            const Nanoseconds cost = cost_of(options, barrier(), [=](const wire::Header& header, Rank to) {
+                return header.kind == wire::Kind::release && to == rank_of(receiver);
+            });
+            cr_assert_leq(cost.value, 3 * 2 * options.latency.value, "%ld us",
+                          static_cast<long>(cost.value / 1000));
+        }
+}
+
+Test(faults, each_fragment_for_each_receiver) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint32_t receiver = 1; receiver < 4; ++receiver)
+            for (std::uint32_t fragment = 0; fragment < 9; ++fragment) {
+                Options options = options_of(4, repair, 1);
+                options.group.stash_bytes = 4 * options.group.fragment_bytes;
+                options.faults.drop = [=](const wire::Header& header, Rank to) {
+                    return header.kind == wire::Kind::fragment && index_of(header.fragment) == fragment &&
+                           to == rank_of(receiver);
+                };
+                expect_success(options, {broadcast(0, 9ULL * options.group.fragment_bytes), barrier(),
+                                         broadcast(0, 3ULL * options.group.fragment_bytes)});
+            }
+}
+
+Test(faults, one_member_hears_nothing_after_the_join) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint32_t receiver = 0; receiver < 5; ++receiver)
+            for (std::uint64_t seed : seeds(1, 2)) {
+                Options options = options_of(5, repair, seed);
+                options.faults.drop = [=](const wire::Header& header, Rank to) {
+                    return header.kind != wire::Kind::probe && to == rank_of(receiver);
+                };
+                World world(options);
+                expect_success(world, options, mixed_script(seed, 5, 60, 100000));
+                cr_assert(!world.engine(0).graph().deaf(rank_of(receiver)));
+                cr_assert_eq(world.engine(receiver).counters().fragments_by_multicast, 0U);
+            }
+}
+
+Test(faults, one_direction_is_dead) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint64_t seed : seeds(1, 4)) {
+            Options options = options_of(5, repair, seed);
+            options.faults.drop = [seed](const wire::Header& header, Rank to) {
+                return index_of(header.sender) == seed % 5 && index_of(to) == (seed + 2) % 5;
+            };
+            expect_success(options, mixed_script(seed, 5, 60, 100000));
+        }
+}
+
+Test(faults, the_multicast_dies_and_comes_back) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint64_t seed : seeds(1, 4)) {
+            Options options = options_of(6, repair, seed);
+            options.think = Nanoseconds::from_us(300);
+            options.faults.dead_from = Nanoseconds::from_ms(8);
+            if (seed % 2 == 0) options.faults.dead_to = Nanoseconds::from_ms(14);
+            World world(options);
+            expect_success(world, options, mixed_script(seed, 6, 150, 60000));
+            cr_assert_gt(world.now().value, options.faults.dead_from.value, "it was over before");
+            cr_assert_gt(world.total().fragments_repaired, 0U);
+        }
+}
+
+Test(faults, messages_that_take_very_long) {
+    for (engine::Repair repair : kPolicies)
+        for (bool overtake : {false, true})
+            for (std::uint64_t seed : seeds(1, 5)) {
+                Options options = options_of(7, repair, seed);
+                options.faults.spike = 0.05;
+                options.faults.spike_delay = Nanoseconds::from_ms(10);
+                options.faults.messages_overtake = overtake;
+                options.faults.loss = 0.1;
+                expect_success(options, mixed_script(seed, 7, 60, 60000));
+            }
+}
+
+Test(faults, a_network_that_takes_nothing_now_and_then) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint64_t seed : seeds(1, 5)) {
+            Options options = options_of(5, repair, seed);
+            options.faults.backpressure = 0.6;
+            options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
+            expect_success(options, mixed_script(seed, 5, 60, 100000));
+        }
+}
+
+// What a listener on the wire recorded is played to everybody again, late and damaged and under other keys.
+Test(faults, replayed_and_forged_datagrams_change_nothing) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint64_t seed : seeds(1, 3)) {
+            const Options options = options_of(4, repair, seed);
+            const auto script = mixed_script(seed, 4, 80, 60000);
+            World world(options);
+            std::vector<std::vector<std::byte>> recorded;
+            std::mt19937_64 random(seed);
+            world.tap = [&](Bytes datagram) {
+                recorded.emplace_back(datagram.begin(), datagram.end());
+                for (int i = 0; i < 3; ++i) {
+                    std::vector<std::byte> copy = recorded[random() % recorded.size()];
+                    const auto victim = static_cast<std::uint32_t>(random() % 4);
+                    if (i == 1) copy[random() % copy.size()] ^= std::byte{0x40};
+                    if (i == 2) copy.resize(random() % copy.size());
+                    // A sender never gets its own effect's datagram back from inside the send.
+                    if (wire::decode(datagram).header.sender != rank_of(victim)) world.inject(victim, copy);
+                }
+            };
+            expect_success(world, options, script);
+            const engine::Counters total = world.total();
+            cr_assert_gt(total.bad_packet, 0U);
+            cr_assert_gt(total.bad_checksum, 0U);
+            cr_assert_gt(total.duplicates + total.stale_operation, 0U);
+        }
+}
+
+TestSuite(canary, .timeout = 60);
+
+// A wrong byte at the root must be noticed: otherwise none of the tests above proves anything.
+Test(canary, a_wrong_byte_is_noticed) {
+    Options options = options_of(3, engine::Repair::pull, 1);
+    options.tamper = [](Rank rank, std::uint64_t step, engine::Operation& operation) {
+        if (rank == operation.root && step == 2) operation.buffer[17] ^= std::byte{1};
+    };
+    World world(options);
+    const std::string wrong = world.run({broadcast(0, 100), barrier(), broadcast(1, 100), barrier()});
+    cr_assert(wrong.find("wrong byte 17 in step 2") != std::string::npos, "%s", wrong.c_str());
+}
+
+Test(canary, a_lost_reliable_message_is_noticed) {
+    for (wire::Kind kind :
+         {wire::Kind::data, wire::Kind::gather, wire::Kind::verdict, wire::Kind::leave_up}) {
+        Options options = options_of(3, engine::Repair::pull, 1);
+        options.faults.drop = [](const wire::Header& header, Rank) {
+            return header.kind != wire::Kind::probe;
+        };
+        bool once = true;
+        options.faults.lose_message = [&once, kind](const wire::Header& header, Rank) {
+            return header.kind == kind && std::exchange(once, false);
+        };
+        options.time_limit = Nanoseconds::from_ms(3000);
+        World world(options);
+        cr_assert(!world.run({broadcast(0, 100), barrier(), broadcast(1, 20000)}).empty(), "kind %d",
+                  static_cast<int>(kind));
+    }
+}
+
+Test(canary, members_that_disagree_are_told) {
+    for (engine::Repair repair : kPolicies) {
+        Options options = options_of(3, repair, 1);
+        options.time_limit = Nanoseconds::from_ms(3000);
+        options.tamper = [](Rank rank, std::uint64_t step, engine::Operation& operation) {
+            if (rank == rank_of(2) && step == 1) operation.bytes = 50;
+        };
+        World world(options);
+        cr_assert(!world.run({broadcast(0, 100), broadcast(0, 100), barrier()}).empty());
+        cr_assert_eq(world.status(2), EMSGSIZE);
+    }
+}

@@ -1,0 +1,139 @@
+// The messages of the join: round trips, limits, and that nothing malformed is taken.
+#include <criterion/criterion.h>
+
+#include <vector>
+
+#include "wire/join.h"
+
+using namespace mcastcoll;
+using wire::ByteString;
+using wire::JoinKind;
+
+namespace {
+
+ByteString string_of(std::size_t length, unsigned seed) {
+    ByteString result(length);
+    for (std::size_t i = 0; i < length; ++i) result[i] = static_cast<std::byte>(i * 7 + seed);
+    return result;
+}
+
+wire::Peer peer_of(unsigned seed) {
+    return {string_of(16 + seed % 3, seed), string_of(seed % 2 * 19, seed + 1), string_of(20, seed + 2)};
+}
+
+wire::Hello sample_hello() {
+    return {.id = {0x1122334455667788, 3},
+            .rank = Rank{2},
+            .members = 5,
+            .datagram_bytes = 1472,
+            .window = 256,
+            .address_family = 6,
+            .peer = peer_of(1)};
+}
+
+wire::Welcome sample_welcome(std::size_t members) {
+    wire::Welcome welcome{.id = {7, 9},
+                          .key = GroupKey{0xabcdef},
+                          .epoch = Epoch{4},
+                          .group_address = string_of(7, 3),
+                          .fragment_bytes = 1424,
+                          .window = 128,
+                          .repair = 1,
+                          .peers = {}};
+    for (std::size_t i = 0; i < members; ++i) welcome.peers.push_back(peer_of(static_cast<unsigned>(i)));
+    return welcome;
+}
+
+bool same(const wire::Peer& a, const wire::Peer& b) {
+    return a.private_address == b.private_address && a.multicast_source == b.multicast_source &&
+           a.watch_point == b.watch_point;
+}
+
+bool taken(Bytes bytes) {
+    return wire::decode_hello(bytes) || wire::decode_welcome(bytes) || wire::decode_answer(bytes);
+}
+
+void refuse_all_damage(const ByteString& good) {
+    cr_assert(taken(good));
+    for (std::size_t length = 0; length < good.size(); ++length)
+        cr_assert(!taken(Bytes(good).first(length)), "length %zu", length);
+    for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+        auto flipped = good;
+        flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+        cr_assert(!taken(flipped), "bit %zu", bit);
+    }
+    auto longer = good;
+    longer.push_back(std::byte{0});
+    cr_assert(!taken(longer));
+}
+
+}  // namespace
+
+TestSuite(wire_join, .timeout = 20);
+
+Test(wire_join, hello_round_trip) {
+    const auto hello = sample_hello();
+    const auto bytes = encode(hello);
+    cr_assert(wire::join_kind(bytes) == JoinKind::hello);
+    const auto back = wire::decode_hello(bytes);
+    cr_assert(back.has_value());
+    cr_assert(back->id == hello.id && back->rank == hello.rank && back->members == hello.members);
+    cr_assert_eq(back->datagram_bytes, hello.datagram_bytes);
+    cr_assert_eq(back->window, hello.window);
+    cr_assert_eq(back->address_family, hello.address_family);
+    cr_assert(same(back->peer, hello.peer));
+    cr_assert(!wire::decode_welcome(bytes) && !wire::decode_answer(bytes));
+}
+
+Test(wire_join, welcome_round_trip) {
+    for (std::size_t members : {std::size_t{0}, std::size_t{1}, std::size_t{17}, wire::kMostMembers}) {
+        const auto welcome = sample_welcome(members);
+        const auto back = wire::decode_welcome(encode(welcome));
+        cr_assert(back.has_value(), "%zu members", members);
+        cr_assert(back->id == welcome.id && back->key == welcome.key && back->epoch == welcome.epoch);
+        cr_assert(back->group_address == welcome.group_address);
+        cr_assert_eq(back->fragment_bytes, welcome.fragment_bytes);
+        cr_assert_eq(back->window, welcome.window);
+        cr_assert_eq(back->repair, welcome.repair);
+        cr_assert_eq(back->peers.size(), members);
+        for (std::size_t i = 0; i < members; ++i) cr_assert(same(back->peers[i], welcome.peers[i]));
+    }
+}
+
+Test(wire_join, answer_round_trip) {
+    for (JoinKind kind : {JoinKind::ack, JoinKind::abort}) {
+        const auto back = wire::decode_answer(encode(wire::Answer{kind, {5, 6}, 22}));
+        cr_assert(back.has_value());
+        cr_assert(back->kind == kind && back->id == (wire::JoinId{5, 6}));
+        cr_assert_eq(back->error, 22U);
+    }
+}
+
+Test(wire_join, too_many_members_and_ranks_out_of_range_are_refused) {
+    cr_assert(!wire::decode_welcome(encode(sample_welcome(wire::kMostMembers + 1))));
+    auto hello = sample_hello();
+    hello.rank = Rank{5};
+    cr_assert(!wire::decode_hello(encode(hello)));
+    hello = sample_hello();
+    hello.members = wire::kMostMembers + 1;
+    cr_assert(!wire::decode_hello(encode(hello)));
+}
+
+Test(wire_join, damaged_messages_are_refused) {
+    refuse_all_damage(encode(sample_hello()));
+    refuse_all_damage(encode(sample_welcome(3)));
+    refuse_all_damage(encode(wire::Answer{JoinKind::abort, {1, 2}, 110}));
+}
+
+Test(wire_join, address_lists_hash_apart) {
+    const auto a = string_of(4, 1), b = string_of(4, 2), ab = [&] {
+        auto both = a;
+        both.insert(both.end(), b.begin(), b.end());
+        return both;
+    }();
+    const auto hash = wire::hash_addresses({a, b});
+    cr_assert_eq(hash, wire::hash_addresses({a, b}));
+    cr_assert_neq(hash, wire::hash_addresses({b, a}));
+    cr_assert_neq(hash, wire::hash_addresses({ab}));
+    cr_assert_neq(hash, wire::hash_addresses({a, b, ByteString{}}));
+}
