@@ -2,7 +2,6 @@
 
 noinst_PROGRAMS += %reldir%/cluster/wan
 %canon_reldir%_cluster_wan_SOURCES = %reldir%/cluster/wan.c
-%canon_reldir%_cluster_wan_CFLAGS = $(AM_CFLAGS) -D_GNU_SOURCE
 
 # libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.  Open MPI gives up
 # on a folder with a link that leads nowhere, hence the order: the modules first.
