@@ -118,11 +118,11 @@ Result<void> LiveStation::open_all() {
     if (!watch) return watch.error();
     watch_ = std::move(watch).value();
 
-    choose_interface(own_address_);
     poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (!poll_set_.valid() || !timer_.valid())
         return Error{errno, fmt::format("wait descriptors: {}", std::strerror(errno))};
+    choose_interface(own_address_);
     for (int descriptor :
          {messenger_->descriptor(), rendezvous_->descriptor(), watch_->descriptor(), timer_.get()})
         add_to_poll_set(descriptor);
