@@ -27,6 +27,7 @@ one() { # one VICTIM BYTES LOSS [OPTION]
     local what="rank $1 of $n dies, $2 B, $3 % loss${4:+, $4}" job errors
     "$LAB/loss" "$3"
     rm -f "$work/mark"
+    : >"$work/log"
     STACK=mcastcoll timeout -k 10 90 "$LAB/run" --mca orte_abort_on_non_zero_status 0 \
         "$kill" --mark "$work/mark" --victim "$1" --bytes "$2" --within $((timeout_ms + 5000)) ${4:+"$4"} >"$work/log" 2>&1 &
     job=$!
