@@ -97,11 +97,8 @@ int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* con
 
 int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collective_attr* attr,
                              std::uint64_t flags) noexcept {
-    // FI_SCATTER_SET and the like would ask about operations on sets, which nobody has.
-    if (flags != 0) return -FI_EOPNOTSUPP;
-    if (operation != FI_BARRIER && operation != FI_BROADCAST) return -FI_EOPNOTSUPP;
-    if (attr == nullptr) return 0;
-    if (attr->mode != 0) return -FI_EINVAL;
+    if (attr == nullptr || attr->mode != 0 || flags != 0) return -FI_EINVAL;
+    if (operation != FI_BARRIER && operation != FI_BROADCAST) return -FI_ENOSYS;
     attr->max_members = wire::kMostMembers;
     return 0;
 }

@@ -20,6 +20,8 @@ constexpr std::string_view kOuterPrefix = "mcastcoll:";
 constexpr std::string_view kMessagePrefix = "mcastcoll-msg:";
 constexpr std::string_view kRxm = ";ofi_rxm";
 constexpr std::uint64_t kOurCaps = FI_COLLECTIVE | FI_MULTICAST;
+// An inner endpoint needs one of these; an application that wants collectives alone names none.
+constexpr std::uint64_t kTransferCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 
 std::optional<std::pair<std::string_view, std::string_view>> split_name(std::string_view name,
                                                                         std::string_view prefix) {
@@ -40,11 +42,18 @@ void clear(char*& slot) {
     slot = nullptr;
 }
 
-void strip_caps(fi_info& info) {
-    info.caps &= ~kOurCaps;
-    if (info.tx_attr != nullptr) info.tx_attr->caps &= ~kOurCaps;
-    if (info.rx_attr != nullptr) info.rx_attr->caps &= ~kOurCaps;
-    if (info.domain_attr != nullptr) info.domain_attr->caps &= ~kOurCaps;
+void strip_caps(fi_info& info, std::uint64_t caps) {
+    info.caps &= ~caps;
+    if (info.tx_attr != nullptr) info.tx_attr->caps &= ~caps;
+    if (info.rx_attr != nullptr) info.rx_attr->caps &= ~caps;
+    if (info.domain_attr != nullptr) info.domain_attr->caps &= ~caps;
+}
+
+void add_caps(fi_info& info, std::uint64_t caps) {
+    info.caps |= caps;
+    // Attributes without any stand for all that the info has.
+    if (info.tx_attr != nullptr && info.tx_attr->caps != 0) info.tx_attr->caps |= caps;
+    if (info.rx_attr != nullptr && info.rx_attr->caps != 0) info.rx_attr->caps |= caps;
 }
 
 // fi_dupinfo() leaves out attributes that a caller's hints leave out.
@@ -179,7 +188,10 @@ Result<InfoOwner> offers(const Inner& inner, const Request& request) {
     const InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
     const std::uint64_t wanted_caps = hints->caps;
-    strip_caps(*hints);
+    strip_caps(*hints, kOurCaps);
+    const bool must = (wanted_caps & FI_COLLECTIVE) != 0;
+    const bool bare = must && (wanted_caps & kTransferCaps) == 0;
+    if (bare) add_caps(*hints, FI_MSG);
     std::string fabric;
     if (hints->fabric_attr->name != nullptr)
         if (auto name = parse_fabric_name(hints->fabric_attr->name)) fabric = name->fabric;
@@ -191,7 +203,6 @@ Result<InfoOwner> offers(const Inner& inner, const Request& request) {
     auto asked = ask(request, hints.get(), request.flags);
     if (!asked) return asked.error();
     const std::string reported = inner.reported_name();
-    const bool must = (wanted_caps & FI_COLLECTIVE) != 0;
     InfoOwner list = filter(std::move(asked).value(), [&](const fi_info& info) {
         const char* name = info.fabric_attr->prov_name;
         return name != nullptr && strcasecmp(name, reported.c_str()) == 0 &&
@@ -199,9 +210,8 @@ Result<InfoOwner> offers(const Inner& inner, const Request& request) {
     });
     if (!list) return Error{FI_ENODATA, fmt::format("{} offers nothing that fits", inner.label())};
     for (fi_info* info = list.get(); info != nullptr; info = info->next) {
-        strip_caps(*info);
-        const bool can = info->ep_attr->type == FI_EP_RDM && (info->caps & FI_MSG) != 0;
-        if (can && (must || wanted_caps == 0)) info->caps |= FI_COLLECTIVE;
+        strip_caps(*info, bare ? kOurCaps | FI_MSG : kOurCaps);
+        if (info->ep_attr->type == FI_EP_RDM && (must || wanted_caps == 0)) add_caps(*info, FI_COLLECTIVE);
         assign(info->fabric_attr->name,
                inner.outer_fabric(info->fabric_attr->name != nullptr ? info->fabric_attr->name : ""));
         clear(info->fabric_attr->prov_name);  // libfabric fills in ours
@@ -230,7 +240,8 @@ Result<InfoOwner> message_offers(const FabricName& name, const Request& request)
 InfoOwner to_inner(const fi_info& info) {
     InfoOwner copy(fi_dupinfo(&info));
     if (!copy) return copy;
-    strip_caps(*copy);
+    strip_caps(*copy, kOurCaps);
+    if ((copy->caps & kTransferCaps) == 0) add_caps(*copy, FI_MSG);
     // A connection request brings an info of the inner provider's own.
     if (copy->fabric_attr == nullptr || copy->fabric_attr->name == nullptr) return copy;
     const auto name = parse_fabric_name(copy->fabric_attr->name);

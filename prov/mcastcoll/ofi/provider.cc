@@ -40,13 +40,19 @@ int query(const Request& request, fi_info** info) {
         const auto ours = parse_fabric_name(name);
         return ours ? answer(offers(ours->inner, request), info) : -FI_ENODATA;
     }
-    for (const Inner& inner : candidates(settings.value().inner)) {
+    const std::vector<Inner> inners = candidates(settings.value().inner);
+    if (inners.empty())
+        log_line(Level::warn, "FI_MCASTCOLL_INNER={} is no provider's name", settings.value().inner);
+    for (const Inner& inner : inners) {
         auto found = offers(inner, request);
         if (found) {
             log_line(Level::debug, "inner provider {}", inner.label());
             return answer(std::move(found), info);
         }
-        log_line(Level::info, "inner provider {}: {}", inner.label(), found.error().message);
+        // A user who names one wants to know that it does not do.
+        const bool named = !settings.value().inner.empty();
+        log_line(named ? Level::warn : Level::info, "inner provider {}: {}", inner.label(),
+                 found.error().message);
     }
     return -FI_ENODATA;
 }
