@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <isa-l/crc.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ std::vector<std::byte> packet_of(Header header, const std::vector<std::byte>& pa
     header.payload_bytes = static_cast<std::uint32_t>(payload.size());
     wire::HeaderBytes out;
     wire::encode(header, payload, out);
-    std::vector<std::byte> packet(out.begin(), out.end());
-    packet.insert(packet.end(), payload.begin(), payload.end());
+    std::vector<std::byte> packet(out.size() + payload.size());
+    std::copy(payload.begin(), payload.end(), std::copy(out.begin(), out.end(), packet.begin()));
     return packet;
 }
 
