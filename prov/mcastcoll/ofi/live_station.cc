@@ -59,7 +59,7 @@ void LiveStation::check_lost(Nanoseconds time) {
     std::array<PeerWatch::Id, 16> lost{};
     const std::size_t count = watch_->poll(time, lost);
     for (std::size_t i = 0; i < count; ++i) {
-        log(Level::warn, "the process of peer {} is gone", lost[i]);
+        log(Level::info, "the process of peer {} is gone", lost[i]);
         messenger_->poll();  // what it still said counts
         for (auto& group : groups_) group->on_peer_lost(lost[i], FI_ECONNRESET);
     }
