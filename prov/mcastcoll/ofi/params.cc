@@ -127,7 +127,8 @@ std::string text_of(Name name) {
     const Param& wanted = param(name);
     if (const char* text = std::getenv(full_name(wanted).c_str()); text != nullptr && *text != '\0')
         return text;
-    // Newer libfabrics also have a configuration file.
+    // Since 2.0 there is a configuration file besides.
+    if (FI_VERSION_LT(fi_version(), FI_VERSION(2, 0))) return wanted.fallback;
     char* text = nullptr;
     if (wanted.type == FI_PARAM_STRING && fi_param_get_str(&provider(), wanted.variable, &text) == 0 &&
         text != nullptr)
