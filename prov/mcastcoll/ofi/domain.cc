@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ofi/av.h"
+#include "ofi/collective.h"
 #include "ofi/cq.h"
 #include "ofi/endpoint.h"
 #include "ofi/guard.h"
@@ -99,6 +100,7 @@ int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collect
                              std::uint64_t flags) noexcept {
     if (attr == nullptr || attr->mode != 0 || flags != 0) return -FI_EINVAL;
     if (operation != FI_BARRIER && operation != FI_BROADCAST) return -FI_ENOSYS;
+    if (operation == FI_BROADCAST && !datatype_bytes(attr->datatype)) return -FI_EOPNOTSUPP;
     attr->max_members = wire::kMostMembers;
     return 0;
 }
