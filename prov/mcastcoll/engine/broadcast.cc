@@ -12,7 +12,7 @@ namespace mcastcoll::engine {
 Bytes Engine::fragment_bytes(const Slot& slot, std::uint32_t from, std::uint32_t to) const {
     const std::uint64_t begin = std::uint64_t{from} * config_.fragment_bytes;
     const std::uint64_t end = std::min(slot.bytes, std::uint64_t{to} * config_.fragment_bytes);
-    const std::byte* data = is_large(slot) ? slot.operation.buffer : slot.stash.data();
+    const std::byte* data = data_of(slot);
     return begin < end ? Bytes(data + begin, end - begin) : Bytes{};
 }
 
@@ -113,6 +113,26 @@ void Engine::reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now) 
     }
 }
 
+// Where the fragments of an operation are: small ones always in the stash, large ones in the caller's buffer,
+// or in an early buffer until there is one.
+std::byte* Engine::data_of(const Slot& slot) const {
+    if (!is_large(slot)) return slot.stash.data();
+    return slot.state < SlotState::active ? slot.early : slot.operation.buffer;
+}
+
+// A large operation is posted: what came before moves into the caller's buffer, or is forgotten.
+void Engine::adopt_early(Slot& slot, bool keep) {
+    if (slot.early == nullptr) return;
+    const std::uint64_t size = config_.fragment_bytes;
+    for (std::uint32_t index = 0; keep && index < std::min(slot.fragments, config_.initial_window); ++index) {
+        if (!slot.has(index)) continue;
+        const std::uint64_t at = index * size;
+        std::memcpy(slot.operation.buffer + at, slot.early + at, std::min(size, slot.bytes - at));
+    }
+    free_early_.push_back(slot.early);
+    slot.early = nullptr;
+}
+
 // Puts a fragment where it belongs; false when it is not new or cannot be kept.
 bool Engine::store(Slot& slot, std::uint32_t index, Bytes payload) {
     if (slot.has(index)) {
@@ -123,12 +143,17 @@ bool Engine::store(Slot& slot, std::uint32_t index, Bytes payload) {
         ++counters_.beyond_window;
         return false;
     }
-    const bool large = is_large(slot);
-    if (large && slot.state != SlotState::active) {
-        ++counters_.unposted_dropped;
-        return false;
+    if (is_large(slot) && slot.state != SlotState::active) {
+        if (slot.early == nullptr && !free_early_.empty()) {
+            slot.early = free_early_.back();
+            free_early_.pop_back();
+        }
+        if (slot.early == nullptr || index >= config_.initial_window) {
+            ++counters_.unposted_dropped;
+            return false;
+        }
     }
-    std::byte* data = large ? slot.operation.buffer : slot.stash.data();
+    std::byte* data = data_of(slot);
     if (!payload.empty())
         std::memcpy(data + std::uint64_t{index} * config_.fragment_bytes, payload.data(), payload.size());
     slot.have.set(index);

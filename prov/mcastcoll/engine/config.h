@@ -29,6 +29,8 @@ struct GroupConfig {
     std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
     std::uint32_t large_tree_arity =
         1;  // the same for large messages to the deaf: a chain halves nobody's bandwidth
+    std::uint32_t early_buffers =
+        4;  // large operations whose first fragments are kept before they are posted
     Repair repair = Repair::pull;
 
     // This member's own.

@@ -13,6 +13,7 @@ Engine::Engine(const GroupConfig& config)
       tree_parent_(tree_parent(config.self, config.tree_arity)),
       graph_(config.members),
       stash_(std::size_t{config.operation_slots} * config.stash_bytes),
+      early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
       pending_(config.pending_operations),
       completions_(2 * std::size_t{config.operation_slots} + config.pending_operations),
       ready_(config.operation_slots),
@@ -34,6 +35,9 @@ Engine::Engine(const GroupConfig& config)
     assert(config.message_bytes >= wire::kHeaderBytes + config.window / 8);
     assert(config.operation_slots % config.checkpoint_every == 0);
     assert(config.tree_arity <= kMaxArity && config.large_tree_arity <= kMaxArity);
+    for (std::uint32_t i = 0; i < config.early_buffers; ++i)
+        free_early_.push_back(early_memory_.data() +
+                              std::size_t{i} * config.initial_window * config.fragment_bytes);
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
         slots_.emplace_back(
@@ -105,8 +109,9 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
         slot.base = slot.revealed = 0;
         slot.have.clear_all();
     }
-    slot.state = SlotState::active;
     slot.operation = operation;
+    adopt_early(slot, !misled);
+    slot.state = SlotState::active;
     slot.posted_at = now;
     slot.length_known = true;
     slot.bytes = operation.bytes;

@@ -140,6 +140,8 @@ class Engine {
     void note_multicast(Slot& slot, std::uint32_t fragment, Nanoseconds now);
     void reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now);
     bool learn_length(Slot& slot, const wire::Header& header);
+    void adopt_early(Slot& slot, bool keep);
+    std::byte* data_of(const Slot& slot) const;
     bool store(Slot& slot, std::uint32_t fragment, Bytes payload);
     void after_store(Slot& slot, Nanoseconds now);
     void on_all_here(Slot& slot, Nanoseconds now);
@@ -216,6 +218,8 @@ class Engine {
     // Operations [floor_, floor_ + slots) have a slot; those below first_open_ are finished here, those below
     // floor_ everywhere.
     std::vector<std::byte> stash_;
+    std::vector<std::byte> early_memory_;
+    std::vector<std::byte*> free_early_;
     std::vector<Slot> slots_;
     std::uint64_t floor_ = 0, first_open_ = 0, next_id_ = 0;
     Ring<Operation> pending_;

@@ -21,6 +21,7 @@ void Slot::reset(OperationId operation_id) {
     id = operation_id;
     state = SlotState::vacant;
     operation = {};
+    early = nullptr;
     length_known = stashed = false;
     bytes = 0;
     fragments = 0;

@@ -50,8 +50,9 @@ struct Slot {
     bool length_known = false;
     std::uint64_t bytes = 0;  // valid when length_known
     std::uint32_t fragments = 0;
-    MutableBytes stash;    // unposted fragments of a small message; its copy for repair once finished
-    bool stashed = false;  // the whole message is in the stash
+    MutableBytes stash;          // unposted fragments of a small message; its copy for repair once finished
+    std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
+    bool stashed = false;        // the whole message is in the stash
 
     // Receiving. [0, base) is here, and what `have` says of [base, base + window).
     std::uint32_t base = 0;
