@@ -272,7 +272,7 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
         plan.members.push_back(normalise_address(Bytes(raw, length)));
         if (plan.members.back() == own_address_) plan.self = rank_of(plan.members.size() - 1);
     }
-    if (plan.self == kNoRank) return Error{FI_EADDRNOTAVAIL, "this endpoint is not a member of the set"};
+    if (plan.self == kNoRank) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
     plan.id.list_hash = wire::hash_addresses(plan.members);
     plan.id.sequence = sequences_[plan.id.list_hash];
     plan.token = next_token_++;
