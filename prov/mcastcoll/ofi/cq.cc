@@ -67,9 +67,8 @@ void Cq::install() {
     if (!nest_.is_open() && !yields_) return;  // blocking is the inner provider's affair, or impossible
     ops.sread = &Cq::sread;
     ops.sreadfrom = &Cq::sreadfrom;
-    if (!nest_.is_open()) return;
-    object_ops.control = &Cq::control;
     ops.signal = &Cq::signal;
+    if (nest_.is_open()) object_ops.control = &Cq::control;
 }
 
 Cq* Cq::find(fid& object) {
@@ -221,12 +220,12 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
             source != nullptr ? readfrom(&inner_, buffer, count, source) : read(&inner_, buffer, count);
         if (got != -FI_EAGAIN) return got;
         if (deadline.over()) return -FI_EAGAIN;
+        if (nest_.is_open()) nest_.calm();
+        if (nest_.take_signal()) return -FI_EAGAIN;
         if (!nest_.is_open()) {
             sched_yield();
             continue;
         }
-        nest_.calm();
-        if (nest_.take_signal()) return -FI_EAGAIN;
         if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) continue;
         if (const int rc = fabric_.inner_trywait(inner_.fid); rc == -FI_EAGAIN)
             continue;

@@ -45,7 +45,7 @@ int WaitNest::stir() {
 
 int WaitNest::signal() {
     signalled_.store(true, std::memory_order_release);
-    return stir();
+    return is_open() ? stir() : 0;
 }
 
 void WaitNest::calm() {

@@ -20,7 +20,7 @@ class WaitNest {
 
     // Wakes who sleeps, or is about to, so that it looks around again.
     int stir();
-    // The same, and has the blocking read end: take_signal() says so, once.
+    // The same, and has the blocking read end: take_signal() says so, once. Works without descriptors too.
     int signal();
     bool take_signal() { return signalled_.exchange(false, std::memory_order_acquire); }
     // Forgets earlier wakes; before looking around, after which sleep() may follow.
