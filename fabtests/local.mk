@@ -10,3 +10,6 @@ include %reldir%/unit/unit.mk
 include %reldir%/unit/transport.mk
 include %reldir%/mpi/mpi.mk
 include %reldir%/functional/functional.mk
+
+TESTS += %reldir%/unit/symbols.sh
+EXTRA_DIST += %reldir%/unit/symbols.sh

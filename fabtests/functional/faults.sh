@@ -17,8 +17,8 @@ specs=("$@")
 failed=0
 for spec in "${specs[@]}"; do
     echo "== $spec"
-    ./fi_mcc_broadcast --fault "$spec" --case 'one at a time' --case 'many in flight' --case 'sizes and roots' || failed=$((failed + 1))
-    ./fi_mcc_barrier --fault "$spec" --case barriers --case 'between broadcasts' || failed=$((failed + 1))
+    ./fi_mcc_broadcast --fault "$spec" --case 'many in flight' --case 'sizes and roots' || failed=$((failed + 1))
+    ./fi_mcc_barrier --fault "$spec" --case 'with flags' --case 'between broadcasts' || failed=$((failed + 1))
 done
 # Who sleeps must wake up for repairs too.
 [ $# -gt 0 ] || ./fi_mcc_wait --fault loss=30,seed=7 --case poll || failed=$((failed + 1))

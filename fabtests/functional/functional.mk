@@ -53,5 +53,12 @@ fi_mcc_wait_SOURCES = %reldir%/wait.cc
 fi_mcc_wait_CPPFLAGS = $(functional_cppflags)
 fi_mcc_wait_LDADD = $(functional_ldadd)
 
-TESTS += $(functional_programs) %reldir%/faults.sh %reldir%/variants.sh
-EXTRA_DIST += %reldir%/faults.sh %reldir%/variants.sh
+# C, as an application's own loader would be.
+check_PROGRAMS += %reldir%/load_test
+%canon_reldir%_load_test_SOURCES = %reldir%/load_test.c
+%canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
+%canon_reldir%_load_test_LDADD = $(LIBFABRIC_LIBS) -ldl
+
+functional_scripts = %reldir%/faults.sh %reldir%/load.sh %reldir%/variants.sh
+TESTS += $(functional_programs) $(functional_scripts)
+EXTRA_DIST += $(functional_scripts)
