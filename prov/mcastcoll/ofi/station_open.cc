@@ -311,6 +311,7 @@ LiveStation::~LiveStation() {
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.
 void LiveStation::drain() {
+    if (!messenger_ || !watch_) return;  // opening failed half way
     const Nanoseconds end = now() + Nanoseconds::from_ms(settings_.linger_ms);
     while (now() < end) {
         progress();
