@@ -5,9 +5,11 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <cstring>
 
 namespace mcastcoll::ofi {
@@ -50,7 +52,14 @@ InfoOwner private_info(const fi_info* inner) {
                     info->addr_format == FI_SOCKADDR;
     if (ip) {
         clear_port(info->src_addr, info->src_addrlen);
-    } else {  // names, as shm has them, must be unique: let the provider make one
+    } else if (info->addr_format == FI_ADDR_STR && info->src_addr != nullptr) {
+        // A name must be unique. shm makes one so by itself, with a number behind it, if it begins like its
+        // own.
+        std::free(info->src_addr);
+        const std::string name = fmt::format("fi_shm://{}", getpid());
+        info->src_addr = strdup(name.c_str());
+        info->src_addrlen = info->src_addr != nullptr ? name.size() + 1 : 0;
+    } else {
         std::free(info->src_addr);
         info->src_addr = nullptr;
         info->src_addrlen = 0;
