@@ -213,6 +213,13 @@ ssize_t Cq::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) no
     return cq.cq_graft_.inner()->readerr(fid, entry, flags);
 }
 
+bool Cq::inner_pending() {
+    // Nothing is taken, since there is room for nothing. A timeout of 0 would not even look at the
+    // descriptor.
+    std::byte nowhere[sizeof(fi_cq_tagged_entry)];
+    return cq_graft_.inner()->sread(&inner_, nowhere, 0, nullptr, 1) != -FI_EAGAIN;
+}
+
 ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout) {
     const Deadline deadline(timeout);
     for (;;) {

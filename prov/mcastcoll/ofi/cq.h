@@ -31,6 +31,8 @@ class Cq {
     Cq& operator=(const Cq&) = delete;
 
     WaitNest& nest() { return nest_; }
+    // Lets the inner queue clear its descriptor; true when it has something to read.
+    bool inner_pending();
     bool has_own() const { return count_.load(std::memory_order_acquire) > 0; }
 
     // All with the fabric's lock held. False: too much is under way.

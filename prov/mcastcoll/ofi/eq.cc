@@ -82,6 +82,12 @@ ssize_t Eq::read(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t le
     return eq.eq_graft_.inner()->read(fid, event, buffer, length, flags);
 }
 
+bool Eq::inner_pending() {
+    std::uint32_t event = 0;
+    std::byte entry[512];
+    return eq_graft_.inner()->sread(&inner_, &event, entry, sizeof entry, 1, FI_PEEK) != -FI_EAGAIN;
+}
+
 ssize_t Eq::read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                           std::uint64_t flags) {
     const Deadline deadline(timeout);

@@ -24,6 +24,8 @@ class Eq {
     Eq& operator=(const Eq&) = delete;
 
     WaitNest& nest() { return nest_; }
+    // Lets the inner queue clear its descriptor; true when it has something to read.
+    bool inner_pending();
 
   private:
     static int close(fid* object) noexcept;

@@ -96,16 +96,23 @@ int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
         if (self.active() && !self.prepare_wait()) return -FI_EAGAIN;
         for (int i = 0; i < count; ++i)
             if (Cq* cq = Cq::find(*objects[i]); cq != nullptr && cq->has_own()) return -FI_EAGAIN;
-        const fi_ops_fabric* inner = self.fabric_graft_.inner();
-        return has(inner, &fi_ops_fabric::trywait) ? inner->trywait(fabric, objects, count) : -FI_ENOSYS;
+        for (int i = 0; i < count; ++i)
+            if (const int rc = self.inner_trywait(*objects[i]); rc != 0) return rc;
+        return 0;
     });
 }
 
 int Fabric::inner_trywait(fid& object) {
     const fi_ops_fabric* inner = fabric_graft_.inner();
-    if (!has(inner, &fi_ops_fabric::trywait)) return 0;
+    if (!has(inner, &fi_ops_fabric::trywait)) return -FI_ENOSYS;
     fid* objects[1] = {&object};
-    return inner->trywait(&inner_, objects, 1);
+    if (const int rc = inner->trywait(&inner_, objects, 1); rc != 0) return rc;
+    // The provider "net" says 0 whatever there is, and leaves its descriptor readable for what has long been
+    // read: who believes it spins. Only its blocking read clears that.
+    const WaitNest* nest = nest_of(object);
+    if (nest == nullptr || !nest->inner_readable()) return 0;
+    Cq* cq = Cq::find(object);
+    return (cq != nullptr ? cq->inner_pending() : Eq::find(object)->inner_pending()) ? -FI_EAGAIN : 0;
 }
 
 void Fabric::progress_on_read() {

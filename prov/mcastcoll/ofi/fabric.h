@@ -39,7 +39,8 @@ class Fabric {
     void progress_on_read();
     // Before sleeping on a descriptor: moves everything. False: something is pending, do not sleep.
     bool prepare_wait();
-    // 0 or what the inner provider says about sleeping on this object.
+    // Whether this queue's owner may sleep as far as the inner provider is concerned: 0, -FI_EAGAIN or
+    // another -FI_E*.
     int inner_trywait(fid& object);
 
     // All with the lock held.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
@@ -277,7 +278,12 @@ void Messenger::read_errors() {
 bool Messenger::prepare_wait() {
     if (!waiting_.empty() || descriptor_ < 0) return false;
     fid* fids[1] = {&cq_->fid};
-    return fi_trywait(fabric_, fids, 1) == 0;
+    if (fi_trywait(fabric_, fids, 1) != 0) return false;
+    // The provider "net" leaves its descriptor readable for what has long been read; only a blocking read clears that.
+    pollfd waiting{descriptor_, POLLIN, 0};
+    if (::poll(&waiting, 1, 0) == 0) return true;
+    fi_cq_msg_entry unused;
+    return fi_cq_sread(cq_.get(), &unused, 0, nullptr, 1) == -FI_EAGAIN;
 }
 
 }  // namespace mcastcoll::ofi

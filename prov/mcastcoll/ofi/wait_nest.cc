@@ -1,5 +1,6 @@
 #include "ofi/wait_nest.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -22,7 +23,13 @@ bool WaitNest::open(int inner_descriptor) {
     }
     add(signal_.get());
     add(inner_descriptor);
+    inner_ = inner_descriptor;
     return true;
+}
+
+bool WaitNest::inner_readable() const {
+    pollfd one{inner_, POLLIN, 0};
+    return poll(&one, 1, 0) > 0;
 }
 
 void WaitNest::add(int descriptor) {

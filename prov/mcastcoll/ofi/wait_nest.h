@@ -14,6 +14,8 @@ class WaitNest {
     bool open(int inner_descriptor);
     bool is_open() const { return poll_set_.valid(); }
     int descriptor() const { return poll_set_.get(); }
+    // The inner queue's descriptor polls readable.
+    bool inner_readable() const;
 
     void add(int descriptor);
     void remove(int descriptor);
@@ -30,6 +32,7 @@ class WaitNest {
 
   private:
     FileDescriptor poll_set_, signal_;
+    int inner_ = -1;
     std::atomic<bool> signalled_{false};
 };
 
