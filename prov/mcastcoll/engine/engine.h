@@ -263,7 +263,7 @@ class Engine {
     Nanoseconds watch_at_ = kNever;
     Rank lost_ = kNoRank;
     std::uint32_t fail_next_ = 0;  // members already told
-    bool fail_tell_ = false, notice_failed_ = false, notice_left_ = false;
+    bool fail_tell_ = false, notice_failed_ = false, notice_left_ = false, lingered_ = false;
     Nanoseconds now_{};  // of the call being served
 };
 

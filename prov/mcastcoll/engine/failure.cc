@@ -2,6 +2,7 @@
 // first to know tells all the others, and every operation of the group ends with an error: nobody waits for a
 // dead member.
 #include <cerrno>
+#include <utility>
 
 #include "engine/engine.h"
 
@@ -25,6 +26,8 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
     lost_ = lost;
     fail_tell_ = tell;
     notice_failed_ = !only_lingered;
+    lingered_ = only_lingered;
+    if (!tell) notice_left_ = lingered_;
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state != SlotState::active) continue;
@@ -54,6 +57,8 @@ bool Engine::next_failure_message(Effect& effect) {
                      static_cast<std::uint64_t>(error_), {});
         return true;
     }
+    // Only now: who hears that we have left may destroy us.
+    if (std::exchange(lingered_, false)) notice_left_ = true;
     return false;
 }
 
