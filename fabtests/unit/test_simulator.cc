@@ -1,5 +1,7 @@
 // Whole groups of engines in virtual time: every size of group, both repair policies, all sorts of weather.
 // A failure names its seed; MCC_SEED=... runs only that one.
+#include <algorithm>
+
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -71,6 +73,25 @@ Test(simulator, every_root_and_the_sizes_at_the_edges) {
                           stash + 1, 300 * fragment, 300 * fragment + 1})
                         script.push_back(broadcast(root, bytes));
                 expect_success(options, script);
+            }
+}
+
+// The limits of what a join may agree on.
+Test(simulator, smallest_and_largest_fragments_and_windows) {
+    const struct {
+        std::uint32_t fragment, window;
+    } cases[] = {{512, 16}, {512, 512}, {8192, 16}, {8192, 512}};
+    for (engine::Repair repair : kPolicies)
+        for (const auto& c : cases)
+            for (std::uint64_t seed : seeds(1, 3)) {
+                Options options = options_of(5, repair, seed);
+                options.group.fragment_bytes = c.fragment;
+                options.group.window = c.window;
+                options.group.initial_window = std::min(c.window, options.group.initial_window);
+                options.faults.loss = seed % 2 == 0 ? 0 : 0.1;
+                options.faults.jitter = Nanoseconds::from_us(20);
+                options.faults.messages_overtake = true;
+                expect_success(options, mixed_script(seed, 5, 40, 100000));
             }
 }
 
