@@ -231,21 +231,47 @@ Test(packets, what_came_early_for_something_else_is_not_used) {
         }
 }
 
-Test(packets, large_fragments_before_the_post_are_dropped_and_asked_for) {
+Test(packets, the_first_fragments_of_a_large_broadcast_may_come_before_the_post) {
     Bench bench(config_of(1, 4));
     bench.join();
-    const ByteString sent = content(20 * 1424);
-    for (std::uint32_t i = 0; i < 20; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
-    cr_assert_eq(bench.engine.counters().unposted_dropped, 20U);
+    const std::uint32_t kept = bench.engine.config().initial_window, all = kept + 12;
+    const ByteString sent = content(std::uint64_t{all} * 1424);
+    for (std::uint32_t i = 0; i < all; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
+    cr_assert_eq(bench.engine.counters().unposted_dropped, 12U);
     ByteString buffer(sent.size());
     cr_assert(bench.broadcast(0, buffer).ok());
+    cr_assert(std::equal(buffer.begin(), buffer.begin() + kept * 1424, sent.begin()));
     const auto out = bench.pass(Nanoseconds::from_ms(1));
     cr_assert_eq(count(out, Kind::ask), 1U);
     for (const Out& o : out)
         if (o.kind == Effect::Kind::message && o.header.kind == Kind::ask) {
             cr_assert(o.to == rank_of(0), "the ring predecessor is the root");
-            cr_assert(o.payload == ByteString({std::byte{0xff}, std::byte{0xff}, std::byte{0x0f}}));
+            cr_assert_eq(index_of(o.header.fragment), kept);
+            cr_assert(o.payload == ByteString({std::byte{0xff}, std::byte{0x0f}}));
         }
+}
+
+Test(packets, early_buffers_are_few_and_come_back) {
+    Bench bench(config_of(1, 4));
+    bench.join();
+    const std::uint32_t buffers = bench.engine.config().early_buffers;
+    const ByteString sent = content(20 * 1424);
+    std::vector<ByteString> posted(48, ByteString(sent.size()));
+    for (std::uint64_t round = 0; round < posted.size(); round += buffers + 1) {
+        const std::uint64_t dropped = bench.engine.counters().unposted_dropped;
+        const std::uint64_t end = std::min<std::uint64_t>(round + buffers + 1, posted.size());
+        for (std::uint64_t id = round; id < end; ++id)
+            for (std::uint32_t i = 0; i < 20; ++i) bench.datagram(bench.fragment(2, id, i, sent));
+        cr_assert_eq(bench.engine.counters().unposted_dropped - dropped, (end - round > buffers ? 20U : 0U));
+        for (std::uint64_t id = round; id < end; ++id) {
+            // Every other time something else is posted than what came: then nothing of it may be used.
+            const bool misled = id % 2 == 1;
+            cr_assert(bench.broadcast(misled ? 0 : 2, posted[id], id).ok());
+            const ByteString expected = misled || id == round + buffers ? ByteString(sent.size()) : sent;
+            cr_assert(posted[id] == expected, "operation %lu", static_cast<unsigned long>(id));
+        }
+        bench.drain();
+    }
 }
 
 Test(packets, members_that_disagree_about_the_length_end) {
