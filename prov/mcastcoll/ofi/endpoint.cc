@@ -24,6 +24,7 @@ int close(fid* object) noexcept {
         Endpoint& endpoint = of(*object);
         if (endpoint.station) {
             const EndpointLock lock(endpoint);
+            if (endpoint.station->has_open_groups()) return -FI_EBUSY;
             endpoint.domain->fabric().remove_station(*endpoint.station);
             endpoint.station.reset();
         }

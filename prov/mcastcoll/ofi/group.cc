@@ -226,13 +226,6 @@ void Group::on_peer_lost(fi_addr_t messenger_peer, int error) {
     touched_ = true;
 }
 
-void Group::abandon(Nanoseconds now) {
-    if (engine_ && outstanding_ > 0) engine_->abort(FI_ECANCELED, now);
-    if (engine_) engine_->close(now);
-    closed_ = ended_ = true;
-    if (engine_) carry_out(now);
-}
-
 void Group::add_counters(engine::Counters& sum, MulticastCounters& wire_sum) const {
     if (engine_) {
         engine::Counters own = engine_->counters();

@@ -66,8 +66,6 @@ class Group {
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until done().
     int close(Nanoseconds now);
     bool closed() const { return closed_; }
-    // The endpoint goes away under an open group: what is open is lost, for everybody.
-    void abandon(Nanoseconds now);
     bool done() const;
 
     // Receives, runs timers, carries out effects.

@@ -47,6 +47,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     ssize_t broadcast(void* buffer, std::size_t bytes, fi_addr_t group, fi_addr_t root, std::uint64_t flags,
                       void* context) override;
     ssize_t barrier(fi_addr_t group, std::uint64_t flags, void* context) override;
+    bool has_open_groups() const override { return !by_token_.empty(); }
     void progress() override;
     bool busy() const override;
     int wait_descriptor() const override { return poll_set_.get(); }

@@ -1,6 +1,6 @@
-// A station is what one endpoint needs for collectives: its rendezvous socket, its private inner endpoint, its
-// multicast sockets and its groups. It is opened by the first join, so that an application that never joins pays nothing.
-// All calls are made with the domain's lock held.
+// A station is what one endpoint needs for collectives: its rendezvous socket, its private inner endpoint,
+// its multicast sockets and its groups. It is opened by the first join, so that an application that never
+// joins pays nothing. All calls are made with the domain's lock held.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -19,12 +19,16 @@ class Station {
     static Result<std::unique_ptr<Station>> open(Endpoint& endpoint);
     virtual ~Station() = default;
 
-    // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the event queue.
+    // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the
+    // event queue.
     virtual int join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) = 0;
     // Both return 0 or -FI_E*; the completion goes to the endpoint's queue.
-    virtual ssize_t broadcast(void* buffer, std::size_t bytes, fi_addr_t group, fi_addr_t root, std::uint64_t flags,
-                              void* context) = 0;
+    virtual ssize_t broadcast(void* buffer, std::size_t bytes, fi_addr_t group, fi_addr_t root,
+                              std::uint64_t flags, void* context) = 0;
     virtual ssize_t barrier(fi_addr_t group, std::uint64_t flags, void* context) = 0;
+
+    // True while the application holds a group: the endpoint may not go from under it.
+    virtual bool has_open_groups() const = 0;
 
     // Moves everything that can move without blocking.
     virtual void progress() = 0;

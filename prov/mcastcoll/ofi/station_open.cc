@@ -299,8 +299,6 @@ void LiveStation::report_join(fid_mc& mc, int error) {
 }
 
 LiveStation::~LiveStation() {
-    for (auto& group : groups_)
-        if (!group->closed()) group->abandon(now());
     drain();
     while (!groups_.empty()) {
         groups_.back()->add_counters(ended_counters_, ended_wire_counters_);
