@@ -49,7 +49,9 @@ trap interrupted INT TERM HUP
 # Adds what a step's own log counts: the summary of "make check", or a closing line like ours.  Prints nothing.
 count_from() { # count_from LOG; false if the log counts nothing
     local p f s
+    # "make check" may print its totals twice, a failing run's log having them too: each "# TOTAL" starts anew.
     read -r p f s < <(awk '
+        /^# TOTAL: +[0-9]+$/ { p = f = s = 0; seen = 1 }
         /^# (PASS|XFAIL): +[0-9]+$/ { p += $3; seen = 1 }
         /^# (FAIL|XPASS|ERROR): +[0-9]+$/ { f += $3; seen = 1 }
         /^# SKIP: +[0-9]+$/ { s += $3; seen = 1 }
@@ -168,7 +170,7 @@ export NO_INSTALL=${NO_INSTALL:-}
 # A step that others stand on ends the run when it fails.
 give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 step packages 300 "install what is missing" packages || give_up
-step build 420 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
+step build 600 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
 step units 420 "unit and functional tests" units
 step selftest 120 "the cluster's own test" selftest
 step loss 240 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
@@ -179,7 +181,7 @@ step symbols 20 "what the libraries export" symbols
 step install 60 "what make install installs" install_tree
 step dist 60 "the source archive" dist
 step quickstart 120 "a small quickstart" quickstart
-if step asan-build 420 "build with sanitizers" asan_build; then
+if step asan-build 600 "build with sanitizers" asan_build; then
     step asan-units 420 "unit and functional tests with sanitizers" asan_units
 fi
 # A cluster whose test was killed is still there.
