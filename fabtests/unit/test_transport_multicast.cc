@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,6 +95,90 @@ int member(const UdpMulticastOptions& options, const SocketAddress& root, int co
     return next == count && in_order ? 0 : 1;
 }
 
+// A process on the far end of the cable, which takes mc1 along. There must be no other.
+class FarHost {
+  public:
+    using Body = std::function<int(const UdpMulticastOptions&, const SocketAddress& root, const Pipe& ready)>;
+
+    FarHost(const UdpMulticastOptions& options, const Body& body)
+        : child_([&] { return live(options, body); }) {
+        cr_assert_eq(ready_.get(5000), 'n');
+        shell("ip link set mc1 netns " + std::to_string(child_.pid()));
+        go_.put('g');
+        cr_assert_eq(ready_.get(5000), 'u');
+    }
+    // Names the root, and waits until the body is ready for it.
+    void start(const UdpMulticast& root) {
+        cr_assert_eq(go_.put_all(&root.local_address(), sizeof(SocketAddress)), 0);
+        cr_assert_eq(ready_.get(5000), 'r');
+    }
+    int get() const { return ready_.get(5000); }
+    int wait() { return child_.wait(); }
+
+  private:
+    int live(UdpMulticastOptions options, const Body& body) const {
+        if (::unshare(CLONE_NEWNET) != 0) return 3;
+        ready_.put('n');
+        if (go_.get(5000) != 'g') return 4;
+        if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
+        options.interface = find_interface("mc1").value();
+        SocketAddress root;
+        ready_.put('u');
+        if (!go_.get_all(&root, sizeof root, 5000)) return 6;
+        return body(options, root, ready_);
+    }
+
+    Pipe go_, ready_;
+    Child child_;
+};
+
+std::size_t send_texts(UdpMulticast& transport, const std::vector<std::string>& texts) {
+    std::vector<Datagram> datagrams;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        const Bytes bytes = bytes_of(texts[i]);
+        const std::size_t header = std::min(bytes.size(), i % 5 * 8);
+        datagrams.push_back({bytes.first(header), bytes.subspan(header)});
+    }
+    return transport.send(datagrams);
+}
+
+// A datagram with a content of its own.
+std::string numbered(std::size_t number, std::size_t size) {
+    std::string text(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(number * 31 + i * 7 + i / 256);
+    return text;
+}
+
+// Batches of 1 to 100 datagrams: equal sizes, a short last one, a short or an empty one inside or last, and
+// sizes that grow.
+std::vector<std::vector<std::string>> run_shapes(std::size_t max_payload) {
+    const std::size_t full = std::min<std::size_t>(max_payload, 1472);
+    std::vector<std::vector<std::string>> shapes;
+    for (const std::size_t count :
+         std::initializer_list<std::size_t>{1, 2, 3, 31, 32, 33, 44, 45, 64, 65, 96, 97, 100}) {
+        using SizeOf = std::size_t (*)(std::size_t at, std::size_t count, std::size_t full);
+        for (const SizeOf size_of : std::initializer_list<SizeOf>{
+                 [](std::size_t, std::size_t, std::size_t most) { return most; },
+                 [](std::size_t, std::size_t, std::size_t) -> std::size_t { return 1; },
+                 [](std::size_t at, std::size_t all, std::size_t most) { return at + 1 < all ? most : 1; },
+                 [](std::size_t at, std::size_t all, std::size_t most) { return at + 1 < all ? most : 0; },
+                 [](std::size_t at, std::size_t all, std::size_t) -> std::size_t {
+                     return at == all / 2 ? 0 : 200;
+                 },
+                 [](std::size_t at, std::size_t, std::size_t) -> std::size_t {
+                     return at % 7 == 6 ? 63 : 64;
+                 },
+                 [](std::size_t at, std::size_t, std::size_t) { return at / 3; },
+             }) {
+            std::vector<std::string> shape;
+            for (std::size_t at = 0; at < count; ++at)
+                shape.push_back(numbered(shapes.size() + at, size_of(at, count, full)));
+            shapes.push_back(std::move(shape));
+        }
+    }
+    return shapes;
+}
+
 }  // namespace
 
 Test(transport_multicast, loopback_v4) {
@@ -135,30 +221,153 @@ Test(transport_multicast, every_process_of_a_host_gets_its_copy) {
 Test(transport_multicast, crosses_a_cable) {
     enter_network_namespace();
     const auto options = multicast_options("mc0", 4);
-    const Pipe go, ready;
-    Child far([&] {
-        if (::unshare(CLONE_NEWNET) != 0) return 3;
-        ready.put('n');
-        if (go.get(5000) != 'g') return 4;
-        if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
-        auto there = options;
-        there.interface = find_interface("mc1").value();
-        SocketAddress root;
-        ready.put('u');
-        if (!go.get_all(&root, sizeof root, 5000)) return 6;
+    FarHost far(options, [](const UdpMulticastOptions& there, const SocketAddress& root, const Pipe& ready) {
         return member(there, root, 1, ready);
     });
-    cr_assert_eq(ready.get(5000), 'n');
-    shell("ip link set mc1 netns " + std::to_string(far.pid()));
-    go.put('g');
-    cr_assert_eq(ready.get(5000), 'u');
     auto root = open_or_fail(options);
-    cr_assert_eq(go.put_all(&root->local_address(), sizeof(SocketAddress)), 0);
-    cr_assert_eq(ready.get(5000), 'r');
+    far.start(*root);
     const int zero = 0;
     const Datagram datagram{{}, std::as_bytes(std::span(&zero, 1))};
     cr_assert_eq(root->send(std::span(&datagram, 1)), 1);
     cr_assert_eq(far.wait(), 0);
+}
+
+// Every shape of a run, and what only looks like one: after each, receivers that take runs and receivers that
+// do not have got the same datagrams.
+void runs_arrive(const std::string& interface, int family, bool offload) {
+    auto options = multicast_options(interface, family);
+    auto taking = open_or_fail(options);
+    options.offload = false;
+    auto plain = open_or_fail(options);
+    options.offload = offload;
+    auto sender = open_or_fail(options);
+    std::uint64_t sent = 0, bytes = 0;
+    for (const auto& shape : run_shapes(sender->max_payload())) {
+        cr_assert_eq(send_texts(*sender, shape), shape.size());
+        for (UdpMulticast* receiver : {taking.get(), plain.get(), sender.get()})
+            cr_assert(receive_texts(*receiver, shape.size()) == shape, "%zu datagrams", shape.size());
+        sent += shape.size();
+        for (const std::string& text : shape) bytes += text.size();
+    }
+    cr_assert_eq(sender->counters().datagrams_sent, sent);
+    cr_assert_eq(sender->counters().bytes_sent, bytes);
+    for (UdpMulticast* receiver : {taking.get(), plain.get()}) {
+        cr_assert_eq(receiver->counters().datagrams_received, sent);
+        cr_assert_eq(receiver->counters().bytes_received, bytes);
+        cr_assert_eq(receiver->counters().truncated, 0);
+    }
+    cr_assert_eq(plain->counters().runs_received, 0);
+    cr_assert_eq(sender->counters().runs_sent > 0, sender->sends_runs());
+    cr_assert_eq(taking->counters().runs_received > 0, sender->sends_runs() && taking->receives_runs());
+    if (!offload) cr_assert_not(sender->sends_runs());
+}
+
+Test(transport_multicast, runs_arrive_on_loopback) {
+    runs_arrive("lo", 4, true);
+    runs_arrive("lo", 4, false);
+}
+
+Test(transport_multicast, runs_arrive_on_an_interface_v4) {
+    enter_network_namespace();
+    runs_arrive("mc0", 4, true);
+    runs_arrive("mc0", 4, false);
+}
+
+Test(transport_multicast, runs_arrive_on_an_interface_v6) {
+    enter_network_namespace();
+    runs_arrive("mc0", 6, true);
+    runs_arrive("mc0", 6, false);
+}
+
+void runs_cross_a_cable(bool far_takes_runs) {
+    enter_network_namespace();
+    auto options = multicast_options("mc0", 4);
+    options.loop = false;
+    FarHost far(options, [&](UdpMulticastOptions there, const SocketAddress&, const Pipe& ready) {
+        there.offload = far_takes_runs;
+        auto receiver = UdpMulticast::open(there);
+        if (!receiver) return 2;
+        ready.put('r');
+        for (const auto& shape : run_shapes(receiver.value()->max_payload())) {
+            if (receive_texts(*receiver.value(), shape.size()) != shape) return 1;
+            ready.put('k');
+        }
+        const bool runs = receiver.value()->counters().runs_received > 0;
+        return runs == receiver.value()->receives_runs() ? 0 : 7;
+    });
+    auto root = open_or_fail(options);
+    far.start(*root);
+    for (const auto& shape : run_shapes(root->max_payload())) {
+        cr_assert_eq(send_texts(*root, shape), shape.size());
+        cr_assert_eq(far.get(), 'k', "%zu datagrams", shape.size());
+    }
+    cr_assert_eq(far.wait(), 0);
+}
+
+Test(transport_multicast, runs_cross_a_cable) {
+    runs_cross_a_cable(true);
+}
+
+Test(transport_multicast, runs_cross_a_cable_to_who_takes_datagrams) {
+    runs_cross_a_cable(false);
+}
+
+Test(transport_multicast, a_kernel_that_refuses_runs_gets_datagrams) {
+    auto options = multicast_options("lo", 4);
+    auto transport = open_or_fail(options);
+    if (!transport->sends_runs()) cr_skip_test("this kernel takes no runs");
+    // A run needs the checksums that this turns off.
+    const int on = 1;
+    cr_assert_eq(::setsockopt(transport->send_descriptor(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+    const std::vector<std::string> texts(40, std::string(100, 'x'));
+    cr_assert_eq(send_texts(*transport, texts), texts.size());
+    cr_assert(receive_texts(*transport, texts.size()) == texts);
+    cr_assert_not(transport->sends_runs());
+    cr_assert_eq(transport->counters().runs_sent, 0);
+    cr_assert_eq(transport->counters().send_errors, 0);
+    cr_assert_eq(transport->take_send_error(), 0);
+}
+
+Test(transport_multicast, an_mtu_that_shrank_is_an_error_of_the_first_too_long) {
+    enter_network_namespace();
+    auto transport = open_or_fail(multicast_options("mc0", 4));
+    shell("ip link set mc0 mtu 600");
+    const std::vector<std::string> small(4, std::string(100, 's'));
+    std::vector<std::string> mixed = small;
+    mixed.resize(8, std::string(1000, 'b'));
+    cr_assert_eq(send_texts(*transport, mixed), small.size());
+    cr_assert_eq(transport->take_send_error(), EMSGSIZE);
+    cr_assert_eq(transport->counters().send_errors, 1);
+    cr_assert_eq(send_texts(*transport, small), small.size());
+    std::vector<std::string> expected(8, small[0]);
+    cr_assert(receive_texts(*transport, expected.size()) == expected);
+}
+
+Test(transport_multicast, only_what_is_too_long_of_a_run_is_dropped) {
+    auto options = multicast_options("lo", 4);
+    auto sender = open_or_fail(options);
+    options.payload_limit = 100;
+    auto receiver = open_or_fail(options);
+    std::vector<std::string> texts(5, std::string(101, 'x'));
+    texts.emplace_back(100, 'y');
+    cr_assert_eq(send_texts(*sender, texts), texts.size());
+    cr_assert(receive_texts(*receiver, 1) == std::vector<std::string>{std::string(100, 'y')});
+    cr_assert_eq(receiver->counters().truncated, 5);
+    cr_assert_eq(receiver->counters().datagrams_received, 6);
+}
+
+Test(transport_multicast, without_loop_the_host_does_not_hear_itself) {
+    enter_network_namespace();
+    for (const int family : {4, 6}) {
+        auto options = multicast_options("mc0", family);
+        auto looping = open_or_fail(options);
+        options.loop = false;
+        auto silent = open_or_fail(options);
+        cr_assert(send_text(*silent, "", "silent"));
+        cr_assert(send_text(*looping, "", "looping"));
+        for (UdpMulticast* receiver : {silent.get(), looping.get()})
+            cr_assert(receive_texts(*receiver, 1) == std::vector<std::string>{"looping"});
+    }
 }
 
 Test(transport_multicast, other_groups_on_the_same_port_are_not_heard) {

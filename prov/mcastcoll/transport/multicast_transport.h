@@ -29,7 +29,11 @@ struct MulticastCounters {
     std::uint64_t send_would_block = 0;  // calls that the kernel could not take everything of
     std::uint64_t send_errors = 0;       // hard errors, see take_send_error()
     std::uint64_t receive_errors = 0;    // hard errors of receiving
-    std::uint64_t socket_drops = 0;      // dropped by the kernel because the receive buffer was full
+    // Dropped by the kernel because the receive buffer was full. A run that arrived as one is counted as one.
+    std::uint64_t socket_drops = 0;
+    // Runs of datagrams that the kernel was handed, or handed us, as one. Their datagrams are counted above.
+    std::uint64_t runs_sent = 0;
+    std::uint64_t runs_received = 0;
 };
 
 // The bytes live until the callback returns.
@@ -46,8 +50,9 @@ class MulticastTransport {
     virtual std::size_t send(std::span<const Datagram> datagrams) = 0;
     // The errno of the last hard send error, which it forgets; 0 when there was none.
     virtual int take_send_error() = 0;
-    // Delivers at most kBatch waiting datagrams with one system call and returns how many it took from the
-    // socket. Fewer than kBatch: nothing more was waiting.
+    // Takes at most kBatch messages with one system call, delivers the datagrams in them, and returns how
+    // many messages it took. A message is one datagram, or a run of them that the kernel kept together: more
+    // can be delivered than is returned. Fewer than kBatch: nothing more was waiting.
     virtual std::size_t receive(Nanoseconds now, DeliverDatagram deliver) = 0;
     // When receive() has something to do although descriptor() is silent.
     virtual Nanoseconds next_deadline() const = 0;

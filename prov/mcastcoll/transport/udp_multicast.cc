@@ -12,8 +12,15 @@
 #include "transport/system.h"
 #include "wire/bytes.h"
 
+// Kernel interfaces that are younger than some C libraries.
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29
+#endif
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
 #endif
 
 namespace mcastcoll {
@@ -24,6 +31,13 @@ constexpr std::size_t kIpv4Header = 20;
 constexpr std::size_t kIpv6Header = 40;
 constexpr std::size_t kMaxIpv4Packet = 65535;
 constexpr std::size_t kMaxIpv6Payload = 65535;
+
+// What every kernel that has UDP_SEGMENT takes at once. The bytes leave room for the headers.
+constexpr std::size_t kMaxRunDatagrams = 64;
+constexpr std::size_t kMaxRunBytes = 65000;
+// Any message fits. The buffers are not a power of two apart, lest all their beginnings share a cache set.
+constexpr std::size_t kRunBuffer = 65536;
+constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
 
 Result<void> set_option(int descriptor, int level, int name, int value, const char* what) {
     if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0)
@@ -110,7 +124,8 @@ Result<void> aim_v4(int descriptor, const UdpMulticastOptions& options) {
                 sizeof request.imr_address);
     if (::setsockopt(descriptor, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) != 0)
         return system_error(errno, fmt::format("cannot multicast on {}", options.interface.name));
-    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"); !set)
+    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_LOOP, options.loop, "IP_MULTICAST_LOOP");
+        !set)
         return set;
     if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_TTL, options.ttl, "IP_MULTICAST_TTL");
         !set)
@@ -122,7 +137,9 @@ Result<void> aim_v6(int descriptor, const UdpMulticastOptions& options) {
     const int index = static_cast<int>(options.interface.index);
     if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"); !set)
         return set;
-    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, "IPV6_MULTICAST_LOOP"); !set)
+    if (auto set =
+            set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, options.loop, "IPV6_MULTICAST_LOOP");
+        !set)
         return set;
     if (auto set =
             set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, options.ttl, "IPV6_MULTICAST_HOPS");
@@ -135,6 +152,21 @@ Result<void> aim_v6(int descriptor, const UdpMulticastOptions& options) {
 // sendmsg does not write through its pieces, but iovec is shared with readers and has no const.
 iovec piece_of(Bytes bytes) {
     return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+std::size_t size_of(const Datagram& datagram) {
+    return datagram.header.size() + datagram.payload.size();
+}
+
+// The size of the datagrams that a received message is a run of; 0 when it is a single one.
+std::size_t run_unit(msghdr& message) {
+    for (cmsghdr* note = CMSG_FIRSTHDR(&message); note != nullptr; note = CMSG_NXTHDR(&message, note)) {
+        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
+        int unit = 0;
+        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
+        return unit > 0 ? static_cast<std::size_t>(unit) : 0;
+    }
+    return 0;
 }
 
 bool is_transient(int code) {
@@ -168,6 +200,8 @@ Result<void> UdpMulticast::open_receiver(const UdpMulticastOptions& options) {
     auto granted = size_buffer(receiver_.get(), options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
     if (!granted) return granted.error();
     receive_buffer_bytes_ = granted.value();
+    // A kernel without it hands over single datagrams.
+    receives_runs_ = options.offload && set_option(receiver_.get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     const SocketAddress bound = group_.with_scope(options.interface.index);
     if (::bind(receiver_.get(), bound.data(), bound.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {}", group_));
@@ -192,26 +226,44 @@ Result<void> UdpMulticast::open_sender(const UdpMulticastOptions& options) {
     auto local = SocketAddress::of_socket(sender_.get());
     if (!local) return local.error();
     local_ = local.value();
+    int segment = 0;
+    socklen_t size = sizeof segment;
+    sends_runs_ =
+        options.offload && ::getsockopt(sender_.get(), IPPROTO_UDP, UDP_SEGMENT, &segment, &size) == 0;
     return {};
 }
 
 void UdpMulticast::prepare_batches() {
-    buffers_.resize(kBatch * max_payload_);
+    const std::size_t length = receives_runs_ ? kRunBuffer : max_payload_;
+    buffer_stride_ = receives_runs_ ? kRunBufferStride : max_payload_;
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * buffer_stride_);
     sources_.resize(kBatch);
     receive_messages_.resize(kBatch);
     receive_pieces_.resize(kBatch);
-    send_messages_.resize(kBatch);
-    send_pieces_.resize(2 * kBatch);
+    receive_controls_.resize(kBatch);
     for (std::size_t i = 0; i < kBatch; ++i) {
-        receive_pieces_[i] = {buffers_.data() + i * max_payload_, max_payload_};
+        receive_pieces_[i] = {buffers_.get() + i * buffer_stride_, length};
         msghdr& in = receive_messages_[i].msg_hdr;
         in.msg_name = sources_[i].data();
         in.msg_namelen = SocketAddress::capacity();
         in.msg_iov = &receive_pieces_[i];
         in.msg_iovlen = 1;
-        msghdr& out = send_messages_[i].msg_hdr;
-        out.msg_iov = &send_pieces_[2 * i];
-        out.msg_iovlen = 2;
+        if (!receives_runs_) continue;
+        in.msg_control = receive_controls_[i].bytes.data();
+        in.msg_controllen = receive_controls_[i].bytes.size();
+    }
+    send_messages_.resize(kBatch);
+    send_pieces_.resize(2 * kGather);
+    send_controls_.resize(kBatch);
+    send_runs_.resize(kBatch);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+        msghdr control{};
+        control.msg_control = send_controls_[i].bytes.data();
+        control.msg_controllen = send_controls_[i].bytes.size();
+        cmsghdr* note = CMSG_FIRSTHDR(&control);
+        note->cmsg_level = IPPROTO_UDP;
+        note->cmsg_type = UDP_SEGMENT;
+        note->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
     }
 }
 
@@ -222,6 +274,73 @@ void UdpMulticast::note_send_failure(int code) {
     }
     ++counters_.send_errors;
     send_error_ = code;
+}
+
+// After the kernel refused a run: true when the reason may be that it was one, and there will be no more.
+bool UdpMulticast::give_up_runs(int code) {
+    if (send_runs_[0] == 1) return false;
+    if (code != EINVAL && code != EIO && code != EOPNOTSUPP && code != EMSGSIZE) return false;
+    sends_runs_ = false;
+    return true;
+}
+
+// How many of the datagrams, at least one, can be sent as one message.
+std::size_t UdpMulticast::run_length(std::span<const Datagram> datagrams) const {
+    const std::size_t unit = size_of(datagrams[0]);
+    // What is too long gets its error alone.
+    if (!sends_runs_ || unit == 0 || unit > max_payload_) return 1;
+    const std::size_t most =
+        std::min({datagrams.size(), kMaxRunDatagrams, std::max<std::size_t>(1, kMaxRunBytes / unit)});
+    std::size_t length = 1;
+    while (length < most && size_of(datagrams[length]) == unit) ++length;
+    // An empty datagram would vanish at the end of a run.
+    if (length < most && size_of(datagrams[length]) < unit && size_of(datagrams[length]) > 0) ++length;
+    return length;
+}
+
+void UdpMulticast::compose(std::size_t message, std::span<const Datagram> run, std::size_t first_piece) {
+    for (std::size_t i = 0; i < run.size(); ++i) {
+        send_pieces_[first_piece + 2 * i] = piece_of(run[i].header);
+        send_pieces_[first_piece + 2 * i + 1] = piece_of(run[i].payload);
+    }
+    msghdr& out = send_messages_[message].msg_hdr;
+    out.msg_iov = &send_pieces_[first_piece];
+    out.msg_iovlen = 2 * run.size();
+    send_runs_[message] = run.size();
+    if (run.size() == 1) {
+        out.msg_control = nullptr;
+        out.msg_controllen = 0;
+        return;
+    }
+    out.msg_control = send_controls_[message].bytes.data();
+    out.msg_controllen = send_controls_[message].bytes.size();
+    const auto unit = static_cast<std::uint16_t>(size_of(run[0]));
+    std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&out)), &unit, sizeof unit);
+}
+
+// Prepares messages for the first of the datagrams and returns how many messages.
+std::size_t UdpMulticast::gather(std::span<const Datagram> datagrams) {
+    std::size_t messages = 0;
+    std::size_t taken = 0;
+    while (messages < kBatch && taken < datagrams.size()) {
+        const std::size_t length = run_length(datagrams.subspan(taken));
+        if (taken + length > kGather) break;
+        compose(messages++, datagrams.subspan(taken, length), 2 * taken);
+        taken += length;
+    }
+    return messages;
+}
+
+// Counts the first `messages` prepared ones as sent and returns how many datagrams they were.
+std::size_t UdpMulticast::count_sent(std::size_t messages) {
+    std::size_t datagrams = 0;
+    for (std::size_t i = 0; i < messages; ++i) {
+        datagrams += send_runs_[i];
+        counters_.bytes_sent += send_messages_[i].msg_len;
+        if (send_runs_[i] > 1) ++counters_.runs_sent;
+    }
+    counters_.datagrams_sent += datagrams;
+    return datagrams;
 }
 
 // How many of the first `count` prepared messages the kernel took; negative with errno when not even one.
@@ -243,21 +362,15 @@ int UdpMulticast::send_batch(std::size_t count) {
 std::size_t UdpMulticast::send(std::span<const Datagram> datagrams) {
     std::size_t accepted = 0;
     while (accepted < datagrams.size()) {
-        const std::size_t count = std::min(datagrams.size() - accepted, kBatch);
-        for (std::size_t i = 0; i < count; ++i) {
-            send_pieces_[2 * i] = piece_of(datagrams[accepted + i].header);
-            send_pieces_[2 * i + 1] = piece_of(datagrams[accepted + i].payload);
-        }
-        const int sent = send_batch(count);
+        const int sent = send_batch(gather(datagrams.subspan(accepted)));
         if (sent < 0) {
-            note_send_failure(errno);
+            const int code = errno;
+            if (give_up_runs(code)) continue;
+            note_send_failure(code);
             break;
         }
-        for (std::size_t i = 0; i < static_cast<std::size_t>(sent); ++i)
-            counters_.bytes_sent += send_messages_[i].msg_len;
-        counters_.datagrams_sent += static_cast<std::uint64_t>(sent);
         // A short count hides its reason: the next turn asks for the first refused one again and learns it.
-        accepted += static_cast<std::size_t>(sent);
+        accepted += count_sent(static_cast<std::size_t>(sent));
     }
     return accepted;
 }
@@ -275,18 +388,32 @@ std::size_t UdpMulticast::receive(Nanoseconds, DeliverDatagram deliver) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) ++counters_.receive_errors;
         return 0;
     }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
-        mmsghdr& message = receive_messages_[i];
-        message.msg_hdr.msg_namelen = SocketAddress::capacity();
-        ++counters_.datagrams_received;
-        counters_.bytes_received += message.msg_len;
-        if ((message.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
-            ++counters_.truncated;
-            continue;
-        }
-        deliver(Bytes(buffers_.data() + i * max_payload_, message.msg_len), sources_[i]);
-    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) deliver_message(i, deliver);
     return static_cast<std::size_t>(got);
+}
+
+void UdpMulticast::deliver_message(std::size_t slot, DeliverDatagram deliver) {
+    mmsghdr& message = receive_messages_[slot];
+    const std::size_t length = message.msg_len;
+    const std::size_t run = receives_runs_ ? run_unit(message.msg_hdr) : 0;
+    message.msg_hdr.msg_namelen = SocketAddress::capacity();
+    if (receives_runs_) message.msg_hdr.msg_controllen = receive_controls_[slot].bytes.size();
+    counters_.bytes_received += length;
+    const std::size_t unit = run > 0 ? run : length;
+    if (length > unit) ++counters_.runs_received;
+    const std::byte* const begin = buffers_.get() + slot * buffer_stride_;
+    const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
+    std::size_t at = 0;
+    // At least once: a datagram can be empty.
+    do {
+        const std::size_t size = std::min(unit, length - at);
+        ++counters_.datagrams_received;
+        if (cut || size > max_payload_)
+            ++counters_.truncated;
+        else
+            deliver(Bytes(begin + at, size), sources_[slot]);
+        at += size;
+    } while (at < length);
 }
 
 MulticastCounters UdpMulticast::counters() const {
