@@ -287,3 +287,23 @@ Test(packets, members_that_disagree_about_the_length_end) {
         cr_assert_eq(out.front().status, EMSGSIZE);
     }
 }
+// Whatever the policy, and deaf or not: who was handed something of another length before the post asks, so
+// that its supplier can object.
+Test(packets, lengths_that_contradict_early_data) {
+    for (auto repair : {engine::Repair::pull, engine::Repair::push})
+        for (bool deaf : {false, true})
+            for (std::size_t bytes : {50U, 150U, 20000U}) {
+                auto config = config_of(2, 3);
+                config.repair = repair;
+                Bench bench(config);
+                bench.join(deaf ? std::vector<std::uint32_t>{2} : std::vector<std::uint32_t>{});
+                Packet early = bench.fragment(0, 0, 0, content(100));
+                early.kind = Kind::data;
+                bench.message(early);
+                ByteString buffer(bytes);
+                cr_assert(bench.broadcast(0, buffer).ok());
+                const auto out = bench.pass(Nanoseconds::from_ms(90));
+                cr_assert_eq(count(out, Kind::ask), 1U, "%zu bytes, deaf %d", bytes, deaf);
+                cr_assert_eq(count(out, Effect::Kind::complete), 0U);
+            }
+}

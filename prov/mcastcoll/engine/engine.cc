@@ -134,7 +134,11 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
         slot.base = slot.fragments;
         on_all_here(slot, now);
     }
-    if (!root) begin_receiving(slot, now);
+    if (root) return;
+    begin_receiving(slot, now);
+    // What a supplier sent unasked was thrown away with the rest: only asking brings it, or its objection,
+    // again.
+    if (misled && slot.state == SlotState::active) request(slot, slot.fragments);
 }
 
 void Engine::begin_receiving(Slot& slot, Nanoseconds now) {

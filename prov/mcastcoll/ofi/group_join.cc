@@ -51,7 +51,9 @@ void Group::on_hello(const wire::Hello& hello, Nanoseconds now) {
 void Group::send_welcome(Nanoseconds now) {
     wire::Welcome welcome;
     welcome.id = plan_.id;
-    const GroupIdentity identity = station_.new_identity();
+    const auto made = station_.new_identity();
+    if (!made) return end_join(made.error().code);
+    const GroupIdentity& identity = made.value();
     welcome.key = identity.key;
     welcome.epoch = identity.epoch;
     welcome.repair = static_cast<std::uint8_t>(station_.settings().repair);
@@ -134,7 +136,12 @@ void Group::open_transport(const wire::Welcome& welcome) {
         no_multicast_ = "the group's address is not understood";
         return;
     }
-    auto opened = station_.open_multicast(*address, welcome.fragment_bytes + wire::kHeaderBytes);
+    const std::size_t self = index_of(plan_.self);
+    bool neighbours = false;
+    for (std::size_t rank = 0; rank < welcome.peers.size(); ++rank)
+        neighbours |=
+            rank != self && welcome.peers[rank].multicast_source == welcome.peers[self].multicast_source;
+    auto opened = station_.open_multicast(*address, welcome.fragment_bytes + wire::kHeaderBytes, neighbours);
     if (opened)
         transport_ = std::move(opened).value();
     else

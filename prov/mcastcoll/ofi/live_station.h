@@ -59,9 +59,12 @@ class LiveStation final : public Station, private Messenger::Receiver {
     int close_group(Group& group);
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     void greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello);
-    GroupIdentity new_identity() const;
+    // Fails only when the kernel's generator does.
+    Result<GroupIdentity> new_identity() const;
+    // loop: another member is on this host, so that the kernel has to hand our multicasts back to it, and to
+    // us.
     Result<std::unique_ptr<MulticastTransport>> open_multicast(const SocketAddress& group,
-                                                               std::size_t payload_limit);
+                                                               std::size_t payload_limit, bool loop);
     void on_keyed(Group& group);
     void remember_failed(const wire::JoinId& id, int error);
     void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);

@@ -279,7 +279,8 @@ bool Messenger::prepare_wait() {
     if (!waiting_.empty() || descriptor_ < 0) return false;
     fid* fids[1] = {&cq_->fid};
     if (fi_trywait(fabric_, fids, 1) != 0) return false;
-    // The provider "net" leaves its descriptor readable for what has long been read; only a blocking read clears that.
+    // The provider "net" leaves its descriptor readable for what has long been read; only a blocking read
+    // clears that.
     pollfd waiting{descriptor_, POLLIN, 0};
     if (::poll(&waiting, 1, 0) == 0) return true;
     fi_cq_msg_entry unused;

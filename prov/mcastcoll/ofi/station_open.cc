@@ -154,7 +154,9 @@ void LiveStation::choose_interface(Bytes own_address) {
         return;
     }
     // A trial socket tells how much the kernel buffers, and whether multicast can be opened at all.
-    auto trial = open_multicast(new_identity().address, kMostDatagram);
+    const auto identity = new_identity();
+    auto trial = identity ? open_multicast(identity.value().address, kMostDatagram, false)
+                          : Result<std::unique_ptr<MulticastTransport>>(identity.error());
     if (!trial) {
         no_multicast_ = trial.error().message;
         log(Level::warn, "no multicast: {}", no_multicast_);
@@ -163,7 +165,8 @@ void LiveStation::choose_interface(Bytes own_address) {
 }
 
 Result<std::unique_ptr<MulticastTransport>> LiveStation::open_multicast(const SocketAddress& group,
-                                                                        std::size_t payload_limit) {
+                                                                        std::size_t payload_limit,
+                                                                        bool loop) {
     if (!interface_) return Error{FI_ENODEV, no_multicast_};
     UdpMulticastOptions options;
     options.interface = *interface_;
@@ -173,6 +176,9 @@ Result<std::unique_ptr<MulticastTransport>> LiveStation::open_multicast(const So
     options.receive_buffer_bytes = settings_.rcvbuf;
     options.send_buffer_bytes = settings_.sndbuf;
     options.payload_limit = payload_limit;
+    options.loop = loop;
+    // A fault is to hit single datagrams, as a network's does.
+    options.offload = !settings_.fault.spoils();
     auto opened = UdpMulticast::open(options);
     if (!opened) return opened.error();
     auto& udp = *opened.value();
@@ -195,9 +201,9 @@ Result<std::unique_ptr<MulticastTransport>> LiveStation::open_multicast(const So
     return transport;
 }
 
-GroupIdentity LiveStation::new_identity() const {
+Result<GroupIdentity> LiveStation::new_identity() const {
     std::array<std::byte, kGroupRandomBytes + 12> random{};
-    if (!kernel_random(random)) return {};
+    if (auto filled = kernel_random(random); !filled) return filled.error();
     GroupIdentity identity;
     identity.address = random_group_address(
         family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
