@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLate{400};
 // A waiter that polls all the time uses up kLate; one that sleeps uses next to nothing.
 constexpr milliseconds kBusyLimit{150};
+// Nothing here takes that long, however loaded the machine is: who sleeps through it was not woken.
+constexpr int kLongSleepMs = 8000;
 
 milliseconds processor_time() {
     rusage usage{};
@@ -64,7 +66,7 @@ unsigned sread_until_done(Member& me, Ticket& ticket) {
         if (Clock::now() > deadline) fail("no completion within {} s of fi_cq_sread", me.options().wait_s);
         fi_cq_tagged_entry entry{};
         ++naps;
-        const ssize_t got = fi_cq_sread(me.cq(), &entry, 1, nullptr, 3000);
+        const ssize_t got = fi_cq_sread(me.cq(), &entry, 1, nullptr, kLongSleepMs);
         if (got == 1)
             me.take(entry);
         else if (got == -FI_EAVAIL)
@@ -72,7 +74,7 @@ unsigned sread_until_done(Member& me, Ticket& ticket) {
         else if (got != -FI_EAGAIN && got != -FI_EINTR)
             fail("fi_cq_sread returned {}", describe(got));
         else if (got == -FI_EAGAIN)
-            fail("fi_cq_sread slept for 3 s");
+            fail("fi_cq_sread slept for {} ms", kLongSleepMs);
     }
     return naps;
 }
@@ -146,8 +148,8 @@ void join_by_sread(Member& me) {
         if (Clock::now() > deadline) fail("no FI_JOIN_COMPLETE from fi_eq_sread");
         std::uint32_t event = 0;
         fi_eq_entry entry{};
-        const ssize_t got = fi_eq_sread(me.eq(), &event, &entry, sizeof entry, 3000, FI_PEEK);
-        if (got == -FI_EAGAIN) fail("fi_eq_sread slept for 3 s");
+        const ssize_t got = fi_eq_sread(me.eq(), &event, &entry, sizeof entry, kLongSleepMs, FI_PEEK);
+        if (got == -FI_EAGAIN) fail("fi_eq_sread slept for {} ms", kLongSleepMs);
         if (got < 0 && got != -FI_EINTR) fail("fi_eq_sread returned {}", describe(got));
         me.progress();
     }
