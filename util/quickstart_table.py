@@ -70,8 +70,9 @@ def print_table(rows, hosts):
               f" {shown(r['deliveries']):>10} {shown(r['deliveries_lost']):>8} {shown(r['fragments_repaired']):>9}"
               f"  {'all' if r['verified'] else 'NO'}")
     print("Open MPI: its own broadcast (coll/tuned) over the same inner provider; it uses no multicast, so loses none.\n"
-          "sent: multicast datagrams; delivered: their copies that reached the hosts' links, of these lost;"
-          " repaired: fragments\nthat came another way.  Counted while the bytes were checked, from the joining of the group on.")
+          "sent: multicast datagrams; delivered: packets with them that reached the hosts' links, of these lost (where the\n"
+          "kernel segments late, a run of datagrams travels, and is lost, as one packet); repaired: fragments that came\n"
+          "another way.  Counted while the bytes were checked, from the joining of the group on.")
 
 
 def main():
