@@ -101,7 +101,8 @@ packages() { [ -n "${NO_INSTALL:-}" ] || "$TOP/util/install-deps"; }
 units() { # passing without a single test is no pass
     make -C "$TOP/build" -j2 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
-asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-werror --enable-sanitizers=address,undefined --without-ompi 'CXXFLAGS=-g1 -O0' 'CFLAGS=-g1 -O0'; }
+asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-werror --enable-sanitizers=address,undefined --without-ompi \
+    'CXXFLAGS=-g1 -O0' 'CFLAGS=-g1 -O0' 'LIBS=-lasan -lubsan'; } # libtool links C++ modules without the compiler's own libraries
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
 asan_units() {
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
