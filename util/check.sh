@@ -13,7 +13,7 @@ ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
-DEADLINE=1180
+DEADLINE=2640 # a slow machine is no failure; two quiet cores need less than half
 all=(packages build units selftest loss loss-ob1 loss-ipv6 kill symbols install dist quickstart asan-build asan-units style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
@@ -171,23 +171,23 @@ export NO_INSTALL=${NO_INSTALL:-}
 # A step that others stand on ends the run when it fails.
 give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 step packages 300 "install what is missing" packages || give_up
-step build 600 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
-step units 420 "unit and functional tests" units
-step selftest 120 "the cluster's own test" selftest
-step loss 240 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
-step loss-ob1 90 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --pml ob1 --loss 5 --count 300 --hosts 4
-step loss-ipv6 90 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
-step kill 180 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
+step build 1200 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
+step units 840 "unit and functional tests" units
+step selftest 300 "the cluster's own test" selftest
+step loss 480 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
+step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --pml ob1 --loss 5 --count 300 --hosts 4
+step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
+step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step symbols 20 "what the libraries export" symbols
-step install 60 "what make install installs" install_tree
-step dist 60 "the source archive" dist
-step quickstart 120 "a small quickstart" quickstart
-if step asan-build 600 "build with sanitizers" asan_build; then
-    step asan-units 420 "unit and functional tests with sanitizers" asan_units
+step install 180 "what make install installs" install_tree
+step dist 180 "the source archive" dist
+step quickstart 300 "a small quickstart" quickstart
+if step asan-build 1200 "build with sanitizers" asan_build; then
+    step asan-units 840 "unit and functional tests with sanitizers" asan_units
 fi
 # A cluster whose test was killed is still there.
 [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
-step style 60 "clang-format" style
+step style 180 "clang-format" style
 step scripts 30 "scripts" scripts
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
