@@ -20,7 +20,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::test;
 
-TestSuite(transport_multicast, .timeout = 30);
+TestSuite(transport_multicast, .timeout = 90);
 
 namespace {
 
@@ -83,7 +83,7 @@ int member(const UdpMulticastOptions& options, const SocketAddress& root, int co
     ready.put('r');
     int next = 0;
     bool in_order = true;
-    eventually(5000, [&] {
+    eventually(20000, [&] {
         opened.value()->receive(now(), [&](Bytes bytes, const SocketAddress& source) {
             int number = -1;
             if (!(source == root) || bytes.size() != sizeof number) return;
@@ -102,29 +102,34 @@ class FarHost {
 
     FarHost(const UdpMulticastOptions& options, const Body& body)
         : child_([&] { return live(options, body); }) {
-        cr_assert_eq(ready_.get(5000), 'n');
+        cr_assert_eq(ready_.get(20000), 'n');
         shell("ip link set mc1 netns " + std::to_string(child_.pid()));
         go_.put('g');
-        cr_assert_eq(ready_.get(5000), 'u');
+        cr_assert_eq(ready_.get(20000), 'u');
+        // The kernel passes nothing on until it has seen, in its own time, that both ends of the cable are
+        // up.
+        shell(
+            "for i in $(seq 500); do ip link show mc0 | grep -q 'state UP' && exec sleep 0.1; sleep 0.02; "
+            "done; exit 1");
     }
     // Names the root, and waits until the body is ready for it.
     void start(const UdpMulticast& root) {
         cr_assert_eq(go_.put_all(&root.local_address(), sizeof(SocketAddress)), 0);
-        cr_assert_eq(ready_.get(5000), 'r');
+        cr_assert_eq(ready_.get(20000), 'r');
     }
-    int get() const { return ready_.get(5000); }
+    int get() const { return ready_.get(20000); }
     int wait() { return child_.wait(); }
 
   private:
     int live(UdpMulticastOptions options, const Body& body) const {
         if (::unshare(CLONE_NEWNET) != 0) return 3;
         ready_.put('n');
-        if (go_.get(5000) != 'g') return 4;
+        if (go_.get(20000) != 'g') return 4;
         if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
         options.interface = find_interface("mc1").value();
         SocketAddress root;
         ready_.put('u');
-        if (!go_.get_all(&root, sizeof root, 5000)) return 6;
+        if (!go_.get_all(&root, sizeof root, 20000)) return 6;
         return body(options, root, ready_);
     }
 
@@ -202,7 +207,7 @@ Test(transport_multicast, every_process_of_a_host_gets_its_copy) {
     const Pipe ready;
     const auto body = [&] { return member(options, root->local_address(), kCount, ready); };
     Child first(body), second(body), third(body);
-    for (int i = 0; i < 3; ++i) cr_assert_eq(ready.get(5000), 'r');
+    for (int i = 0; i < 3; ++i) cr_assert_eq(ready.get(20000), 'r');
     std::vector<int> numbers(kCount);
     std::vector<Datagram> datagrams(kCount);
     for (int i = 0; i < kCount; ++i) {
