@@ -1,5 +1,5 @@
-// load_test [--help] [--version] PATH -- opens the provider the way libfabric does, in plain C: dlopen(), fi_prov_ini(),
-// and looks at what it got; then closes it, and opens it again. Exit code 0 is good.
+// load_test [--help] [--version] PATH -- opens the provider the way libfabric does, in plain C: dlopen(),
+// fi_prov_ini(), and looks at what it got; then closes it, and opens it again. Exit code 0 is good.
 
 #include <dlfcn.h>
 #include <rdma/fabric.h>
@@ -17,8 +17,10 @@ static int complain(const char* what, const char* detail) {
 
 static int check_provider(const struct fi_provider* provider) {
     if (provider == NULL) return complain("fi_prov_ini() returned nothing", NULL);
-    if (provider->name == NULL || strcmp(provider->name, "mcastcoll") != 0) return complain("wrong name", provider->name);
-    if (FI_VERSION_LT(provider->fi_version, fi_version())) return complain("older than this libfabric, which would skip it", NULL);
+    if (provider->name == NULL || strcmp(provider->name, "mcastcoll") != 0)
+        return complain("wrong name", provider->name);
+    if (FI_VERSION_LT(provider->fi_version, fi_version()))
+        return complain("older than this libfabric, which would skip it", NULL);
     if (provider->version == 0) return complain("no version of its own", NULL);
     if (provider->getinfo == NULL || provider->fabric == NULL || provider->cleanup == NULL)
         return complain("entry points are missing", NULL);
@@ -26,7 +28,8 @@ static int check_provider(const struct fi_provider* provider) {
     // libfabric would not call it like this, but it must not crash on it either.
     struct fid_fabric* fabric = NULL;
     struct fi_fabric_attr attr = {.name = "no such fabric", .prov_name = "mcastcoll"};
-    if (provider->fabric(&attr, &fabric, NULL) != -FI_ENODEV) return complain("opened a fabric that is not there", NULL);
+    if (provider->fabric(&attr, &fabric, NULL) != -FI_ENODEV)
+        return complain("opened a fabric that is not there", NULL);
     if (provider->fabric(NULL, &fabric, NULL) != -FI_EINVAL) return complain("took a null attribute", NULL);
     return 0;
 }
