@@ -7,9 +7,11 @@ AM_SH_LOG_FLAGS = bash
 EXTRA_DIST += %reldir%/run-test
 
 include %reldir%/unit/unit.mk
+include %reldir%/unit/topology.mk
 include %reldir%/unit/transport.mk
 include %reldir%/mpi/mpi.mk
 include %reldir%/functional/functional.mk
+include %reldir%/functional/host.mk
 
 TESTS += %reldir%/unit/symbols.sh
 EXTRA_DIST += %reldir%/unit/symbols.sh

@@ -1,7 +1,11 @@
 // The private face of the Open MPI coll component: what its files share.
 //
-// Why it exists: MPI programs get MPI_Bcast and MPI_Barrier over any libfabric provider with FI_COLLECTIVE
-// without a changed line. Only public fi_* calls are used, nothing of a particular provider.
+// Why it exists: MPI programs get their collectives, blocking and not, over any libfabric provider with
+// FI_COLLECTIVE without a changed line. Only public fi_* calls are used; a group that offers mcastcoll's
+// extension to run an operation to its end gets its blocking operations that way.
+//
+// The way of a call: an entry (_calls.c) has a job planned (_plan*.c; coll_mcastcoll_job.h), which also
+// decides who serves it (_run.c, _select.c), and runs it (_run.c) or starts it (_request.c).
 //
 // Who owns what: the component owns the provider's objects (MccFabric), the peers' cards and every group ever
 // joined, so that MPI_Finalize can close all of them in order whatever communicators the program left behind.
@@ -22,31 +26,72 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi_config.h"
 #include "opal/class/opal_hash_table.h"
 #include "opal/class/opal_list.h"
+#include "opal/datatype/opal_convertor.h"
 #include "opal/threads/mutex.h"
 #include "opal/util/output.h"
 
+// All that is served, each with a blocking and a non-blocking form.
+#define MCC_COLLECTIVES(X)               \
+    X(kMccBcast, bcast)                  \
+    X(kMccBarrier, barrier)              \
+    X(kMccAllreduce, allreduce)          \
+    X(kMccReduce, reduce)                \
+    X(kMccAllgather, allgather)          \
+    X(kMccAllgatherv, allgatherv)        \
+    X(kMccGather, gather)                \
+    X(kMccScatter, scatter)              \
+    X(kMccAlltoall, alltoall)            \
+    X(kMccReduceScatter, reduce_scatter) \
+    X(kMccReduceScatterBlock, reduce_scatter_block)
+
+typedef enum {
+#define MCC_ENUMERATOR(enumerator, name) enumerator,
+    MCC_COLLECTIVES(MCC_ENUMERATOR)
+#undef MCC_ENUMERATOR
+        kMccCollectives
+} MccCollective;
+
+typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
+
+extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
+
 enum {
-    kMccBcast = 1,
-    kMccBarrier = 2,
-    kMccReasonBytes = 160,
+    kMccReasonBytes = 240,
     kMccAddressBytes = 256,
+    kMccDatatypes = 16,  // libfabric's, FI_UINT128 being the last
 };
 
-// One operation handed to the provider. It lives in its group, not on a stack: a provider may still hold its
-// address after an operation was given up.
-typedef struct {
+// What coll_mcastcoll_single_host is unless somebody says otherwise.
+enum { kMccSingleHostDefault = 1 };
+
+struct MccRequest;
+
+// One operation handed to the provider. It lives in its group or in the component's slots, not on a stack: a
+// provider may still hold its address after an operation was given up.
+typedef struct MccOperation {
     struct fi_context2 context;  // first: completions are recognised by its address
     bool done;
     int error;           // positive FI_E code
     int provider_error;  // for fi_cq_strerror or fi_eq_strerror
     char text[kMccReasonBytes];
+    struct MccRequest* request;      // of a slot: whose part it is
+    struct MccOperation* next_free;  // of a slot
 } MccOperation;
+
+// Slots of non-blocking operations are made by the chunk, and a context is one of ours if it is in a chunk.
+enum { kMccSlots = 64 };
+typedef struct MccChunk {
+    struct MccChunk* next;
+    MccOperation slots[kMccSlots];
+} MccChunk;
 
 // A communicator's members as the provider knows them.
 typedef struct {
@@ -54,6 +99,17 @@ typedef struct {
     struct fid_av_set* set;
     struct fid_mc* mc;
     fi_addr_t address;
+    // The provider's way to run an operation to its end, or NULL: then it is posted and polled for.
+    ssize_t (*run)(struct fid_mc*, const struct fi_mcastcoll_request*, int (*)(void*), void*);
+    // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
+    // known to have.
+    unsigned refused, known;
+    bool failed;          // an operation failed; every further one does
+    unsigned open;        // requests that are not complete
+    atomic_uint waiting;  // of these, not yet handed to the provider, first to last:
+    struct MccRequest *first, *last;
+    char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
+    int rank, size;
     bool joined;  // the join ended; until then an event may still name this group
     bool orphan;  // its communicator is gone, close_at says when it may go
     double close_at_s;
@@ -63,24 +119,37 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccGroup);
 
 typedef enum {
-    kMccFresh,    // no collective yet
+    kMccFresh,    // no blocking collective yet
     kMccServing,  // the group serves this communicator
     kMccLeft,     // the previous modules serve it for ever
-    kMccBroken,   // an operation failed
 } MccModuleState;
+
+// Who served an operation before us.
+typedef struct {
+    void (*function)(void);  // cast to its own type when called
+    mca_coll_base_module_t* module;
+} MccPrevious;
+
+// What was selected (coll_mcastcoll_select.h): from 0 bytes on, and from each further step on.
+typedef struct {
+    size_t from_bytes;
+    bool here;
+} MccStep;
+typedef struct {
+    bool here;
+    MccStep* more;
+    size_t count;
+} MccSteps;
 
 typedef struct {
     mca_coll_base_module_t super;
     MccModuleState state;
+    int hosts;
     MccGroup* group;
     void* bounce;  // packed bytes of derived datatypes
     size_t bounce_bytes;
-    mca_coll_base_module_bcast_fn_t previous_bcast;
-    mca_coll_base_module_t* previous_bcast_module;
-    mca_coll_base_module_barrier_fn_t previous_barrier;
-    mca_coll_base_module_t* previous_barrier_module;
-    mca_coll_base_module_allreduce_fn_t previous_allreduce;
-    mca_coll_base_module_t* previous_allreduce_module;
+    MccPrevious previous[kMccForms][kMccCollectives];
+    MccSteps selection[kMccForms][kMccCollectives];
 } MccModule;
 OBJ_CLASS_DECLARATION(MccModule);
 
@@ -107,7 +176,11 @@ typedef struct {
     size_t bcast_min_message;
     size_t max_message;
     size_t segment;
+    size_t reduce_scatter_small;
     char* enable;
+    char* selection;
+    bool nonblocking;
+    bool nonblocking_join;
     bool disable_on_error;
     bool eager_progress;
     int join_timeout_ms;
@@ -116,7 +189,11 @@ typedef struct {
 
     // state
     int output;
-    int enabled;                   // kMccBcast | kMccBarrier
+    unsigned enabled;  // 1 << kMccBcast | ...
+    unsigned offered;  // by the provider: 1 << FI_BROADCAST | ...
+    struct MccRules* rules;
+    // Bit FI_SUM of the entry of FI_INT32 and so on: what the provider reduces.
+    uint16_t reductions[kMccDatatypes];
     uint64_t terms;                // digest of all that must be the same everywhere
     bool ready;                    // the provider is open
     char reason[kMccReasonBytes];  // why it is not
@@ -126,6 +203,13 @@ typedef struct {
     opal_hash_table_t peers;  // process name -> MccPeer*
     opal_list_t groups;
     int orphans;
+    MccChunk* chunks;
+    MccOperation* free_slots;
+    struct MccRequest *finished, *finished_last;  // to be completed without the lock
+    atomic_uint open;                             // requests that are not complete
+    atomic_uint backlog;                          // of these, waiting to be handed to the provider
+    atomic_uint finished_count;
+    atomic_uint turns;   // of the progress callback
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
 } MccComponent;
@@ -146,22 +230,46 @@ double mcc_now_s(void);
 void mcc_peers_init(void);
 void mcc_peers_close(void);
 int mcc_card_publish(void);
+uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes);
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
 int mcc_peers_address(ompi_communicator_t* comm, int rank,
-                      fi_addr_t* address);  // positive FI_E code; the lock is held
+                      fi_addr_t* address);       // positive FI_E code; the lock is held
+int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
 
 // coll_mcastcoll_group.c
 int mcc_group_setup(MccModule* module, ompi_communicator_t* comm);
 void mcc_group_orphan(MccGroup* group);
 void mcc_groups_reap(bool all);  // the lock is held
+// As far as is known: the provider has it, and this module's group did not refuse it.
+bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 
 // coll_mcastcoll_module.c
 mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority);
 
-// coll_mcastcoll_ops.c
-int mcc_bcast(void* buffer, int count, struct ompi_datatype_t* datatype, int root, ompi_communicator_t* comm,
-              mca_coll_base_module_t* module);
-int mcc_barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module);
+// coll_mcastcoll_run.c
+// One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
+// member.
+int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
+
+// coll_mcastcoll_request.c; the lock is held
+MccOperation* mcc_find_slot(const void* context);
+void mcc_slot_done(MccOperation* slot);
+void mcc_post_backlog(void);
+void mcc_slots_free(void);
+// The lock is not held. Returns how many requests were completed.
+int mcc_complete_requests(void);
+
+// coll_mcastcoll_types.c
+void mcc_types_init(void);
+// What libfabric calls the elements and the operator of a reduction. False where it has nothing that is
+// exactly that, or the provider does not reduce it: the same on all ranks.
+bool mcc_reduction(ompi_datatype_t* datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* operation);
+
+// coll_mcastcoll_calls.c
+typedef struct {
+    void (*ours[kMccForms])(void);
+} MccEntries;
+extern const MccEntries mcc_entries[kMccCollectives];
 
 #define MCC_VERBOSE(level, ...) opal_output_verbose(level, mca_coll_mcastcoll_component.output, __VA_ARGS__)
 

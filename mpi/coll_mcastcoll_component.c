@@ -10,11 +10,16 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
+#include "coll_mcastcoll_select.h"
 #include "ompi/constants.h"
 #include "ompi/mca/rte/rte.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/argv.h"
+
+static const char kAllOperations[] =
+    "bcast,barrier,allreduce,reduce,allgather,allgatherv,gather,scatter,alltoall,reduce_scatter,"
+    "reduce_scatter_block";
 
 static int component_register(void);
 static int component_open(void);
@@ -56,12 +61,13 @@ static int component_register(void) {
     register_one("provider",
                  "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"",
                  MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_4, &c->provider);
-    // With two members a broadcast is one message, and a multicast can only be slower.
+    // With two members on two hosts a broadcast is one message, and a multicast can only be slower.
     c->min_comm_size = 3;
     register_one("min_comm_size",
-                 "Communicators with fewer members are left to the other components (at least 2)",
+                 "Communicators over several hosts with fewer members are left to the other components (at "
+                 "least 2)",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->min_comm_size);
-    c->single_host = -1;
+    c->single_host = kMccSingleHostDefault;
     register_one("single_host",
                  "Serve communicators whose members all share one host: 1 yes, 0 no, -1 only where "
                  "point-to-point has no "
@@ -75,11 +81,38 @@ static int component_register(void) {
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &c->max_message);
     c->segment = (size_t)32 << 20;
     register_one("segment",
-                 "A message of more bytes becomes several operations of the provider, one after the other",
+                 "A message of more bytes becomes several operations of the provider, one after the other; "
+                 "gathered parts of more bytes are left to the other components",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->segment);
-    c->enable = "bcast,barrier";
-    register_one("enable", "Comma-separated list of the operations to serve: bcast, barrier",
+    c->enable = (char*)(uintptr_t)kAllOperations;
+    register_one("enable",
+                 "Comma-separated list of the operations to serve, where the provider has them: bcast, "
+                 "barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
+                 "reduce_scatter, reduce_scatter_block",
                  MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_4, &c->enable);
+    c->selection = "";
+    register_one(
+        "selection",
+        "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous\", the first that fits counts: "
+        "what is left to the other components because they are faster. They come before those built in "
+        "(all are printed with coll_mcastcoll_verbose 2)",
+        MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_5, &c->selection);
+    c->nonblocking = true;
+    register_one("nonblocking", "Serve the non-blocking forms, too", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4,
+                 &c->nonblocking);
+    c->nonblocking_join = false;
+    register_one(
+        "nonblocking_join",
+        "Let a non-blocking collective form the group of its communicator, where it is the first one: "
+        "it then waits for all members. Otherwise the first blocking one does, and what comes before "
+        "it is left to the other components",
+        MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &c->nonblocking_join);
+    c->reduce_scatter_small = (size_t)16 << 10;
+    register_one(
+        "reduce_scatter_small",
+        "Vectors of up to so many bytes whose parts are not as even as the provider deals them become "
+        "an allreduce; larger ones are left to the other components",
+        MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->reduce_scatter_small);
     c->disable_on_error = false;
     register_one(
         "disable_on_error",
@@ -111,19 +144,20 @@ static bool parse_enable(MccComponent* c) {
     char** words = opal_argv_split(c->enable, ',');
     bool good = true;
     for (int i = 0; NULL != words && NULL != words[i] && good; ++i) {
-        if (0 == strcmp(words[i], "bcast")) {
-            c->enabled |= kMccBcast;
-        } else if (0 == strcmp(words[i], "barrier")) {
-            c->enabled |= kMccBarrier;
+        int found = 0;
+        while (found < kMccCollectives && 0 != strcmp(words[i], mcc_collective_names[found])) ++found;
+        good = found < kMccCollectives;
+        if (good) {
+            c->enabled |= 1U << found;
         } else {
-            snprintf(c->reason, sizeof(c->reason),
-                     "coll_mcastcoll_enable: unknown operation \"%s\" (bcast, barrier)", words[i]);
-            good = false;
+            snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable: unknown operation \"%.40s\" (%s)",
+                     words[i], kAllOperations);
         }
     }
     opal_argv_free(words);
     if (good && 0 == c->enabled) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable names no operation (bcast, barrier)");
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable names no operation (%s)",
+                 kAllOperations);
         good = false;
     }
     return good;
@@ -160,7 +194,9 @@ static bool check_parameters(MccComponent* c) {
                  "coll_mcastcoll_join_timeout must be positive, _linger not negative");
         return false;
     }
-    return parse_enable(c);
+    if (!parse_enable(c)) return false;
+    c->rules = mcc_rules_read(c->selection, c->reason);
+    return NULL != c->rules;
 }
 
 static int component_open(void) {
@@ -168,13 +204,14 @@ static int component_open(void) {
     // A value that is bad anywhere must not unload the component here only: the others would learn nothing.
     if (c->priority <= 0) return OPAL_ERR_NOT_AVAILABLE;
     const size_t procs = ompi_process_info.num_procs;
-    if (c->min_comm_size >= 2 && procs < (size_t)c->min_comm_size) return OPAL_ERR_NOT_AVAILABLE;
+    if (procs < 2) return OPAL_ERR_NOT_AVAILABLE;
 
     c->output = opal_output_open(NULL);
     opal_output_set_verbosity(c->output, c->verbose);
     OBJ_CONSTRUCT(&c->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&c->groups, opal_list_t);
     mcc_peers_init();
+    mcc_types_init();
 
     if (check_parameters(c)) {
         c->ready = mcc_fabric_open(&c->fabric, c->provider, procs, c->reason);
@@ -182,6 +219,7 @@ static int component_open(void) {
     if (c->ready && c->fabric.info->ep_attr->max_msg_size < c->segment) {
         c->segment = c->fabric.info->ep_attr->max_msg_size;
     }
+    if (c->ready && c->verbose >= 2 && 0 == ompi_process_info.my_name.vpid) mcc_rules_print(c->rules);
     if (OMPI_SUCCESS != mcc_card_publish()) {
         MCC_VERBOSE(1, "coll/mcastcoll: the address could not be published, this process is left out");
     }
@@ -201,7 +239,10 @@ static int component_close(void) {
     mcc_groups_reap(true);
     OPAL_THREAD_UNLOCK(&c->lock);
     mcc_fabric_close(&c->fabric);
+    mcc_slots_free();
     mcc_peers_close();
+    mcc_rules_free(c->rules);
+    c->rules = NULL;
     OBJ_DESTRUCT(&c->groups);
     OBJ_DESTRUCT(&c->lock);
     opal_output_close(c->output);

@@ -1,8 +1,9 @@
 // The provider's objects, and the only place that reads its queues.
 //
 // Progress: a thread that waits for an operation polls the completion queue itself and lets Open MPI progress
-// in between; a low-priority opal_progress callback polls while any group exists, so that the repair of other
-// members' losses goes on while this rank sits in some other MPI call.
+// in between. An opal_progress callback polls while any group exists, so that the repair of other members'
+// losses goes on while this rank sits in some other MPI call: in every turn while non-blocking operations are
+// open, else in every eighth, as Open MPI's own callbacks of low priority.
 
 #include <stdio.h>
 #include <string.h>
@@ -58,33 +59,79 @@ static bool open_endpoint(MccFabric* fabric, const char* provider, char* reason)
     return true;
 }
 
+// True, and the limits are taken over, if the provider has this collective.
+static bool query(MccFabric* fabric, enum fi_collective_op collective, enum fi_datatype datatype,
+                  enum fi_op op, size_t* bytes) {
+    struct fi_collective_attr attr;
+    memset(&attr, 0, sizeof(attr));
+    attr.op = op;
+    attr.datatype = datatype;
+    if (0 != fi_query_collective(fabric->domain, collective, &attr, 0)) return false;
+    if (0 != attr.max_members && attr.max_members < fabric->max_members) {
+        fabric->max_members = attr.max_members;
+    }
+    if (NULL != bytes) *bytes = attr.datatype_attr.size;
+    return true;
+}
+
+static bool reduces(MccFabric* fabric, unsigned offered, enum fi_datatype type, enum fi_op op,
+                    size_t* bytes) {
+    static const enum fi_collective_op kReductions[] = {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER};
+    for (size_t i = 0; i < sizeof(kReductions) / sizeof(kReductions[0]); ++i)
+        if (0 != (offered >> kReductions[i] & 1) && !query(fabric, kReductions[i], type, op, bytes))
+            return false;
+    return true;
+}
+
+// Which elements it combines with which operators. All of its reductions have to have a pair, since the
+// members of a job know one table.
+static bool query_reductions(MccFabric* fabric, unsigned offered) {
+    static const size_t kBytes[] = {[FI_FLOAT_COMPLEX] = 2 * sizeof(float),
+                                    [FI_DOUBLE_COMPLEX] = 2 * sizeof(double),
+                                    [FI_LONG_DOUBLE] = sizeof(long double),
+                                    [FI_LONG_DOUBLE_COMPLEX] = 2 * sizeof(long double)};
+    uint16_t* reductions = mca_coll_mcastcoll_component.reductions;
+    bool any = false;
+    memset(reductions, 0, kMccDatatypes * sizeof(*reductions));
+    for (int type = FI_INT8; type <= FI_LONG_DOUBLE_COMPLEX; ++type) {
+        for (int op = FI_MIN; op <= FI_BXOR; ++op) {
+            size_t bytes = 0;
+            if (!reduces(fabric, offered, (enum fi_datatype)type, (enum fi_op)op, &bytes)) continue;
+            // Not every provider says how large its elements are; a long double may be anything.
+            if (0 != bytes && 0 != kBytes[type] && bytes != kBytes[type]) continue;
+            reductions[type] = (uint16_t)(reductions[type] | 1 << op);
+            any = true;
+        }
+    }
+    return any;
+}
+
 // What the provider can do decides what is served, beside the user's list.
 static bool query_operations(MccFabric* fabric, const char* provider, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    struct fi_collective_attr attr;
-    fabric->max_members = SIZE_MAX;
-    const struct {
-        int bit;
+    static const struct {
         enum fi_collective_op operation;
         enum fi_datatype datatype;
-    } rows[] = {{kMccBcast, FI_BROADCAST, FI_UINT8}, {kMccBarrier, FI_BARRIER, FI_VOID}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
-        if (!(c->enabled & rows[i].bit)) continue;
-        memset(&attr, 0, sizeof(attr));
-        attr.op = FI_NOOP;
-        attr.datatype = rows[i].datatype;
-        const int rc = fi_query_collective(fabric->domain, rows[i].operation, &attr, 0);
-        if (0 != rc) {
-            c->enabled &= ~rows[i].bit;
-            MCC_VERBOSE(1, "coll/mcastcoll: provider %s does not serve operation %d: %s", provider,
-                        rows[i].bit, fi_strerror(-rc));
-        } else if (0 != attr.max_members && attr.max_members < fabric->max_members) {
-            fabric->max_members = attr.max_members;
+        enum fi_op op;
+    } kRows[] = {{FI_BROADCAST, FI_UINT8, FI_NOOP},      {FI_BARRIER, FI_VOID, FI_NOOP},
+                 {FI_ALLREDUCE, FI_DOUBLE, FI_SUM},      {FI_REDUCE, FI_DOUBLE, FI_SUM},
+                 {FI_REDUCE_SCATTER, FI_DOUBLE, FI_SUM}, {FI_ALLGATHER, FI_UINT8, FI_NOOP},
+                 {FI_GATHER, FI_UINT8, FI_NOOP},         {FI_SCATTER, FI_UINT8, FI_NOOP},
+                 {FI_ALLTOALL, FI_UINT8, FI_NOOP}};
+    const unsigned reductions = 1U << FI_ALLREDUCE | 1U << FI_REDUCE | 1U << FI_REDUCE_SCATTER;
+    fabric->max_members = SIZE_MAX;
+    c->offered = 0;
+    for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i) {
+        if (query(fabric, kRows[i].operation, kRows[i].datatype, kRows[i].op, NULL)) {
+            c->offered |= 1U << kRows[i].operation;
+        } else {
+            MCC_VERBOSE(1, "coll/mcastcoll: provider %s has no %s", provider,
+                        fi_tostr(&kRows[i].operation, FI_TYPE_COLLECTIVE_OP));
         }
     }
-    if (0 != c->enabled) return true;
-    snprintf(reason, kMccReasonBytes, "provider %s serves none of the operations \"%s\"", provider,
-             c->enable);
+    if (0 != (c->offered & reductions) && !query_reductions(fabric, c->offered)) c->offered &= ~reductions;
+    if (0 != c->offered) return true;
+    snprintf(reason, kMccReasonBytes, "provider %s has none of the collectives", provider);
     return false;
 }
 
@@ -131,12 +178,23 @@ void mcc_fabric_close(MccFabric* fabric) {
 
 // Never follow a context before it is known to be ours: some providers let internal completions out.
 static MccOperation* find_operation(const void* context) {
+    MccOperation* slot = mcc_find_slot(context);
+    if (NULL != slot) return slot;
     MccGroup* group;
     OPAL_LIST_FOREACH(group, &mca_coll_mcastcoll_component.groups, MccGroup) {
         if (context == &group->operation.context) return &group->operation;
         if (context == &group->join.context) return &group->join;
     }
     return NULL;
+}
+
+static void end_operation(MccOperation* operation) {
+    if (NULL == operation) return;
+    if (NULL != operation->request) {
+        mcc_slot_done(operation);
+    } else {
+        operation->done = true;
+    }
 }
 
 // Join events name the group by its context, by its fid, or by both.
@@ -163,7 +221,7 @@ static void read_error(MccFabric* fabric) {
     // The buffer given is for one text only; providers may ignore it and return a constant.
     const char* text = fi_cq_strerror(fabric->cq, entry.prov_errno, entry.err_data, NULL, 0);
     snprintf(operation->text, sizeof(operation->text), "%s", NULL != text ? text : "");
-    operation->done = true;
+    end_operation(operation);
 }
 
 int mcc_fabric_poll(void) {
@@ -171,10 +229,7 @@ int mcc_fabric_poll(void) {
     struct fi_cq_entry entries[8];
     const ssize_t got = fi_cq_read(fabric->cq, entries, sizeof(entries) / sizeof(entries[0]));
     if (got > 0) {
-        for (ssize_t i = 0; i < got; ++i) {
-            MccOperation* operation = find_operation(entries[i].op_context);
-            if (NULL != operation) operation->done = true;
-        }
+        for (ssize_t i = 0; i < got; ++i) end_operation(find_operation(entries[i].op_context));
         return (int)got;
     }
     if (-FI_EAVAIL == got) {
@@ -205,20 +260,32 @@ void mcc_fabric_poll_events(void) {
     }
 }
 
+// The lock is held.
+static int turn(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int events = mcc_fabric_poll();
+    if (0 != atomic_load(&c->backlog)) mcc_post_backlog();
+    return events;
+}
+
 int mcc_progress(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
+    enum { kSeldom = 8 };
     if (c->waiting > 0) return 0;  // the waiting thread polls already
+    if (!c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed) &&
+        0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kSeldom)
+        return 0;
     if (0 != OPAL_THREAD_TRYLOCK(&c->lock)) return 0;
-    const int events = mcc_fabric_poll();
+    const int events = turn();
     if (c->orphans > 0) mcc_groups_reap(false);
     OPAL_THREAD_UNLOCK(&c->lock);
-    return events;
+    return events + mcc_complete_requests();
 }
 
 void mcc_wait_step(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     OPAL_THREAD_LOCK(&c->lock);
-    const int events = mcc_fabric_poll();
+    const int events = turn();
     OPAL_THREAD_UNLOCK(&c->lock);
-    if (0 == events) opal_progress();  // yields where Open MPI yields when idle
+    if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
 }

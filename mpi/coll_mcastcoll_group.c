@@ -44,8 +44,9 @@ void mcc_groups_reap(bool all) {
     const double now = all ? 0 : mcc_now_s();
     OPAL_LIST_FOREACH_SAFE(g, next, &c->groups, MccGroup) {
         // The list is in the order of creation, near enough to the order of release for the limit.
-        if (all || (g->orphan && g->joined && (now >= g->close_at_s || c->orphans > kMaxOrphans)))
-            close_group(g);
+        // MPI lets communicators be freed before their requests are complete.
+        const bool idle = g->joined && 0 == g->open;
+        if (all || (g->orphan && idle && (now >= g->close_at_s || c->orphans > kMaxOrphans))) close_group(g);
     }
 }
 
@@ -59,13 +60,22 @@ void mcc_group_orphan(MccGroup* g) {
     OPAL_THREAD_UNLOCK(&c->lock);
 }
 
+bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
+    const unsigned has = mca_coll_mcastcoll_component.offered & ~(NULL != m->group ? m->group->refused : 0);
+    return 0 != (has >> collective & 1);
+}
+
 // Local part: 0 or a positive FI_E code. The set starts with one address and is then filled: the one form of
 // fi_av_set that libfabric's own implementation and others read alike. That implementation also sees only
 // what the address vector held when its first set was made, hence the whole world first.
 static int form_set(MccGroup* g, ompi_communicator_t* comm) {
     MccFabric* fabric = &mca_coll_mcastcoll_component.fabric;
     const int size = ompi_comm_size(comm);
-    struct fi_av_set_attr attr = {.count = (size_t)size, .stride = 1};
+    // Threads may join groups of the same members in another order on each rank: the communicator's number
+    // tells them apart, where the provider looks at it.
+    uint32_t key = (uint32_t)comm->c_contextid;
+    struct fi_av_set_attr attr = {
+        .count = (size_t)size, .stride = 1, .comm_key_size = sizeof(key), .comm_key = (uint8_t*)&key};
     fi_addr_t address;
     for (int rank = 0; rank < ompi_comm_size(MPI_COMM_WORLD); ++rank) {
         (void)mcc_peers_address(MPI_COMM_WORLD, rank, &address);  // a member's failure shows below
@@ -83,6 +93,16 @@ static int form_set(MccGroup* g, ompi_communicator_t* comm) {
         if (0 != rc) return -rc;
     }
     return -fi_av_set_addr(g->set, &g->address);
+}
+
+// Whether operations run in the provider or are posted and polled for is nobody else's business: the members
+// need not do the same.
+static void find_run(MccGroup* g) {
+    struct fi_mcastcoll_group_ops* ops = NULL;
+    const size_t needed = offsetof(struct fi_mcastcoll_group_ops, run) + sizeof(ops->run);
+    if (!FI_CHECK_OP(g->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not look
+    if (0 != fi_open_ops(&g->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return;
+    if (ops->size >= needed) g->run = ops->run;
 }
 
 static int join(MccGroup* g) {
@@ -109,7 +129,10 @@ static int join(MccGroup* g) {
     (void)atomic_fetch_sub(&c->waiting, 1);
     if (0 == error) error = 0 != c->fabric.broken ? c->fabric.broken : g->join.error;
     g->joined = FI_ETIMEDOUT != error;
-    if (0 == error) g->address = fi_mc_addr(g->mc);
+    if (0 == error) {
+        g->address = fi_mc_addr(g->mc);
+        find_run(g);
+    }
     return error;
 }
 
@@ -118,8 +141,9 @@ static int agree(MccModule* m, ompi_communicator_t* comm, int error, int* agreed
     int mine[2] = {error, 0 == error ? -1 : ompi_comm_rank(comm)};
     long long key = (long long)mine[0] << 32 | (unsigned)(mine[1] + 1);
     long long worst = 0;
-    const int rc =
-        m->previous_allreduce(&key, &worst, 1, MPI_LONG_LONG, MPI_MAX, comm, m->previous_allreduce_module);
+    const MccPrevious* previous = &m->previous[kMccBlocking][kMccAllreduce];
+    const int rc = ((mca_coll_base_module_allreduce_fn_t)previous->function)(&key, &worst, 1, MPI_LONG_LONG,
+                                                                             MPI_MAX, comm, previous->module);
     *agreed_error = (int)(worst >> 32);
     *agreed_rank = (int)(worst & 0xffffffff) - 1;
     return rc;
@@ -136,11 +160,12 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
         OPAL_THREAD_LOCK(&c->lock);
         opal_list_append(&c->groups, &g->super);
         g->joined = true;  // nothing is under way yet
+        snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
+        g->rank = ompi_comm_rank(comm);
+        g->size = ompi_comm_size(comm);
         error = 0 != c->fabric.broken ? c->fabric.broken : form_set(g, comm);
         if (!c->polling) {
-            const int rc = c->eager_progress ? opal_progress_register(mcc_progress)
-                                             : opal_progress_register_lp(mcc_progress);
-            c->polling = OPAL_SUCCESS == rc;
+            c->polling = OPAL_SUCCESS == opal_progress_register(mcc_progress);
         }
         OPAL_THREAD_UNLOCK(&c->lock);
     } else {
@@ -156,7 +181,8 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
         m->group = g;
         m->state = kMccServing;
         if (0 == ompi_comm_rank(comm)) {
-            MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members", comm->c_name, ompi_comm_size(comm));
+            MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name,
+                        ompi_comm_size(comm), m->hosts);
         }
         return OMPI_SUCCESS;
     }

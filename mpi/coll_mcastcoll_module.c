@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
+#include "coll_mcastcoll_select.h"
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/pml/base/base.h"
@@ -19,43 +20,103 @@ static void module_construct(MccModule* m) {
     m->state = kMccFresh;
 }
 
+static void release(mca_coll_base_module_t* module) {
+    if (NULL != module) OBJ_RELEASE(module);
+}
+
 static void module_destruct(MccModule* m) {
     if (NULL != m->group) mcc_group_orphan(m->group);
     m->group = NULL;
     free(m->bounce);
-    if (NULL != m->previous_bcast_module) OBJ_RELEASE(m->previous_bcast_module);
-    if (NULL != m->previous_barrier_module) OBJ_RELEASE(m->previous_barrier_module);
-    if (NULL != m->previous_allreduce_module) OBJ_RELEASE(m->previous_allreduce_module);
+    mcc_select_free(m);
+    for (int form = 0; form < kMccForms; ++form)
+        for (int i = 0; i < kMccCollectives; ++i) release(m->previous[form][i].module);
 }
 
 OBJ_CLASS_INSTANCE(MccModule, mca_coll_base_module_t, module_construct, module_destruct);
 
+typedef void (*Function)(void);
+
+#define MCC_NAME(enumerator, name) [enumerator] = #name,
+const char* const mcc_collective_names[kMccCollectives] = {MCC_COLLECTIVES(MCC_NAME)};
+
+// Where Open MPI's structures have a collective's two forms.
+static const struct {
+    size_t in_module, held, held_module;  // offsets
+} kFields[kMccCollectives][kMccForms] = {
+#define MCC_FIELD(field)                                                                     \
+    {                                                                                        \
+        offsetof(mca_coll_base_module_t, field), offsetof(mca_coll_base_comm_coll_t, field), \
+            offsetof(mca_coll_base_comm_coll_t, field##_module)                              \
+    }
+#define MCC_FIELDS(enumerator, name) [enumerator] = {MCC_FIELD(coll_##name), MCC_FIELD(coll_i##name)},
+    MCC_COLLECTIVES(MCC_FIELDS)};
+
+static void offer(MccModule* m, int collective, int form, Function function) {
+    memcpy((char*)&m->super + kFields[collective][form].in_module, &function, sizeof(function));
+}
+
 // Modules are enabled from the lowest priority up: what the communicator holds now is what served before us.
+// What nobody served is not served here either. The allreduce is needed in any case, for agreements.
 static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
     MccModule* m = (MccModule*)module;
-    mca_coll_base_comm_coll_t* held = comm->c_coll;
-    if (NULL == held->coll_bcast_module || NULL == held->coll_barrier_module ||
-        NULL == held->coll_allreduce_module) {
+    const char* held = (const char*)comm->c_coll;
+    if (NULL == comm->c_coll->coll_allreduce_module) {
         MCC_VERBOSE(1, "coll/mcastcoll: nobody to fall back to on %s", comm->c_name);
         return OMPI_ERROR;
     }
-    m->previous_bcast = held->coll_bcast;
-    m->previous_bcast_module = held->coll_bcast_module;
-    m->previous_barrier = held->coll_barrier;
-    m->previous_barrier_module = held->coll_barrier_module;
-    m->previous_allreduce = held->coll_allreduce;
-    m->previous_allreduce_module = held->coll_allreduce_module;
-    OBJ_RETAIN(m->previous_bcast_module);
-    OBJ_RETAIN(m->previous_barrier_module);
-    OBJ_RETAIN(m->previous_allreduce_module);
+    for (int i = 0; i < kMccCollectives; ++i) {
+        for (int form = 0; form < kMccForms; ++form) {
+            MccPrevious* previous = &m->previous[form][i];
+            memcpy(&previous->function, held + kFields[i][form].held, sizeof(previous->function));
+            memcpy(&previous->module, held + kFields[i][form].held_module, sizeof(previous->module));
+            if (NULL == previous->module) {
+                offer(m, i, form, NULL);
+            } else {
+                OBJ_RETAIN(previous->module);
+            }
+        }
+    }
     return OMPI_SUCCESS;
 }
 
-// Members known to be on this host are on this host for each other, so all members get the same answer.
+// Which of the provider's collectives serve it, one of them at least.
+static unsigned served_by(int collective) {
+    switch ((MccCollective)collective) {
+        case kMccBcast:
+            return 1U << FI_BROADCAST;
+        case kMccBarrier:
+            return 1U << FI_BARRIER;
+        case kMccAllreduce:
+            return 1U << FI_ALLREDUCE;
+        case kMccReduce:
+            return 1U << FI_REDUCE;
+        case kMccAllgather:
+        case kMccAllgatherv:
+            return 1U << FI_ALLGATHER;
+        case kMccGather:
+            return 1U << FI_GATHER;
+        case kMccScatter:
+            return 1U << FI_SCATTER;
+        case kMccAlltoall:
+            return 1U << FI_ALLTOALL;
+        case kMccReduceScatter:
+        case kMccReduceScatterBlock:
+            return 1U << FI_REDUCE_SCATTER | 1U << FI_ALLREDUCE;
+        case kMccCollectives:
+            break;
+    }
+    return 0;
+}
+
+// The same answer on all members. More members than this host has of the job cannot all be here, and only
+// where they can are all processes looked up: Open MPI does not know them before somebody asks.
 static bool all_on_one_host(ompi_communicator_t* comm) {
-    for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
-        const ompi_proc_t* proc = ompi_group_peer_lookup_existing(comm->c_local_group, rank);
-        if (NULL == proc) return false;  // not met yet: only remote processes are met late
+    const int size = ompi_comm_size(comm);
+    if (size > (int)ompi_process_info.num_local_peers + 1) return false;
+    for (int rank = 0; rank < size; ++rank) {
+        const ompi_proc_t* proc = ompi_group_peer_lookup(comm->c_local_group, rank);
+        if (NULL == proc) return false;
         if (proc != ompi_proc_local() && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) return false;
     }
     return true;
@@ -82,7 +143,9 @@ mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority)
     *priority = -1;
     if (OMPI_COMM_IS_INTER(comm)) return NULL;
     const int size = ompi_comm_size(comm);
-    if (size < 2 || size < c->min_comm_size) return NULL;
+    if (size < 2) return NULL;
+    const bool one_host = all_on_one_host(comm);
+    if (!one_host && size < c->min_comm_size) return NULL;
     if (!c->ready && MPI_COMM_WORLD != comm) return NULL;
     if (!mcc_peers_agree(comm, reason)) {
         report_off(c, comm, reason);
@@ -95,7 +158,7 @@ mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority)
         }
         return NULL;
     }
-    if (!serve_single_host(c) && all_on_one_host(comm)) {
+    if (one_host && !serve_single_host(c)) {
         if (0 == ompi_comm_rank(comm)) {
             MCC_VERBOSE(1,
                         "coll/mcastcoll: %s is left to others: all on one host (coll_mcastcoll_single_host)",
@@ -105,9 +168,19 @@ mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority)
     }
     MccModule* m = OBJ_NEW(MccModule);
     if (NULL == m) return NULL;
+    m->hosts = one_host ? 1 : mcc_peers_hosts(comm);
+    // Two hosts at least, though they may have one name.
+    if (!one_host && m->hosts < 2) m->hosts = 2;
+    if (!mcc_select(c->rules, m, size)) {
+        OBJ_RELEASE(m);
+        return NULL;
+    }
     m->super.coll_module_enable = module_enable;
-    if (c->enabled & kMccBcast) m->super.coll_bcast = mcc_bcast;
-    if (c->enabled & kMccBarrier) m->super.coll_barrier = mcc_barrier;
+    for (int i = 0; i < kMccCollectives; ++i) {
+        if (0 == (c->enabled >> i & 1) || 0 == (c->offered & served_by(i))) continue;
+        for (int form = 0; form < (c->nonblocking ? kMccForms : kMccNonblocking); ++form)
+            offer(m, i, form, mcc_entries[i].ours[form]);
+    }
     *priority = c->priority;
     return &m->super;
 }

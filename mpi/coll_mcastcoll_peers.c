@@ -10,17 +10,20 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
+#include "coll_mcastcoll_select.h"
 #include "ompi/group/group.h"
+#include "ompi/mca/rte/rte.h"
 #include "ompi/proc/proc.h"
 #include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 1 };
+enum { kCardVersion = 2 };
 
 typedef struct {
     uint32_t version;
     uint32_t ready;
     uint64_t terms;
+    uint64_t host;  // a digest of its name
     uint32_t address_bytes;
     char reason[kMccReasonBytes];
     uint8_t address[kMccAddressBytes];
@@ -33,18 +36,33 @@ typedef struct {
     Card card;
 } MccPeer;
 
-static uint64_t digest(uint64_t state, const void* data, size_t bytes) {
+uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes) {
     const uint8_t* p = data;
     for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);  // FNV-1a
     return state;
 }
 
+static uint64_t begin_digest(void) {
+    return UINT64_C(0xcbf29ce484222325);
+}
+
 static uint64_t digest_terms(const MccComponent* c) {
-    const uint64_t numbers[] = {
-        opal_local_arch, (uint64_t)c->enabled, (uint64_t)c->min_comm_size,     c->bcast_min_message,
-        c->max_message,  c->segment,           (uint64_t)(c->single_host + 1), (uint64_t)c->disable_on_error};
-    const uint64_t state = digest(UINT64_C(0xcbf29ce484222325), numbers, sizeof(numbers));
-    return digest(state, c->provider, strlen(c->provider));
+    const uint64_t numbers[] = {opal_local_arch,
+                                c->enabled,
+                                c->offered,
+                                (uint64_t)c->min_comm_size,
+                                c->bcast_min_message,
+                                c->max_message,
+                                c->segment,
+                                c->reduce_scatter_small,
+                                (uint64_t)(c->single_host + 1),
+                                (uint64_t)c->nonblocking,
+                                (uint64_t)c->nonblocking_join,
+                                (uint64_t)c->disable_on_error};
+    uint64_t state = mcc_digest(begin_digest(), numbers, sizeof(numbers));
+    state = mcc_digest(state, c->reductions, sizeof(c->reductions));
+    state = mcc_rules_digest(c->rules, state);
+    return mcc_digest(state, c->provider, strlen(c->provider));
 }
 
 void mcc_peers_init(void) {
@@ -83,6 +101,9 @@ int mcc_card_publish(void) {
     c->terms = c->ready ? digest_terms(c) : 0;
     card.ready = c->ready;
     card.terms = c->terms;
+    if (NULL != ompi_process_info.nodename)
+        card.host =
+            mcc_digest(begin_digest(), ompi_process_info.nodename, strlen(ompi_process_info.nodename));
     memcpy(card.reason, c->reason, sizeof(card.reason));
     int rc;
     OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &c->super.collm_version, &card, sizeof(card));
@@ -135,7 +156,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
             snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
                      rank);
         } else if (!peer->card.ready) {
-            snprintf(reason, kMccReasonBytes, "rank %d: %.140s", rank, peer->card.reason);
+            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->card.reason);
         } else {
             snprintf(reason, kMccReasonBytes,
                      "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
@@ -143,6 +164,29 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
     }
     OPAL_THREAD_UNLOCK(&c->lock);
     return agreed;
+}
+
+static int compare_hosts(const void* a, const void* b) {
+    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
+    return (first > second) - (first < second);
+}
+
+int mcc_peers_hosts(ompi_communicator_t* comm) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int size = ompi_comm_size(comm);
+    uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
+    if (NULL == hosts) return 0;
+    OPAL_THREAD_LOCK(&c->lock);
+    for (int rank = 0; rank < size; ++rank) {
+        const MccPeer* peer = find_peer(comm, rank);
+        hosts[rank] = NULL != peer ? peer->card.host : 0;
+    }
+    OPAL_THREAD_UNLOCK(&c->lock);
+    qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
+    int count = 1;
+    for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
+    free(hosts);
+    return count;
 }
 
 int mcc_peers_address(ompi_communicator_t* comm, int rank, fi_addr_t* address) {

@@ -1,12 +1,36 @@
 # What the tests on the virtual cluster run there.
 if HAVE_OMPI
-noinst_PROGRAMS += %reldir%/mpi_kill
+noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
 %canon_reldir%_mpi_kill_SOURCES = %reldir%/mpi_kill.c
 %canon_reldir%_mpi_kill_CPPFLAGS = $(OMPI_CPPFLAGS)
 %canon_reldir%_mpi_kill_LDADD = -L$(OMPI_LIBDIR) -lmpi
+%canon_reldir%_mpi_phases_SOURCES = %reldir%/mpi_phases.c fabtests/mpi/mpi_support.h
+%canon_reldir%_mpi_phases_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_phases_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_slow_SOURCES = %reldir%/mpi_slow.c fabtests/mpi/mpi_support.h
+%canon_reldir%_mpi_slow_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_slow_LDADD = $(mcc_mpi_ldadd)
 endif
-EXTRA_DIST += \
+EXTRA_DIST += docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
+	%reldir%/all_verdict.py \
 	%reldir%/common.sh \
+	%reldir%/host_bench.py \
+	%reldir%/host_table.py \
+	%reldir%/kill.sh \
+	%reldir%/levels_verdict.py \
+	%reldir%/mpi_all.sh \
 	%reldir%/mpi_compare.sh \
+	%reldir%/cut_verdict.py \
+	%reldir%/mpi_cut.sh \
+	%reldir%/mpi_host.sh \
+	%reldir%/mpi_host_kill.sh \
 	%reldir%/mpi_kill.sh \
-	%reldir%/mpi_loss.sh
+	%reldir%/mpi_collectives.sh \
+	%reldir%/mpi_levels.sh \
+	%reldir%/mpi_loss.sh \
+	%reldir%/mpi_pmpi.sh \
+	%reldir%/mpi_policies.sh \
+	%reldir%/mpi_sites.sh \
+	%reldir%/mpi_slow.sh \
+	%reldir%/policies_table.py \
+	%reldir%/sites_table.py

@@ -30,14 +30,14 @@ can_cluster() {
     command -v nft mpirun.openmpi >/dev/null || { skip "needs nftables and Open MPI: run util/install-deps"; return 1; }
 }
 
-start_cluster() { # start_cluster HOSTS; NET may be chosen from the environment
+start_cluster() { # start_cluster HOSTS [SITES]; NET may be chosen from the environment
     export VC=mct$$ VC_OWNER=$$ MCASTCOLL_BUILD=$BUILD
     work=$(mktemp -d)
     trap '"$LAB/down"; rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM HUP
     "$LAB/down" --stale
     # Without offloads every datagram is a packet of its own, so that the filters lose single ones.
-    GSO=${GSO-off} "$LAB/up" "$1" || { fail "the cluster does not come up"; finish; }
+    GSO=${GSO-off} "$LAB/up" "$@" || { fail "the cluster does not come up"; finish; }
 }
 
 # What this build's provider and component say and do must not depend on the caller's shell.

@@ -1,11 +1,12 @@
-// mpi_kill -- one rank dies in the middle of broadcasts: does everybody else get an error in time?
+// mpi_kill -- one rank dies in the middle of collectives: does everybody else get an error in time?
 //
-// Why it exists: a collective that hangs when a member is gone is worse than none.  All ranks broadcast in a
-// loop, every rank being root in turn; after a warm-up the victim leaves the time in a file and is killed by
-// a timer signal wherever it happens to be.  The others must see MPI_Bcast or MPI_Barrier fail
-// (MPI_ERRORS_RETURN) within a bound after that time.  Each then says so in one line and exits 0; 1 means an
-// error came late, 2 that none came (a hang), 3 that data was wrong.  All hosts of the virtual cluster share
-// one monotonic clock and one file system, which is what makes the times comparable.
+// Why it exists: a collective that hangs when a member is gone is worse than none. All ranks do what
+// --operations says in a loop, every rank being root in turn; after a warm-up the victim leaves the time in a
+// file and is killed by a timer signal wherever it happens to be. The others must see an operation fail
+// (MPI_ERRORS_RETURN) within a bound after that time. Each then says so in one line, waits a while for others
+// to speak, and exits 0; 1 means an error came late, 2 that none came (a hang), 3 that data was wrong. All
+// hosts of the virtual cluster share one monotonic clock and one file system, which is what makes the times
+// comparable.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,19 +24,22 @@
 
 #include "config.h"
 
+enum { BCAST = 1, BARRIER = 2, ALLREDUCE = 4 };
+
 struct options {
-    int victim, warmup, bytes, within_ms, barrier;
+    int victim, warmup, bytes, within_ms, operations;
     const char* mark;
 };
 
 static const char kUsage[] =
-    "usage: mpi_kill --mark FILE [--victim RANK] [--warmup N] [--bytes N] [--within MS] [--barrier]\n"
+    "usage: mpi_kill --mark FILE [--victim RANK] [--warmup N] [--bytes N] [--within MS]\n"
+    "                [--operations LIST]\n"
     "  --mark FILE    where the victim leaves the time of its death; must not exist\n"
     "  --victim RANK  the rank that dies (default: the last one)\n"
-    "  --warmup N     broadcasts before it may die (default 50)\n"
-    "  --bytes N      of each broadcast (default 65536)\n"
+    "  --warmup N     rounds before it may die (default 50)\n"
+    "  --bytes N      of each broadcast or allreduce, of the latter a multiple of 4 (default 65536)\n"
     "  --within MS    how soon the others must get an error (default 15000)\n"
-    "  --barrier      a barrier after each broadcast\n"
+    "  --operations LIST  what a round consists of: bcast, barrier, allreduce (default bcast)\n"
     "Needs mpirun --mca orte_abort_on_non_zero_status 0, or Open MPI ends all ranks at once.\n";
 
 static int64_t now_ns(void) {
@@ -81,17 +85,33 @@ static int parse_number(const char* text, const char* name, int least) {
     return (int)value;
 }
 
+static int parse_operations(char* text) {
+    int all = 0;
+    for (char* word = strtok(text, ","); word; word = strtok(NULL, ",")) {
+        int one = !strcmp(word, "bcast")       ? BCAST
+                  : !strcmp(word, "barrier")   ? BARRIER
+                  : !strcmp(word, "allreduce") ? ALLREDUCE
+                                               : 0;
+        if (!one) {
+            fprintf(stderr, "mpi_kill: --operations '%s' is none of bcast, barrier, allreduce\n", word);
+            exit(64);
+        }
+        all |= one;
+    }
+    return all;
+}
+
 static struct options parse(int argc, char** argv) {
     static const struct option known[] = {{"mark", required_argument, NULL, 'm'},
                                           {"victim", required_argument, NULL, 'v'},
                                           {"warmup", required_argument, NULL, 'w'},
                                           {"bytes", required_argument, NULL, 'b'},
                                           {"within", required_argument, NULL, 'i'},
-                                          {"barrier", no_argument, NULL, 'B'},
+                                          {"operations", required_argument, NULL, 'o'},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
                                           {NULL, 0, NULL, 0}};
-    struct options o = {.victim = -1, .warmup = 50, .bytes = 65536, .within_ms = 15000};
+    struct options o = {.victim = -1, .warmup = 50, .bytes = 65536, .within_ms = 15000, .operations = BCAST};
     int c;
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) switch (c) {
             case 'm':
@@ -109,8 +129,8 @@ static struct options parse(int argc, char** argv) {
             case 'i':
                 o.within_ms = parse_number(optarg, "within", 1);
                 break;
-            case 'B':
-                o.barrier = 1;
+            case 'o':
+                o.operations = parse_operations(optarg);
                 break;
             case 'h':
                 fputs(kUsage, stdout);
@@ -122,7 +142,7 @@ static struct options parse(int argc, char** argv) {
                 fputs(kUsage, stderr);
                 exit(64);
         }
-    if (optind != argc || !o.mark) {
+    if (optind != argc || !o.mark || !o.operations || (o.operations & ALLREDUCE && o.bytes % 4)) {
         fputs(kUsage, stderr);
         exit(64);
     }
@@ -136,17 +156,36 @@ static void arm(void) {
     setitimer(ITIMER_REAL, &it, NULL);
 }
 
-static int one_round(const struct options* o, unsigned char* buffer, int rank, int root, int round) {
+static void wrong_data(int rank, int round, const char* operation, int at, int value) {
+    fprintf(stderr, "mpi_kill: rank %d: round %d: %s: element %d is %d\n", rank, round, operation, at, value);
+    _exit(3);
+}
+
+static int broadcast(const struct options* o, unsigned char* buffer, int rank, int root, int round) {
     if (rank == root) memset(buffer, round & 0xff, (size_t)o->bytes);
     int rc = MPI_Bcast(buffer, o->bytes, MPI_BYTE, root, MPI_COMM_WORLD);
-    if (rc != MPI_SUCCESS) return rc;
-    for (int i = 0; i < o->bytes; i++) {
-        if (buffer[i] == (round & 0xff)) continue;
-        fprintf(stderr, "mpi_kill: rank %d: round %d from %d: byte %d is %d\n", rank, round, root, i,
-                buffer[i]);
-        _exit(3);
-    }
-    return o->barrier ? MPI_Barrier(MPI_COMM_WORLD) : MPI_SUCCESS;
+    for (int i = 0; i < o->bytes && rc == MPI_SUCCESS; i++)
+        if (buffer[i] != (round & 0xff)) wrong_data(rank, round, "bcast", i, buffer[i]);
+    return rc;
+}
+
+static int allreduce(const struct options* o, int* addends, int* sums, int rank, int size, int round) {
+    int count = o->bytes / 4, want = size * (round % 1000) + size * (size - 1) / 2;
+    for (int i = 0; i < count; i++) addends[i] = round % 1000 + rank;
+    int rc = MPI_Allreduce(addends, sums, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count && rc == MPI_SUCCESS; i++)
+        if (sums[i] != want) wrong_data(rank, round, "allreduce", i, sums[i]);
+    return rc;
+}
+
+// data has room for two vectors.
+static int one_round(const struct options* o, void* data, int rank, int size, int round) {
+    int rc = MPI_SUCCESS;
+    if (o->operations & BCAST) rc = broadcast(o, data, rank, round % size, round);
+    if (rc == MPI_SUCCESS && o->operations & ALLREDUCE)
+        rc = allreduce(o, data, (int*)data + o->bytes / 4, rank, size, round);
+    if (rc == MPI_SUCCESS && o->operations & BARRIER) rc = MPI_Barrier(MPI_COMM_WORLD);
+    return rc;
 }
 
 int main(int argc, char** argv) {
@@ -162,8 +201,8 @@ int main(int argc, char** argv) {
         if (rank == 0) fprintf(stderr, "mpi_kill: rank %d cannot die in a job of %d ranks\n", o.victim, size);
         MPI_Abort(MPI_COMM_WORLD, 64);
     }
-    unsigned char* buffer = malloc((size_t)o.bytes);
-    if (!buffer) MPI_Abort(MPI_COMM_WORLD, 64);
+    void* data = malloc(2 * (size_t)o.bytes);
+    if (!data) MPI_Abort(MPI_COMM_WORLD, 64);
 
     int rc = MPI_SUCCESS, round = 0;
     for (; rc == MPI_SUCCESS; round++) {
@@ -175,7 +214,7 @@ int main(int argc, char** argv) {
                 alarm((unsigned)(o.within_ms / 1000 + 10));
             }
         }
-        rc = one_round(&o, buffer, rank, round % size, round);
+        rc = one_round(&o, data, rank, size, round);
     }
     double ms = death_ms_ago();
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -187,5 +226,9 @@ int main(int argc, char** argv) {
            : ms < 0 ? " (nobody had died)"
                     : " (too late)");
     fflush(stdout);
-    _exit(in_time ? 0 : 1);  // MPI_Finalize would wait for the dead
+    // Open MPI's mpirun ends all ranks when one has ended without MPI_Finalize, which would wait for the
+    // dead. So others get the time to speak; the scripts end the job when all have.
+    alarm(0);
+    sleep((unsigned)(o.within_ms / 1000 + 10));
+    _exit(in_time ? 0 : 1);
 }

@@ -2,7 +2,10 @@
 // be asked for.
 #include <rdma/fi_cm.h>
 
+#include <array>
+
 #include "support/program.h"
+#include "support/reduction.h"
 
 namespace {
 
@@ -30,6 +33,17 @@ void refused(Member& me, long error, const char* what, Call call) {
     if (result != error) fail("{} returned {} instead of {}", what, describe(result), describe(error));
 }
 
+// In one order of arguments.
+ssize_t call_allreduce(fid_ep* ep, const void* input, void* result, std::size_t count, fi_addr_t group,
+                       fi_datatype type, fi_op op, void* context) {
+    return fi_allreduce(ep, input, count, nullptr, result, nullptr, group, type, op, 0, context);
+}
+
+ssize_t call_reduce(fid_ep* ep, fi_addr_t root, const void* input, void* result, std::size_t count,
+                    fi_addr_t group, fi_datatype type, fi_op op, void* context) {
+    return fi_reduce(ep, input, count, nullptr, result, nullptr, group, root, type, op, 0, context);
+}
+
 void bad_broadcasts(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -49,6 +63,82 @@ void bad_broadcasts(Member& me) {
     refused(me, -FI_EINVAL, "no such datatype",
             broadcast(bytes, 64, mc, 0, static_cast<fi_datatype>(200), 0));
     refused(me, -FI_EINVAL, "a count that overflows", broadcast(bytes, SIZE_MAX / 2, mc, 0, FI_UINT64, 0));
+    still_works(me, *group);
+    me.meet();
+}
+
+// All that reductions have in common: `call` is given input, result, count, group, datatype, operator and
+// context.
+template <typename Call>
+void bad_reductions_of(Member& me, fi_addr_t mc, const char* name, const Call& call) {
+    std::array<std::uint64_t, 64> in{}, out{};
+    const auto wrong = [&](long error, const char* what, const void* input, void* result, std::size_t count,
+                           fi_addr_t group, fi_datatype type, fi_op op) {
+        refused(me, error, fmt::format("{}: {}", name, what).c_str(),
+                [&](void* context) { return call(input, result, count, group, type, op, context); });
+    };
+    const auto no_type = static_cast<fi_datatype>(200);
+    const auto no_op = static_cast<fi_op>(200);
+    const std::uint64_t* from = in.data();
+    wrong(-FI_EINVAL, "no input", nullptr, out.data(), 64, mc, FI_UINT64, FI_SUM);
+    wrong(-FI_EINVAL, "no result", from, nullptr, 64, mc, FI_UINT64, FI_SUM);
+    wrong(-FI_EINVAL, "the result one behind the input", from, in.data() + 1, 63, mc, FI_UINT64, FI_SUM);
+    wrong(-FI_EINVAL, "the result one before the input", from + 1, in.data(), 63, mc, FI_UINT64, FI_SUM);
+    wrong(-FI_EINVAL, "no such datatype", from, out.data(), 64, mc, no_type, FI_SUM);
+    wrong(-FI_EINVAL, "no such operator", from, out.data(), 64, mc, FI_UINT64, no_op);
+    wrong(-FI_EINVAL, "no such group", from, out.data(), 64, mc + 12345, FI_UINT64, FI_SUM);
+    wrong(-FI_EINVAL, "group FI_ADDR_UNSPEC", from, out.data(), 64, FI_ADDR_UNSPEC, FI_UINT64, FI_SUM);
+    wrong(-FI_EINVAL, "a count that overflows", from, out.data(), SIZE_MAX / 2, mc, FI_UINT64, FI_SUM);
+    wrong(-FI_EOPNOTSUPP, "FI_NOOP", from, out.data(), 64, mc, FI_UINT64, FI_NOOP);
+    wrong(-FI_EOPNOTSUPP, "FI_ATOMIC_WRITE", from, out.data(), 64, mc, FI_UINT64, FI_ATOMIC_WRITE);
+    wrong(-FI_EOPNOTSUPP, "FI_VOID", from, out.data(), 64, mc, FI_VOID, FI_SUM);
+    wrong(-FI_EOPNOTSUPP, "bits of doubles", from, out.data(), 64, mc, FI_DOUBLE, FI_BOR);
+    wrong(-FI_EOPNOTSUPP, "the least of complex numbers", from, out.data(), 8, mc, FI_DOUBLE_COMPLEX, FI_MIN);
+    wrong(-FI_EOPNOTSUPP, "FI_NOOP of nothing", from, out.data(), 0, mc, FI_UINT64, FI_NOOP);
+}
+
+void bad_reductions(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    fid_ep* ep = me.ep();
+    bad_reductions_of(me, group->address(), "fi_allreduce",
+                      [&](auto... rest) { return call_allreduce(ep, rest...); });
+    bad_reductions_of(me, group->address(), "fi_reduce to oneself",
+                      [&](auto... rest) { return call_reduce(ep, me.rank(), rest...); });
+    std::array<std::uint64_t, 64> in{}, out{};
+    for (const fi_addr_t root : {fi_addr_t{me.size()}, FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL}) {
+        for (const std::size_t count : {0, 64}) {
+            refused(me, -FI_EINVAL, "fi_reduce to a root behind the last member", [&](void* context) {
+                return call_reduce(ep, root, in.data(), out.data(), count, group->address(), FI_UINT64,
+                                   FI_SUM, context);
+            });
+        }
+    }
+    still_works(me, *group);
+    me.meet();
+}
+
+void bad_allgathers(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    const fi_addr_t mc = group->address();
+    constexpr std::size_t kPart = 16;
+    std::vector<std::uint32_t> in(kPart), all(kPart * (me.size() + 1));
+    const auto wrong = [&](const char* what, const void* input, void* result, std::size_t count,
+                           fi_addr_t address, fi_datatype type) {
+        refused(me, -FI_EINVAL, what, [&](void* context) {
+            return fi_allgather(me.ep(), input, count, nullptr, result, nullptr, address, type, 0, context);
+        });
+    };
+    const std::size_t own = kPart * me.rank();
+    wrong("fi_allgather: no input", nullptr, all.data(), kPart, mc, FI_UINT32);
+    wrong("fi_allgather: no result", in.data(), nullptr, kPart, mc, FI_UINT32);
+    wrong("fi_allgather: no such datatype", in.data(), all.data(), kPart, mc, static_cast<fi_datatype>(200));
+    wrong("fi_allgather: no such group", in.data(), all.data(), kPart, mc + 12345, FI_UINT32);
+    wrong("fi_allgather: a count that overflows", in.data(), all.data(), SIZE_MAX / 2, mc, FI_UINT32);
+    wrong("fi_allgather: parts that overflow", in.data(), all.data(), SIZE_MAX / 8, mc, FI_UINT32);
+    wrong("fi_allgather: the input in another's place", all.data() + own + 1, all.data(), kPart, mc,
+          FI_UINT32);
     still_works(me, *group);
     me.meet();
 }
@@ -143,42 +233,80 @@ void bad_sets(Member& me) {
     me.meet();
 }
 
-void unsupported(Member& me) {
+// What gather, scatter, alltoall and reduce_scatter refuse, and on whom.
+void bad_blocks(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
-    const fi_addr_t mc = group->address();
-    std::vector<std::uint64_t> in(8 * me.size()), out(8 * me.size());
-    const auto try_all = [&](fi_datatype type, std::size_t count) {
-        fid_ep* ep = me.ep();
-        refused(me, -FI_ENOSYS, "fi_alltoall", [&](void* context) {
-            return fi_alltoall(ep, in.data(), count, nullptr, out.data(), nullptr, mc, type, 0, context);
-        });
-        refused(me, -FI_ENOSYS, "fi_allreduce", [&](void* context) {
-            return fi_allreduce(ep, in.data(), count, nullptr, out.data(), nullptr, mc, type, FI_SUM, 0,
-                                context);
-        });
-        refused(me, -FI_ENOSYS, "fi_allgather", [&](void* context) {
-            return fi_allgather(ep, in.data(), count, nullptr, out.data(), nullptr, mc, type, 0, context);
-        });
-        refused(me, -FI_ENOSYS, "fi_reduce_scatter", [&](void* context) {
-            return fi_reduce_scatter(ep, in.data(), count, nullptr, out.data(), nullptr, mc, type, FI_SUM, 0,
-                                     context);
-        });
-        refused(me, -FI_ENOSYS, "fi_reduce", [&](void* context) {
-            return fi_reduce(ep, in.data(), count, nullptr, out.data(), nullptr, mc, 0, type, FI_SUM, 0,
-                             context);
-        });
-        refused(me, -FI_ENOSYS, "fi_scatter", [&](void* context) {
-            return fi_scatter(ep, in.data(), count, nullptr, out.data(), nullptr, mc, 0, type, 0, context);
-        });
-        refused(me, -FI_ENOSYS, "fi_gather", [&](void* context) {
-            return fi_gather(ep, in.data(), count, nullptr, out.data(), nullptr, mc, 0, type, 0, context);
+    const fi_addr_t mc = group->address(), root = 1;
+    const std::size_t n = me.size();
+    std::vector<std::uint64_t> in(8 * n), out(8 * n);
+    fid_ep* ep = me.ep();
+    const auto rooted = [&](const char* what, auto function, const void* input, void* result,
+                            std::size_t count, fi_addr_t its_root) {
+        refused(me, -FI_EINVAL, what, [&](void* context) {
+            return function(ep, input, count, nullptr, result, nullptr, mc, its_root, FI_UINT64, 0, context);
         });
     };
-    try_all(FI_UINT64, 8);
-    try_all(FI_UINT8, 0);
+    rooted("fi_gather: no such root", &fi_gather, in.data(), out.data(), 8, n);
+    rooted("fi_scatter: no such root", &fi_scatter, in.data(), out.data(), 8, n);
+    rooted("fi_gather: no input", &fi_gather, nullptr, out.data(), 8, root);
+    rooted("fi_scatter: no result", &fi_scatter, in.data(), nullptr, 8, root);
+    rooted("fi_gather: parts that overflow", &fi_gather, in.data(), out.data(), SIZE_MAX / 8, root);
+    rooted("fi_scatter: parts that overflow", &fi_scatter, in.data(), out.data(), SIZE_MAX / 8, root);
+    if (me.rank() == root) {
+        rooted("fi_gather: no result", &fi_gather, in.data(), nullptr, 8, root);
+        rooted("fi_scatter: no input", &fi_scatter, nullptr, out.data(), 8, root);
+        rooted("fi_gather: another's place", &fi_gather, out.data(), out.data(), 8, root);
+        rooted("fi_scatter: another's place", &fi_scatter, in.data(), in.data() + 1, 8, root);
+    }
+    const auto wrong = [&](const char* what, const void* input, void* result, std::size_t count,
+                           fi_datatype type) {
+        refused(me, -FI_EINVAL, what, [&](void* context) {
+            return fi_alltoall(ep, input, count, nullptr, result, nullptr, mc, type, 0, context);
+        });
+    };
+    wrong("fi_alltoall: no input", nullptr, out.data(), 8, FI_UINT64);
+    wrong("fi_alltoall: no result", in.data(), nullptr, 8, FI_UINT64);
+    wrong("fi_alltoall: overlap", in.data(), in.data() + 1, 8, FI_UINT64);
+    wrong("fi_alltoall: parts that overflow", in.data(), out.data(), SIZE_MAX / 8, FI_UINT64);
+    wrong("fi_alltoall: no such datatype", in.data(), out.data(), 8, static_cast<fi_datatype>(200));
+    const auto scattered = [&](const char* what, int code, const void* input, void* result, fi_op op) {
+        refused(me, code, what, [&](void* context) {
+            return fi_reduce_scatter(ep, input, 8 * n, nullptr, result, nullptr, mc, FI_UINT64, op, 0,
+                                     context);
+        });
+    };
+    scattered("fi_reduce_scatter: no input", -FI_EINVAL, nullptr, out.data(), FI_SUM);
+    scattered("fi_reduce_scatter: no result", -FI_EINVAL, in.data(), nullptr, FI_SUM);
+    scattered("fi_reduce_scatter: overlap", -FI_EINVAL, in.data(), in.data() + 1, FI_SUM);
+    scattered("fi_reduce_scatter: no such operator", -FI_EINVAL, in.data(), out.data(),
+              static_cast<fi_op>(99));
+    scattered("fi_reduce_scatter: no reduction", -FI_EOPNOTSUPP, in.data(), out.data(), FI_NOOP);
     still_works(me, *group);
     me.meet();
+}
+
+// Every pair of datatype and operator is there, or is not, as fi_atomic(3) has it.
+template <typename Ask>
+void query_reductions(const Ask& ask) {
+    fi_collective_attr attr{};
+    for (const Datatype& type : datatypes()) {
+        CHECK_RETURNS(0, ask(FI_ALLGATHER, type.type, FI_NOOP, 0, attr));
+        CHECK(attr.datatype_attr.size == type.bytes && attr.datatype_attr.count > 0);
+        for (const fi_collective_op operation : {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER}) {
+            for (const Operator& op : operators()) {
+                const int wanted = type.allows(op.op) ? 0 : -FI_EOPNOTSUPP;
+                if (const int result = ask(operation, type.type, op.op, 0, attr); result != wanted)
+                    fail("fi_query_collective of reductions of {} with {} returned {} instead of {}",
+                         type.name, op.name, describe(result), describe(wanted));
+                if (wanted == 0) CHECK(attr.datatype_attr.size == type.bytes && attr.max_members >= 256);
+            }
+            for (const fi_op op : {FI_NOOP, FI_ATOMIC_READ, FI_ATOMIC_WRITE, FI_CSWAP})
+                CHECK_RETURNS(-FI_EOPNOTSUPP, ask(operation, type.type, op, 0, attr));
+        }
+    }
+    for (const fi_collective_op operation : {FI_ALLREDUCE, FI_REDUCE})
+        CHECK_RETURNS(-FI_EOPNOTSUPP, ask(operation, FI_VOID, FI_SUM, 0, attr));
 }
 
 void query(Member& me) {
@@ -197,13 +325,9 @@ void query(Member& me) {
     if (!me.options().is_mcastcoll()) return;
     for (const fi_datatype type : {FI_INT8, FI_DOUBLE, FI_LONG_DOUBLE_COMPLEX})
         CHECK_RETURNS(0, ask(FI_BROADCAST, type, FI_NOOP, 0, attr));
-    for (const fi_collective_op operation :
-         {FI_ALLTOALL, FI_ALLREDUCE, FI_ALLGATHER, FI_REDUCE_SCATTER, FI_REDUCE, FI_SCATTER, FI_GATHER}) {
-        const int result = ask(operation, FI_UINT64, FI_SUM, 0, attr);
-        if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP)
-            fail("fi_query_collective of operation {} returned {}", static_cast<int>(operation),
-                 describe(result));
-    }
+    for (const fi_collective_op operation : {FI_ALLTOALL, FI_REDUCE_SCATTER, FI_SCATTER, FI_GATHER})
+        CHECK_RETURNS(0, ask(operation, FI_UINT64, FI_SUM, 0, attr));
+    query_reductions(ask);
     CHECK(ask(static_cast<fi_collective_op>(15), FI_UINT8, FI_NOOP, 0, attr) < 0);
     CHECK(ask(FI_BROADCAST, static_cast<fi_datatype>(200), FI_NOOP, 0, attr) < 0);
     CHECK(fi_query_collective(me.domain(), FI_BROADCAST, nullptr, 0) < 0);
@@ -212,14 +336,16 @@ void query(Member& me) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Program program("fi_mcc_args", "Bad arguments, operations that are not there, and what can be asked for");
+    Program program("fi_mcc_args", "Bad arguments, and what can be asked for");
     program.add({.name = "bad broadcasts", .body = bad_broadcasts, .only_mcastcoll = true});
     program.add({.name = "bad barriers", .body = bad_barriers, .only_mcastcoll = true});
+    program.add({.name = "bad reductions", .body = bad_reductions, .only_mcastcoll = true});
+    program.add({.name = "bad allgathers", .body = bad_allgathers, .only_mcastcoll = true});
     program.add({.name = "closed groups", .body = closed_group, .only_mcastcoll = true});
     program.add({.name = "closing a busy group", .body = busy_group, .only_mcastcoll = true});
     program.add({.name = "bad joins", .body = bad_joins, .only_mcastcoll = true});
     program.add({.name = "bad sets", .body = bad_sets, .only_mcastcoll = true});
-    program.add({.name = "operations that are not there", .body = unsupported, .only_mcastcoll = true});
+    program.add({.name = "bad gathers and scatters", .body = bad_blocks, .only_mcastcoll = true});
     program.add({"queries", query});
     return program.run(argc, argv);
 }

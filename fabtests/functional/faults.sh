@@ -1,5 +1,5 @@
 #!/bin/bash
-# faults.sh [SPEC...] -- broadcasts and barriers while multicast datagrams are lost, doubled, spoilt and reordered.
+# faults.sh [SPEC...] -- broadcasts, barriers and reductions while multicast datagrams are lost, doubled, spoilt and reordered.
 #
 # Runs in the top folder of a build. Without SPECs, which are values of FI_MCASTCOLL_FAULT, it takes its own list.
 set -u
@@ -19,7 +19,10 @@ for spec in "${specs[@]}"; do
     echo "== $spec"
     ./fi_mcc_broadcast --fault "$spec" --case 'many in flight' --case 'sizes and roots' || failed=$((failed + 1))
     ./fi_mcc_barrier --fault "$spec" --case 'with flags' --case 'between broadcasts' || failed=$((failed + 1))
+    ./fi_mcc_reduce --fault "$spec" --case 'many in flight' --case 'blocking among' || failed=$((failed + 1))
+    ./fi_mcc_collectives --fault "$spec" --case 'many groups' || failed=$((failed + 1))
 done
+[ $# -gt 0 ] || ./fi_mcc_threads --fault loss=5,seed=8 --case 'threads and groups' || failed=$((failed + 1))
 # Who sleeps must wake up for repairs too.
 [ $# -gt 0 ] || ./fi_mcc_wait --fault loss=30,seed=7 --case poll || failed=$((failed + 1))
 [ $failed = 0 ]

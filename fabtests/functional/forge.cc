@@ -8,13 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "functional/multicast_sockets.h"
 #include "support/program.h"
+#include "support/statistics.h"
 #include "wire/packet.h"
 
 namespace {
@@ -172,7 +171,7 @@ class Intruder {
                 header.total = random_() % 2 ? random_() : header.total + 1;
                 break;
             case 8:
-                header.kind = static_cast<wire::Kind>(1 + random_() % 3);
+                header.kind = static_cast<wire::Kind>(1 + random_() % 4);
                 break;
             default:
                 break;  // only the data are others
@@ -263,27 +262,10 @@ void under_fire(Member& me) {
     }
 }
 
-// The members' counters lie in files with this beginning.
-std::string statistics_prefix() {
-    return fmt::format("{}/mcc-forge-{}", std::filesystem::temp_directory_path().string(), getpid());
-}
-
 // What was refused must have been counted, and nothing may have failed.
 void check_counters(const std::string& prefix) {
-    namespace fs = std::filesystem;
-    std::map<std::string, std::uint64_t> sum;
-    unsigned files = 0;
-    for (const auto& entry : fs::directory_iterator(fs::path(prefix).parent_path())) {
-        if (!entry.path().string().starts_with(prefix + ".")) continue;
-        std::ifstream file(entry.path());
-        const auto report = nlohmann::json::parse(file, nullptr, false);
-        if (report.is_discarded()) fail("{} is no JSON", entry.path().string());
-        for (const auto& [name, value] : report.items())
-            if (value.is_number_unsigned()) sum[name] += value.get<std::uint64_t>();
-        ++files;
-        fs::remove(entry.path());
-    }
-    if (files == 0) fail("no member has left its counters in {}.*", prefix);
+    auto sum = take_statistics(prefix);
+    if (sum.empty()) fail("no member has left its counters in {}.*", prefix);
     std::string text;
     for (const char* name : {"bad_packet", "bad_checksum", "foreign_group", "bad_sender",
                              "datagrams_received", "operations_failed"})
@@ -301,7 +283,7 @@ void check_counters(const std::string& prefix) {
 int main(int argc, char** argv) {
     Program program("fi_mcc_forge",
                     "Broadcasts and barriers while an intruder throws forged datagrams at their groups");
-    const std::string prefix = statistics_prefix();
+    const std::string prefix = statistics_prefix("mcc-forge");
     program.add({.name = "forged, truncated, replayed and foreign datagrams",
                  .body = under_fire,
                  .environment = {{"FI_MCASTCOLL_STATS", prefix}},

@@ -13,7 +13,11 @@ fabtests_support_libmccfabtest_la_SOURCES = \
 	fabtests/support/member.h \
 	fabtests/support/options.h \
 	fabtests/support/program.cc \
-	fabtests/support/program.h
+	fabtests/support/program.h \
+	fabtests/support/reduction.cc \
+	fabtests/support/reduction.h \
+	fabtests/support/statistics.cc \
+	fabtests/support/statistics.h
 fabtests_support_libmccfabtest_la_CPPFLAGS = $(functional_cppflags)
 fabtests_support_libmccfabtest_la_LIBADD = $(LIBFABRIC_LIBS)
 
@@ -25,9 +29,14 @@ functional_programs = \
 	fi_mcc_args \
 	fi_mcc_barrier \
 	fi_mcc_broadcast \
+	fi_mcc_collectives \
 	fi_mcc_forge \
+	fi_mcc_groups \
 	fi_mcc_join \
 	fi_mcc_kill \
+	fi_mcc_mpich \
+	fi_mcc_reduce \
+	fi_mcc_threads \
 	fi_mcc_wait
 bin_PROGRAMS += $(functional_programs)
 
@@ -43,12 +52,35 @@ fi_mcc_broadcast_LDADD = $(functional_ldadd)
 fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
 fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/wire/libmccwire.la
+fi_mcc_groups_SOURCES = %reldir%/groups.cc
+fi_mcc_groups_CPPFLAGS = $(functional_cppflags)
+fi_mcc_groups_LDADD = $(functional_ldadd)
 fi_mcc_join_SOURCES = %reldir%/join.cc
 fi_mcc_join_CPPFLAGS = $(functional_cppflags)
 fi_mcc_join_LDADD = $(functional_ldadd)
 fi_mcc_kill_SOURCES = %reldir%/kill.cc
 fi_mcc_kill_CPPFLAGS = $(functional_cppflags)
 fi_mcc_kill_LDADD = $(functional_ldadd)
+fi_mcc_mpich_SOURCES = %reldir%/mpich_contract.cc
+fi_mcc_mpich_CPPFLAGS = $(functional_cppflags)
+fi_mcc_mpich_LDADD = $(functional_ldadd)
+# What programs share that exercise collectives.
+noinst_LTLIBRARIES += %reldir%/libmccexercise.la
+%canon_reldir%_libmccexercise_la_SOURCES = %reldir%/exercise.cc %reldir%/exercise.h
+%canon_reldir%_libmccexercise_la_CPPFLAGS = $(functional_cppflags)
+fi_mcc_collectives_SOURCES = %reldir%/collectives.cc
+fi_mcc_collectives_CPPFLAGS = $(functional_cppflags)
+fi_mcc_collectives_LDADD = %reldir%/libmccexercise.la $(functional_ldadd)
+fi_mcc_threads_SOURCES = %reldir%/threads.cc
+fi_mcc_threads_CPPFLAGS = $(functional_cppflags)
+fi_mcc_threads_CXXFLAGS = $(AM_CXXFLAGS) -pthread
+fi_mcc_threads_LDADD = %reldir%/libmccexercise.la $(functional_ldadd)
+fi_mcc_reduce_SOURCES = \
+	%reldir%/reduce.cc \
+	%reldir%/reduce_blocking.cc \
+	%reldir%/reduce_cases.h
+fi_mcc_reduce_CPPFLAGS = $(functional_cppflags)
+fi_mcc_reduce_LDADD = %reldir%/libmccexercise.la $(functional_ldadd)
 fi_mcc_wait_SOURCES = %reldir%/wait.cc
 fi_mcc_wait_CPPFLAGS = $(functional_cppflags)
 fi_mcc_wait_LDADD = $(functional_ldadd)
@@ -59,6 +91,6 @@ check_PROGRAMS += %reldir%/load_test
 %canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_load_test_LDADD = $(LIBFABRIC_LIBS) -ldl
 
-functional_scripts = %reldir%/faults.sh %reldir%/load.sh %reldir%/variants.sh
+functional_scripts = %reldir%/faults.sh %reldir%/full_shm.sh %reldir%/levels.sh %reldir%/load.sh %reldir%/variants.sh
 TESTS += $(functional_programs) $(functional_scripts)
 EXTRA_DIST += $(functional_scripts)

@@ -1,9 +1,11 @@
 // Joining: every form of the collective address, sets and their operations, asynchronous and overlapping
 // joins, subgroups, members that come late or never, and joining again and again without leaking descriptors.
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
+#include "mcastcoll/mcastcoll.h"
 #include "support/program.h"
 
 namespace {
@@ -299,6 +301,40 @@ void close_while_others_work(Member& me) {
     me.meet();
 }
 
+// A set's word on how its groups repair: rank 0's counts, whatever the others and the variables say.
+void policies_by_set(Member& me) {
+    const auto set = me.everybody();
+    fi_mcastcoll_set_ops* ops = nullptr;
+    void** where = reinterpret_cast<void**>(&ops);
+    CHECK_RETURNS(-FI_ENOSYS, fi_open_ops(&set->fid, "something else", 0, where, nullptr));
+    CHECK_RETURNS(-FI_EINVAL, fi_open_ops(&set->fid, FI_MCASTCOLL_SET_OPS, 1, where, nullptr));
+    CHECK_RETURNS(0, fi_open_ops(&set->fid, FI_MCASTCOLL_SET_OPS, 0, where, nullptr));
+    CHECK(ops->size == sizeof *ops);
+    CHECK_RETURNS(-FI_EINVAL, ops->set_repair(nullptr, FI_MCASTCOLL_REPAIR_PUSH));
+    CHECK_RETURNS(-FI_EINVAL, ops->set_repair(set.get(), 4));
+    CHECK_RETURNS(-FI_EINVAL, ops->set_channels(set.get(), 0));
+    CHECK_RETURNS(-FI_EINVAL, ops->set_channels(set.get(), 65));
+    CHECK_RETURNS(-FI_EINVAL, ops->set_root_sync(set.get(), FI_MCASTCOLL_ROOT_SYNC_DELAY, 100'001));
+    for (int repair = FI_MCASTCOLL_REPAIR_PULL; repair <= FI_MCASTCOLL_REPAIR_AUTO; ++repair)
+        for (int sync = FI_MCASTCOLL_ROOT_SYNC_NONE; sync <= FI_MCASTCOLL_ROOT_SYNC_ADAPTIVE; ++sync) {
+            const bool leads = me.rank() == 0;
+            CHECK_RETURNS(0, ops->set_repair(set.get(), leads ? repair : FI_MCASTCOLL_REPAIR_PUSH));
+            CHECK_RETURNS(0, ops->set_channels(set.get(), leads ? 3 : 5));
+            CHECK_RETURNS(0, ops->set_root_sync(set.get(), leads ? sync : FI_MCASTCOLL_ROOT_SYNC_NONE, 40));
+            const auto group = me.join(set.get());
+            fi_mcastcoll_group_ops* group_ops = nullptr;
+            CHECK_RETURNS(0, fi_open_ops(&group->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0,
+                                         reinterpret_cast<void**>(&group_ops), nullptr));
+            fi_mcastcoll_group_settings agreed{};
+            CHECK_RETURNS(0, group_ops->get_settings(group->mc.get(), &agreed));
+            CHECK(agreed.repair == repair && agreed.channels == 3 && agreed.root_sync == sync);
+            CHECK(agreed.root_delay_us == (sync == FI_MCASTCOLL_ROOT_SYNC_DELAY ? 40U : 0U));
+            for (int i = 0; i < 5; ++i) prove_all(me, *group, all_ranks(me));
+            me.finish(me.barrier(*group));
+            me.meet();
+        }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -328,6 +364,10 @@ int main(int argc, char** argv) {
     program.add({.name = "a member never joins",
                  .body = member_never_joins,
                  .environment = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "2000"}},
+                 .only_mcastcoll = true});
+    program.add({.name = "policies by set",
+                 .body = policies_by_set,
+                 .environment = {{"FI_MCASTCOLL_REPAIR", "push"}, {"FI_MCASTCOLL_ROOT_SYNC", "delay:7"}},
                  .only_mcastcoll = true});
     program.add({.name = "close and rejoin", .body = close_and_rejoin, .timeout_s = 120});
     program.add({.name = "close while others work", .body = close_while_others_work});

@@ -23,6 +23,33 @@ constexpr milliseconds kSleeps{3000};
 // The word of a survivor that has seen its operation end.
 constexpr std::size_t kSurvivors = 0;
 
+// The event queue names the group and who was lost, once.
+const GroupError& expect_group_error(Member& me, const Join& group) {
+    me.stage("waiting for the group's error on the event queue");
+    const bool came = me.wait_until(kMustEndWithin, [&] {
+        while (me.read_event())
+            ;
+        return !me.group_errors().empty();
+    });
+    if (!came) fail("the event queue did not report the group's end");
+    CHECK(me.group_errors().size() == 1);
+    const GroupError& error = me.group_errors().front();
+    CHECK(error.join == &group);
+    CHECK(error.error != 0);
+    return error;
+}
+
+// Over several levels only the dead member's own host, or site, knows who it was.
+bool may_be_unknown(const Member& me) {
+    return me.options().places != "flat" && me.options().places != "auto";
+}
+
+void expect_lost(Member& me, const Join& group, unsigned dead) {
+    const std::uint64_t lost = expect_group_error(me, group).lost;
+    if (lost == FI_ADDR_NOTAVAIL && may_be_unknown(me)) return;
+    if (lost != dead) fail("the event queue says that rank {} was lost, but it was {}", lost, dead);
+}
+
 // Waits until every operation has ended, with an error for those that could not be done, and says so on the
 // board.
 void survive(Member& me, const std::vector<Ticket*>& tickets, Clock::time_point since) {
@@ -52,6 +79,7 @@ void go_on(Member& me, const Join& group, unsigned dead) {
         me.drop(ticket);
         CHECK(result != -FI_EAGAIN);
     }
+    expect_lost(me, group, dead);
     std::vector<unsigned> alive;
     for (unsigned i = 0; i < me.size(); ++i)
         if (i != dead) alive.push_back(i);
@@ -65,6 +93,7 @@ void go_on(Member& me, const Join& group, unsigned dead) {
         buffer.check(root, "a broadcast among the survivors");
     }
     me.finish(me.barrier(*rest));
+    CHECK(me.group_errors().size() == 1);
     me.meet(me.size() - 1);
 }
 
@@ -78,7 +107,8 @@ void root_dies(Member& me) {
     const auto since = Clock::now();
     Ticket& ticket = me.broadcast(*group, buffer.data(), buffer.size(), 0);
     if (me.rank() == 0) {
-        me.idle(milliseconds(2));
+        // Through shared memory all of it can be there within milliseconds.
+        if (me.options().places == "flat") me.idle(milliseconds(2));
         die();
     }
     survive(me, {&ticket}, since);
@@ -212,6 +242,72 @@ void stopped_is_not_dead(Member& me) {
     me.meet();
 }
 
+// A member dies, and a new process takes its place under its address while the others still hold the group.
+// The old group ends with an error; a new one of the same addresses works, whoever it was that was restarted.
+constexpr std::size_t kGone = 1;
+constexpr unsigned kRestarted = 4;  // members of that case
+
+void work_together(Member& me, const Join& group) {
+    for (unsigned root = 0; root < me.size(); ++root) {
+        Buffer buffer(20'000);
+        buffer.poison();
+        if (me.rank() == root) buffer.fill(root);
+        me.finish(me.broadcast(group, buffer.data(), buffer.size(), root));
+        buffer.check(root, "a broadcast with a member that was started again");
+    }
+    me.finish(me.barrier(group));
+    me.meet();
+}
+
+template <unsigned kVictim>
+void restarted(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    me.meet();
+    if (me.rank() == kVictim) die();
+    const auto since = Clock::now();
+    Ticket& ticket = me.barrier(*group);
+    survive(me, {&ticket}, since);
+    expect_lost(me, *group, kVictim);
+    me.board().words[kGone] = 1;
+    const auto again = me.join(set.get());
+    work_together(me, *again);
+}
+
+template <unsigned kVictim>
+void successor(Board& board, const Options& options) {
+    while (board.words[kGone] == 0 && !board.abandoned) usleep(10'000);
+    if (board.abandoned) return;
+    Opening opening;
+    opening.successor = true;
+    Member me(options, board, kVictim, kRestarted, opening);
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    work_together(me, *group);
+}
+
+// Nobody is dead, but one member does not come: with a stall timeout the others need not wait for ever.
+void stalled(Member& me) {
+    const unsigned late = me.size() - 1;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    me.meet();
+    if (me.rank() == late) {
+        me.wait_until("the others", [&] { return me.board().words[kSurvivors].load() + 1 >= me.size(); });
+    } else {
+        Ticket& ticket = me.barrier(*group);
+        survive(me, {&ticket}, Clock::now());
+        CHECK(ticket.error == FI_ETIMEDOUT);
+    }
+    const GroupError& error = expect_group_error(me, *group);
+    CHECK(error.error == FI_ETIMEDOUT);
+    // Whose patience ends first names whom it waits for itself, and that may be somebody who waits too.
+    CHECK(error.lost < me.size() || may_be_unknown(me));
+    me.meet();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -234,5 +330,19 @@ int main(int argc, char** argv) {
     add("a member dies in a stream of operations", dies_in_stream, {1}, quick);
     add("a member dies in a join", dies_in_join, {3}, quick_join);
     add("a stopped member is not dead", stopped_is_not_dead, {}, quick);
+    add("a member makes the others wait too long", stalled, {},
+        std::map<std::string, std::string>{{"FI_MCASTCOLL_STALL_TIMEOUT", "1"}});
+    const auto add_restart = [&](const char* name, void (*body)(Member&),
+                                 void (*outsider)(Board&, const Options&), unsigned victim) {
+        program.add({.name = name,
+                     .body = body,
+                     .members = kRestarted,
+                     .victims = {victim},
+                     .environment = quick,
+                     .only_mcastcoll = true,
+                     .outsider = outsider});
+    };
+    add_restart("a member is started again", restarted<2>, successor<2>, 2);
+    add_restart("rank 0 is started again", restarted<0>, successor<0>, 0);
     return program.run(argc, argv);
 }

@@ -31,11 +31,9 @@ std::set<std::string> socket_inodes_of(const std::vector<pid_t>& processes) {
     return inodes;
 }
 
-}  // namespace
-
-std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes) {
-    const std::set<std::string> inodes = socket_inodes_of(processes);
-    std::vector<sockaddr_in> found;
+// UDP ports that any of these sockets is bound to without an address.
+std::set<std::uint16_t> open_ports_of(const std::set<std::string>& inodes) {
+    std::set<std::uint16_t> ports;
     std::ifstream table("/proc/net/udp");
     std::string line;
     std::getline(table, line);  // the head
@@ -46,16 +44,39 @@ std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processe
         if (std::sscanf(line.c_str(), " %*[^:]: %X:%X %*s %*s %*s %*s %*s %*s %*s %31s", &address, &port,
                         inode) != 3)
             continue;
-        if (!IN_MULTICAST(ntohl(address)) || inodes.count(inode) == 0) continue;
-        sockaddr_in group{};
-        group.sin_family = AF_INET;
-        group.sin_addr.s_addr = address;
-        group.sin_port = htons(static_cast<std::uint16_t>(port));
-        const bool known = std::any_of(found.begin(), found.end(), [&](const sockaddr_in& one) {
-            return one.sin_addr.s_addr == group.sin_addr.s_addr && one.sin_port == group.sin_port;
-        });
-        if (!known) found.push_back(group);
+        if (address == INADDR_ANY && inodes.count(inode) > 0) ports.insert(static_cast<std::uint16_t>(port));
     }
+    return ports;
+}
+
+// Groups that anybody on this host has joined, of those that organisations use among themselves.
+std::set<in_addr_t> joined_groups() {
+    std::set<in_addr_t> groups;
+    std::ifstream table("/proc/net/igmp");
+    std::string line;
+    while (std::getline(table, line)) {
+        unsigned group = 0;
+        // Below the line of an interface, one of each of its groups: "GROUP users timer reporter".
+        if (line.starts_with("\t") && std::sscanf(line.c_str(), " %8X", &group) == 1 &&
+            ntohl(group) >> 24 == 239)
+            groups.insert(group);
+    }
+    return groups;
+}
+
+}  // namespace
+
+std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes) {
+    const std::set<std::uint16_t> ports = open_ports_of(socket_inodes_of(processes));
+    std::vector<sockaddr_in> found;
+    for (const in_addr_t address : joined_groups())
+        for (const std::uint16_t port : ports) {
+            sockaddr_in group{};
+            group.sin_family = AF_INET;
+            group.sin_addr.s_addr = address;
+            group.sin_port = htons(port);
+            found.push_back(group);
+        }
     return found;
 }
 

@@ -9,8 +9,8 @@
 
 namespace mcastcoll::fabtest {
 
-// IPv4 groups and ports that sockets of these processes are bound to. Only theirs: others' traffic is left
-// alone.
+// IPv4 groups with the ports that sockets of these processes are bound to. A socket does not show its groups,
+// so it is every group of the host, but only their ports: others' traffic is left alone.
 std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes);
 
 // All interfaces that are up and have an IPv4 address.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# variants.sh [NAME=VALUE...] -- broadcasts, barriers and joins over every inner provider and with other settings.
+# variants.sh [NAME=VALUE...] -- broadcasts, barriers, reductions and joins over every inner provider and with other settings.
 #
 # Runs in the top folder of a build. Each argument is environment for one run; without any it takes its own list.
 set -u
@@ -11,6 +11,12 @@ variants=("$@")
     FI_MCASTCOLL_INNER=shm
     FI_MCASTCOLL_MULTICAST=off
     FI_MCASTCOLL_REPAIR=push
+    FI_MCASTCOLL_REPAIR=sync
+    'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1'
+    FI_MCASTCOLL_REPAIR=auto
+    FI_MCASTCOLL_ROOT_SYNC=delay:200
+    FI_MCASTCOLL_ROOT_SYNC=random
+    FI_MCASTCOLL_ROOT_SYNC=adaptive
     FI_MCASTCOLL_WINDOW=4
     FI_MCASTCOLL_RCVBUF=16384
 )
@@ -18,10 +24,28 @@ failed=0
 for variant in "${variants[@]}"; do
     echo "== $variant"
     address=()
+    # Not quoted: a variant may be several variables. None has a blank inside.
     # Shared memory has no network addresses.
     case $variant in *=shm) address=(--address '') ;; esac
-    env "$variant" ./fi_mcc_join "${address[@]}" --case "set's address" --case overlapping || failed=$((failed + 1))
-    env "$variant" ./fi_mcc_broadcast "${address[@]}" --members 3 --case 'one at a time' --case 'many in flight' || failed=$((failed + 1))
-    env "$variant" ./fi_mcc_barrier "${address[@]}" --members 5 --case 'between broadcasts' || failed=$((failed + 1))
+    env $variant ./fi_mcc_join "${address[@]}" --case "set's address" --case overlapping || failed=$((failed + 1))
+    env $variant ./fi_mcc_broadcast "${address[@]}" --members 3 --case 'one at a time' --case 'many in flight' || failed=$((failed + 1))
+    env $variant ./fi_mcc_barrier "${address[@]}" --members 5 --case 'between broadcasts' || failed=$((failed + 1))
+    env $variant ./fi_mcc_reduce "${address[@]}" --members 3 --case 'many in flight' --case 'blocking among' || failed=$((failed + 1))
 done
+if [ $# -eq 0 ]; then
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    for rows in 'allgather * * * chains:1;allreduce * * 1K- split:2' 'allgather * * * reduction' 'allgather * * * messages'; do
+        echo "== $rows"
+        tr ';' '\n' <<<"$rows" >"$scratch/selection"
+        FI_MCASTCOLL_SELECTION=$scratch/selection ./fi_mcc_reduce --members 4 --case 'allgathers' --case 'many in flight' ||
+            failed=$((failed + 1))
+    done
+    echo 'allgather * * * ring' >"$scratch/selection"
+    if FI_LOG_LEVEL=warn FI_MCASTCOLL_SELECTION=$scratch/selection ./fi_mcc_barrier --members 2 >"$scratch/log" 2>&1 ||
+        ! grep -q 'line 1: algorithm' "$scratch/log"; then
+        echo "variants: a bad table is not refused"
+        failed=$((failed + 1))
+    fi
+fi
 [ $failed = 0 ]

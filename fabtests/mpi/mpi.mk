@@ -5,15 +5,44 @@ mcc_mpi_cppflags = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VER
 mcc_mpi_ldadd = -L$(OMPI_LIBDIR) -lmpi -lpthread
 noinst_PROGRAMS += \
 	%reldir%/mpi_bcast_check \
+	%reldir%/mpi_bcast_ranks \
 	%reldir%/mpi_bcast_time \
+	%reldir%/mpi_coll_time \
+	%reldir%/mpi_coll_check \
+	%reldir%/mpi_coll_threads \
 	%reldir%/mpi_fallthrough
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_bcast_ranks_SOURCES = %reldir%/mpi_bcast_ranks.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_bcast_ranks_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_bcast_ranks_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_bcast_time_SOURCES = %reldir%/mpi_bcast_time.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_time_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_time_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_coll_time_SOURCES = %reldir%/mpi_coll_time.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_coll_time_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_coll_time_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_coll_check_SOURCES = %reldir%/mpi_coll_check.c %reldir%/mpi_coll_cases.c \
+	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h \
+	%reldir%/mpi_support.h
+%canon_reldir%_mpi_coll_check_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_coll_check_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_coll_threads_SOURCES = %reldir%/mpi_coll_threads.c %reldir%/mpi_coll_cases.c \
+	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h %reldir%/mpi_support.h
+%canon_reldir%_mpi_coll_threads_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_coll_threads_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_fallthrough_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_fallthrough_LDADD = $(mcc_mpi_ldadd)
+endif
+
+if HAVE_MPICH
+noinst_PROGRAMS += %reldir%/mpi_pmpi_check %reldir%/mpi_pmpi_fallthrough
+%canon_reldir%_mpi_pmpi_check_SOURCES = %reldir%/mpi_pmpi_check.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_pmpi_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
+%canon_reldir%_mpi_pmpi_check_LDADD = $(MPICH_LIBS)
+%canon_reldir%_mpi_pmpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_pmpi_fallthrough_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
+%canon_reldir%_mpi_pmpi_fallthrough_LDADD = $(MPICH_LIBS) -lpthread
 endif

@@ -1,5 +1,5 @@
-// Latency of MPI_Bcast and MPI_Barrier: from the root's entry (a barrier: the last rank's entry) to the last
-// rank's end.
+// Latency of MPI_Bcast, MPI_Barrier and MPI_Allreduce: from the root's entry (without a root: the last rank's
+// entry) to the last rank's end.
 //
 // Two ways to measure, chosen by what is possible:
 //   clock    all ranks run under one kernel (same boot id): its monotonic clock is theirs, every iteration is
@@ -8,6 +8,9 @@
 //            compared with another. It flatters a broadcast that lets early ranks into the barrier while
 //            others still wait.
 // Every iteration starts from a barrier. Medians are given, with the 10th and 90th percentile.
+//
+// With --bare nothing is timed and nothing happens between the operations, so that who counts packets outside
+// (util/cluster/crossings) can take one job from another with more operations.
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -24,10 +27,21 @@ typedef struct {
     uint64_t byte_budget;  // fewer iterations for large messages
     int root;
     bool rotate;
-    bool bcast, barrier;
+    bool bcast, barrier, allreduce;
+    bool bare;
     int method;  // 0 choose, 1 clock, 2 barrier
     const char* json;
 } Options;
+
+typedef enum { kBcast, kBarrier, kAllreduce } Operation;
+static const char* const kNames[] = {"bcast", "barrier", "allreduce"};
+
+// What an operation works on. An allreduce sums doubles, one at least, of `buffer` into `sums`.
+typedef struct {
+    Operation operation;
+    uint64_t bytes;
+    void *buffer, *sums;
+} Subject;
 
 typedef struct {
     double p10, median, p90;
@@ -40,7 +54,8 @@ static const char kHelp[] =
     "  --iterations N        of each kind [1000]\n"
     "  --byte-budget BYTES   at most this much per size, but at least 10 iterations [256M]\n"
     "  --root N|rotate       the broadcasting rank [0]\n"
-    "  --operations LIST     bcast, barrier [bcast,barrier]\n"
+    "  --operations LIST     bcast, barrier, allreduce (sums of doubles) [bcast,barrier]\n"
+    "  --bare                do the operations and nothing else, for counting packets outside\n"
     "  --method clock|barrier  how to measure [clock where all ranks share a kernel]\n"
     "  --json FILE           write the result there too\n"
     "  --help, --version\n";
@@ -55,12 +70,14 @@ static int parse_sizes(char* text, Options* o) {
 }
 
 static int parse_operations(char* text, Options* o) {
-    o->bcast = o->barrier = false;
+    o->bcast = o->barrier = o->allreduce = false;
     for (char* word = strtok(text, ","); word != NULL; word = strtok(NULL, ",")) {
         if (strcmp(word, "bcast") == 0) {
             o->bcast = true;
         } else if (strcmp(word, "barrier") == 0) {
             o->barrier = true;
+        } else if (strcmp(word, "allreduce") == 0) {
+            o->allreduce = true;
         } else {
             return -1;
         }
@@ -86,11 +103,17 @@ static Options parse(int argc, char** argv, int rank, int size) {
                  .byte_budget = 256 << 20,
                  .bcast = true,
                  .barrier = true};
-    static const struct option kLong[] = {{"sizes", 1, NULL, 's'},       {"iterations", 1, NULL, 'i'},
-                                          {"byte-budget", 1, NULL, 'b'}, {"root", 1, NULL, 'r'},
-                                          {"operations", 1, NULL, 'o'},  {"method", 1, NULL, 'm'},
-                                          {"json", 1, NULL, 'j'},        {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'},     {NULL, 0, NULL, 0}};
+    static const struct option kLong[] = {{"sizes", 1, NULL, 's'},
+                                          {"iterations", 1, NULL, 'i'},
+                                          {"byte-budget", 1, NULL, 'b'},
+                                          {"root", 1, NULL, 'r'},
+                                          {"operations", 1, NULL, 'o'},
+                                          {"method", 1, NULL, 'm'},
+                                          {"json", 1, NULL, 'j'},
+                                          {"help", 0, NULL, 'h'},
+                                          {"bare", 0, NULL, 'B'},
+                                          {"version", 0, NULL, 'v'},
+                                          {NULL, 0, NULL, 0}};
     int bad = 0;
     opterr = rank == 0;
     for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
@@ -113,6 +136,9 @@ static Options parse(int argc, char** argv, int rank, int size) {
             case 'm':
                 o.method = strcmp(optarg, "clock") == 0 ? 1 : strcmp(optarg, "barrier") == 0 ? 2 : -1;
                 bad |= o.method < 0;
+                break;
+            case 'B':
+                o.bare = true;
                 break;
             case 'j':
                 o.json = optarg;
@@ -165,17 +191,31 @@ static int root_of(const Options* o, uint64_t iteration, int size) {
     return o->rotate ? (int)(iteration % (uint64_t)size) : o->root;
 }
 
-// bytes < 0 is the barrier. starts and ends are this rank's entry and exit of every iteration.
-static void run(const Options* o, int64_t bytes, char* buffer, uint64_t count, bool then_barrier,
-                double* starts, double* ends) {
+static void operate(const Subject* s, int root) {
+    switch (s->operation) {
+        case kBcast:
+            MPI_Bcast(s->buffer, (int)s->bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+            break;
+        case kBarrier:
+            MPI_Barrier(MPI_COMM_WORLD);
+            break;
+        case kAllreduce:
+            MPI_Allreduce(s->buffer, s->sums, (int)((s->bytes + 7) / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            break;
+    }
+}
+
+// starts and ends are this rank's entry and exit of every iteration.
+static void run(const Options* o, const Subject* s, uint64_t count, bool then_barrier, double* starts,
+                double* ends) {
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (uint64_t i = 0; i < count + kWarmup; ++i) {
         const uint64_t slot = i < kWarmup ? 0 : i - kWarmup;
         MPI_Barrier(MPI_COMM_WORLD);
         starts[slot] = now_us();
-        if (bytes >= 0) MPI_Bcast(buffer, (int)bytes, MPI_BYTE, root_of(o, slot, size), MPI_COMM_WORLD);
-        if (bytes < 0 || then_barrier) MPI_Barrier(MPI_COMM_WORLD);
+        operate(s, root_of(o, slot, size));
+        if (then_barrier) MPI_Barrier(MPI_COMM_WORLD);
         ends[slot] = now_us();
     }
 }
@@ -190,15 +230,15 @@ static double* reals(uint64_t count) {
 }
 
 // The figure is valid on rank 0.
-static Figure measure(const Options* o, int64_t bytes, char* buffer, uint64_t count, bool clock,
-                      double barrier_us) {
+static Figure measure(const Options* o, const Subject* s, uint64_t count, bool clock, double barrier_us) {
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const bool rooted = s->operation == kBcast;
     double *starts = reals(count), *ends = reals(count), *first = reals(count), *last = reals(count);
-    run(o, bytes, buffer, count, !clock && bytes >= 0, starts, ends);
+    run(o, s, count, !clock && rooted, starts, ends);
     if (clock) {
-        for (uint64_t i = 0; bytes >= 0 && i < count; ++i) {  // only the root's entry counts
+        for (uint64_t i = 0; rooted && i < count; ++i) {  // only the root's entry counts
             if (rank != root_of(o, i, size)) starts[i] = 0;
         }
         MPI_Reduce(starts, first, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
@@ -206,15 +246,21 @@ static Figure measure(const Options* o, int64_t bytes, char* buffer, uint64_t co
         for (uint64_t i = 0; i < count; ++i) first[i] = last[i] - first[i];
     } else {
         for (uint64_t i = 0; i < count; ++i) {
-            const bool mine = bytes < 0 || rank == root_of(o, i, size);
-            starts[i] = mine ? ends[i] - starts[i] - barrier_us : -1e300;
+            const bool mine = !rooted || rank == root_of(o, i, size);
+            starts[i] = mine ? ends[i] - starts[i] - (rooted ? barrier_us : 0) : -1e300;
         }
-        // of a barrier the shortest stay is that of the last to enter
-        MPI_Reduce(starts, first, (int)count, MPI_DOUBLE, bytes < 0 ? MPI_MIN : MPI_MAX, 0, MPI_COMM_WORLD);
+        // without a root the shortest stay is that of the last to enter
+        MPI_Reduce(starts, first, (int)count, MPI_DOUBLE, rooted ? MPI_MAX : MPI_MIN, 0, MPI_COMM_WORLD);
     }
     const Figure figure = summarise(first, count);
     free(starts), free(ends), free(first), free(last);
     return figure;
+}
+
+static void repeat(const Options* o, const Subject* s, uint64_t count) {
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (uint64_t i = 0; i < count; ++i) operate(s, root_of(o, i, size));
 }
 
 static void print_row(FILE* json, const char** comma, const char* operation, uint64_t bytes, Figure f) {
@@ -231,10 +277,40 @@ static void print_row(FILE* json, const char** comma, const char* operation, uin
     *comma = ", ";
 }
 
+static uint64_t iterations_of(const Options* o, uint64_t bytes) {
+    const uint64_t count = bytes > 0 ? o->byte_budget / bytes : o->iterations;
+    return count < 10 && !o->bare ? 10 : count > o->iterations ? o->iterations : count;
+}
+
+// One operation at one size, measured and printed, or merely done.
+static void run_one(const Options* o, Operation operation, uint64_t bytes, bool clock, Figure* barrier,
+                    FILE* json, const char** comma) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    Subject s = {operation, bytes, calloc(1, bytes + 8), calloc(1, bytes + 8)};
+    if (s.buffer == NULL || s.sums == NULL) {
+        fprintf(stderr, "mpi_bcast_time: no memory for %llu bytes\n", (unsigned long long)bytes);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    const uint64_t count = iterations_of(o, bytes);
+    if (o->bare) {
+        repeat(o, &s, count);
+    } else {
+        const Figure f = measure(o, &s, count, clock, barrier->median);
+        if (operation == kBarrier) {
+            *barrier = f;
+            MPI_Bcast(&barrier->median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        }
+        if (rank == 0 && (operation != kBarrier || o->barrier))
+            print_row(json, comma, kNames[operation], bytes, f);
+    }
+    free(s.buffer), free(s.sums);
+}
+
 static void run_all(const Options* o, int rank, int size, FILE* json) {
-    const bool clock = o->method == 1 || (o->method == 0 && one_kernel());
+    const bool clock = o->method == 1 || (o->method == 0 && !o->bare && one_kernel());
     const char* comma = "";
-    if (rank == 0) {
+    if (rank == 0 && !o->bare) {
         printf("%d ranks, method %s, microseconds\n%-9s %12s %10s %10s %10s %12s\n", size,
                clock ? "clock" : "barrier", "operation", "bytes", "p10", "median", "p90", "iterations");
         if (json)
@@ -242,25 +318,12 @@ static void run_all(const Options* o, int rank, int size, FILE* json) {
                     clock ? "clock" : "barrier");
     }
     Figure barrier = {0};
-    if (o->barrier || !clock) {
-        barrier = measure(o, -1, NULL, o->iterations, clock, 0);
-        MPI_Bcast(&barrier.median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-        if (rank == 0 && o->barrier) print_row(json, &comma, "barrier", 0, barrier);
-    }
-    for (int i = 0; o->bcast && i < o->size_count; ++i) {
-        const uint64_t bytes = o->sizes[i];
-        uint64_t count = bytes > 0 ? o->byte_budget / bytes : o->iterations;
-        count = count < 10 ? 10 : count > o->iterations ? o->iterations : count;
-        char* buffer = calloc(1, bytes + 1);
-        if (buffer == NULL) {
-            fprintf(stderr, "mpi_bcast_time: no memory for %llu bytes\n", (unsigned long long)bytes);
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        }
-        const Figure f = measure(o, (int64_t)bytes, buffer, count, clock, barrier.median);
-        if (rank == 0) print_row(json, &comma, "bcast", bytes, f);
-        free(buffer);
-    }
-    if (rank == 0 && json) fprintf(json, "]}\n");
+    if (o->barrier || (!clock && !o->bare)) run_one(o, kBarrier, 0, clock, &barrier, json, &comma);
+    for (int i = 0; o->bcast && i < o->size_count; ++i)
+        run_one(o, kBcast, o->sizes[i], clock, &barrier, json, &comma);
+    for (int i = 0; o->allreduce && i < o->size_count; ++i)
+        run_one(o, kAllreduce, o->sizes[i], clock, &barrier, json, &comma);
+    if (rank == 0 && json) fprintf(json, o->bare ? "{}\n" : "]}\n");
 }
 
 int main(int argc, char** argv) {

@@ -2,8 +2,10 @@
 
 #include <rdma/fi_cm.h>
 #include <sched.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
@@ -24,7 +26,7 @@ Member::Member(const Options& options, Board& board, unsigned rank, unsigned siz
     open_fabric(opening);
     open_endpoint(opening);
     stage("exchanging addresses");
-    exchange_addresses();
+    exchange_addresses(opening);
     stage("in the case");
 }
 
@@ -45,8 +47,20 @@ void Member::open_fabric(const Opening& opening) {
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = 0;
     hints->domain_attr->av_type = opening.av_type;
+    hints->domain_attr->threading = opening.threading;
+    hints->domain_attr->control_progress = hints->domain_attr->data_progress = opening.progress;
     hints->fabric_attr->prov_name = strdup(options_.provider.c_str());
-    const bool named = !options_.address.empty() && options_.provider != "shm" && options_.inner != "shm";
+    if (opening.successor) {
+        const Board::Place& own = board_.places[rank_];
+        hints->src_addrlen = own.address_bytes;
+        hints->src_addr = std::malloc(hints->src_addrlen);
+        CHECK(hints->src_addr != nullptr);
+        std::memcpy(hints->src_addr, own.address.data(), hints->src_addrlen);
+        const auto family = static_cast<const sockaddr*>(hints->src_addr)->sa_family;
+        hints->addr_format = family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+    }
+    const bool named = !opening.successor && !options_.address.empty() && options_.provider != "shm" &&
+                       options_.inner != "shm";
     fi_info* found = nullptr;
     const int result = fi_getinfo(FI_VERSION(1, 17), named ? options_.address.c_str() : nullptr, nullptr,
                                   named ? FI_SOURCE : 0, hints.get(), &found);
@@ -90,19 +104,21 @@ void Member::open_endpoint(const Opening& opening) {
     must(fi_enable(ep), "fi_enable");
 }
 
-void Member::exchange_addresses() {
-    Board::Place& own = board_.places[rank_];
-    std::size_t bytes = own.address.size();
-    must(fi_getname(&ep_->fid, own.address.data(), &bytes), "fi_getname");
-    own.address_bytes = bytes;
-    meet();
+void Member::exchange_addresses(const Opening& opening) {
+    if (!opening.successor) {
+        Board::Place& own = board_.places[rank_];
+        std::size_t bytes = own.address.size();
+        must(fi_getname(&ep_->fid, own.address.data(), &bytes), "fi_getname");
+        own.address_bytes = bytes;
+        meet();
+    }
     for (unsigned i = 0; i < size_; ++i) {
         fi_addr_t address = FI_ADDR_UNSPEC;
         if (fi_av_insert(av(), board_.places[i].address.data(), 1, &address, 0, nullptr) != 1)
             fail("fi_av_insert refused the address of member {}", i);
         addresses_.push_back(address);
     }
-    meet();
+    if (!opening.successor) meet();
 }
 
 Fid<fid_av_set> Member::everybody() {
@@ -158,8 +174,7 @@ void Member::finish(Join& join) {
     if (join.error != 0) fail("the join ended with error {}", describe(-join.error));
 }
 
-template <typename Try>
-Ticket& Member::start(const char* what, Try call) {
+Ticket& Member::start(const char* what, const std::function<long(Ticket*)>& call) {
     Ticket& ticket = new_ticket();
     const Clock::time_point deadline = Clock::now() + std::chrono::seconds(options_.wait_s);
     for (;;) {
@@ -185,6 +200,30 @@ Ticket& Member::broadcast(const Join& group, void* buffer, std::size_t count, fi
 Ticket& Member::barrier(const Join& group, std::uint64_t flags) {
     return start("fi_barrier",
                  [&](Ticket* ticket) { return fi_barrier2(ep(), group.address(), flags, ticket); });
+}
+
+Ticket& Member::allreduce(const Join& group, const void* input, void* result, std::size_t count,
+                          fi_datatype datatype, fi_op op) {
+    return start("fi_allreduce", [&](Ticket* ticket) {
+        return fi_allreduce(ep(), input, count, nullptr, result, nullptr, group.address(), datatype, op, 0,
+                            ticket);
+    });
+}
+
+Ticket& Member::reduce(const Join& group, const void* input, void* result, std::size_t count, fi_addr_t root,
+                       fi_datatype datatype, fi_op op) {
+    return start("fi_reduce", [&](Ticket* ticket) {
+        return fi_reduce(ep(), input, count, nullptr, result, nullptr, group.address(), root, datatype, op, 0,
+                         ticket);
+    });
+}
+
+Ticket& Member::allgather(const Join& group, const void* input, void* result, std::size_t count,
+                          fi_datatype datatype) {
+    return start("fi_allgather", [&](Ticket* ticket) {
+        return fi_allgather(ep(), input, count, nullptr, result, nullptr, group.address(), datatype, 0,
+                            ticket);
+    });
 }
 
 Ticket& Member::new_ticket() {
@@ -259,12 +298,16 @@ bool Member::read_event() {
             fail("a join's event has another object's fid");
         join->done = true;
         join->error = error;
+        if (error == 0) joined_.insert(join);
     };
     if (got == -FI_EAVAIL) {
         fi_eq_err_entry wrong{};
         if (const ssize_t size = fi_eq_readerr(eq(), &wrong, 0); size < 0)
             fail("fi_eq_readerr returned {}", describe(size));
-        take_join(wrong.fid, wrong.context, wrong.err);
+        if (auto* join = static_cast<Join*>(wrong.context); joined_.count(join) == 1)
+            group_errors_.push_back({join, wrong.err, wrong.data});
+        else
+            take_join(wrong.fid, wrong.context, wrong.err);
         return true;
     }
     must(got, "fi_eq_read");

@@ -59,6 +59,16 @@ struct Opening {
     fi_wait_obj queue_wait = FI_WAIT_NONE;
     fi_wait_obj event_wait = FI_WAIT_NONE;
     fi_av_type av_type = FI_AV_TABLE;
+    fi_threading threading = FI_THREAD_UNSPEC;
+    fi_progress progress = FI_PROGRESS_UNSPEC;  // of both kinds
+    bool successor = false;  // of a member that has died: takes over its address, and nobody waits for it
+};
+
+// What the event queue said about a group that had been joined.
+struct GroupError {
+    const Join* join = nullptr;
+    int error = 0;
+    std::uint64_t lost = 0;
 };
 
 class Member {
@@ -75,6 +85,7 @@ class Member {
     Board& board() { return board_; }
     void stage(const char* literal);
 
+    const fi_info& info() const { return *info_; }
     fid_fabric* fabric() { return fabric_.get(); }
     fid_domain* domain() { return domain_.get(); }
     fid_av* av() { return av_.get(); }
@@ -101,6 +112,14 @@ class Member {
     Ticket& broadcast(const Join& group, void* buffer, std::size_t count, fi_addr_t root,
                       fi_datatype datatype);
     Ticket& barrier(const Join& group, std::uint64_t flags = 0);
+    Ticket& allreduce(const Join& group, const void* input, void* result, std::size_t count,
+                      fi_datatype datatype, fi_op op);
+    Ticket& reduce(const Join& group, const void* input, void* result, std::size_t count, fi_addr_t root,
+                   fi_datatype datatype, fi_op op);
+    Ticket& allgather(const Join& group, const void* input, void* result, std::size_t count,
+                      fi_datatype datatype);
+    // Any other call.
+    Ticket& start(const char* what, const std::function<long(Ticket*)>& call);
     // A ticket for a call that the test makes itself; drop it if the call fails.
     Ticket& new_ticket();
     void drop(Ticket& ticket);
@@ -121,6 +140,7 @@ class Member {
     void take(const fi_cq_tagged_entry& entry);
     void take_error();
     bool read_event();
+    const std::vector<GroupError>& group_errors() const { return group_errors_; }
 
     // Out-of-band barrier of `count` processes (0: all members), with progress while waiting.
     void meet(unsigned count = 0);
@@ -128,10 +148,8 @@ class Member {
   private:
     void open_fabric(const Opening& opening);
     void open_endpoint(const Opening& opening);
-    void exchange_addresses();
+    void exchange_addresses(const Opening& opening);
     bool read_queue();
-    template <typename Try>
-    Ticket& start(const char* what, Try call);
 
     const Options& options_;
     Board& board_;
@@ -146,7 +164,8 @@ class Member {
     std::vector<fi_addr_t> addresses_;
     std::deque<Ticket> tickets_;
     std::unordered_set<Ticket*> open_tickets_;
-    std::unordered_set<Join*> open_joins_;
+    std::unordered_set<Join*> open_joins_, joined_;
+    std::vector<GroupError> group_errors_;
 };
 
 }  // namespace mcastcoll::fabtest

@@ -11,6 +11,7 @@ struct Options {
     std::string provider = "mcastcoll";
     std::string inner;                  // FI_MCASTCOLL_INNER
     std::string fault;                  // FI_MCASTCOLL_FAULT
+    std::string places = "flat";        // of the members; see program.cc
     std::string address = "127.0.0.1";  // members' source address; empty leaves it to the provider
     unsigned members = 4;
     std::uint64_t seed = 1;
@@ -19,7 +20,8 @@ struct Options {
     std::vector<std::string> only;  // names of cases; empty is all
     bool list = false;
     bool verbose = false;
-    bool large = false;  // what takes minutes or gigabytes
+    bool large = false;            // what takes minutes or gigabytes
+    std::uint64_t operations = 0;  // of the cases that count them; 0: as many as suit them
 
     // libfabric's own providers serve to check the tests themselves; they leave out what mcastcoll must do.
     bool is_mcastcoll() const { return provider == "mcastcoll"; }

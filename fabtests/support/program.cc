@@ -15,6 +15,28 @@ namespace {
 
 constexpr unsigned kLargeTimeoutFactor = 5;
 
+struct Places {
+    unsigned sites = 0, hosts = 0;  // hosts of each site
+};
+
+bool read_places(const std::string& text, Places& places) {
+    char rest = 0;
+    return std::sscanf(text.c_str(), "%3ux%3u%c", &places.sites, &places.hosts, &rest) == 2 &&
+           places.sites > 0 && places.hosts > 0;
+}
+
+std::string check_places(std::string& text) {
+    Places places;
+    return read_places(text, places) ? std::string() : "'" + text + "' is not like 2x3";
+}
+
+std::string topology_of(const std::string& text, unsigned member, unsigned members) {
+    Places places;
+    if (!read_places(text, places)) return text;
+    const unsigned host = member * places.sites * places.hosts / members;
+    return fmt::format("site=s{},host=h{}", host / places.hosts, host);
+}
+
 }  // namespace
 
 Program::Program(std::string name, std::string description)
@@ -23,6 +45,12 @@ Program::Program(std::string name, std::string description)
     app_->add_option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
     app_->add_option("--fault", options_.fault,
                      "what happens to multicast datagrams (FI_MCASTCOLL_FAULT), like loss=5");
+    app_->add_option(
+            "--places", options_.places,
+            "where members are (FI_MCASTCOLL_TOPOLOGY): flat, each on a host of its own; auto, as they "
+            "really are; or SxH, dealt to S sites of H hosts each")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"flat", "auto"}) | CLI::Validator(&check_places, "SxH"));
     app_->add_option("--address", options_.address, "the members' own address, or empty")
         ->capture_default_str();
     app_->add_option("-n,--members", options_.members, "processes in the group")
@@ -33,6 +61,8 @@ Program::Program(std::string name, std::string description)
     app_->add_option("--wait", options_.wait_s, "seconds for one operation")->capture_default_str();
     app_->add_option("--case", options_.only, "run only the cases whose names contain this");
     app_->add_flag("--large", options_.large, "also what takes gigabytes or minutes");
+    app_->add_option("--operations", options_.operations,
+                     "operations of the cases that repeat them at random; 0: as each likes");
     app_->add_flag("--list", options_.list, "name the cases");
     app_->add_flag("-v,--verbose", options_.verbose, "show libfabric's warnings");
     app_->set_version_flag("--version", app_->get_name() + " " PACKAGE_VERSION);
@@ -46,16 +76,17 @@ bool Program::wanted(const Case& one) const {
                        [&](const std::string& text) { return one.name.find(text) != std::string::npos; });
 }
 
-void Program::set_environment(const Case& one) const {
+void Program::set_environment(const Case& one, unsigned index, unsigned members) const {
     for (const auto& [name, value] : one.environment) setenv(name.c_str(), value.c_str(), 0);
     if (options_.is_mcastcoll()) setenv("FI_PROVIDER", "mcastcoll", 0);
     if (!options_.inner.empty()) setenv("FI_MCASTCOLL_INNER", options_.inner.c_str(), 1);
     if (!options_.fault.empty()) setenv("FI_MCASTCOLL_FAULT", options_.fault.c_str(), 1);
+    setenv("FI_MCASTCOLL_TOPOLOGY", topology_of(options_.places, index, members).c_str(), 0);
     if (options_.verbose) setenv("FI_LOG_LEVEL", "warn", 0);
 }
 
 int Program::be_process(const Case& one, Board& board, unsigned index, unsigned members) const {
-    set_environment(one);
+    set_environment(one, index, members);
     try {
         if (index >= members) {
             one.outsider(board, options_);

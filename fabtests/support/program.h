@@ -8,7 +8,6 @@
 // It prints a line per case and exits with 0, 1 if any failed, or 77 if all were skipped.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,13 +47,15 @@ class Program {
     Program& operator=(const Program&) = delete;
 
     const Options& options() const { return options_; }
+    // For options that one program has beyond all others'.
+    CLI::App& arguments() { return *app_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);
 
   private:
     Outcome run_case(const Case& one);
     int be_process(const Case& one, Board& board, unsigned index, unsigned members) const;
-    void set_environment(const Case& one) const;
+    void set_environment(const Case& one, unsigned index, unsigned members) const;
     bool wanted(const Case& one) const;
 
     std::unique_ptr<CLI::App> app_;

@@ -42,6 +42,13 @@ inline ByteString content(std::uint64_t bytes) {
     return result;
 }
 
+// A combination that tells every other order: neither commutative nor associative.
+inline void mix_words(void* inout, const void* in, std::size_t elements) {
+    auto* to = static_cast<std::uint32_t*>(inout);
+    const auto* from = static_cast<const std::uint32_t*>(in);
+    for (std::size_t i = 0; i < elements; ++i) to[i] = to[i] * 31 + from[i];
+}
+
 inline engine::GroupConfig config_of(std::uint32_t self, std::uint32_t members) {
     engine::GroupConfig config;
     config.self = rank_of(self);
@@ -130,11 +137,10 @@ class Bench {
         const std::uint32_t members = engine.config().members;
         engine.start(now);
         if (members > 1 && engine.config().self != rank_of(0)) {
-            const std::size_t half = (members + 7) / 8;
-            ByteString verdict(2 * half);
-            for (std::uint32_t r : deaf) verdict[r / 8] |= static_cast<std::byte>(1U << (r % 8));
-            for (std::uint32_t r : mute) verdict[half + r / 8] |= static_cast<std::byte>(1U << (r % 8));
-            message({.kind = Kind::verdict, .payload = verdict, .key = {}, .epoch = {}});
+            engine::Verdict verdict{.lane = true, .deaf = {}, .mute = {}};
+            for (std::uint32_t r : deaf) verdict.deaf.push_back(rank_of(r));
+            for (std::uint32_t r : mute) verdict.mute.push_back(rank_of(r));
+            message(verdict_message(verdict));
         } else if (members > 1) {
             cr_assert(deaf.empty() && mute.empty(), "for a leader, vote");
             lead();
@@ -144,11 +150,30 @@ class Bench {
         cr_assert(engine.phase() == engine::Phase::active);
     }
 
+    std::uint32_t parent() const {
+        return index_of(engine::tree_parent(engine.config().self, engine.config().tree_arity));
+    }
+    engine::RankList children() const {
+        const auto& config = engine.config();
+        return engine::tree_children(config.self, config.tree_arity, config.members);
+    }
+    Packet verdict_message(const engine::Verdict& verdict) const {
+        Packet packet{.kind = Kind::verdict,
+                      .sender = parent(),
+                      .fragment = static_cast<std::uint32_t>(verdict.deaf.size()),
+                      .total = verdict.lane ? 1U : 0U,
+                      .payload = {},
+                      .key = {},
+                      .epoch = {}};
+        engine::encode(verdict, packet.payload);
+        return packet;
+    }
+
     // As leader: everybody is ready, the probes go out and the others' come in.
     void lead() {
         const std::uint32_t members = engine.config().members;
-        for (std::uint32_t r = 1; r < members; ++r)
-            message({.kind = Kind::ready, .sender = r, .payload = {}, .key = {}, .epoch = {}});
+        for (Rank r : children())
+            message({.kind = Kind::ready, .sender = index_of(r), .payload = {}, .key = {}, .epoch = {}});
         drain();
         if (engine.config().multicast)
             for (std::uint32_t r = 1; r < members; ++r)
@@ -162,24 +187,57 @@ class Bench {
         }
     }
 
-    void vote(std::uint32_t voter, const std::vector<std::uint32_t>& heard) {
-        ByteString bits((engine.config().members + 7) / 8);
-        for (std::uint32_t r : heard) bits[r / 8] |= static_cast<std::byte>(1U << (r % 8));
-        message({.kind = Kind::vote, .sender = voter, .payload = bits, .key = {}, .epoch = {}});
+    // As a member below rank 0: its subtree is ready, it is told to go, and has nothing to probe with.
+    void join_as_far_as_voting() {
+        engine.start(now);
+        for (Rank r : children())
+            message({.kind = Kind::ready, .sender = index_of(r), .payload = {}, .key = {}, .epoch = {}});
+        message({.kind = Kind::go, .sender = parent(), .payload = {}, .key = {}, .epoch = {}});
+        drain();
+        cr_assert(engine.phase() == engine::Phase::voting);
     }
 
+    // The vote of a child without children that heard these.
+    void vote(std::uint32_t voter, const std::vector<std::uint32_t>& heard) {
+        const std::uint32_t members = engine.config().members;
+        std::vector<bool> bits(members);
+        bits[voter] = true;
+        for (std::uint32_t r : heard) bits[r] = true;
+        engine::Ballots ballots(members, 1, 1024);
+        ballots.cast(rank_of(voter), bits, true);
+        message({.kind = Kind::vote,
+                 .sender = voter,
+                 .payload = ByteString(ballots.bytes().begin(), ballots.bytes().end()),
+                 .key = {},
+                 .epoch = {}});
+    }
+
+    // Every child's subtree heard everybody.
     void vote_all_well() {
-        for (std::uint32_t voter = 1; voter < engine.config().members; ++voter) {
-            std::vector<std::uint32_t> others;
-            for (std::uint32_t r = 0; r < engine.config().members; ++r)
-                if (r != voter) others.push_back(r);
-            vote(voter, others);
-        }
+        for (Rank child : children())
+            message({.kind = Kind::vote, .sender = index_of(child), .payload = {}, .key = {}, .epoch = {}});
     }
 
     Result<void> broadcast(std::uint32_t root, ByteString& buffer, std::uint64_t cookie = 0) {
         return engine.submit(
             {engine::OperationKind::broadcast, rank_of(root), buffer.data(), buffer.size(), cookie}, now);
+    }
+    // As a root that has only so many bytes of it yet.
+    Result<void> stream(ByteString& buffer, std::uint64_t ready, std::uint64_t cookie = 0) {
+        return engine.submit({engine::OperationKind::broadcast, engine.config().self, buffer.data(),
+                              buffer.size(), cookie, ready},
+                             now);
+    }
+    // In place, of 4-byte words.
+    Result<void> reduction(engine::OperationKind kind, ByteString& buffer, std::uint64_t cookie = 0,
+                           bool hold = false) {
+        return engine.submit({.kind = kind,
+                              .buffer = buffer.data(),
+                              .bytes = buffer.size(),
+                              .cookie = cookie,
+                              .combiner = {mix_words, 4},
+                              .hold = hold},
+                             now);
     }
     Result<void> barrier(std::uint64_t cookie = 0) {
         return engine.submit({engine::OperationKind::barrier, rank_of(0), nullptr, 0, cookie}, now);

@@ -4,29 +4,37 @@
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "simulator.h"
+#include "sim/world.h"
 
 namespace mcastcoll::sim {
 
-// The seeds of a test: first to last, or only MCC_SEED when the environment names one.
+// A number from the environment, or nothing.
+inline std::uint64_t number_from(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? 0 : std::strtoull(text, nullptr, 0);
+}
+
+// The seeds of a test: first to last, or only MCC_SEED when the environment names one. With MCC_SEED_STEP=n
+// every n-th of them, because a simulator with sanitizers is twenty times slower.
 inline std::vector<std::uint64_t> seeds(std::uint64_t first, std::uint64_t last) {
-    if (const char* replay = std::getenv("MCC_SEED"); replay != nullptr && *replay != '\0')
-        return {std::strtoull(replay, nullptr, 0)};
+    if (const std::uint64_t replay = number_from("MCC_SEED"); replay != 0) return {replay};
+    const std::uint64_t step = std::max<std::uint64_t>(1, number_from("MCC_SEED_STEP"));
     std::vector<std::uint64_t> result;
-    for (std::uint64_t seed = first; seed <= last; ++seed) result.push_back(seed);
+    for (std::uint64_t seed = first; seed <= last; seed += step) result.push_back(seed);
     return result;
 }
 
 inline std::string describe(const Options& options) {
     const Faults& faults = options.faults;
     return fmt::format("n={} {} loss={} duplicate={} corrupt={} jitter={}us spike={} backpressure={}",
-                       options.group.members, options.group.repair == engine::Repair::pull ? "pull" : "push",
-                       faults.loss, faults.duplicate, faults.corrupt, faults.jitter.value / 1000,
-                       faults.spike, faults.backpressure);
+                       options.group.members, engine::name_of(options.group.repair), faults.loss,
+                       faults.duplicate, faults.corrupt, faults.jitter.value / 1000, faults.spike,
+                       faults.backpressure);
 }
 
 inline std::string replay(const Options& options) {
@@ -44,7 +52,8 @@ inline void expect_success(const Options& options, const std::vector<Step>& scri
     expect_success(world, options, script);
 }
 
-inline constexpr engine::Repair kPolicies[] = {engine::Repair::pull, engine::Repair::push};
+inline constexpr engine::Repair kPolicies[] = {engine::Repair::pull, engine::Repair::push,
+                                               engine::Repair::sync, engine::Repair::automatic};
 
 inline Options options_of(std::uint32_t members, engine::Repair repair, std::uint64_t seed) {
     Options options;
@@ -55,15 +64,17 @@ inline Options options_of(std::uint32_t members, engine::Repair repair, std::uin
     options.group.operation_slots = 64;
     options.group.checkpoint_every = 16;
     options.seed = seed;
+    // Nothing but latency, so that a test can say what a loss may cost.
+    options.model = {.latency = Nanoseconds::from_us(20),
+                     .send_overhead = {},
+                     .receive_overhead = {},
+                     .gap = {},
+                     .ns_per_byte = 0,
+                     .socket_buffer = 100'000,
+                     .own_copies = true,
+                     .read_every = {}};
     options.time_limit = Nanoseconds::from_ms(60'000);
     return options;
-}
-
-inline Step broadcast(std::uint32_t root, std::uint64_t bytes) {
-    return {engine::OperationKind::broadcast, rank_of(root), bytes};
-}
-inline Step barrier() {
-    return {engine::OperationKind::barrier, rank_of(0), 0};
 }
 
 }  // namespace mcastcoll::sim

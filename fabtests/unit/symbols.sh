@@ -1,6 +1,6 @@
 #!/bin/sh
-# symbols.sh [PATH] -- the provider exports fi_prov_ini and nothing else, needs no libfabric internals, and stays loaded.
-# PATH defaults to the build's own.
+# symbols.sh [PATH] -- the provider exports fi_prov_ini and nothing else, needs no libfabric internals, and stays loaded; the
+# interposer, where it is built, exports names of MPI and nothing else.  PATH of the provider defaults to the build's own.
 case ${1:-} in
     --help) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
     --version) echo "symbols.sh (mcastcoll)"; exit 0 ;;
@@ -20,3 +20,19 @@ if inner=$(nm -D --undefined-only "$lib" | awk '{ print $NF }' | grep '^ofi_'); 
     exit 1
 fi
 readelf -d "$lib" | grep -q NODELETE || { echo "symbols.sh: $lib can be unloaded" >&2; exit 1; }
+pmpi=${MCASTCOLL_BUILD:-.}/.libs/libmcastcoll-pmpi.so
+[ -z "${1:-}" ] && [ -r "$pmpi" ] || exit 0
+names=$(nm -D --defined-only "$pmpi" | awk '{ print $NF }' | grep -v -e '^__asan' -e '^__ubsan' -e '^__odr_asan')
+if other=$(echo "$names" | grep -v '^MPI_'); then
+    echo "symbols.sh: $pmpi exports:" >&2
+    echo "$other" >&2
+    exit 1
+fi
+for name in Bcast Barrier Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall Reduce_scatter Reduce_scatter_block; do
+    echo "$names" | grep -qx "MPI_$name" || { echo "symbols.sh: $pmpi lacks MPI_$name" >&2; exit 1; }
+done
+# What it wants of MPI comes with the program, whichever library that has it from.
+if readelf -d "$pmpi" | grep NEEDED | grep -i 'mpi'; then
+    echo "symbols.sh: $pmpi is linked with an MPI" >&2
+    exit 1
+fi

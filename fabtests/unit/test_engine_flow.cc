@@ -262,3 +262,85 @@ Test(barriers, a_lost_release_is_asked_for) {
     bench.message(plain(Kind::data, 1, 0));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
+
+// A receiver that has all that came asks for one fragment only, and for more when the answer says that the
+// multicast has failed.
+Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
+    auto config = config_of(1, 4);
+    config.initial_window = 4;
+    Bench bench(config);
+    bench.join();
+    const ByteString sent = content(200'000);
+    ByteString buffer(sent.size());
+    cr_assert(bench.broadcast(0, buffer).ok());
+    for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
+    auto out = bench.pass(Nanoseconds::from_ms(80));
+    cr_assert_eq(count(out, Kind::ask), 1U);
+    for (const Out& one : out)
+        if (one.header.kind == Kind::ask) {
+            cr_assert_eq(index_of(one.header.fragment), 8U);
+            cr_assert(one.payload == ByteString{std::byte{1}});
+        }
+    Packet data = bench.fragment(0, 0, 8, sent);
+    data.kind = Kind::data;
+    bench.message(data);
+    out = bench.drain();
+    cr_assert_eq(count(out, Kind::ask), 1U, "now for a window");
+    for (const Out& one : out)
+        if (one.header.kind == Kind::ask) cr_assert_eq(one.payload.size(), config.window / 8);
+}
+
+Test(flow, an_answer_that_comes_after_the_multicast_is_no_outage) {
+    auto config = config_of(1, 4);
+    config.initial_window = 4;
+    Bench bench(config);
+    bench.join();
+    const ByteString sent = content(200'000);
+    ByteString buffer(sent.size());
+    cr_assert(bench.broadcast(0, buffer).ok());
+    for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
+    cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(80)), Kind::ask), 1U);
+    bench.datagram(bench.fragment(0, 0, 8, sent));
+    Packet data = bench.fragment(0, 0, 8, sent);
+    data.kind = Kind::data;
+    bench.message(data);
+    cr_assert_eq(count(bench.drain(), Kind::ask), 0U);
+}
+
+Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
+    Bench bench(config_of(0, 3));
+    bench.join();
+    ByteString buffer = content(300'000);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    cr_assert_eq(count(bench.drain(), Kind::fragment), 48U);
+    const Packet ask{.kind = Kind::ask,
+                     .sender = 1,
+                     .fragment = 48,
+                     .total = 300'000,
+                     .payload = {std::byte{1}},
+                     .key = {},
+                     .epoch = {}};
+    bench.message(ask);
+    cr_assert(bench.drain().empty());
+    for (std::uint32_t reporter : {1U, 2U})
+        bench.message({.kind = Kind::report,
+                       .sender = reporter,
+                       .fragment = 0,
+                       .total = 300'000,
+                       .payload = {},
+                       .key = {},
+                       .epoch = {}});
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::fragment), 16U, "up to a window");
+    cr_assert_eq(count(out, Kind::data), 1U);
+    cr_assert(out.back().header.kind == Kind::data, "behind the multicasts");
+    // A whole window is wanted by somebody who hears nothing, and is supplied at once.
+    Packet window = ask;
+    window.fragment = 49;
+    window.payload.assign(8, std::byte{0xff});
+    bench.message(window);
+    std::size_t supplied = 0;
+    for (const Out& one : bench.drain())
+        if (one.header.kind == Kind::data) supplied += one.payload.size() / 1424;
+    cr_assert_eq(supplied, 64U);
+}

@@ -14,10 +14,9 @@ struct Election {
     Ranks deaf, mute;          // the verdict
 };
 
-Ranks bits_of(const ByteString& bytes, std::size_t offset, std::uint32_t members) {
-    Ranks ranks;
-    for (std::uint32_t i = 0; i < members; ++i)
-        if ((bytes[offset + i / 8] >> (i % 8) & std::byte{1}) != std::byte{0}) ranks.push_back(i);
+std::vector<Rank> ranks_of(const Ranks& indices) {
+    std::vector<Rank> ranks;
+    for (std::uint32_t i : indices) ranks.push_back(rank_of(i));
     return ranks;
 }
 
@@ -26,6 +25,19 @@ constexpr std::uint32_t kMembers = 5;
 }  // namespace
 
 TestSuite(join, .timeout = 30);
+
+// While the probes keep everybody busy an answer is late, and would teach this member to wait as long for
+// repairs ever after.
+Test(join, round_trips_are_measured_when_the_probes_are_over) {
+    Bench bench(config_of(1, kMembers));
+    bench.engine.start(bench.now);
+    bench.message({.kind = Kind::go, .sender = 0, .payload = {}, .key = {}, .epoch = {}});
+    const auto probing = bench.pass(Nanoseconds::from_ms(100));
+    cr_assert_gt(count(probing, Kind::probe), 0U);
+    cr_assert_eq(count(probing, Kind::ping), 0U);
+    bench.message(bench.verdict_message({.lane = true, .deaf = {}, .mute = {}}));
+    cr_assert_eq(count(bench.drain(), Kind::ping), 1U);
+}
 
 Test(join, verdicts) {
     const Election elections[] = {
@@ -51,8 +63,11 @@ Test(join, verdicts) {
         cr_assert_eq(count(out, Kind::verdict), kMembers - 1, "%s", election.name);
         for (const Out& o : out)
             if (o.kind == Effect::Kind::message && o.header.kind == Kind::verdict) {
-                cr_assert(bits_of(o.payload, 0, kMembers) == election.deaf, "%s: the deaf", election.name);
-                cr_assert(bits_of(o.payload, 1, kMembers) == election.mute, "%s: the mute", election.name);
+                engine::Verdict verdict;
+                cr_assert(engine::decode(o.payload, index_of(o.header.fragment), kMembers, verdict));
+                cr_assert_eq(o.header.total, 1U, "%s: the lane", election.name);
+                cr_assert(verdict.deaf == ranks_of(election.deaf), "%s: the deaf", election.name);
+                cr_assert(verdict.mute == ranks_of(election.mute), "%s: the mute", election.name);
             }
     }
 }
@@ -123,7 +138,26 @@ Test(join, silence_ends_with_a_vote) {
     cr_assert_eq(count(out, Kind::vote), 1U);
     for (const Out& o : out)
         if (o.kind == Effect::Kind::message && o.header.kind == Kind::vote)
-            cr_assert(o.payload == ByteString(1), "nobody was heard");
+            cr_assert(
+                o.payload == (ByteString{std::byte{}, std::byte{}, std::byte{}, std::byte{1}, std::byte{2}}),
+                "rank 1 heard nobody but itself");
+}
+
+// A child may have its welcome, and say so, before its parent has one.
+Test(join, a_child_may_be_ready_first) {
+    for (std::uint32_t self : {0U, 1U}) {
+        Bench bench(config_of(self, self == 0 ? 3 : 8));
+        const std::uint32_t children[2][2] = {{1, 2}, {5, 6}};
+        bench.message(
+            {.kind = Kind::ready, .sender = children[self][0], .payload = {}, .key = {}, .epoch = {}});
+        bench.message(
+            {.kind = Kind::ready, .sender = children[self][1], .payload = {}, .key = {}, .epoch = {}});
+        if (self == 1)
+            bench.message({.kind = Kind::ready, .sender = 7, .payload = {}, .key = {}, .epoch = {}});
+        cr_assert(bench.drain().empty(), "it has not started itself");
+        bench.engine.start(bench.now);
+        cr_assert_eq(count(bench.drain(), self == 0 ? Kind::go : Kind::ready), self == 0 ? 2U : 1U);
+    }
 }
 
 Test(join, a_group_of_one_is_ready_at_once) {
@@ -138,11 +172,62 @@ Test(join, a_group_of_one_is_ready_at_once) {
     cr_assert_eq(bench.drain().size(), 2U);
 }
 
-Test(join, a_verdict_of_another_size_is_refused) {
+Test(join, a_verdict_that_makes_no_sense_is_refused) {
     Bench bench(config_of(1, 3));
     bench.engine.start(bench.now);
-    for (std::size_t size : {0U, 1U, 3U, 64U})
-        bench.message({.kind = Kind::verdict, .payload = ByteString(size), .key = {}, .epoch = {}});
+    const auto good = bench.verdict_message({.lane = true, .deaf = ranks_of({0, 2}), .mute = {}});
+    auto from_a_stranger = good, too_short = good, more_deaf_than_ranks = good, no_rank = good,
+         unsorted = good;
+    from_a_stranger.sender = 2;
+    too_short.payload.pop_back();
+    more_deaf_than_ranks.fragment = 3;
+    no_rank.payload[7] = std::byte{3};
+    unsorted.payload[3] = std::byte{2};
+    for (const auto& packet : {from_a_stranger, too_short, more_deaf_than_ranks, no_rank, unsorted})
+        bench.message(packet);
     cr_assert(bench.engine.phase() == engine::Phase::forming);
-    cr_assert_eq(bench.engine.counters().unexpected_kind, 4U);
+    cr_assert_eq(bench.engine.counters().unexpected_kind, 5U);
+    bench.message(good);
+    cr_assert(bench.engine.phase() == engine::Phase::active);
+    cr_assert_eq(bench.engine.graph().hearing_count(), 1U);
+}
+
+Test(join, go_and_ready_count_only_along_the_tree) {
+    Bench bench(config_of(1, 9));  // its children are 5 to 8
+    bench.engine.start(bench.now);
+    for (std::uint32_t r : {0U, 2U, 5U, 5U, 6U, 7U})
+        bench.message({.kind = Kind::ready, .sender = r, .payload = {}, .key = {}, .epoch = {}});
+    cr_assert_eq(count(bench.drain(), Kind::ready), 0U, "8 is not ready");
+    cr_assert_eq(bench.engine.counters().unexpected_kind, 2U);
+    bench.message({.kind = Kind::ready, .sender = 8, .payload = {}, .key = {}, .epoch = {}});
+    cr_assert_eq(count(bench.drain(), Kind::ready), 1U);
+    bench.message({.kind = Kind::go, .sender = 2, .payload = {}, .key = {}, .epoch = {}});
+    cr_assert(bench.engine.phase() == engine::Phase::forming);
+    bench.message({.kind = Kind::go, .sender = 0, .payload = {}, .key = {}, .epoch = {}});
+    cr_assert_eq(count(bench.drain(), Kind::go), 4U);
+}
+
+Test(join, ready_is_said_until_go_comes) {
+    // The parent may not have begun its join: what it cannot place is lost.
+    Bench bench(config_of(1, 3));
+    bench.engine.start(bench.now);
+    cr_assert_eq(count(bench.drain(), Kind::ready), 1U);
+    cr_assert_geq(count(bench.pass(Nanoseconds::from_ms(100)), Kind::ready), 3U);
+    bench.message({.kind = Kind::go, .payload = {}, .key = {}, .epoch = {}});
+    cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(1000)), Kind::ready), 0U);
+}
+
+Test(join, a_subtree_votes_as_one) {
+    auto config = config_of(1, 9);
+    config.multicast = false;  // which is a ballot of its own
+    Bench bench(config);
+    bench.join_as_far_as_voting();
+    for (std::uint32_t r : {5U, 6U, 7U}) bench.vote(r, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+    cr_assert_eq(count(bench.drain(), Kind::vote), 0U, "8 has not voted");
+    bench.vote(8, {0, 2});
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::vote), 1U);
+    const std::size_t ballot = 4 + 2;
+    cr_assert_eq(out[0].payload.size(), 2 * ballot, "rank 1's own and rank 8's");
+    cr_assert(out[0].payload[3] == std::byte{1} && out[0].payload[ballot + 3] == std::byte{8});
 }

@@ -91,7 +91,7 @@ const Damage kMessages[] = {
      "messages_received unexpected_kind"},
     {"a probe as a message", [](Packet& p) { p.kind = Kind::probe; }, nullptr,
      "messages_received unexpected_kind"},
-    {"a vote for who does not lead", [](Packet& p) { p.kind = Kind::vote; }, nullptr,
+    {"a vote from who is no child", [](Packet& p) { p.kind = Kind::vote; }, nullptr,
      "messages_received unexpected_kind"},
     {"a second verdict", [](Packet& p) { p.kind = Kind::verdict; }, nullptr,
      "messages_received unexpected_kind"},
@@ -115,8 +115,9 @@ const Damage kMessages[] = {
          p.payload.resize(9);
      },
      nullptr, "messages_received asks_received bad_sender"},
-    {"go again", [](Packet& p) { p.kind = Kind::go; }, nullptr, "messages_received"},
-    {"ready for who does not lead", [](Packet& p) { p.kind = Kind::ready; }, nullptr, "messages_received"},
+    {"go again", [](Packet& p) { p.kind = Kind::go; }, nullptr, "messages_received unexpected_kind"},
+    {"ready from who is no child", [](Packet& p) { p.kind = Kind::ready; }, nullptr,
+     "messages_received unexpected_kind"},
 };
 
 void check_damage(const Damage& damage, bool multicast) {

@@ -1,4 +1,4 @@
-// Whole groups of engines in virtual time: every size of group, both repair policies, all sorts of weather.
+// Whole groups of engines in virtual time: every size of group, every repair policy, all sorts of weather.
 // A failure names its seed; MCC_SEED=... runs only that one.
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::sim;
 
-TestSuite(simulator, .timeout = 120);
+TestSuite(simulator, .timeout = 600);
 
 static void weather(engine::Repair repair, std::uint32_t members) {
     for (double loss : {0.0, 0.01, 0.05, 0.2, 1.0})
@@ -39,6 +39,18 @@ Test(simulator, pull_small_groups) {
 }
 Test(simulator, push_small_groups) {
     for (std::uint32_t members : {1U, 2U, 3U, 5U, 8U, 16U}) weather(engine::Repair::push, members);
+}
+Test(simulator, sync_small_groups) {
+    for (std::uint32_t members : {1U, 2U, 3U, 5U, 8U, 16U}) weather(engine::Repair::sync, members);
+}
+Test(simulator, automatic_small_groups) {
+    for (std::uint32_t members : {1U, 2U, 3U, 5U, 8U, 16U}) weather(engine::Repair::automatic, members);
+}
+Test(simulator, sync_33_members) {
+    weather(engine::Repair::sync, 33);
+}
+Test(simulator, automatic_33_members) {
+    weather(engine::Repair::automatic, 33);
 }
 Test(simulator, pull_33_members) {
     weather(engine::Repair::pull, 33);
@@ -152,8 +164,8 @@ Test(simulator, slow_readers_with_small_buffers) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 3)) {
             Options options = options_of(5, repair, seed);
-            options.receive_buffer = 60;
-            options.read_every = {{}, Nanoseconds::from_us(500), {}, Nanoseconds::from_us(80), {}};
+            options.model.socket_buffer = 60;
+            options.model.read_every = {{}, Nanoseconds::from_us(500), {}, Nanoseconds::from_us(80), {}};
             World world(options);
             expect_success(world, options,
                            {broadcast(0, 400000), broadcast(1, 8), barrier(), broadcast(3, 300000),
@@ -163,7 +175,9 @@ Test(simulator, slow_readers_with_small_buffers) {
             // fragments.
             std::uint64_t fragments = 0;
             for (std::uint64_t bytes : {400000, 8, 300000, 9000}) fragments += options.group.fragments(bytes);
-            cr_assert_leq(world.total().datagrams_sent, fragments + 2 + 5 * options.group.probes);
+            const engine::Counters total = world.total();
+            cr_assert_leq(total.datagrams_sent - total.fragments_resent,
+                          fragments + 2 + 5 * options.group.probes);
         }
 }
 
@@ -209,4 +223,67 @@ Test(simulator, safety_then_liveness) {
             options.time_limit = Nanoseconds::from_ms(500);
             expect_success(options, mixed_script(seed, options.group.members, 60, 60000));
         }
+}
+
+// Nobody relies on another's policy, so members may even differ. They agree on the channels, which bound how
+// far each may run ahead.
+Test(simulator, members_with_different_policies) {
+    for (double loss : {0.0, 0.05, 0.3, 1.0})
+        for (std::uint64_t seed : seeds(1, 4)) {
+            Options options = options_of(9, engine::Repair::pull, seed);
+            options.each = [seed](engine::GroupConfig& config) {
+                config.repair = kPolicies[(index_of(config.self) * seed + seed) % std::size(kPolicies)];
+            };
+            options.faults.loss = loss;
+            options.faults.messages_overtake = seed % 2 == 0;
+            options.in_flight = 8;
+            expect_success(options, mixed_script(seed, 9, 100, 100000));
+        }
+}
+
+Test(simulator, channels) {
+    for (std::uint32_t channels : {1U, 2U, 7U, 16U, 64U})
+        for (double loss : {0.0, 0.1})
+            for (std::uint64_t seed : seeds(1, 2)) {
+                Options options = options_of(7, engine::Repair::sync, seed);
+                options.group.channels = channels;
+                options.faults.loss = loss;
+                options.in_flight = 70;
+                World world(options);
+                expect_success(world, options, mixed_script(seed, 7, 150, 30000));
+                cr_assert_geq(world.engine(3).counters().checkpoints, 150 / channels);
+            }
+}
+
+// A verdict that one member never hears is asked for.
+Test(simulator, lost_verdicts) {
+    for (std::uint32_t deaf_to_verdicts : {1U, 4U, 8U}) {
+        Options options = options_of(9, engine::Repair::sync, 1);
+        options.faults.drop = [=](const wire::Header& header, Rank to) {
+            return header.kind == wire::Kind::floor_cast && to == rank_of(deaf_to_verdicts);
+        };
+        World world(options);
+        expect_success(world, options, mixed_script(1, 9, 100, 10000));
+        cr_assert_gt(world.engine(deaf_to_verdicts).counters().floor_asks_sent, 0U);
+    }
+}
+
+Test(simulator, every_root_synchronisation) {
+    for (engine::RootSync sync :
+         {engine::RootSync::delay, engine::RootSync::random, engine::RootSync::adaptive})
+        for (engine::Repair repair : kPolicies)
+            for (std::uint64_t seed : seeds(1, 3)) {
+                Options options = options_of(6, repair, seed);
+                options.group.root_sync = sync;
+                options.group.root_delay = Nanoseconds::from_us(50);
+                options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
+                options.faults.messages_overtake = true;
+                options.think = Nanoseconds::from_us(40);
+                options.in_flight = 6;
+                World world(options);
+                expect_success(world, options, mixed_script(seed, 6, 150, 60000));
+                const engine::Counters total = world.total();
+                if (sync != engine::RootSync::adaptive) cr_assert_gt(total.roots_held, 0U);
+                if (sync != engine::RootSync::delay) cr_assert_gt(total.entered_sent, 0U);
+            }
 }

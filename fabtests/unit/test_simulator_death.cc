@@ -21,7 +21,7 @@ void expect_ended_soon(const World& world, const Options& options, const std::st
 
 }  // namespace
 
-TestSuite(death, .timeout = 120);
+TestSuite(death, .timeout = 600);
 
 Test(death, of_each_member_at_each_stage) {
     for (engine::Repair repair : kPolicies)
@@ -74,8 +74,8 @@ Test(death, while_some_have_closed) {
         for (std::uint64_t seed : seeds(1, 60)) {
             const std::uint32_t members = 3 + static_cast<std::uint32_t>(seed % 8);
             Options options = options_of(members, repair, seed);
-            options.read_every.resize(members);
-            options.read_every[seed * 3 % members] = Nanoseconds::from_ms(5);
+            options.model.read_every.resize(members);
+            options.model.read_every[seed * 3 % members] = Nanoseconds::from_ms(5);
             options.faults.loss = 0.1;
             const auto victim = static_cast<std::uint32_t>(seed * 7 % members);
             World world(options);
@@ -94,5 +94,24 @@ Test(death, of_a_member_served_point_to_point) {
             const auto wrong =
                 world.run_killing(mixed_script(seed, 6, 30, 100000), rank_of(victim), seed * 7);
             expect_ended_soon(world, options, wrong, victim);
+        }
+}
+
+// Everybody but the root has finished a large broadcast, and the root waits for the report of one who waits
+// for the dead: that one must have it watched, though it has nothing open itself.
+Test(death, of_who_had_still_to_report) {
+    for (std::uint32_t dead : {8U, 9U, 12U})
+        for (std::uint64_t at = 1; at <= 20; ++at) {
+            Options options = options_of(13, engine::Repair::sync, at);
+            options.group.channels = 2;
+            options.group.fragment_bytes = 512;
+            options.group.stash_bytes = 512;
+            options.in_flight = 2;
+            std::vector<Step> script;
+            for (std::uint32_t i = 0; i < 60; ++i) script.push_back(broadcast(i % 13, 14'053));
+            World world(options);
+            const std::string wrong = world.run_killing_at(
+                script, rank_of(dead), Nanoseconds::from_us(static_cast<std::int64_t>(3500 + 97 * at)));
+            cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
         }
 }

@@ -53,11 +53,18 @@ std::vector<Case> all_cases() {
     return cases;
 }
 
+std::vector<Rank> listed(const std::vector<bool>& flags) {
+    std::vector<Rank> ranks;
+    for (std::size_t i = 0; i < flags.size(); ++i)
+        if (flags[i]) ranks.push_back(rank_of(i));
+    return ranks;
+}
+
 template <typename Check>
 void for_all(Check check) {
     for (const Case& c : all_cases()) {
         SupplyGraph graph(c.members);
-        graph.set_verdict(c.deaf, c.mute);
+        graph.set_verdict({.lane = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
         for (std::uint32_t root = 0; root < c.members; ++root) check(c, graph, rank_of(root));
     }
 }
@@ -162,6 +169,27 @@ Test(supply_graph, reports_cover_exactly_who_hears) {
     });
 }
 
+Test(supply_graph, a_rank_set_is_the_list_it_stands_for) {
+    for (const Case& c : all_cases()) {
+        const std::vector<Rank> exceptions = listed(c.deaf);
+        std::vector<bool> others = c.deaf;
+        others.flip();
+        for (bool complement : {false, true}) {
+            const std::vector<Rank> expected = complement ? listed(others) : exceptions;
+            const auto set = complement ? engine::RankSet::everybody_but(exceptions, c.members)
+                                        : engine::RankSet::of(exceptions, c.members);
+            cr_assert_eq(set.size(), expected.size());
+            for (std::uint32_t i = 0; i < expected.size(); ++i) {
+                cr_assert(set.at(i) == expected[i]);
+                cr_assert(set.contains(expected[i]));
+                cr_assert_eq(set.below(expected[i]), i);
+            }
+            for (std::uint32_t r = 0; r < c.members; ++r)
+                cr_assert_eq(set.contains(rank_of(r)), c.deaf[r] != complement);
+        }
+    }
+}
+
 Test(supply_graph, before_the_verdict_nobody_hears) {
     const SupplyGraph graph(7);
     cr_assert_eq(graph.hearing_count(), 0U);
@@ -183,5 +211,11 @@ Test(supply_graph, gather_tree_is_a_heap) {
                 }
             cr_assert(engine::tree_parent(rank_of(0), arity) == kNoRank);
             for (std::uint32_t r = 0; r < n; ++r) cr_assert_eq(parents[r], r == 0 ? 0U : 1U);
+            for (std::uint32_t r = 0; r < n; ++r) {
+                std::uint32_t size = 1;
+                for (Rank child : engine::tree_children(rank_of(r), arity, n))
+                    size += engine::tree_size(child, arity, n);
+                cr_assert_eq(engine::tree_size(rank_of(r), arity, n), size);
+            }
         }
 }

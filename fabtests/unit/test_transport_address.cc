@@ -6,9 +6,9 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "transport/group_address.h"
 #include "transport/interface.h"
 #include "transport/system.h"
-#include "transport/udp_multicast.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;

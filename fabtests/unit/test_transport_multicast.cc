@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/udp_multicast.h"
+#include "transport/multicast_hub.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;
@@ -28,19 +28,19 @@ Bytes bytes_of(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
 
-std::unique_ptr<UdpMulticast> open_or_fail(const UdpMulticastOptions& options) {
-    auto opened = UdpMulticast::open(options);
+std::unique_ptr<OneGroup> open_or_fail(const OneGroupOptions& options) {
+    auto opened = OneGroup::open(options);
     cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
     return std::move(opened).value();
 }
 
-bool send_text(UdpMulticast& transport, const std::string& header, const std::string& payload) {
+bool send_text(OneGroup& transport, const std::string& header, const std::string& payload) {
     const Datagram datagram{bytes_of(header), bytes_of(payload)};
     return transport.send(std::span(&datagram, 1)) == 1;
 }
 
 // What comes until `count` datagrams have come or two seconds are over.
-std::vector<std::string> receive_texts(UdpMulticast& transport, std::size_t count,
+std::vector<std::string> receive_texts(OneGroup& transport, std::size_t count,
                                        SocketAddress* source = nullptr) {
     std::vector<std::string> texts;
     eventually(2000, [&] {
@@ -59,7 +59,7 @@ void round_trip(const std::string& interface, int family) {
     auto other = open_or_fail(options);
     cr_assert(send_text(*sender, "head", "body"));
     cr_assert(send_text(*sender, "", ""));
-    for (UdpMulticast* receiver : {sender.get(), other.get()}) {
+    for (OneGroup* receiver : {sender.get(), other.get()}) {
         SocketAddress source;
         const auto texts = receive_texts(*receiver, 2, &source);
         cr_assert_eq(texts.size(), 2);
@@ -77,8 +77,8 @@ void round_trip(const std::string& interface, int family) {
 }
 
 // A member process: takes `count` numbered datagrams of `root` in order, others are none of its business.
-int member(const UdpMulticastOptions& options, const SocketAddress& root, int count, const Pipe& ready) {
-    auto opened = UdpMulticast::open(options);
+int member(const OneGroupOptions& options, const SocketAddress& root, int count, const Pipe& ready) {
+    auto opened = OneGroup::open(options);
     if (!opened) return 2;
     ready.put('r');
     int next = 0;
@@ -98,10 +98,9 @@ int member(const UdpMulticastOptions& options, const SocketAddress& root, int co
 // A process on the far end of the cable, which takes mc1 along. There must be no other.
 class FarHost {
   public:
-    using Body = std::function<int(const UdpMulticastOptions&, const SocketAddress& root, const Pipe& ready)>;
+    using Body = std::function<int(const OneGroupOptions&, const SocketAddress& root, const Pipe& ready)>;
 
-    FarHost(const UdpMulticastOptions& options, const Body& body)
-        : child_([&] { return live(options, body); }) {
+    FarHost(const OneGroupOptions& options, const Body& body) : child_([&] { return live(options, body); }) {
         cr_assert_eq(ready_.get(20000), 'n');
         shell("ip link set mc1 netns " + std::to_string(child_.pid()));
         go_.put('g');
@@ -113,7 +112,7 @@ class FarHost {
             "done; exit 1");
     }
     // Names the root, and waits until the body is ready for it.
-    void start(const UdpMulticast& root) {
+    void start(const OneGroup& root) {
         cr_assert_eq(go_.put_all(&root.local_address(), sizeof(SocketAddress)), 0);
         cr_assert_eq(ready_.get(20000), 'r');
     }
@@ -121,7 +120,7 @@ class FarHost {
     int wait() { return child_.wait(); }
 
   private:
-    int live(UdpMulticastOptions options, const Body& body) const {
+    int live(OneGroupOptions options, const Body& body) const {
         if (::unshare(CLONE_NEWNET) != 0) return 3;
         ready_.put('n');
         if (go_.get(20000) != 'g') return 4;
@@ -137,7 +136,7 @@ class FarHost {
     Child child_;
 };
 
-std::size_t send_texts(UdpMulticast& transport, const std::vector<std::string>& texts) {
+std::size_t send_texts(OneGroup& transport, const std::vector<std::string>& texts) {
     std::vector<Datagram> datagrams;
     for (std::size_t i = 0; i < texts.size(); ++i) {
         const Bytes bytes = bytes_of(texts[i]);
@@ -226,7 +225,7 @@ Test(transport_multicast, every_process_of_a_host_gets_its_copy) {
 Test(transport_multicast, crosses_a_cable) {
     enter_network_namespace();
     const auto options = multicast_options("mc0", 4);
-    FarHost far(options, [](const UdpMulticastOptions& there, const SocketAddress& root, const Pipe& ready) {
+    FarHost far(options, [](const OneGroupOptions& there, const SocketAddress& root, const Pipe& ready) {
         return member(there, root, 1, ready);
     });
     auto root = open_or_fail(options);
@@ -249,14 +248,14 @@ void runs_arrive(const std::string& interface, int family, bool offload) {
     std::uint64_t sent = 0, bytes = 0;
     for (const auto& shape : run_shapes(sender->max_payload())) {
         cr_assert_eq(send_texts(*sender, shape), shape.size());
-        for (UdpMulticast* receiver : {taking.get(), plain.get(), sender.get()})
+        for (OneGroup* receiver : {taking.get(), plain.get(), sender.get()})
             cr_assert(receive_texts(*receiver, shape.size()) == shape, "%zu datagrams", shape.size());
         sent += shape.size();
         for (const std::string& text : shape) bytes += text.size();
     }
     cr_assert_eq(sender->counters().datagrams_sent, sent);
     cr_assert_eq(sender->counters().bytes_sent, bytes);
-    for (UdpMulticast* receiver : {taking.get(), plain.get()}) {
+    for (OneGroup* receiver : {taking.get(), plain.get()}) {
         cr_assert_eq(receiver->counters().datagrams_received, sent);
         cr_assert_eq(receiver->counters().bytes_received, bytes);
         cr_assert_eq(receiver->counters().truncated, 0);
@@ -288,9 +287,9 @@ void runs_cross_a_cable(bool far_takes_runs) {
     enter_network_namespace();
     auto options = multicast_options("mc0", 4);
     options.loop = false;
-    FarHost far(options, [&](UdpMulticastOptions there, const SocketAddress&, const Pipe& ready) {
+    FarHost far(options, [&](OneGroupOptions there, const SocketAddress&, const Pipe& ready) {
         there.offload = far_takes_runs;
-        auto receiver = UdpMulticast::open(there);
+        auto receiver = OneGroup::open(there);
         if (!receiver) return 2;
         ready.put('r');
         for (const auto& shape : run_shapes(receiver.value()->max_payload())) {
@@ -370,7 +369,7 @@ Test(transport_multicast, without_loop_the_host_does_not_hear_itself) {
         auto silent = open_or_fail(options);
         cr_assert(send_text(*silent, "", "silent"));
         cr_assert(send_text(*looping, "", "looping"));
-        for (UdpMulticast* receiver : {silent.get(), looping.get()})
+        for (OneGroup* receiver : {silent.get(), looping.get()})
             cr_assert(receive_texts(*receiver, 1) == std::vector<std::string>{"looping"});
     }
 }
@@ -455,16 +454,16 @@ Test(transport_multicast, receives_in_bounded_batches) {
 
 Test(transport_multicast, descriptors_do_not_leak_into_programs_and_never_block) {
     auto transport = open_or_fail(multicast_options("lo", 4));
-    for (const int descriptor : {transport->descriptor(), transport->send_descriptor()}) {
+    for (const int descriptor : {transport->descriptor(), transport->send_descriptor()})
         cr_assert(::fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
-        cr_assert(::fcntl(descriptor, F_GETFL) & O_NONBLOCK);
-    }
+    cr_assert(::fcntl(transport->send_descriptor(), F_GETFL) & O_NONBLOCK);
+    cr_assert_eq(transport->receive(now(), [](Bytes, const SocketAddress&) {}), 0);
 }
 
 Test(transport_multicast, bad_options_are_refused) {
     const auto good = multicast_options("lo", 4);
-    const auto code = [](const UdpMulticastOptions& options) {
-        auto opened = UdpMulticast::open(options);
+    const auto code = [](const OneGroupOptions& options) {
+        auto opened = OneGroup::open(options);
         return opened ? 0 : opened.error().code;
     };
     cr_assert_eq(code(good), 0);

@@ -60,7 +60,8 @@ Test(wire, library_computes_crc32c) {
 
 Test(wire, round_trip_of_every_kind_and_length) {
     for (unsigned kind = 0; kind < 256; ++kind) {
-        const bool known = (kind >= 1 && kind <= 3) || (kind >= 16 && kind <= 31);
+        const bool known =
+            (kind >= 1 && kind <= 3) || kind == 5 || (kind >= 16 && kind <= 31) || (kind >= 40 && kind <= 42);
         if (!known) continue;
         for (std::size_t length : {0U, 1U, 7U, 1424U, 65000U}) {
             std::vector<std::byte> payload(length);
@@ -138,8 +139,10 @@ Test(wire, each_refusal_has_its_reason) {
     cr_assert(refusal_with(wire::kMagicOffset + 1, 'X') == Refusal::magic);
     cr_assert(refusal_with(wire::kVersionOffset, 0) == Refusal::version);
     cr_assert(refusal_with(wire::kVersionOffset, 2) == Refusal::version);
-    for (unsigned kind : {0U, 4U, 15U, 32U, 255U})
+    for (unsigned kind : {0U, 6U, 15U, 33U, 39U, 45U, 47U, 52U, 255U})
         cr_assert(refusal_with(wire::kKindOffset, kind) == Refusal::kind, "kind %u", kind);
+    for (unsigned kind : {1U, 5U, 16U, 32U, 40U, 42U, 43U, 44U, 50U, 51U})
+        cr_assert(refusal_with(wire::kKindOffset, kind) == Refusal::none, "kind %u", kind);
     cr_assert(refusal_with(wire::kPayloadOffset + 3, 3) == Refusal::length);
     cr_assert(refusal_with(wire::kPayloadOffset + 3, 5) == Refusal::length);
     cr_assert(refusal_with(wire::kPayloadOffset, 0xff) == Refusal::length);
@@ -159,7 +162,8 @@ Test(wire, refusals_have_names) {
 }
 
 Test(wire, multicast_kinds) {
-    for (Kind kind : {Kind::fragment, Kind::release, Kind::probe}) cr_assert(wire::is_multicast(kind));
+    for (Kind kind : {Kind::fragment, Kind::release, Kind::probe, Kind::relay})
+        cr_assert(wire::is_multicast(kind));
     for (Kind kind : {Kind::data, Kind::ask, Kind::pong}) cr_assert(!wire::is_multicast(kind));
 }
 

@@ -28,6 +28,7 @@ wire::Hello sample_hello() {
             .datagram_bytes = 1472,
             .window = 256,
             .address_family = 6,
+            .room = 1,
             .peer = peer_of(1)};
 }
 
@@ -35,12 +36,20 @@ wire::Welcome sample_welcome(std::size_t members) {
     wire::Welcome welcome{.id = {7, 9},
                           .key = GroupKey{0xabcdef},
                           .epoch = Epoch{4},
-                          .group_address = string_of(7, 3),
+                          .plan = 1,
+                          .group_addresses = {string_of(7, 3), string_of(7, 4), string_of(7, 5)},
                           .fragment_bytes = 1424,
                           .window = 128,
                           .repair = 1,
-                          .peers = {}};
-    for (std::size_t i = 0; i < members; ++i) welcome.peers.push_back(peer_of(static_cast<unsigned>(i)));
+                          .channels = 16,
+                          .root_sync = 2,
+                          .root_delay_us = 70,
+                          .peers = {},
+                          .range_of = {}};
+    for (std::size_t i = 0; i < members; ++i) {
+        welcome.peers.push_back(peer_of(static_cast<unsigned>(i)));
+        welcome.range_of.push_back(static_cast<std::uint8_t>(i % 3));
+    }
     return welcome;
 }
 
@@ -50,7 +59,8 @@ bool same(const wire::Peer& a, const wire::Peer& b) {
 }
 
 bool taken(Bytes bytes) {
-    return wire::decode_hello(bytes) || wire::decode_welcome(bytes) || wire::decode_answer(bytes);
+    return wire::decode_hello(bytes) || wire::decode_welcome(bytes) || wire::decode_answer(bytes) ||
+           wire::decode_survey(bytes) || wire::decode_echo(bytes) || wire::decode_surveyed(bytes);
 }
 
 void refuse_all_damage(const ByteString& good) {
@@ -81,6 +91,7 @@ Test(wire_join, hello_round_trip) {
     cr_assert_eq(back->datagram_bytes, hello.datagram_bytes);
     cr_assert_eq(back->window, hello.window);
     cr_assert_eq(back->address_family, hello.address_family);
+    cr_assert_eq(back->room, hello.room);
     cr_assert(same(back->peer, hello.peer));
     cr_assert(!wire::decode_welcome(bytes) && !wire::decode_answer(bytes));
 }
@@ -91,10 +102,14 @@ Test(wire_join, welcome_round_trip) {
         const auto back = wire::decode_welcome(encode(welcome));
         cr_assert(back.has_value(), "%zu members", members);
         cr_assert(back->id == welcome.id && back->key == welcome.key && back->epoch == welcome.epoch);
-        cr_assert(back->group_address == welcome.group_address);
+        cr_assert(back->plan == welcome.plan && back->group_addresses == welcome.group_addresses);
+        cr_assert(back->range_of == welcome.range_of);
         cr_assert_eq(back->fragment_bytes, welcome.fragment_bytes);
         cr_assert_eq(back->window, welcome.window);
         cr_assert_eq(back->repair, welcome.repair);
+        cr_assert_eq(back->channels, welcome.channels);
+        cr_assert_eq(back->root_sync, welcome.root_sync);
+        cr_assert_eq(back->root_delay_us, welcome.root_delay_us);
         cr_assert_eq(back->peers.size(), members);
         for (std::size_t i = 0; i < members; ++i) cr_assert(same(back->peers[i], welcome.peers[i]));
     }
@@ -109,6 +124,22 @@ Test(wire_join, answer_round_trip) {
     }
 }
 
+Test(wire_join, surveys_round_trip) {
+    const wire::Survey survey{{5, 6}, string_of(16, 1), {string_of(16, 2), string_of(28, 3)}};
+    const auto asked = wire::decode_survey(encode(survey));
+    cr_assert(asked.has_value() && asked->id == survey.id && asked->from == survey.from);
+    cr_assert(asked->targets == survey.targets);
+    for (const bool back : {false, true}) {
+        const auto echo = wire::decode_echo(encode(wire::Echo{string_of(16, 4), 1ULL << 60, back}));
+        cr_assert(echo.has_value() && echo->back == back && echo->stamp == 1ULL << 60);
+        cr_assert(echo->from == string_of(16, 4));
+    }
+    const wire::Surveyed result{{5, 6}, string_of(16, 1), {0, 12345, wire::kNotMeasured}};
+    const auto told = wire::decode_surveyed(encode(result));
+    cr_assert(told.has_value() && told->id == result.id && told->from == result.from);
+    cr_assert(told->round_trips_ns == result.round_trips_ns);
+}
+
 Test(wire_join, too_many_members_and_ranks_out_of_range_are_refused) {
     cr_assert(!wire::decode_welcome(encode(sample_welcome(wire::kMostMembers + 1))));
     auto hello = sample_hello();
@@ -119,10 +150,27 @@ Test(wire_join, too_many_members_and_ranks_out_of_range_are_refused) {
     cr_assert(!wire::decode_hello(encode(hello)));
 }
 
+Test(wire_join, addresses_and_plans_out_of_range_are_refused) {
+    auto welcome = sample_welcome(4);
+    welcome.range_of[2] = 3;
+    cr_assert(!wire::decode_welcome(encode(welcome)), "there are three addresses");
+    welcome = sample_welcome(4);
+    welcome.plan = wire::kGroupPlans;
+    cr_assert(!wire::decode_welcome(encode(welcome)));
+    welcome = sample_welcome(4);
+    welcome.group_addresses.clear();
+    cr_assert(!wire::decode_welcome(encode(welcome)), "members listen to addresses that are not there");
+    welcome.range_of.assign(4, 0);
+    cr_assert(wire::decode_welcome(encode(welcome)).has_value(), "without multicast");
+}
+
 Test(wire_join, damaged_messages_are_refused) {
     refuse_all_damage(encode(sample_hello()));
     refuse_all_damage(encode(sample_welcome(3)));
     refuse_all_damage(encode(wire::Answer{JoinKind::abort, {1, 2}, 110}));
+    refuse_all_damage(encode(wire::Survey{{1, 2}, string_of(16, 1), {string_of(16, 2), string_of(28, 3)}}));
+    refuse_all_damage(encode(wire::Echo{string_of(16, 1), 99, true}));
+    refuse_all_damage(encode(wire::Surveyed{{1, 2}, string_of(16, 1), {5000, wire::kNotMeasured}}));
 }
 
 Test(wire_join, address_lists_hash_apart) {

@@ -5,6 +5,7 @@ TESTS += %reldir%/test_transport
 endif
 %canon_reldir%_test_transport_SOURCES = \
 	%reldir%/test_transport_address.cc \
+	%reldir%/test_transport_hub.cc \
 	%reldir%/test_transport_interceptor.cc \
 	%reldir%/test_transport_multicast.cc \
 	%reldir%/test_transport_rendezvous.cc \

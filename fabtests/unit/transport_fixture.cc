@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/group_address.h"
 #include "transport/system.h"
 
 namespace mcastcoll::test {
@@ -99,8 +100,23 @@ bool Pipe::get_all(void* data, std::size_t size, int milliseconds) const {
     return ::poll(&entry, 1, milliseconds) == 1 && ::read(ends_[0], data, size) == static_cast<ssize_t>(size);
 }
 
-UdpMulticastOptions multicast_options(const std::string& interface, int family) {
-    UdpMulticastOptions options;
+Result<std::unique_ptr<OneGroup>> OneGroup::open(const OneGroupOptions& options) {
+    auto one = std::make_unique<OneGroup>();
+    auto hub = MulticastHub::open(options);
+    if (!hub) return hub.error();
+    one->hub_ = std::move(hub).value();
+    auto membership = one->hub_->join(options.group);
+    if (!membership) return membership.error();
+    one->membership_ = std::move(membership).value();
+    one->to_ = {options.group, options.loop};
+    auto sender = one->hub_->sender(options.loop);
+    if (!sender) return sender.error();
+    one->sender_ = sender.value();
+    return one;
+}
+
+OneGroupOptions multicast_options(const std::string& interface, int family) {
+    OneGroupOptions options;
     auto found = find_interface(interface);
     cr_assert(found.ok(), "%s", found.ok() ? "" : found.error().message.c_str());
     options.interface = found.value();

@@ -8,8 +8,8 @@
 #include <functional>
 #include <string>
 
+#include "transport/multicast_hub.h"
 #include "transport/multicast_transport.h"
-#include "transport/udp_multicast.h"
 #include "wire/types.h"
 
 namespace mcastcoll::test {
@@ -59,6 +59,36 @@ class Pipe {
     int ends_[2];
 };
 
-UdpMulticastOptions multicast_options(const std::string& interface, int family);
+struct OneGroupOptions : UdpMulticastOptions {
+    SocketAddress group;
+    bool loop = true;
+};
+
+// A random group on this interface.
+OneGroupOptions multicast_options(const std::string& interface, int family);
+
+// A hub that has joined one group and sends to it.
+class OneGroup {
+  public:
+    static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
+
+    std::size_t send(std::span<const Datagram> datagrams) { return hub_->send(datagrams, to_); }
+    int take_send_error() { return hub_->take_send_error(); }
+    std::size_t receive(Nanoseconds time, DeliverDatagram deliver) { return hub_->receive(time, deliver); }
+    int descriptor() const { return hub_->descriptor(); }
+    std::size_t max_payload() const { return hub_->max_payload(); }
+    MulticastCounters counters() const { return hub_->counters(); }
+    std::size_t receive_buffer_bytes() const { return hub_->receive_buffer_bytes(); }
+    bool receives_runs() const { return hub_->receives_runs(); }
+    bool sends_runs() const { return sender_->sends_runs(); }
+    int send_descriptor() const { return sender_->descriptor(); }
+    const SocketAddress& local_address() const { return sender_->local_address(); }
+
+  private:
+    std::unique_ptr<MulticastHub> hub_;
+    Membership membership_;
+    Outlet to_;
+    UdpSender* sender_ = nullptr;
+};
 
 }  // namespace mcastcoll::test

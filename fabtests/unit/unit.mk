@@ -1,7 +1,7 @@
 # Tests of the pure parts: the wire format, the engine, and whole groups of engines in the simulator. No sockets, no clocks.
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_simulator
-TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_simulator
+check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
 endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
@@ -19,23 +19,63 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 
 %canon_reldir%_test_engine_SOURCES = \
 	%reldir%/engine_fixture.h \
+	%reldir%/reduce_cases.h \
 	%reldir%/test_bitmap.cc \
+	%reldir%/test_election.cc \
+	%reldir%/test_engine_disagree.cc \
+	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
 	%reldir%/test_engine_join.cc \
+	%reldir%/test_engine_lane.cc \
 	%reldir%/test_engine_packets.cc \
+	%reldir%/test_engine_policies.cc \
+	%reldir%/test_engine_root_sync.cc \
+	%reldir%/test_engine_reduce.cc \
+	%reldir%/test_engine_stream.cc \
 	%reldir%/test_engine_submit.cc \
+	%reldir%/test_ranges.cc \
 	%reldir%/test_supply_graph.cc
 %canon_reldir%_test_engine_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_engine_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_engine_LDADD = prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
 
+%canon_reldir%_test_levels_SOURCES = \
+	%reldir%/exchange_fixture.h \
+	%reldir%/levels_fixture.h \
+	%reldir%/test_conductor.cc \
+	%reldir%/test_exchange_level.cc \
+	%reldir%/test_levels.cc \
+	%reldir%/test_selection.cc \
+	%reldir%/test_site_level.cc
+%canon_reldir%_test_levels_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+%canon_reldir%_test_levels_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_levels_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
+
 %canon_reldir%_test_simulator_SOURCES = \
-	%reldir%/simulator.cc \
-	%reldir%/simulator.h \
 	%reldir%/simulator_cases.h \
 	%reldir%/test_simulator.cc \
 	%reldir%/test_simulator_death.cc \
-	%reldir%/test_simulator_faults.cc
-%canon_reldir%_test_simulator_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+	%reldir%/test_simulator_faults.cc \
+	%reldir%/test_simulator_flow.cc \
+	%reldir%/test_simulator_lane.cc \
+	%reldir%/test_simulator_ranges.cc \
+	%reldir%/test_simulator_reduce.cc \
+	%reldir%/test_simulator_stream.cc
+%canon_reldir%_test_simulator_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_simulator_LDADD = prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
+%canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
+
+# Reductions' kernels, and the checks of what applications ask for, which decide about them.
+%canon_reldir%_test_reduce_SOURCES = \
+	prov/mcastcoll/ofi/message_form.cc \
+	prov/mcastcoll/ofi/request.cc \
+	%reldir%/test_message_form.cc \
+	%reldir%/test_reduce.cc \
+	%reldir%/test_request.cc
+%canon_reldir%_test_reduce_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+%canon_reldir%_test_reduce_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_reduce_LDADD = prov/mcastcoll/reduce/libmccreduce.la $(CRITERION_LIBS)
+%canon_reldir%_test_sites_SOURCES = %reldir%/test_sites.cc
+%canon_reldir%_test_sites_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_test_sites_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_sites_LDADD = util/sim/libmccsim.la prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)

@@ -35,6 +35,12 @@ is_up() { [ -s "$STATE/hosts" ]; }
 need_up() { is_up || die "cluster '$VC' is not up: start it with '${VC:+VC=$VC }$HERE/up N'"; }
 hosts() { awk '{print $2}' "$STATE/hosts" 2>/dev/null; }
 address_of() { awk -v h="$1" '$2 == h {print $1}' "$STATE/hosts"; }
+# nftables rules at a host's ingress hook: a sender's own loopback copies pass it, too, so its own addresses are spared.
+spare_own() { # spare_own HOST
+    echo "ip saddr $(address_of "$1") return"
+    ip -n "$(ns "$1")" -6 -o addr show dev eth0 | awk '{ sub("/.*", "", $4); all = all sep $4; sep = ", " }
+        END { if (all) print "ip6 saddr { " all " } return" }'
+}
 need_host() { [ -n "$(address_of "$1")" ] || die "no host '$1' in cluster '$VC': it has $(hosts | paste -sd' ')"; }
 ns() { echo "$VC-$1"; }
 our_namespaces() { ip netns list 2>/dev/null | awk -v p="^$VC-(h|sw)[0-9]+\$" '$1 ~ p {print $1}'; }

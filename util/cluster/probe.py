@@ -5,6 +5,7 @@ probe.py recv SECONDS        count the distinct datagrams of both groups; prints
 probe.py send COUNT [SIZE]   send COUNT datagrams to the IPv4 group and as many to the IPv6 group
 probe.py sink                take one TCP connection, print its rate
 probe.py flood HOST MIB      feed it
+probe.py datagrams HOST COUNT SIZE   send so many to one host
 """
 import select
 import socket
@@ -67,6 +68,13 @@ def flood(host, mebibytes):
         connection.sendall(bytes(1 << 20))
 
 
+def datagrams(host, count, size):
+    family, kind, protocol, _, address = socket.getaddrinfo(host, PORT, type=socket.SOCK_DGRAM)[0]
+    peer = socket.socket(family, kind, protocol)
+    for _ in range(count):
+        peer.sendto(bytes(size), address)
+
+
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["recv", seconds]:
@@ -77,5 +85,7 @@ if __name__ == "__main__":
             sink()
         case ["flood", host, mebibytes]:
             flood(host, int(mebibytes))
+        case ["datagrams", host, count, size]:
+            datagrams(host, int(count), int(size))
         case _:
             sys.exit(__doc__)

@@ -1,14 +1,19 @@
-// wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]
+// wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes [COUNTERS]]
 //
 // A long link between two sites of the virtual cluster, for kernels without netem: two TUN devices in two
 // network namespaces and this process between them.  Each direction puts packets on the wire at RATE behind a
 // drop-tail queue, loses LOSS % of them at random and hands over the rest DELAY later.  It ends when it is
 // killed or when a namespace's device goes away.
+//
+// What crossed is counted where it crosses: the relay keeps its counters in the file COUNTERS, which it maps,
+// so that util/cluster/crossings reads them at any time.  Payload is what TCP and UDP carry for a program;
+// acknowledgements have none.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -17,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -37,12 +43,22 @@ struct packet {
     unsigned char bytes[kMaxPacket];
 };
 
+// As crossings reads them: eight numbers for each direction, that from A to B first.
+struct counters {
+    uint64_t packets, bytes;                  // that went onto the wire, IP headers included
+    uint64_t payload_packets, payload_bytes;  // of these, with something for a program, and how much of that
+    uint64_t lost, lost_payload_bytes;        // of these, on the wire
+    uint64_t refused, refused_payload_bytes;  // never on the wire: the queue was full
+};
+_Static_assert(sizeof(struct counters) == 64, "crossings reads eight numbers a direction");
+
 // One direction.  Packets come due in the order they came, so a ring is enough of a timer queue.
 struct direction {
     int from, to;
     int64_t wire_free_at;  // when the last accepted packet has left the near end
     unsigned head, tail;   // [head, tail) modulo kSlots are under way
     struct packet* ring;
+    struct counters* counters;
 };
 
 struct link {
@@ -85,6 +101,38 @@ static int open_tun(const char* netns, const char* name) {
     return fd;
 }
 
+static struct counters* map_counters(const char* path) {
+    static struct counters nobody_reads[2];
+    if (path == NULL) return nobody_reads;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || ftruncate(fd, sizeof nobody_reads)) die(path);
+    void* at = mmap(NULL, sizeof nobody_reads, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) die(path);
+    close(fd);
+    return at;
+}
+
+// What a packet carries for a program.  Of a fragmented datagram the later fragments are payload as a whole.
+static size_t payload_of(const unsigned char* p, size_t length) {
+    size_t at = 0;
+    int protocol = -1;
+    if (length >= 20 && p[0] >> 4 == 4) {
+        at = (size_t)(p[0] & 15) * 4;
+        protocol = p[9];
+        if (((p[6] & 31) << 8 | p[7]) != 0) return length > at ? length - at : 0;
+    } else if (length >= 40 && p[0] >> 4 == 6) {
+        at = 40;
+        protocol = p[6];
+    }
+    if (protocol == IPPROTO_UDP)
+        at += 8;
+    else if (protocol == IPPROTO_TCP && length >= at + 20)
+        at += (size_t)(p[at + 12] >> 4) * 4;
+    else
+        return 0;
+    return length > at ? length - at : 0;
+}
+
 static bool full(const struct direction* d) {
     return d->tail - d->head == kSlots;
 }
@@ -109,7 +157,22 @@ static void take_in(struct direction* d, const struct link* l) {
         if (n <= 0) return;
         int64_t t = now();
         if (d->wire_free_at < t) d->wire_free_at = t;
-        if (p == &scrap || d->wire_free_at - t > l->max_backlog || drand48() < l->loss) continue;
+        struct counters* c = d->counters;
+        const size_t payload = payload_of(p->bytes, (size_t)n);
+        if (p == &scrap || d->wire_free_at - t > l->max_backlog) {
+            c->refused++;
+            c->refused_payload_bytes += payload;
+            continue;
+        }
+        c->packets++;
+        c->bytes += (size_t)n;
+        c->payload_packets += payload > 0;
+        c->payload_bytes += payload;
+        if (drand48() < l->loss) {
+            c->lost++;
+            c->lost_payload_bytes += payload;
+            continue;
+        }
         d->wire_free_at += (int64_t)((double)n * l->ns_per_byte);
         p->due = d->wire_free_at + l->delay;
         p->length = (size_t)n;
@@ -129,9 +192,9 @@ static void wait_for(struct direction d[2], int timer, int64_t due) {
 int main(int argc, char** argv) {
     if (argc == 2 && !strcmp(argv[1], "--version")) return puts("mcastcoll " PACKAGE_VERSION) < 0;
     bool help = argc == 2 && !strcmp(argv[1], "--help");
-    if (argc < 8 || argc > 9) {
+    if (argc < 8 || argc > 10) {
         fputs(
-            "usage: wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]\n"
+            "usage: wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes [COUNTERS]]\n"
             "A link with delay, rate and loss between two network namespaces; util/cluster/up starts it.\n",
             help ? stdout : stderr);
         return help ? 0 : 2;
@@ -140,7 +203,8 @@ int main(int argc, char** argv) {
                      .ns_per_byte = 8000 / number(argv[6], "RATE_mbit", 0.001, 1e6),
                      .loss = number(argv[7], "LOSS_pct", 0, 100) / 100};
     l.max_backlog = (int64_t)((argc > 8 ? number(argv[8], "QUEUE_bytes", 1, 1e9) : 1 << 20) * l.ns_per_byte);
-    struct direction d[2] = {{0}};
+    struct counters* counters = map_counters(argc > 9 ? argv[9] : NULL);
+    struct direction d[2] = {{.counters = &counters[0]}, {.counters = &counters[1]}};
     for (int i = 0; i < 2; i++)
         if (!(d[i].ring = calloc(kSlots, sizeof *d[i].ring))) die("memory");
     d[0].from = d[1].to = open_tun(argv[1], argv[2]);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "engine/engine.h"
 
@@ -16,24 +17,47 @@ Bytes Engine::fragment_bytes(const Slot& slot, std::uint32_t from, std::uint32_t
     return begin < end ? Bytes(data + begin, end - begin) : Bytes{};
 }
 
-std::uint32_t Engine::multicast_limit(const Slot& slot) const {
+// Up to which fragment a root may go, for the sake of the slowest member that hears it.
+std::uint32_t Engine::window_limit(const Slot& slot) const {
     if (!is_large(slot)) return slot.fragments;
     if (!slot.everybody_posted) return std::min(slot.fragments, config_.initial_window);
     return std::min(slot.fragments, slot.acknowledged + config_.window);
 }
 
+// A root's large operations share one window. The oldest of them may always go as far as makes its receivers
+// report: many that have a little unreported each would otherwise fill the window for good.
+bool Engine::window_is_full(const Slot& slot) const {
+    if (in_flight_ < config_.window) return false;
+    if (slot.next_multicast - slot.acknowledged >= config_.report_step()) return true;
+    for (std::uint64_t id = first_open_; id < number_of(slot.id); ++id) {
+        const Slot& older = slot_at(id);
+        if (older.state == SlotState::active && is_large(older) && older.is_root(config_.self) &&
+            older.acknowledged < older.fragments)
+            return true;
+    }
+    return false;
+}
+
 bool Engine::next_fragment(Slot& slot, Effect& effect) {
-    if (slot.state < SlotState::active || !slot.is_root(config_.self) || !slot.complete_here()) return false;
-    if (!graph_.multicasts(config_.self)) return false;
+    if (next_resend(slot, effect)) return true;
+    if (relays(slot)) return next_relay(slot, effect);
     const bool large = is_large(slot);
-    if (large && (slot.state == SlotState::finished || in_flight_ >= config_.window)) return false;
-    if (slot.next_multicast >= multicast_limit(slot)) return false;
-    const std::uint32_t index = slot.next_multicast++;
+    if (large && (slot.state == SlotState::finished || window_is_full(slot))) return false;
+    const std::uint32_t index = slot.next_multicast;
+    if (index >= multicast_limit(slot)) return false;
+    make_fragment(slot, index, effect);
+    if (graph_of(slot).relayed())
+        effect.range = config_.range(config_.self);
+    else if (!take_target(slot.next_target, effect))
+        return true;
+    ++slot.next_multicast;
     if (large) ++in_flight_;
-    const bool barrier = slot.operation.kind == OperationKind::barrier;
-    make_packet(effect, barrier ? wire::Kind::release : wire::Kind::fragment, slot.id, index, slot.bytes,
-                fragment_bytes(slot, index, index + 1));
     return true;
+}
+
+void Engine::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect) {
+    make_packet(effect, releases(slot.operation.kind) ? wire::Kind::release : wire::Kind::fragment, slot.id,
+                index, announced_total(slot), fragment_bytes(slot, index, index + 1));
 }
 
 // Takes over or checks the length of the message. False: it contradicts what is known.
@@ -47,9 +71,19 @@ bool Engine::learn_length(Slot& slot, const wire::Header& header) {
     return true;
 }
 
-void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now) {
+// Nothing comes of a reduce, and to a root nothing that it has not sent.
+bool Engine::cannot_come(const Slot& slot, std::uint32_t index) const {
+    if (slot.state < SlotState::active) return false;
+    return slot.operation.kind == OperationKind::reduce || (slot.is_root(config_.self) && !slot.has(index));
+}
+
+void Engine::on_fragment(wire::Header header, Bytes payload, Nanoseconds now) {
+    const bool partial = take_partial_flag(header);
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
-    reveal_earlier(header.sender, number_of(header.operation), now);
+    note_heard(header, now);
+    const bool relayed = header.kind == wire::Kind::relay;
+    // A leader relays in no particular order.
+    if (!relayed) reveal_earlier(header.sender, number_of(header.operation), now);
     Slot* slot = claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::finished) {
@@ -59,9 +93,11 @@ void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds 
     const std::uint32_t index = index_of(header.fragment);
     const bool release = header.kind == wire::Kind::release;
     const bool posted = slot->state == SlotState::active;
-    const bool wrong_operation = posted && (slot->operation.root != header.sender ||
-                                            (slot->operation.kind == OperationKind::barrier) != release);
-    if (wrong_operation || !learn_length(*slot, header) || index >= slot->fragments) {
+    const bool wrong_sender = relayed ? !may_relay(header.sender)
+                                      : posted && (slot->operation.root != header.sender ||
+                                                   releases(slot->operation.kind) != release);
+    if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, header) ||
+        index >= slot->fragments) {
         ++counters_.bad_fragment;
         return;
     }
@@ -70,7 +106,12 @@ void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds 
         ++counters_.bad_fragment;
         return;
     }
-    if (!posted) slot->early_root = header.sender;
+    if (!posted && !relayed) {
+        slot->early_root = header.sender;
+        early_end_ = std::max(early_end_, number_of(header.operation) + 1);
+    }
+    note_partial(*slot, partial);
+    note_answer(*slot, index, now);
     if (store(*slot, index, payload)) ++counters_.fragments_by_multicast;
     note_multicast(*slot, index, now);
     after_store(*slot, now);
@@ -80,25 +121,35 @@ void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds 
 // it.
 void Engine::note_multicast(Slot& slot, std::uint32_t index, Nanoseconds now) {
     slot.heard = true;
+    slot.doubted = false;
+    const bool in_order = index >= slot.revealed;  // neither late nor another multicast
     slot.revealed = std::max(slot.revealed, index + 1);
-    silent_operations_ = 0;
-    if (slot.state != SlotState::active) {
-        slot.heard_ever = true;
-        return;
+    ++slot.heard_count;
+    const bool first = !std::exchange(slot.heard_ever, true);
+    const Nanoseconds before = std::exchange(slot.heard_at, now);
+    if (slot.state != SlotState::active) return;
+    if (first) note_first(slot, now);
+    if (!first && in_order && now > before) {  // a run that was read at once has no gaps
+        arrival_gap_.sample(now - before);
+        if (slot.revealed < config_.initial_window && !slot.partial) stream_gap_.sample(now - before);
+        slot.longest_gap = std::max(slot.longest_gap, now - before);
     }
-    if (!slot.heard_ever) {
-        slot.heard_ever = true;
-        first_arrival_.sample(now - slot.posted_at);
-    } else {
-        arrival_gap_.sample(now - slot.heard_at);
-    }
-    slot.heard_at = now;
-    if (config_.repair == Repair::push) return;
+    if (slot.plan.chained || slot.plan.patience > 1) return;
     slot.chained = false;
     if (slot.base < slot.revealed)
         arm_gap(slot, now);
     else
-        slot.ask_at = now + silence_delay();
+        slot.ask_at = now + silence_delay(slot);
+}
+
+void Engine::note_first(const Slot& slot, Nanoseconds now) {
+    first_times(slot).sample(now - slot.posted_at);
+}
+
+// What the first of an operation's fragments may be measured by.
+RecentTimes& Engine::first_times(const Slot& slot) {
+    if (!releases(slot.operation.kind)) return first_arrival_;
+    return slot.pieces == 0 ? first_release_ : first_result_;
 }
 
 // A root multicasts its small operations one after the other: something of a later one tells that an earlier
@@ -107,7 +158,7 @@ void Engine::reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now) 
     for (std::uint64_t id = first_open_; id < std::min(before, next_id_); ++id) {
         Slot& slot = slot_at(id);
         if (slot.state != SlotState::active || slot.operation.root != sender || is_large(slot)) continue;
-        if (config_.repair == Repair::push || slot.complete_here()) continue;
+        if (slot.plan.patience > 1 || slot.complete_here()) continue;
         slot.revealed = slot.fragments;
         arm_gap(slot, now);
     }
@@ -136,6 +187,10 @@ void Engine::adopt_early(Slot& slot, bool keep) {
 // Puts a fragment where it belongs; false when it is not new or cannot be kept.
 bool Engine::store(Slot& slot, std::uint32_t index, Bytes payload) {
     if (slot.has(index)) {
+#ifdef MCC_BREAK_DUPLICATE_CHECK  // the simulator must notice: a duplicate counts as one more fragment
+        if (slot.base < slot.fragments) ++slot.base;
+        return true;
+#endif
         ++counters_.duplicates;
         return false;
     }
@@ -157,6 +212,7 @@ bool Engine::store(Slot& slot, std::uint32_t index, Bytes payload) {
     if (!payload.empty())
         std::memcpy(data + std::uint64_t{index} * config_.fragment_bytes, payload.data(), payload.size());
     slot.have.set(index);
+    slot.progress_at = now_;
     while (slot.base < slot.fragments && slot.have.test(slot.base)) {
         slot.have.clear(slot.base);
         slot.asked.clear(slot.base);
@@ -186,8 +242,8 @@ void Engine::on_all_here(Slot& slot, Nanoseconds now) {
     if (!root && slot.bytes > 0) std::memcpy(slot.operation.buffer, slot.stash.data(), slot.bytes);
     slot.stashed = true;
     supply_all(slot, false);
-    if (config_.repair == Repair::push) {
-        const Nanoseconds delay = silent_operations_ >= kSilentEnough ? Nanoseconds{} : gap_delay();
+    if (slot.plan.hands_on) {
+        const Nanoseconds delay = silence_.of(slot.operation.root) ? Nanoseconds{} : gap_delay();
         if (!pushes_.push({slot.id, now + delay})) supply_all(slot, true);
     }
     finish(slot, 0);
@@ -199,6 +255,7 @@ void Engine::check_large_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].expected && !slot.clients[i].done) return;
+    if (relays(slot) && slot.next_multicast < slot.fragments) return;
     if (slot.is_root(config_.self) && slot.report_children.count > 0 && slot.acknowledged < slot.fragments)
         return;
     finish(slot, 0);
@@ -215,7 +272,10 @@ void Engine::on_report(const wire::Header& header, Nanoseconds now) {
         return;
     }
     const std::uint32_t fragments = index_of(header.fragment);
-    if (report->fragments == kNothingReported || fragments > report->fragments) report->fragments = fragments;
+    if (report->fragments == kNothingReported || fragments > report->fragments) {
+        report->fragments = fragments;
+        slot->progress_at = now;
+    }
     update_report(*slot);
 }
 
@@ -235,6 +295,7 @@ void Engine::update_report(Slot& slot) {
             std::max(slot.next_multicast, least);  // what everybody has needs no sending
         in_flight_ += sent - slot.next_multicast;
         in_flight_ -= least - slot.acknowledged;
+        if (sent > slot.next_multicast) slot.next_target = 0;
         slot.next_multicast = sent;
         slot.acknowledged = least;
         slot.everybody_posted = true;
@@ -242,7 +303,9 @@ void Engine::update_report(Slot& slot) {
         return check_large_finished(slot);
     }
     if (slot.report_to == kNoRank) return;
-    const bool due = slot.reported == kNothingReported || least >= slot.reported + config_.window / 4 ||
+    // At the same places on all levels, so that no level's patience adds to another's.
+    const std::uint32_t step = config_.report_step();
+    const bool due = slot.reported == kNothingReported || least / step > slot.reported / step ||
                      (least == slot.fragments && slot.reported != least);
     if (!due) return;
     slot.reported = least;

@@ -1,16 +1,41 @@
 // What an engine is made with. Everything a group agreed on at its join, and this member's own limits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "wire/types.h"
 
 namespace mcastcoll::engine {
 
-// Who starts a repair. push: every member hands small messages on to whom it supplies, a repair delay after
-// it has them (Hoefler's second stage), and asks for large ones from the start. pull: nothing moves until
-// somebody lacks something.
-enum class Repair : std::uint8_t { push, pull };
+// How losses are repaired; policy.h says what each means. The numbers travel in the welcome.
+enum class Repair : std::uint8_t { pull, push, sync, automatic };
+inline constexpr std::uint8_t kRepairCount = 4;
+constexpr std::string_view name_of(Repair repair) {
+    constexpr std::string_view kNames[] = {"pull", "push", "sync", "auto"};
+    return kNames[static_cast<std::uint8_t>(repair) % kRepairCount];
+}
+
+// What a root waits for before it multicasts; root_sync.cc. The numbers travel in the welcome.
+enum class RootSync : std::uint8_t { none, delay, random, adaptive };
+inline constexpr std::uint8_t kRootSyncCount = 4;
+constexpr std::string_view name_of(RootSync sync) {
+    constexpr std::string_view kNames[] = {"none", "delay", "random", "adaptive"};
+    return kNames[static_cast<std::uint8_t>(sync) % kRootSyncCount];
+}
+
+// How often a member says that it is ready: less and less.
+inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
+inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
+// How many watched ranks are remembered.
+inline constexpr std::uint32_t kMostWatched = 256;
+// Why a group fails for the others when a member closes it before the join is over: ECANCELED.
+inline constexpr int kClosedEarly = 125;
+
+// What combiners may rely on: no type needs more.
+inline constexpr std::uint32_t kVectorAlignment = 16;
 
 struct GroupConfig {
     Rank self{};
@@ -29,9 +54,18 @@ struct GroupConfig {
     std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
     std::uint32_t large_tree_arity =
         1;  // the same for large messages to the deaf: a chain halves nobody's bandwidth
+    std::uint32_t gather_bytes = 1024;  // vectors up to this are reduced inside the gathers
     std::uint32_t early_buffers =
         4;  // large operations whose first fragments are kept before they are posted
     Repair repair = Repair::pull;
+    std::uint32_t channels = 16;  // under sync: operations that may be under way between two agreements
+    RootSync root_sync = RootSync::none;
+    Nanoseconds root_delay{};  // of RootSync::delay
+
+    // Multicast addresses of the group, and by rank which of them a member listens to; empty: all the first.
+    std::uint32_t ranges = 1;
+    std::vector<std::uint8_t> range_of;
+    bool relay = false;  // a root multicasts to its own range only, and the other ranges' leaders onward
 
     // This member's own.
     std::uint32_t message_bytes = 65536;      // longest message, header included
@@ -40,10 +74,38 @@ struct GroupConfig {
     std::uint32_t probes = 4;                 // datagrams each member multicasts at the join
     Nanoseconds probe_interval = Nanoseconds::from_ms(1);
     Nanoseconds probe_settle = Nanoseconds::from_ms(50);  // longest wait for the last probe
+    // Between two elections about the multicast while operations run, and between two feelers of a mute root.
+    Nanoseconds least_election_interval = Nanoseconds::from_ms(50),
+                most_election_interval = Nanoseconds::from_ms(5000);
+    Nanoseconds least_feeler_interval = Nanoseconds::from_ms(1),
+                most_feeler_interval = Nanoseconds::from_ms(1000);
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
+    // Bounds of the deadlines that are measured otherwise. The least ones stand for how long this machine may
+    // merely be busy with something else; a few round trips may raise the most.
+    Nanoseconds least_silence = Nanoseconds::from_us(200);  // before anything of an operation was heard
+    Nanoseconds least_tail = Nanoseconds::from_us(200);     // after something was heard of it
+    Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be mere reordering
+    Nanoseconds most_silence = Nanoseconds::from_ms(2);
     Nanoseconds watch_delay =
         Nanoseconds::from_ms(100);  // waiting longer asks whether the other process is alive
 
+    // Operations between two agreements on what everybody has finished, under this member's policy.
+    std::uint32_t checkpoint_interval() const { return repair == Repair::sync ? channels : checkpoint_every; }
+    // How far ahead of the last agreement this member may begin operations.
+    std::uint32_t most_ahead() const { return repair == Repair::sync ? channels : operation_slots; }
+    Nanoseconds stall_timeout = kNever;  // an operation without progress for so long fails the group
+
+    std::uint32_t range(Rank rank) const { return range_of.empty() ? 0 : range_of[index_of(rank)]; }
+    // Members report a large operation whenever they have another so many fragments of it.
+    std::uint32_t report_step() const { return window / 4; }
+    // The same, as far as every message has room for it; a multiple of what any element is aligned to.
+    std::uint32_t most_gathered() const {
+        return std::min(gather_bytes, fragment_bytes) / kVectorAlignment * kVectorAlignment;
+    }
+    // Longer vectors travel in pieces: as many whole elements as a fragment holds.
+    std::uint32_t piece_bytes(std::uint32_t element_bytes) const {
+        return fragment_bytes / element_bytes * element_bytes;
+    }
     bool large(std::uint64_t bytes) const { return bytes > stash_bytes; }
     std::uint32_t fragments(std::uint64_t bytes) const {
         return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + fragment_bytes - 1) / fragment_bytes);

@@ -33,20 +33,19 @@ void Engine::make_packet(Effect& effect, wire::Kind kind, OperationId operation,
 }
 
 bool Engine::next_multicast(Effect& effect) {
-    if (probes_due_ > 0) {
-        --probes_due_;
-        ++probes_sent_;
-        ++counters_.probes_sent;
-        make_packet(effect, wire::Kind::probe, OperationId{}, probes_sent_, 0, {});
-        vote_when_all_heard(now_);
+    if (next_lane_multicast(effect)) return true;
+    if (phase_ != Phase::active) return false;
+    if (floor_cast_due_) {
+        make_packet(effect, wire::Kind::floor_cast, operation_of(floor_to_tell_down_), verdict_version_, 0,
+                    {});
+        floor_cast_due_ = !take_target(floor_cast_target_, effect);
         return true;
     }
-    if (phase_ != Phase::active) return false;
-    const auto slots = static_cast<std::uint32_t>(slots_.size());
-    for (std::uint32_t at = ready_.find_set(turn_, turn_ + slots); at < turn_ + slots;
-         at = ready_.find_set(at + 1, turn_ + slots)) {
-        if (!next_fragment(slots_[at % slots], effect)) continue;
-        turn_ = (at + 1) % slots;
+    const std::uint32_t bits = ready_.capacity();  // a multiple of the slots
+    for (std::uint32_t at = ready_.find_set(turn_, turn_ + bits); at < turn_ + bits;
+         at = ready_.find_set(at + 1, turn_ + bits)) {
+        if (!next_fragment(slots_[at % slots_.size()], effect)) continue;
+        turn_ = (at + 1) % bits;
         return true;
     }
     return false;
@@ -54,12 +53,8 @@ bool Engine::next_multicast(Effect& effect) {
 
 bool Engine::next_slot_message(Slot& slot, Effect& effect) {
     if (slot.state == SlotState::vacant) return false;
-    if (slot.gather_due) {
-        slot.gather_due = false;
-        ++counters_.gathers_sent;
-        make_message(effect, wire::Kind::gather, tree_parent_, slot.id, 0, 0, {});
+    if (next_gather(slot, effect) || next_credit(slot, effect) || next_contribution(slot, effect))
         return true;
-    }
     if (slot.report_due) {
         slot.report_due = false;
         ++counters_.reports_sent;
@@ -71,27 +66,31 @@ bool Engine::next_slot_message(Slot& slot, Effect& effect) {
         make_message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes, {});
         return true;
     }
-    return next_ask(slot, effect) || next_data(slot, effect);
+    if (slot.entered_due) {
+        slot.entered_due = false;
+        ++counters_.entered_sent;
+        make_message(effect, wire::Kind::entered, slot.operation.root, slot.id, 0, 0, {});
+        return true;
+    }
+    return next_ask(slot, effect) || next_nack(slot, effect) || next_data(slot, effect);
 }
 
 bool Engine::next_message(Effect& effect) {
     if (next_failure_message(effect)) return true;
     if (phase_ == Phase::failed || phase_ == Phase::left) return false;
-    if (next_admission_message(effect) || next_checkpoint_message(effect)) return true;
-    const auto slots = static_cast<std::uint32_t>(slots_.size());
-    for (std::uint32_t at = ready_.find_set(turn_, turn_ + slots); at < turn_ + slots;
-         at = ready_.find_set(at + 1, turn_ + slots)) {
-        Slot& slot = slots_[at % slots];
+    if (next_admission_message(effect) || next_lane_message(effect) || next_checkpoint_message(effect))
+        return true;
+    const std::uint32_t bits = ready_.capacity();  // a multiple of the slots
+    for (std::uint32_t at = ready_.find_set(turn_, turn_ + bits); at < turn_ + bits;
+         at = ready_.find_set(at + 1, turn_ + bits)) {
+        Slot& slot = slots_[at % slots_.size()];
         if (next_slot_message(slot, effect)) {
-            turn_ = (at + 1) % slots;
+            turn_ = (at + 1) % bits;
             return true;
         }
         // Nothing to say now. A root with fragments left waits for its turn to multicast, all others until
         // marked again.
-        const bool multicasts = slot.state >= SlotState::active && slot.is_root(config_.self) &&
-                                slot.complete_here() && graph_.multicasts(config_.self) &&
-                                slot.next_multicast < multicast_limit(slot);
-        if (!multicasts) ready_.clear(at);
+        if (slot.next_multicast >= multicast_limit(slot) && !resends(slot)) ready_.clear(at);
     }
     return false;
 }
@@ -123,6 +122,11 @@ bool Engine::poll_effects(Allowed allowed, Effect& effect) {
         completions_.pop();
         return true;
     }
+    if (!held_.empty()) {
+        effect = {.kind = Effect::Kind::gathered, .cookie = held_.front()};
+        held_.pop();
+        return true;
+    }
     if (next_notice(effect) || next_watch(effect)) return true;
     if (allowed.multicast && next_multicast(effect)) return true;
     if (allowed.message && next_message(effect)) return true;
@@ -151,10 +155,13 @@ void Engine::on_packet(Bytes datagram, Nanoseconds now) {
     if (phase_ == Phase::failed || phase_ == Phase::left) return;
     switch (decoded.header.kind) {
         case wire::Kind::probe:
-            return on_probe(decoded.header.sender, now);
+            return on_probe(decoded.header, now);
         case wire::Kind::fragment:
         case wire::Kind::release:
+        case wire::Kind::relay:
             return on_fragment(decoded.header, decoded.payload, now);
+        case wire::Kind::floor_cast:
+            return on_floor_cast(decoded.header, now);
         default:
             ++counters_.unexpected_kind;  // messages do not come by multicast
     }
@@ -177,8 +184,18 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
             return on_done(header);
         case wire::Kind::report:
             return on_report(header, now);
+        case wire::Kind::nack:
+            return on_nack(header, decoded.payload, now);
+        case wire::Kind::entered:
+            return on_entered(header, now);
+        case wire::Kind::floor_ask:
+            return on_floor_ask(header);
         case wire::Kind::gather:
-            return on_gather(header, now);
+            return on_gather(header, decoded.payload, now);
+        case wire::Kind::contribution:
+            return on_contribution(header, decoded.payload, now);
+        case wire::Kind::credit:
+            return on_credit(header, now);
         case wire::Kind::floor_up:
             return on_floor_up(header, now);
         case wire::Kind::floor_down:
@@ -192,11 +209,13 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
         case wire::Kind::ready:
             return on_ready(header, now);
         case wire::Kind::go:
-            return begin_probing(now);
+            return on_go(header, now);
         case wire::Kind::vote:
             return on_vote(header, decoded.payload, now);
         case wire::Kind::verdict:
-            return on_verdict(decoded.payload, now);
+            return on_verdict(header, decoded.payload, now);
+        case wire::Kind::appeal:
+            return on_appeal(header, now);
         case wire::Kind::ping:
             pongs_.push(header);
             return;
@@ -205,9 +224,15 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
             return;
         case wire::Kind::fragment:
         case wire::Kind::release:
+        case wire::Kind::relay:
         case wire::Kind::probe:
+        case wire::Kind::floor_cast:  // multicasts do not come as messages
+        case wire::Kind::piece:
+        case wire::Kind::grant:
+        case wire::Kind::block:
+        case wire::Kind::block_grant:  // and what other levels say to each other does not come here
             ++counters_.unexpected_kind;
-            return;  // multicasts do not come as messages
+            return;
     }
 }
 

@@ -3,27 +3,68 @@
 
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 
+#include "reduce/combiner.h"
 #include "wire/packet.h"
 #include "wire/types.h"
 
 namespace mcastcoll::engine {
 
-enum class OperationKind : std::uint8_t { broadcast, barrier };
+enum class OperationKind : std::uint8_t { broadcast, barrier, reduce, allreduce };
+// Begins with everybody's word, or vector, up a tree to rank 0 ...
+constexpr bool gathers(OperationKind kind) {
+    return kind != OperationKind::broadcast;
+}
+// ... and ends with a release by rank 0, which carries the result.
+constexpr bool releases(OperationKind kind) {
+    return kind == OperationKind::barrier || kind == OperationKind::allreduce;
+}
+constexpr bool reduces(OperationKind kind) {
+    return kind == OperationKind::reduce || kind == OperationKind::allreduce;
+}
+constexpr std::string_view name_of(OperationKind kind) {
+    constexpr std::string_view kNames[] = {"broadcast", "barrier", "reduce", "allreduce"};
+    return kNames[static_cast<std::uint8_t>(kind) % std::size(kNames)];
+}
 
 struct Operation {
     OperationKind kind = OperationKind::broadcast;
-    Rank root{};
-    std::byte* buffer = nullptr;  // bytes long, the caller's until the operation completes
+    Rank root{};  // 0 for all but broadcasts
+    // bytes long, the caller's until the operation completes. Of a reduction: for the result, and on the way
+    // for what this member has combined. Every member needs it, though a reduce leaves nothing of use in it
+    // but at rank 0.
+    std::byte* buffer = nullptr;
     std::uint64_t bytes = 0;
     std::uint64_t cookie = 0;  // comes back in the completion
+    // As root of a broadcast: bytes of the buffer, from its start, that may be sent; of a reduction: bytes of
+    // the input that may be combined. Engine::advance() raises it.
+    std::uint64_t ready = UINT64_MAX;
+
+    // Of a reduction: what this member contributes (null: it is in the buffer), and how two vectors become
+    // one. Each member combines its own first, then its children's in their order, so that the same inputs
+    // give the same bits.
+    const std::byte* input = nullptr;
+    Combiner combiner{};
+    // Rank 0, barrier and allreduce: gathered follows, and nobody is released before Engine::release().
+    bool hold = false;
+};
+
+enum class Phase : std::uint8_t {
+    forming,  // waiting until every member listens
+    probing,  // multicasting probes and listening to the others'
+    voting,   // the vote is sent, the verdict is not in
+    active,
+    failed,
+    left,
 };
 
 struct Effect {
     enum class Kind : std::uint8_t {
-        multicast,  // send header and payload to the group's address
+        multicast,  // send header and payload to the group's address of `range`
         message,    // send header and payload to `to`, reliably
         complete,   // the operation with this cookie has ended; status 0 or a positive FI_E* code
+        gathered,   // rank 0 may change the buffer of the held operation with this cookie, then release() it
         watch,      // tell on_peer_lost() should the process of rank `to` be gone
         joined,     // the verdict is in, operations run
         failed,     // the group has failed: status, and `to` is the rank that was lost or kNoRank
@@ -35,6 +76,7 @@ struct Effect {
     Bytes payload{};  // a view that holds until the next call into the engine
     std::uint64_t cookie = 0;
     int status = 0;
+    std::uint32_t range = 0;
 };
 
 // What the caller can take now. An engine keeps what is not allowed and offers it again.
@@ -45,19 +87,26 @@ struct Allowed {
 
 struct Counters {
     // multicast
-    std::uint64_t datagrams_sent = 0, datagrams_received = 0, probes_sent = 0, probes_received = 0;
+    std::uint64_t datagrams_sent = 0, datagrams_received = 0, probes_sent = 0, probes_received = 0,
+                  fragments_relayed = 0;
     // what came of the fragments
     std::uint64_t fragments_by_multicast = 0, fragments_repaired = 0, duplicates = 0, unposted_dropped = 0,
                   beyond_window = 0;
     // messages
     std::uint64_t messages_sent = 0, messages_received = 0, asks_sent = 0, asks_received = 0, data_sent = 0,
-                  fragments_supplied = 0, reports_sent = 0, gathers_sent = 0;
+                  fragments_supplied = 0, reports_sent = 0, gathers_sent = 0, contributions_sent = 0,
+                  contributions_received = 0, credits_sent = 0;
+    // policies
+    std::uint64_t hand_ons = 0, nacks_sent = 0, nacks_received = 0, fragments_resent = 0, floor_asks_sent = 0,
+                  entered_sent = 0, roots_held = 0, policy_changes = 0;
     // dropped
     std::uint64_t bad_packet = 0, bad_checksum = 0, foreign_group = 0, foreign_epoch = 0, bad_sender = 0,
                   own_copies = 0, stale_operation = 0, future_operation = 0, bad_fragment = 0,
                   unexpected_kind = 0;
     // operations
     std::uint64_t operations_submitted = 0, operations_completed = 0, operations_failed = 0, checkpoints = 0;
+    // the multicast lane, in mid-run
+    std::uint64_t appeals_sent = 0, elections = 0, verdicts = 0, lane_demotions = 0, lane_promotions = 0;
 };
 
 // Every counter by name: one list for printing, summing and testing.
@@ -70,6 +119,7 @@ inline constexpr NamedCounter kCounters[] = {
     {"datagrams_received", &Counters::datagrams_received},
     {"probes_sent", &Counters::probes_sent},
     {"probes_received", &Counters::probes_received},
+    {"fragments_relayed", &Counters::fragments_relayed},
     {"fragments_by_multicast", &Counters::fragments_by_multicast},
     {"fragments_repaired", &Counters::fragments_repaired},
     {"duplicates", &Counters::duplicates},
@@ -83,6 +133,17 @@ inline constexpr NamedCounter kCounters[] = {
     {"fragments_supplied", &Counters::fragments_supplied},
     {"reports_sent", &Counters::reports_sent},
     {"gathers_sent", &Counters::gathers_sent},
+    {"contributions_sent", &Counters::contributions_sent},
+    {"contributions_received", &Counters::contributions_received},
+    {"credits_sent", &Counters::credits_sent},
+    {"hand_ons", &Counters::hand_ons},
+    {"nacks_sent", &Counters::nacks_sent},
+    {"nacks_received", &Counters::nacks_received},
+    {"fragments_resent", &Counters::fragments_resent},
+    {"floor_asks_sent", &Counters::floor_asks_sent},
+    {"entered_sent", &Counters::entered_sent},
+    {"roots_held", &Counters::roots_held},
+    {"policy_changes", &Counters::policy_changes},
     {"bad_packet", &Counters::bad_packet},
     {"bad_checksum", &Counters::bad_checksum},
     {"foreign_group", &Counters::foreign_group},
@@ -97,6 +158,11 @@ inline constexpr NamedCounter kCounters[] = {
     {"operations_completed", &Counters::operations_completed},
     {"operations_failed", &Counters::operations_failed},
     {"checkpoints", &Counters::checkpoints},
+    {"appeals_sent", &Counters::appeals_sent},
+    {"elections", &Counters::elections},
+    {"verdicts", &Counters::verdicts},
+    {"lane_demotions", &Counters::lane_demotions},
+    {"lane_promotions", &Counters::lane_promotions},
 };
 
 inline void add(Counters& sum, const Counters& one) {

@@ -7,47 +7,65 @@
 
 namespace mcastcoll::engine {
 
+namespace {
+
+// Small messages come to the deaf unasked; only when one is much later than usual do they ask.
+constexpr std::uint32_t kDeafPatience = 4;
+
+}  // namespace
+
 Engine::Engine(const GroupConfig& config)
     : config_(config),
       tree_children_(tree_children(config.self, config.tree_arity, config.members)),
       tree_parent_(tree_parent(config.self, config.tree_arity)),
-      graph_(config.members),
+      graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
+      next_graph_(graph_),
+      targets_(other_ranges(config)),
+      policy_(config),
+      root_sync_(config),
       stash_(std::size_t{config.operation_slots} * config.stash_bytes),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
+      gather_memory_(std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered()),
+      piece_(config.fragment_bytes),
       pending_(config.pending_operations),
       completions_(2 * std::size_t{config.operation_slots} + config.pending_operations),
+      held_(config.operation_slots),
       ready_(config.operation_slots),
-      is_ready_(config.members),
-      has_voted_(config.members),
-      heard_(config.members),
+      elections_(config.least_election_interval, config.most_election_interval),
+      feelers_(config.least_feeler_interval, config.most_feeler_interval),
+      heard_(speaker_count(config.members)),
+      ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
+               config.message_bytes - wire::kHeaderBytes),
       pongs_(16),
       round_trip_(config.initial_rtt),
-      first_arrival_(config.initial_rtt),
       arrival_gap_(config.initial_rtt),
+      nack_answer_(config.initial_rtt),
       pushes_(2 * std::size_t{config.operation_slots}),
-      watched_(config.members),
-      watches_(config.members) {
+      holds_(2 * std::size_t{config.operation_slots}),
+      watched_(std::min(config.members, kMostWatched), kNoRank),
+      watches_(std::min(config.members, kMostWatched)) {
     assert(index_of(config.self) < config.members);
+    assert(config.range_of.empty() || config.range_of.size() == config.members);
     assert(config.stash_bytes >= config.fragment_bytes);
-    assert(std::has_single_bit(config.operation_slots) && config.operation_slots >= 64);
+    assert(std::has_single_bit(config.operation_slots) && config.operation_slots >= 8);
     assert(config.stash_bytes <= std::uint64_t{config.window} * config.fragment_bytes);
     assert(config.message_bytes >= wire::kHeaderBytes + config.fragment_bytes);
     assert(config.message_bytes >= wire::kHeaderBytes + config.window / 8);
-    assert(config.operation_slots % config.checkpoint_every == 0);
+    assert(config.checkpoint_interval() >= 1 && config.checkpoint_interval() <= config.most_ahead());
+    assert(config.most_ahead() <= config.operation_slots);
     assert(config.tree_arity <= kMaxArity && config.large_tree_arity <= kMaxArity);
     for (std::uint32_t i = 0; i < config.early_buffers; ++i)
         free_early_.push_back(early_memory_.data() +
                               std::size_t{i} * config.initial_window * config.fragment_bytes);
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
+        const std::size_t room = std::size_t{tree_children_.count} * config.most_gathered();
         slots_.emplace_back(
-            config, MutableBytes(stash_).subspan(std::size_t{i} * config.stash_bytes, config.stash_bytes));
+            config, MutableBytes(stash_).subspan(std::size_t{i} * config.stash_bytes, config.stash_bytes),
+            MutableBytes(gather_memory_).subspan(i * room, room), tree_children_.count);
         slots_.back().id = operation_of(i);
     }
     ask_bytes_.resize(slots_.front().have.capacity() / 8);
-    vote_bytes_.resize((config.members + 7) / 8);
-    verdict_bytes_.resize(2 * vote_bytes_.size());
-    if (config.self == rank_of(0)) votes_.assign(config.members, std::vector<bool>(config.members));
 }
 
 Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
@@ -57,6 +75,10 @@ Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
         return Error{EINVAL, "the root is not a rank of the group"};
     if (operation.bytes / config_.fragment_bytes >= UINT32_MAX / 2)
         return Error{EMSGSIZE, "the message is too long"};
+    if (operation.kind == OperationKind::barrier && operation.bytes > 0)
+        return Error{EINVAL, "a barrier has no bytes"};
+    if (reduces(operation.kind))
+        if (auto fine = check_reduction(operation); !fine) return fine;
     if (completions_.size() + outstanding() >= 2 * slots_.size() + config_.pending_operations)
         return Error{EAGAIN, "too many completions have not been taken"};
     if (!pending_.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
@@ -68,11 +90,15 @@ Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
 void Engine::begin_pending(Nanoseconds now) {
     now_ = now;
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
-    while (phase_ == Phase::active && !pending_.empty() && next_id_ < floor_ + slots_.size()) {
+    if (beginning_) return;  // what begins may finish at once and move the floor
+    beginning_ = true;
+    while (phase_ == Phase::active && !pending_.empty() && next_id_ < opened_floor_ + config_.most_ahead()) {
         const Operation operation = pending_.front();
         pending_.pop();
         begin(operation, now);
     }
+    beginning_ = false;
+    if (phase_ == Phase::active && !pending_.empty()) await_floor(now);
 }
 
 // The slot of an operation that is at most a window away, or null, counted, when the operation is over or too
@@ -91,7 +117,7 @@ Slot* Engine::claim(OperationId id) {
             ++counters_.future_operation;
             return nullptr;
         }
-        advance_floor(implied_floor, now_);
+        advance_floor(implied_floor);
     }
     Slot& slot = slot_at(number);
     if (slot.id != id) slot.reset(id);
@@ -101,7 +127,9 @@ Slot* Engine::claim(OperationId id) {
 void Engine::begin(const Operation& operation, Nanoseconds now) {
     Slot& slot = *claim(operation_of(next_id_++));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
-    const bool misled = (slot.length_known && slot.bytes != operation.bytes) ||
+    const bool root = operation.root == config_.self;
+    const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
+                                               operation.kind == OperationKind::reduce)) ||
                         (slot.early_root != kNoRank && slot.early_root != operation.root);
     if (misled) {  // what came before the post was for something else: take it again from the supplier, who
                    // will object
@@ -110,31 +138,37 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
         slot.have.clear_all();
     }
     slot.operation = operation;
+    if (operation.input == nullptr) slot.operation.input = operation.buffer;
     adopt_early(slot, !misled);
     slot.state = SlotState::active;
-    slot.posted_at = now;
+    slot.posted_at = slot.progress_at = moved_at_ = now;
     slot.length_known = true;
-    slot.bytes = operation.bytes;
-    slot.fragments = config_.fragments(operation.bytes);
-
-    slot.supplier = graph_.supplier(operation.root, config_.self, arity(slot));
-    slot.expect_clients(graph_.clients(operation.root, config_.self, arity(slot)));
-    slot.report_to = graph_.report_parent(operation.root, config_.self, config_.tree_arity);
-    slot.report_children = graph_.report_children(operation.root, config_.self, config_.tree_arity);
+    slot.bytes = operation.kind == OperationKind::reduce ? 0 : operation.bytes;
+    slot.fragments = config_.fragments(slot.bytes);
     mark_ready(slot);
-
-    const bool root = slot.is_root(config_.self);
-    if (operation.kind == OperationKind::barrier) {
-        check_gather(slot, now);
-    } else if (root) {
-        if (!is_large(slot)) {
-            if (slot.bytes > 0) std::memcpy(slot.stash.data(), operation.buffer, slot.bytes);
-            slot.stashed = true;
-        }
+    if (operation.kind == OperationKind::broadcast && slot.told != kNothingTold)
+        return fail(kNoRank, EMSGSIZE, true, now);  // others gather
+    if (operation.kind == OperationKind::reduce) {  // nothing comes down
         slot.base = slot.fragments;
-        on_all_here(slot, now);
+        return begin_gather(slot, now);
     }
-    if (root) return;
+
+    slot.plan = policy_.plan(is_large(slot), number_of(slot.id));
+    const SupplyGraph& graph = graph_of(slot);
+    slot.supplier = graph.supplier(operation.root, config_.self, arity(slot));
+    slot.expect_clients(graph.clients(operation.root, config_.self, arity(slot)));
+    slot.report_to = graph.report_parent(operation.root, config_.self, config_.tree_arity);
+    slot.report_children = graph.report_children(operation.root, config_.self, config_.tree_arity);
+
+    if (root && !graph.audible(config_.self)) feel(now);
+    if (gathers(operation.kind)) {
+        begin_gather(slot, now);
+    } else if (root) {
+        hold(slot, now);
+        advance_root(slot, now);
+    }
+    if (root || slot.state != SlotState::active) return;
+    if (operation.kind == OperationKind::broadcast) tell_entered(slot);
     begin_receiving(slot, now);
     // What a supplier sent unasked was thrown away with the rest: only asking brings it, or its objection,
     // again.
@@ -145,29 +179,42 @@ void Engine::begin_receiving(Slot& slot, Nanoseconds now) {
     if (slot.complete_here()) return on_all_here(slot, now);
     update_report(slot);
     const bool large = is_large(slot);
-    const bool hears = graph_.hears(slot.operation.root, config_.self);
-    if (!hears || (config_.repair == Repair::push && large) || silent_operations_ >= kSilentEnough) {
-        // The chain is all there is, or flows anyway. Small messages are pushed to the deaf, and by the push
-        // policy.
-        slot.chained = true;
-        if (large || (hears && config_.repair == Repair::pull) || slot.base < slot.revealed)
-            request(slot, slot.fragments);
-    } else if (config_.repair == Repair::push && !large) {
-        slot.ask_at = kNever;  // the ring predecessor is certain to hand it on
-    } else if (slot.base < slot.revealed) {
-        slot.ask_at = now + gap_delay();
-    } else {
-        slot.ask_at = now + silence_delay();
+    const bool hears = graph_of(slot).hears(slot.operation.root, config_.self);
+    const bool silent = !hears || silence_.of(slot.operation.root);
+    // Small messages are handed to the deaf, and by a policy that is patient because of it.
+    const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
+    const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
+    slot.chained = silent || slot.plan.chained;
+    if (slot.chained && (!comes_unasked || slot.base < slot.revealed)) return request(slot, slot.fragments);
+    const bool hole = !comes_unasked && (slot.base < slot.revealed || later_was_heard(slot));
+    slot.ask_at = now + (hole ? gap_delay() : Nanoseconds{patience * silence_delay(slot).value});
+    // Somebody has asked already and waits.
+    for (std::uint32_t i = 0; i < slot.client_count; ++i)
+        if (slot.clients[i].waiting) return ask_onward(slot, now);
+}
+
+// True, and the whole operation counts as sent, when something of a later operation of the same root came
+// before this one was posted.
+bool Engine::later_was_heard(Slot& slot) {
+    if (is_large(slot)) return false;
+    for (std::uint64_t id = number_of(slot.id) + 1; id < early_end_; ++id) {
+        if (slot_at(id).id != operation_of(id) || slot_at(id).early_root != slot.operation.root) continue;
+        slot.revealed = slot.fragments;
+        return true;
     }
+    return false;
 }
 
 void Engine::finish(Slot& slot, int status) {
     assert(slot.state == SlotState::active);
     slot.state = SlotState::finished;
+    moved_at_ = now_;
     slot.ask_at = kNever;
     slot.ask_due = false;
-    const bool heard_nothing = !slot.heard_ever && graph_.hears(slot.operation.root, config_.self);
-    if (heard_nothing && silent_operations_ < kSilentEnough) ++silent_operations_;
+    if (status == 0 && slot.operation.kind != OperationKind::reduce) note_finished(slot, now_);
+    if (is_large(slot) && graph_of(slot).hears(slot.operation.root, config_.self))
+        policy_.note_large(slot.heard_count, slot.fragments);
+    counters_.policy_changes = policy_.changes();
     if (slot.is_root(config_.self) && is_large(slot)) in_flight_ -= slot.next_multicast - slot.acknowledged;
     complete(slot.operation.cookie, status);
     while (first_open_ < next_id_ && slot_at(first_open_).state == SlotState::finished) ++first_open_;
@@ -183,7 +230,8 @@ void Engine::complete(std::uint64_t cookie, int status) {
 
 Nanoseconds Engine::next_deadline() const {
     if (phase_ == Phase::failed || phase_ == Phase::left) return kNever;
-    Nanoseconds next = std::min({watch_at_, probe_at_, vote_at_});
+    Nanoseconds next = std::min({watch_at_, ready_at_, probe_at_, vote_at_, election_at_, floor_ask_at_});
+    next = std::min(next, next_release());
     if (!pushes_.empty()) next = std::min(next, pushes_.front().at);
     for (std::uint64_t id = first_open_; id < next_id_; ++id)
         if (slot_at(id).state == SlotState::active) next = std::min(next, slot_at(id).ask_at);
@@ -193,14 +241,18 @@ Nanoseconds Engine::next_deadline() const {
 void Engine::on_timeout(Nanoseconds now) {
     now_ = now;
     if (phase_ == Phase::failed || phase_ == Phase::left) {
-        watch_at_ = probe_at_ = vote_at_ = kNever;
+        watch_at_ = ready_at_ = probe_at_ = vote_at_ = election_at_ = floor_ask_at_ = kNever;
         return;
     }
+    if (floor_ask_at_ <= now) ask_floor();
+    release_holds(now);
+    if (ready_at_ <= now) say_ready(now);
     if (probe_at_ <= now) {
         ++probes_due_;
         probe_at_ = probes_sent_ + probes_due_ < config_.probes ? now + config_.probe_interval : kNever;
     }
     if (vote_at_ <= now) cast_vote(now);
+    if (election_at_ <= now) begin_election(election_ + 1, now);
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state == SlotState::active && slot.ask_at <= now) on_ask_timer(slot, now);
@@ -215,15 +267,19 @@ void Engine::on_timeout(Nanoseconds now) {
 
 void Engine::check_invariants() const {
     assert(floor_ <= first_open_ && first_open_ <= next_id_ && next_id_ <= floor_ + slots_.size());
+    assert(opened_floor_ <= floor_);
     std::uint64_t in_flight = 0;
     for (std::uint64_t id = floor_; id < next_id_; ++id) {
         const Slot& slot = slot_at(id);
         if (phase_ == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
         assert(slot.base <= slot.fragments && slot.acknowledged <= slot.fragments);
+        for (const Contribution& contribution : slot.contributions)
+            assert(contribution.base <= contribution.granted && contribution.granted <= slot.pieces);
         if (slot.state == SlotState::active && is_large(slot) && slot.is_root(config_.self))
             in_flight += slot.next_multicast - slot.acknowledged;
     }
-    if (phase_ == Phase::active) assert(in_flight == in_flight_ && in_flight <= config_.window);
+    if (phase_ == Phase::active)
+        assert(in_flight == in_flight_ && in_flight <= config_.window + config_.report_step());
 }
 
 }  // namespace mcastcoll::engine

@@ -1,13 +1,20 @@
-// The protocol of one group, for one member. Pure: it is given packets, messages, times and a peer's death,
-// and returns effects. It never looks at a clock, a socket or the environment, and allocates only when it is
-// made.
+// The protocol of one group, for one member. Pure: it is given packets, messages, times and deaths, and
+// returns effects. It never looks at a clock, a socket or the environment, and allocates only until its join
+// is over.
 //
 // One file per idea:
 //   engine.cc     operations: submit, begin, finish, the slots and the pending queue, timers
-//   admission.cc  the join's probe and vote
+//   admission.cc  the join
+//   lane.cc       elections about the multicast, now and then; election.h counts and judges
 //   broadcast.cc  multicasting fragments, taking them in, progress reports
+//   stream.cc     roots that have only a prefix yet, and what prefix has arrived
+//   relay.cc      several addresses: chained, or onward through leaders
 //   repair.cc     asks, remembered questions, data, pushes
-//   barrier.cc    gather; the release is a broadcast of no bytes from rank 0
+//   policy.h      which of them, when: one plan per operation
+//   sync.cc       repair by the root's multicast; channels
+//   root_sync.cc  what a root waits for before it multicasts
+//   gather.cc     barriers and reductions: what goes up the tree to rank 0, whose release is a broadcast
+//   reduce.cc     vectors that are too long for a gather
 //   checkpoint.cc what everybody has finished, and leaving
 //   failure.cc    watching those we wait for, ending everything when one is lost
 //   effects.cc    what goes out, in which order
@@ -18,51 +25,17 @@
 
 #include "engine/config.h"
 #include "engine/effects.h"
+#include "engine/election.h"
+#include "engine/lane.h"
+#include "engine/policy.h"
+#include "engine/ring.h"
+#include "engine/root_sync.h"
 #include "engine/slot.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
 #include "wire/result.h"
 
 namespace mcastcoll::engine {
-
-enum class Phase : std::uint8_t {
-    forming,  // waiting until every member listens
-    probing,  // multicasting probes and listening to the others'
-    voting,   // the vote is sent, the verdict is not in
-    active,
-    failed,
-    left,
-};
-
-// A queue of fixed capacity.
-template <typename T>
-class Ring {
-  public:
-    explicit Ring(std::size_t capacity) : items_(capacity) {}
-    bool empty() const { return count_ == 0; }
-    bool full() const { return count_ == items_.size(); }
-    std::size_t size() const { return count_; }
-    T& front() { return items_[head_]; }
-    const T& front() const { return items_[head_]; }
-    bool push(T item) {
-        if (full()) return false;
-        items_[(head_ + count_++) % items_.size()] = std::move(item);
-        return true;
-    }
-    void pop() {
-        head_ = (head_ + 1) % items_.size();
-        --count_;
-    }
-
-  private:
-    std::vector<T> items_;
-    std::size_t head_ = 0, count_ = 0;
-};
-
-// A group whose member has seen this many broadcasts in a row without hearing one asks its supplier at once.
-inline constexpr std::uint32_t kSilentEnough = 8;
-// Why a group fails for the others when a member closes it before the join is over: ECANCELED.
-inline constexpr int kClosedEarly = 125;
 
 class Engine {
   public:
@@ -73,8 +46,17 @@ class Engine {
     // Appends an operation. Errors: EAGAIN when pending_operations are queued, ESHUTDOWN after close(), the
     // group's own error once it has failed. An accepted operation ends with exactly one Effect::complete.
     Result<void> submit(const Operation& operation, Nanoseconds now);
-    // No more operations will come. Effect::left follows when every member has closed and nobody needs this
-    // one.
+    // Of an operation that was submitted with less than all of it ready: so many bytes, from the start, may
+    // be sent or combined now. Less than before changes nothing, an unknown cookie neither.
+    void advance(std::uint64_t cookie, std::uint64_t ready, Nanoseconds now);
+    // How many bytes of the message or result, from its start, are in the caller's buffer: what may be passed
+    // on, and never less than before. Small ones arrive when they complete. Of a reduction at rank 0: what is
+    // combined, released or not. 0 when the operation is not known, or is over and forgotten.
+    std::uint64_t arrived(std::uint64_t cookie) const;
+    // After Effect::gathered: the buffer is as everybody is to have it. False when no operation with this
+    // cookie waits for it; the group may have failed meanwhile.
+    bool release(std::uint64_t cookie, Nanoseconds now);
+    // No more operations will come. Effect::left follows when all have closed and nobody needs this one.
     void close(Nanoseconds now);
 
     void on_packet(Bytes datagram, Nanoseconds now);
@@ -83,6 +65,9 @@ class Engine {
     void on_peer_lost(Rank rank, int error, Nanoseconds now);
     // Ends the group for everybody, as if this member were lost.
     void abort(int error, Nanoseconds now) { fail(config_.self, error, true, now); }
+
+    // The same, for what happened outside this engine's members.
+    void give_up(int error, Nanoseconds now) { fail(kNoRank, error, true, now); }
 
     // Writes the next effect and returns true, or returns false when there is none that is allowed.
     bool poll_effects(Allowed allowed, Effect& effect);
@@ -100,8 +85,12 @@ class Engine {
         return counters_.operations_submitted - counters_.operations_completed - counters_.operations_failed;
     }
     const Counters& counters() const { return counters_; }
-    const SupplyGraph& graph() const { return graph_; }
+    const SupplyGraph& graph() const { return verdict_pending() ? next_graph_ : graph_; }  // the latest
+    std::uint32_t verdict_version() const { return verdict_version_; }
     const GroupConfig& config() const { return config_; }
+    // What the repair policy and the root synchronisation are at present, and the numbers behind it.
+    PolicyState policy() const { return policy_.state(); }
+    RootSyncState root_sync() const { return root_sync_.state(); }
     Nanoseconds round_trip() const { return round_trip_.mean(); }
     // Throws nothing; aborts by assert when an invariant is broken. For tests and debug builds.
     void check_invariants() const;
@@ -114,10 +103,11 @@ class Engine {
     void begin_pending(Nanoseconds now);
     void begin(const Operation& operation, Nanoseconds now);
     void begin_receiving(Slot& slot, Nanoseconds now);
+    bool later_was_heard(Slot& slot);
     void finish(Slot& slot, int status);
     void complete(std::uint64_t cookie, int status);
     void mark_ready(const Slot& slot) {
-        ready_.set(static_cast<std::uint32_t>(number_of(slot.id) % slots_.size()));
+        ready_.set(static_cast<std::uint32_t>(number_of(slot.id) % ready_.capacity()));
     }
     bool is_large(const Slot& slot) const { return config_.large(slot.bytes); }
     std::uint32_t arity(const Slot& slot) const {
@@ -125,53 +115,158 @@ class Engine {
     }
 
     // admission.cc
+    std::uint32_t child_index(Rank rank) const;
     void on_ready(const wire::Header& header, Nanoseconds now);
-    void begin_probing(Nanoseconds now);
-    void on_probe(Rank sender, Nanoseconds now);
-    void on_vote(const wire::Header& header, Bytes payload, Nanoseconds now);
-    void on_verdict(Bytes payload, Nanoseconds now);
-    void decide(Nanoseconds now);
-    void vote_when_all_heard(Nanoseconds now);
-    void cast_vote(Nanoseconds now);
+    void check_ready(Nanoseconds now);
+    void say_ready(Nanoseconds now);
     bool next_admission_message(Effect& effect);
 
+    // lane.cc
+    bool verdict_pending() const { return next_from_ != kNoVerdict; }
+    const SupplyGraph& graph_of(std::uint64_t id) const { return id < next_from_ ? graph_ : next_graph_; }
+    const SupplyGraph& graph_of(const Slot& slot) const { return graph_of(number_of(slot.id)); }
+    void on_go(const wire::Header& header, Nanoseconds now);
+    void begin_election(std::uint64_t number, Nanoseconds now);
+    void on_probe(const wire::Header& header, Nanoseconds now);
+    void vote_when_all_heard(Nanoseconds now);
+    void cast_vote(Nanoseconds now);
+    void on_vote(const wire::Header& header, Bytes payload, Nanoseconds now);
+    void check_votes(Nanoseconds now);
+    void decide(Verdict verdict, Nanoseconds now);
+    void on_verdict(const wire::Header& header, Bytes payload, Nanoseconds now);
+    void take_first_verdict(Verdict verdict, Nanoseconds now);
+    void take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now);
+    void note_heard(const wire::Header& header, Nanoseconds now);
+    void note_finished(const Slot& slot, Nanoseconds now);
+    void feel(Nanoseconds now);
+    void appeal(Nanoseconds now);
+    void on_appeal(const wire::Header& header, Nanoseconds now);
+    bool next_lane_multicast(Effect& effect);
+    bool next_lane_message(Effect& effect);
+
     // broadcast.cc
-    void on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now);
+    void on_fragment(wire::Header header, Bytes payload, Nanoseconds now);
+    void note_first(const Slot& slot, Nanoseconds now);
+    RecentTimes& first_times(const Slot& slot);
     void note_multicast(Slot& slot, std::uint32_t fragment, Nanoseconds now);
     void reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now);
     bool learn_length(Slot& slot, const wire::Header& header);
+    bool cannot_come(const Slot& slot, std::uint32_t index) const;
     void adopt_early(Slot& slot, bool keep);
     std::byte* data_of(const Slot& slot) const;
     bool store(Slot& slot, std::uint32_t fragment, Bytes payload);
     void after_store(Slot& slot, Nanoseconds now);
     void on_all_here(Slot& slot, Nanoseconds now);
     void check_large_finished(Slot& slot);
-    std::uint32_t multicast_limit(const Slot& slot) const;
+    std::uint32_t window_limit(const Slot& slot) const;
+    bool window_is_full(const Slot& slot) const;
     bool next_fragment(Slot& slot, Effect& effect);
+    void make_fragment(const Slot& slot, std::uint32_t index, Effect& effect);
     void on_report(const wire::Header& header, Nanoseconds now);
     void update_report(Slot& slot);
     Bytes fragment_bytes(const Slot& slot, std::uint32_t from, std::uint32_t to) const;
 
+    // stream.cc
+    const Slot* find(std::uint64_t cookie) const;
+    Slot* find_active(std::uint64_t cookie);
+    void advance_root(Slot& slot, Nanoseconds now);
+    bool awaits_bytes(const Slot& slot) const;
+    std::uint64_t announced_total(const Slot& slot) const;
+    static bool take_partial_flag(wire::Header& header);
+    static void note_partial(Slot& slot, bool partial);
+
+    // relay.cc
+    static std::vector<std::uint32_t> other_ranges(const GroupConfig& config);
+    bool relays(const Slot& slot) const {
+        return slot.state >= SlotState::active && slot.operation.kind != OperationKind::reduce &&
+               graph_of(slot).relays(slot.operation.root, config_.self);
+    }
+    bool may_relay(Rank sender) const {
+        return config_.relay && config_.range(sender) == config_.range(config_.self);
+    }
+    std::uint32_t multicast_limit(const Slot& slot) const;
+    bool take_target(std::uint32_t& next, Effect& effect) const;
+    bool next_relay(Slot& slot, Effect& effect);
+    std::uint32_t supply_limit(const Slot& slot) const;
+
     // repair.cc
     Nanoseconds gap_delay() const;
-    Nanoseconds silence_delay() const;
+    Nanoseconds silence_delay(const Slot& slot) const;
+    bool in_first_window(const Slot& slot) const;
+    std::uint32_t expected_to(const Slot& slot) const;
     void request(Slot& slot, std::uint32_t to);
     void arm_gap(Slot& slot, Nanoseconds now);
     void on_ask_timer(Slot& slot, Nanoseconds now);
+    void ask_supplier(Slot& slot, Nanoseconds now);
+    void ask_onward(Slot& slot, Nanoseconds now);
+    void note_supplied(Slot& slot, Nanoseconds now);
+    void poll_supplier(Slot& slot);
+    void note_poll(Slot& slot, Nanoseconds now);
+    bool keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const;
     void continue_chain(Slot& slot);
     void supply_all(Slot& slot, bool hearing);
     void on_ask(const wire::Header& header, Bytes payload, Nanoseconds now);
-    void on_data(const wire::Header& header, Bytes payload, Nanoseconds now);
+    void on_data(wire::Header header, Bytes payload, Nanoseconds now);
     void on_done(const wire::Header& header);
     bool next_ask(Slot& slot, Effect& effect);
     bool next_data(Slot& slot, Effect& effect);
 
-    // barrier.cc
-    void on_gather(const wire::Header& header, Nanoseconds now);
+    // sync.cc
+    Nanoseconds nack_delay(const Slot& slot) const;
+    bool asks_root(const Slot& slot) const;
+    static void forget_said(Nacks& nacks, Nanoseconds now);
+    void nack(Slot& slot, std::uint32_t to, Nanoseconds now);
+    void on_nack(const wire::Header& header, Bytes payload, Nanoseconds now);
+    bool next_nack(Slot& slot, Effect& effect);
+    bool resends(const Slot& slot) const;
+    bool next_resend(Slot& slot, Effect& effect);
+    void note_answer(Slot& slot, std::uint32_t index, Nanoseconds now);
+    void await_floor(Nanoseconds now);
+    void ask_floor();
+    void on_floor_ask(const wire::Header& header);
+    void on_floor_cast(const wire::Header& header, Nanoseconds now);
+    void take_floor(const wire::Header& header, Nanoseconds now);
+    bool hears_floor(Rank child) const;
+    bool next_floor_answer(Effect& effect);
+
+    // root_sync.cc
+    void hold(Slot& slot, Nanoseconds now);
+    void release_holds(Nanoseconds now);
+    Nanoseconds next_release() const;
+    void tell_entered(Slot& slot);
+    void on_entered(const wire::Header& header, Nanoseconds now);
+
+    // gather.cc
+    std::uint64_t vector_total(const Slot& slot) const;
+    bool agrees(Slot& slot, const wire::Header& header, Nanoseconds now);
+    void begin_gather(Slot& slot, Nanoseconds now);
+    void on_gather(const wire::Header& header, Bytes payload, Nanoseconds now);
     void check_gather(Slot& slot, Nanoseconds now);
+    const std::byte* contribution_of(const Slot& slot) const;
+    void take_own(Slot& slot);
+    void all_gathered(Slot& slot, Nanoseconds now);
+    void let_go(Slot& slot, Nanoseconds now);
+    bool next_gather(Slot& slot, Effect& effect);
+    std::uint64_t combined_bytes(const Slot& slot) const;
+
+    // reduce.cc
+    Result<void> check_reduction(const Operation& operation) const;
+    std::uint32_t own_pieces(const Slot& slot) const;
+    std::uint32_t combined_pieces(const Slot& slot) const;
+    void update_grants(Slot& slot);
+    void note_combined(Slot& slot, Nanoseconds now);
+    void combine(Slot& slot, std::uint32_t child, std::uint32_t from, Bytes vector);
+    void on_contribution(const wire::Header& header, Bytes payload, Nanoseconds now);
+    void on_credit(const wire::Header& header, Nanoseconds now);
+    bool awaits_credit(const Slot& slot) const;
+    void announce(Slot& slot);
+    bool next_contribution(Slot& slot, Effect& effect);
+    bool next_credit(Slot& slot, Effect& effect);
 
     // checkpoint.cc
-    void advance_floor(std::uint64_t floor, Nanoseconds now);
+    void advance_floor(std::uint64_t floor);
+    void open_floor(std::uint64_t floor, Nanoseconds now);
+    void learn_from(const Slot& slot);
     void check_floor(Nanoseconds now);
     void on_floor_up(const wire::Header& header, Nanoseconds now);
     void on_floor_down(const wire::Header& header, Nanoseconds now);
@@ -185,8 +280,12 @@ class Engine {
     void on_fail(const wire::Header& header, Nanoseconds now);
     void watch(Rank rank);
     void scan_watches(Nanoseconds now);
+    Rank missing_child(const Slot& slot) const;
+    Rank waits_for(const Slot& slot) const;
+    void check_stall(Nanoseconds now);
     void watch_slot(const Slot& slot);
     bool waits_for_somebody() const;
+    bool owes_report(const Slot& slot) const;
     bool next_failure_message(Effect& effect);
     bool next_watch(Effect& effect);
 
@@ -201,15 +300,16 @@ class Engine {
                      std::uint64_t total, Bytes payload);
     bool accept_header(const wire::Decoded& decoded);
 
-    struct Completion {
-        std::uint64_t cookie = 0;
-        int status = 0;
-    };
-
     const GroupConfig config_;
     const RankList tree_children_;  // of gathers, floors and leaving
     const Rank tree_parent_;
-    SupplyGraph graph_;
+    SupplyGraph graph_;                                   // of operations below next_from_
+    SupplyGraph next_graph_;                              // of the others
+    const std::vector<std::uint32_t> targets_;            // ranges that somebody else listens to
+    std::uint32_t probe_target_ = 0, feeler_target_ = 0;  // of those, where the next copy goes
+    std::uint32_t floor_cast_target_ = 0;
+    Policy policy_;
+    RootSynchronizer root_sync_;
     Counters counters_;
     Phase phase_ = Phase::forming;
     bool closing_ = false;
@@ -219,13 +319,19 @@ class Engine {
     // floor_ everywhere.
     std::vector<std::byte> stash_;
     std::vector<std::byte> early_memory_;
+    std::vector<std::byte> gather_memory_;
+    std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
     std::vector<std::byte*> free_early_;
     std::vector<Slot> slots_;
     std::uint64_t floor_ = 0, first_open_ = 0, next_id_ = 0;
+    mutable std::uint64_t found_ = 0;  // a hint: the operation that was last looked up by its cookie
+    std::uint64_t early_end_ = 0;      // no operation from here on was heard of before it was posted
     Ring<Operation> pending_;
+    bool beginning_ = false;  // begin_pending() is at work
     Ring<Completion> completions_;
-    WindowBitmap ready_;           // slots that may have something to send
-    std::uint32_t turn_ = 0;       // the slot whose turn it is to send
+    Ring<std::uint64_t> held_;     // cookies of operations that were gathered and wait for their release
+    WindowBitmap ready_;           // operations, modulo its size, that may have something to send
+    std::uint32_t turn_ = 0;       // the bit of ready_ whose turn it is to send
     std::uint64_t in_flight_ = 0;  // multicast fragments of own large operations that are not acknowledged
 
     // Checkpoints: the tree children's finished counts; what was told to the parent and to the children.
@@ -233,34 +339,60 @@ class Engine {
     std::array<bool, kMaxArity> child_left_{};
     std::uint64_t floor_told_up_ = 0, floor_to_tell_up_ = 0, floor_to_tell_down_ = 0;
     std::uint32_t floor_down_next_ = 0;  // children of the present floor_down round already told
+    bool floor_cast_due_ = false;        // rank 0: the verdict is to be multicast
+    // Questions for the floor: this member's own, and the tree children's.
+    Nanoseconds floor_ask_at_ = kNever, floor_awaited_since_ = kNever;
+    std::uint64_t floor_asked_ = 0;  // more than this one's predecessor was asked for
+    bool floor_ask_due_ = false;
+    std::array<bool, kMaxArity> child_asks_{};
+    std::array<std::uint64_t, kMaxArity> child_asks_above_{};
     bool leave_up_due_ = false, leave_up_sent_ = false, everybody_left_ = false;
     std::uint32_t leave_down_next_ = 0;
 
+    // Who hears and who is heard. The first operation of a verdict is one that nobody can have begun when it
+    // was passed, and nobody begins it without.
+    static constexpr std::uint64_t kNoVerdict = UINT64_MAX;
+    enum class Poll : std::uint8_t { closed, probing, voting };
+    Poll poll_ = Poll::closed;
+    std::uint64_t election_ = 0, heard_in_ = 0;   // the present or last one; the one that heard_ is about
+    std::uint64_t next_from_ = kNoVerdict;        // the first operation of next_graph_
+    std::uint32_t verdict_version_ = 0;           // how many verdicts followed that of the join
+    std::uint64_t parked_floor_ = 0;              // told by a member that knew the next verdict already
+    std::uint64_t opened_floor_ = 0;              // operations up to a window above may be begun
+    bool appealed_ = false, appeal_due_ = false;  // against the present verdict, at most once per election
+    bool feeler_due_ = false;
+    std::uint32_t patience_ = 0;        // silent operations until the next appeal
+    Nanoseconds election_at_ = kNever;  // rank 0: when the next one begins
+    Silence silence_;
+    Backoff elections_, feelers_;
+
     // Admission.
-    bool ready_due_ = false, vote_due_ = false, notice_joined_ = false, go_ = false, verdict_known_ = false;
+    bool started_ = false, ready_due_ = false, vote_due_ = false, notice_joined_ = false, go_ = false,
+         verdict_known_ = false;
     std::uint32_t ready_count_ = 0, vote_count_ = 0, probes_due_ = 0, probes_sent_ = 0;
-    std::uint32_t go_next_ = 0, verdict_next_ = 0;  // leader: members already told
-    std::vector<bool> is_ready_, has_voted_, heard_;
-    std::vector<std::vector<bool>> votes_;  // leader: who heard whom
-    std::vector<std::byte> vote_bytes_, verdict_bytes_;
-    Nanoseconds probe_at_ = kNever, vote_at_ = kNever;
+    std::uint32_t go_next_ = 0, verdict_next_ = 0;  // children already told
+    std::array<bool, kMaxArity> child_ready_{}, child_voted_{};
+    std::vector<bool> heard_;  // by speaker
+    Ballots ballots_;          // of this member's subtree
+    std::vector<std::byte> verdict_bytes_;
+    Nanoseconds probe_at_ = kNever, vote_at_ = kNever, ready_at_ = kNever;
+    Nanoseconds ready_interval_ = kLeastReadyInterval;
     bool ping_due_ = false;
     Ring<wire::Header> pongs_;
 
     // Timing.
-    SmoothedTime round_trip_, first_arrival_, arrival_gap_;
-    std::uint32_t silent_operations_ = 0;  // in a row that no multicast was heard of
-    struct Push {
-        OperationId operation{};
-        Nanoseconds at{};
-    };
-    Ring<Push> pushes_;
+    SmoothedTime round_trip_, arrival_gap_, nack_answer_;
+    RecentTimes first_arrival_, first_release_, first_result_, stream_gap_, floor_wait_;
+    Ring<Timed> pushes_;  // when small messages are handed on
+    Ring<Timed> holds_;   // until when own broadcasts wait at most, in order
     std::vector<std::byte> ask_bytes_;
 
     // Failure.
-    std::vector<bool> watched_;
+    std::vector<Rank> watched_;  // the latest ones; who falls out may be asked for again, which does no harm
+    std::size_t watched_next_ = 0;
     Ring<Rank> watches_;
     Nanoseconds watch_at_ = kNever;
+    Nanoseconds moved_at_{};  // when an operation last began or ended here, or the floor rose
     Rank lost_ = kNoRank;
     std::uint32_t fail_next_ = 0;  // members already told
     bool fail_tell_ = false, notice_failed_ = false, notice_left_ = false, lingered_ = false;

@@ -1,6 +1,7 @@
 // Whoever waits for somebody longer than the watch delay has that process watched. When one is lost, the
 // first to know tells all the others, and every operation of the group ends with an error: nobody waits for a
 // dead member.
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -39,8 +40,10 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         complete(pending_.front().cookie, error);
         pending_.pop();
     }
-    watch_at_ = probe_at_ = vote_at_ = kNever;
+    watch_at_ = ready_at_ = probe_at_ = vote_at_ = election_at_ = floor_ask_at_ = kNever;
     while (!pushes_.empty()) pushes_.pop();
+    while (!holds_.empty()) holds_.pop();
+    while (!held_.empty()) held_.pop();
 }
 
 void Engine::on_fail(const wire::Header& header, Nanoseconds now) {
@@ -52,7 +55,8 @@ bool Engine::next_failure_message(Effect& effect) {
     if (phase_ != Phase::failed || !fail_tell_) return false;
     while (fail_next_ < config_.members) {
         const Rank to = rank_of(fail_next_++);
-        if (to == config_.self || to == lost_) continue;
+        // Who is dead cannot be told; who only made others wait too long can.
+        if (to == config_.self || (to == lost_ && error_ != ETIMEDOUT)) continue;
         make_message(effect, wire::Kind::fail, to, operation_of(next_id_), index_of(lost_),
                      static_cast<std::uint64_t>(error_), {});
         return true;
@@ -63,13 +67,24 @@ bool Engine::next_failure_message(Effect& effect) {
 }
 
 void Engine::watch(Rank rank) {
-    if (rank == kNoRank || rank == config_.self || watched_[index_of(rank)]) return;
-    watched_[index_of(rank)] = true;
-    watches_.push(rank);
+    if (rank == kNoRank || rank == config_.self) return;
+    if (std::find(watched_.begin(), watched_.end(), rank) != watched_.end() || !watches_.push(rank)) return;
+    watched_[watched_next_++ % watched_.size()] = rank;
 }
 
 bool Engine::waits_for_somebody() const {
-    return phase_ != Phase::active || closing_ || !idle() || first_open_ - floor_ >= config_.checkpoint_every;
+    if (phase_ != Phase::active || closing_ || !idle() ||
+        first_open_ - floor_ >= config_.checkpoint_interval())
+        return true;
+    for (std::uint64_t id = floor_; id < first_open_; ++id)
+        if (owes_report(slot_at(id))) return true;
+    return false;
+}
+
+// Finished here, but the root waits for what this member's subtree has.
+bool Engine::owes_report(const Slot& slot) const {
+    return slot.state == SlotState::finished && is_large(slot) && slot.report_to != kNoRank &&
+           slot.reported != slot.fragments;
 }
 
 // Whom an operation waits for directly. Whoever they wait for, they watch themselves.
@@ -78,34 +93,91 @@ void Engine::watch_slot(const Slot& slot) {
         watch(slot.supplier);
         watch(slot.operation.root);
     }
-    if (slot.operation.kind == OperationKind::barrier && slot.gathered < tree_children_.count)
-        for (Rank child : tree_children_) watch(child);
+    if (gathers(slot.operation.kind))
+        for (std::uint32_t i = 0; i < tree_children_.count; ++i)
+            if ((slot.gathered >> i & 1) == 0) watch(tree_children_.ranks[i]);
+    if (awaits_credit(slot)) watch(tree_parent_);
     if (!is_large(slot)) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].expected && !slot.clients[i].done) watch(slot.clients[i].rank);
     for (Rank child : slot.report_children) watch(child);
 }
 
+// The child in the gather tree that an operation waits for, or kNoRank.
+Rank Engine::missing_child(const Slot& slot) const {
+    if (gathers(slot.operation.kind))
+        for (std::uint32_t i = 0; i < tree_children_.count; ++i)
+            if ((slot.gathered >> i & 1) == 0) return tree_children_.ranks[i];
+    return kNoRank;
+}
+
+// Whom an operation waits for, as far as this member can know. The one named may wait itself.
+Rank Engine::waits_for(const Slot& slot) const {
+    if (const Rank child = missing_child(slot); child != kNoRank) return child;
+    if (awaits_credit(slot)) return tree_parent_;
+    const bool brings_bytes = reduces(slot.operation.kind) || slot.is_root(config_.self);
+    if (brings_bytes && slot.operation.ready < slot.operation.bytes) return config_.self;
+    if (!slot.complete_here())
+        return slot.base == 0 && !slot.heard_ever ? slot.operation.root : slot.supplier;
+    for (std::uint32_t i = 0; i < slot.client_count; ++i)
+        if (slot.clients[i].expected && !slot.clients[i].done) return slot.clients[i].rank;
+    for (Rank child : slot.report_children) {
+        const auto* report = std::find_if(slot.reports.begin(), slot.reports.end(),
+                                          [child](const ChildReport& r) { return r.rank == child; });
+        if (report == slot.reports.end() || report->fragments == kNothingReported ||
+            report->fragments < slot.fragments)
+            return child;
+    }
+    return kNoRank;
+}
+
+// An operation that has not come closer to its end for too long ends the group, when the user wants that.
+void Engine::check_stall(Nanoseconds now) {
+    if (config_.stall_timeout == kNever || phase_ != Phase::active) return;
+    for (std::uint64_t id = first_open_; id < next_id_; ++id) {
+        const Slot& slot = slot_at(id);
+        if (slot.state != SlotState::active) continue;
+        // Who waits for a release waits for what rank 0 knows better.
+        const bool knows = !releases(slot.operation.kind) || missing_child(slot) != kNoRank ||
+                           awaits_credit(slot) || slot.awaits_release;
+        const std::int64_t patience =
+            config_.stall_timeout.value + (knows ? 0 : config_.stall_timeout.value / 4);
+        if (slot.progress_at + Nanoseconds{patience} <= now)
+            return fail(waits_for(slot), ETIMEDOUT, true, now);
+    }
+    if (pending_.empty() || moved_at_ + config_.stall_timeout > now) return;
+    // Nothing is open here: what is queued waits for others to finish what this member has.
+    const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
+    Rank behind = tree_parent_;
+    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
+        if (child_floor_[i] < finished) behind = tree_children_.ranks[i];
+    fail(behind, ETIMEDOUT, true, now);
+}
+
 void Engine::scan_watches(Nanoseconds now) {
+    check_stall(now);
+    if (phase_ == Phase::failed) return;
     if (!waits_for_somebody()) {
         watch_at_ = kNever;
         return;
     }
     watch_at_ = now + config_.watch_delay;
     if (phase_ != Phase::active || closing_) {
-        // Joining and leaving wait for the whole tree: the leader for all, everybody for those next to it.
+        // Joining and leaving wait for the whole tree, everybody for those next to it.
         watch(tree_parent_);
-        watch(rank_of(0));
-        if (config_.self == rank_of(0) && phase_ != Phase::active)
-            for (std::uint32_t i = 1; i < config_.members; ++i) watch(rank_of(i));
         for (Rank child : tree_children_) watch(child);
-        return;
     }
-    for (std::uint64_t id = first_open_; id < next_id_; ++id) {
-        const Slot& slot = slot_at(id);
-        if (slot.state == SlotState::active && slot.posted_at + config_.watch_delay <= now) watch_slot(slot);
+    if (phase_ != Phase::active) return;
+    for (std::uint64_t id = floor_; id < next_id_; ++id) {
+        Slot& slot = slot_at(id);
+        if (slot.state == SlotState::active && slot.posted_at + config_.watch_delay <= now) {
+            watch_slot(slot);
+            announce(slot);
+        }
+        if (!owes_report(slot)) continue;
+        for (Rank child : slot.report_children) watch(child);
     }
-    const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_every;
+    const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
     for (std::uint32_t i = 0; i < tree_children_.count; ++i)
         if (child_floor_[i] < finished) watch(tree_children_.ranks[i]);
     if (!pending_.empty()) watch(tree_parent_);

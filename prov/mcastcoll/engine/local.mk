@@ -1,20 +1,36 @@
 noinst_LTLIBRARIES += %reldir%/libmccengine.la
 %canon_reldir%_libmccengine_la_SOURCES = \
 	%reldir%/admission.cc \
-	%reldir%/barrier.cc \
 	%reldir%/bitmap.h \
 	%reldir%/broadcast.cc \
 	%reldir%/checkpoint.cc \
 	%reldir%/config.h \
 	%reldir%/effects.cc \
 	%reldir%/effects.h \
+	%reldir%/election.cc \
+	%reldir%/election.h \
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
 	%reldir%/failure.cc \
+	%reldir%/policy.cc \
+	%reldir%/policy.h \
+	%reldir%/rank_set.h \
+	%reldir%/gather.cc \
+	%reldir%/lane.cc \
+	%reldir%/lane.h \
+	%reldir%/ranges.cc \
+	%reldir%/ranges.h \
+	%reldir%/reduce.cc \
+	%reldir%/relay.cc \
 	%reldir%/repair.cc \
+	%reldir%/ring.h \
+	%reldir%/root_sync.cc \
+	%reldir%/root_sync.h \
 	%reldir%/slot.cc \
 	%reldir%/slot.h \
+	%reldir%/stream.cc \
 	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \
+	%reldir%/sync.cc \
 	%reldir%/timing.h
 %canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la

@@ -1,10 +1,11 @@
 // Stage two: what the multicast did not bring comes along the virtual ring, reliably. A member that lacks
 // something asks its supplier once; who does not have it yet remembers the question and answers when it has.
-// The chain of questions ends at the root, which has everything. Under the push policy small messages move
+// The chain of questions ends at the root, which has everything. Where the plan says so, small messages move
 // along the ring without being asked for.
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <utility>
 
 #include "engine/engine.h"
 
@@ -13,18 +14,42 @@ namespace mcastcoll::engine {
 // How long a hole may be mere reordering. A quarter of a round trip: one loss then costs little more than a
 // round trip.
 Nanoseconds Engine::gap_delay() const {
-    return std::clamp(Nanoseconds{round_trip_.mean().value / 4}, Nanoseconds::from_us(20),
-                      Nanoseconds::from_ms(2));
+    return std::clamp(Nanoseconds{round_trip_.mean().value / 4}, config_.least_gap,
+                      std::max(config_.least_gap, config_.most_silence));
 }
 
 // How long silence may be mere waiting for the root: what it usually takes until a fragment is heard. A
 // question too early costs two messages, one too late costs everybody's time, so the bounds are a few round
 // trips.
-Nanoseconds Engine::silence_delay() const {
+//
+// Once something was heard the rest follows closely, unless the root has to wait for reports: then the usual
+// gaps, and those of this very message, tell a lost run of fragments early.
+Nanoseconds Engine::silence_delay(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
-    const Nanoseconds least = std::max(Nanoseconds::from_us(200), Nanoseconds{2 * round_trip});
-    const Nanoseconds most = std::max(Nanoseconds::from_ms(2), Nanoseconds{8 * round_trip});
-    return std::max(first_arrival_.deadline(4, least, most), arrival_gap_.deadline(4, least, most));
+    const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
+    const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
+    if (!slot.heard_ever) {
+        // A barrier ends when the last has entered. Waiting for one that merely repairs must not teach
+        // everybody to repair as late, so it is asked for after a few round trips whatever was usual.
+        if (releases(slot.operation.kind) && slot.pieces > 0) return first_result_.deadline(usual, most);
+        if (releases(slot.operation.kind))
+            return first_release_.deadline(usual, std::max(usual, Nanoseconds{4 * round_trip}));
+        return first_arrival_.deadline(usual, most);
+    }
+    if (slot.revealed >= config_.initial_window || slot.partial) return arrival_gap_.deadline(4, usual, most);
+    const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
+    return std::clamp(slot.longest_gap + slot.longest_gap, stream_gap_.deadline(least, most), most);
+}
+
+// The root has sent the first window without waiting for anybody.
+bool Engine::in_first_window(const Slot& slot) const {
+    return is_large(slot) && slot.heard_ever && !slot.partial && slot.base < config_.initial_window;
+}
+
+// What the root may have sent: more than the first window only when everybody has posted, which the rest of
+// the first window comes before.
+std::uint32_t Engine::expected_to(const Slot& slot) const {
+    return in_first_window(slot) ? std::min(slot.fragments, config_.initial_window) : slot.fragments;
 }
 
 void Engine::request(Slot& slot, std::uint32_t to) {
@@ -42,12 +67,49 @@ void Engine::on_ask_timer(Slot& slot, Nanoseconds now) {
         slot.ask_at = kNever;
         return;
     }
+    // A root that lacks it itself has nothing to multicast again.
+    const bool root_waits = slot.partial && slot.base >= slot.revealed;
+    if (root_waits || !asks_root(slot)) return ask_supplier(slot, now);
+    const std::uint32_t to = slot.base < slot.revealed ? slot.revealed : expected_to(slot);
+    nack(slot, std::min(to, slot.base + config_.window), now);
+}
+
+void Engine::ask_supplier(Slot& slot, Nanoseconds now) {
     const bool hole = slot.base < slot.revealed && slot.asked_to < slot.revealed;
+    if (!hole && is_large(slot) && !in_first_window(slot)) return poll_supplier(slot);
     if (!hole && !slot.heard) slot.chained = true;
     slot.heard = false;
     if (hole) slot.asked_at = now;  // the supplier very likely has it: the answer measures a round trip
-    request(slot, hole ? slot.revealed : slot.fragments);
-    slot.ask_at = slot.chained ? kNever : now + silence_delay();
+    request(slot, hole ? slot.revealed : expected_to(slot));
+    slot.ask_at = slot.chained ? kNever : now + silence_delay(slot);
+}
+
+// A member that is asked for what it lacks itself need not wait for its own deadline. Of a large message only
+// holes count: the rest may merely not have been sent.
+void Engine::ask_onward(Slot& slot, Nanoseconds now) {
+    if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return;
+    const std::uint32_t to = is_large(slot) ? slot.revealed : slot.fragments;
+    if (to <= slot.base) return;
+    if (asks_root(slot)) return nack(slot, std::min(to, slot.base + config_.window), now);
+    request(slot, to);
+}
+
+// Nothing is known to be missing, yet nothing comes: the multicast may be dead, or the root waits for a
+// member that is slower. Asking for much would bring by message what will be multicast as well, so a single
+// fragment is asked for, and a root keeps that question until it has multicast the fragment. When the answer
+// is what brings it, the multicast is dead.
+void Engine::poll_supplier(Slot& slot) {
+    slot.heard = false;
+    slot.polled = slot.base;
+    slot.ask_at = kNever;
+    request(slot, slot.base + 1);
+}
+
+// The present question of a client that is to be kept until the fragment has been multicast.
+bool Engine::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
+    return is_large(slot) && slot.state == SlotState::active && slot.is_root(config_.self) &&
+           client.wanted_to - fragment == 1 && fragment >= slot.next_multicast &&
+           graph_of(slot).hears(config_.self, client.rank);
 }
 
 // With the multicast silent, the next window is asked for before the last one is used up.
@@ -72,6 +134,7 @@ bool Engine::next_ask(Slot& slot, Effect& effect) {
     }
     slot.asked_to = std::max(slot.asked_to, to);
     if (last == slot.base) return false;
+    if (slot.first_asked_at == kNever) slot.first_asked_at = now_;
     const std::size_t length = (last - slot.base + 7) / 8;
     ++counters_.asks_sent;
     make_message(effect, wire::Kind::ask, slot.supplier, slot.id, slot.base, slot.bytes,
@@ -93,6 +156,10 @@ void Engine::on_ask(const wire::Header& header, Bytes payload, Nanoseconds now) 
         return;
     }
     if (client->done || (slot->state == SlotState::finished && is_large(*slot))) return;
+    client->asked = true;
+    const bool was_multicast =
+        slot->state >= SlotState::active && slot->next_multicast > index_of(header.fragment);
+    if (was_multicast && graph_of(*slot).hears(config_.self, header.sender)) slot->troubled = true;
     // Questions may overtake each other: an older one may still name what a newer one did not have to repeat.
     const std::uint32_t from = index_of(header.fragment);
     if (from > client->base) {
@@ -111,6 +178,7 @@ void Engine::on_ask(const wire::Header& header, Bytes payload, Nanoseconds now) 
         client->wanted_to = client->waiting ? std::max(client->wanted_to, index + 1) : index + 1;
         client->waiting = true;
     }
+    if (client->waiting) ask_onward(*slot, now);
     mark_ready(*slot);
 }
 
@@ -119,7 +187,9 @@ void Engine::supply_all(Slot& slot, bool hearing) {
     if (!slot.stashed) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i) {
         Client& client = slot.clients[i];
-        if (!client.expected || graph_.hears(slot.operation.root, client.rank) != hearing) continue;
+        if (!client.expected || graph_of(slot).hears(slot.operation.root, client.rank) != hearing) continue;
+        if (hearing && (client.served || client.waiting)) continue;  // it asked, so it names what it lacks
+        counters_.hand_ons += hearing;
         for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.set(index);
         client.wanted_from = 0;
         client.wanted_to = slot.fragments;
@@ -132,6 +202,7 @@ bool Engine::next_data(Slot& slot, Effect& effect) {
     if (!slot.length_known || (slot.state == SlotState::finished && !slot.stashed)) return false;
     const std::uint32_t longest = std::max<std::uint32_t>(
         1, (config_.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) / config_.fragment_bytes);
+    const std::uint32_t limit = supply_limit(slot);
     for (std::uint32_t i = 0; i < slot.client_count; ++i) {
         Client& client = slot.clients[i];
         if (!client.waiting) continue;
@@ -140,21 +211,23 @@ bool Engine::next_data(Slot& slot, Effect& effect) {
         if (from == client.wanted_to) client.waiting = false;
         while (from < client.wanted_to && !slot.has(from))
             from = client.wanted.find_set(from + 1, client.wanted_to);
-        if (from >= client.wanted_to || from >= slot.fragments) continue;
+        if (from >= client.wanted_to || from >= limit || keeps(slot, client, from)) continue;
         std::uint32_t to = from;
-        while (to < client.wanted_to && to < slot.fragments && to - from < longest &&
-               client.wanted.test(to) && slot.has(to))
+        while (to < client.wanted_to && to < limit && to - from < longest && client.wanted.test(to) &&
+               slot.has(to))
             client.wanted.clear(to++);
+        client.served = true;
         ++counters_.data_sent;
         counters_.fragments_supplied += to - from;
-        make_message(effect, wire::Kind::data, client.rank, slot.id, from, slot.bytes,
+        make_message(effect, wire::Kind::data, client.rank, slot.id, from, announced_total(slot),
                      fragment_bytes(slot, from, to));
         return true;
     }
     return false;
 }
 
-void Engine::on_data(const wire::Header& header, Bytes payload, Nanoseconds now) {
+void Engine::on_data(wire::Header header, Bytes payload, Nanoseconds now) {
+    const bool partial = take_partial_flag(header);
     Slot* slot = claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::finished) {
@@ -171,12 +244,18 @@ void Engine::on_data(const wire::Header& header, Bytes payload, Nanoseconds now)
         ++counters_.bad_fragment;
         return;
     }
+    if (cannot_come(*slot, first + count - 1)) {
+        ++counters_.bad_fragment;
+        return;
+    }
+    note_partial(*slot, partial);
     if (slot->asked_at != kNever) {
         // The question may have been remembered, so an answer counts for no more than twice what was
         // expected.
         round_trip_.sample(std::min(now - slot->asked_at, Nanoseconds{2 * round_trip_.mean().value}));
-        slot->asked_at = kNever;
     }
+    note_supplied(*slot, now);
+    if (slot->polled != kNothingPolled && slot->polled - first < count) note_poll(*slot, now);
     for (std::uint32_t i = 0; i < count; ++i) {
         const std::size_t offset = std::size_t{i} * config_.fragment_bytes;
         const Bytes bytes =
@@ -184,6 +263,33 @@ void Engine::on_data(const wire::Header& header, Bytes payload, Nanoseconds now)
         if (store(*slot, first + i, bytes)) ++counters_.fragments_repaired;
     }
     after_store(*slot, now);
+}
+
+// What was polled is here. When this is what brings it, the multicast is dead. But a root that sends a
+// fragment whenever it gets one answers often, and the answer may overtake the multicast: of such a one
+// another poll must tell the same.
+void Engine::note_poll(Slot& slot, Nanoseconds now) {
+    const bool multicast_brought_it = slot.has(slot.polled);
+    slot.polled = kNothingPolled;
+    if (multicast_brought_it) return;
+    if (!slot.partial || std::exchange(slot.doubted, true)) {
+        slot.chained = true;
+    } else {
+        slot.ask_at = now + silence_delay(slot);
+    }
+}
+
+// What an answer tells besides its bytes: how long a repair along the ring takes, unless the root was merely
+// late; and how long the deaf usually wait.
+void Engine::note_supplied(Slot& slot, Nanoseconds now) {
+    if (slot.state != SlotState::active) return;
+    const bool hole = std::exchange(slot.asked_at, kNever) != kNever;
+    const Nanoseconds asked_at = std::exchange(slot.first_asked_at, kNever);
+    if (asked_at != kNever && (hole || !slot.heard_ever))
+        policy_.note_repair(Route::supplier, now - asked_at, round_trip_.mean());
+    if (slot.heard_ever || graph_of(slot).hears(slot.operation.root, config_.self)) return;
+    slot.heard_ever = true;
+    note_first(slot, now);
 }
 
 void Engine::on_done(const wire::Header& header) {
@@ -196,6 +302,7 @@ void Engine::on_done(const wire::Header& header) {
         return;
     }
     client->done = true;
+    slot->progress_at = now_;
     client->waiting = false;
     check_large_finished(*slot);
 }

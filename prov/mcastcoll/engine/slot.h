@@ -8,6 +8,7 @@
 #include "engine/bitmap.h"
 #include "engine/config.h"
 #include "engine/effects.h"
+#include "engine/policy.h"
 #include "engine/supply_graph.h"
 
 namespace mcastcoll::engine {
@@ -25,6 +26,8 @@ struct Client {
     bool expected = false;  // the supply graph says so, not just a message that came before the post
     bool done = false;
     bool waiting = false;  // wanted has a bit set
+    bool asked = false;    // it asked, or was told a NACK
+    bool served = false;   // it was sent something
     WindowBitmap wanted;
     std::uint32_t base = 0;                        // it has everything below
     std::uint32_t wanted_from = 0, wanted_to = 0;  // all set bits of wanted lie in [from, to)
@@ -32,15 +35,48 @@ struct Client {
     void forget();
 };
 
+// Fragments that the root is to multicast again: what is to be said, and what was said a short while ago. A
+// root says it with multicasts, all others to their parent in the report tree.
+struct Nacks {
+    explicit Nacks(std::uint32_t window) : due(window), said(window) {}
+    WindowBitmap due;
+    std::uint32_t from = 0, to = 0;  // all set bits of due lie in [from, to)
+    std::uint32_t target = 0;        // as root: the address that is next for the first of them
+    WindowBitmap said;
+    Nanoseconds said_until{};        // then said is forgotten: what is still missing is asked for again
+    std::uint32_t rounds = 0;        // own ones without any gain
+    std::uint32_t base = 0;          // what this member had in the last one
+    Nanoseconds asked_at = kNever;   // of the last own one, to measure the answer
+    Nanoseconds answer_by = kNever;  // when it should have been answered
+    bool pending() const { return from < to; }
+    // Notes one that is neither due nor said already; false when it is too far from the others.
+    bool add(std::uint32_t index);
+    void reset();
+};
+
 inline constexpr std::uint32_t kNothingReported = UINT32_MAX;
+inline constexpr std::uint32_t kNothingPolled = UINT32_MAX;
 
 struct ChildReport {
     Rank rank = kNoRank;
     std::uint32_t fragments = kNothingReported;
 };
 
+// What a child in the gather tree has sent of a vector that travels in pieces.
+struct Contribution {
+    explicit Contribution(std::uint32_t window) : have(window) {}
+    WindowBitmap have;
+    std::uint32_t base = 0;     // pieces below are combined, and what `have` says of those from here on
+    std::uint32_t granted = 0;  // pieces below may be sent
+    bool credit_due = false;
+    void reset();
+};
+
+inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
+
 struct Slot {
-    Slot(const GroupConfig& config, MutableBytes stash_bytes);
+    // vectors: room for those that come inside the gathers of so many children.
+    Slot(const GroupConfig& config, MutableBytes stash_bytes, MutableBytes vectors, std::uint32_t children);
     // Forgets everything but the memory.
     void reset(OperationId operation);
 
@@ -57,24 +93,40 @@ struct Slot {
     // Receiving. [0, base) is here, and what `have` says of [base, base + window).
     std::uint32_t base = 0;
     WindowBitmap have, asked;
-    std::uint32_t asked_to = 0;  // nothing from here on was asked for
-    std::uint32_t revealed = 0;  // fragments below were multicast, so a hole there is a loss
-    bool heard = false;          // a multicast fragment came since the last ask timer
-    bool chained = false;        // the multicast is silent: ask for window after window
+    std::uint32_t asked_to = 0;             // nothing from here on was asked for
+    std::uint32_t polled = kNothingPolled;  // asked for to learn whether the multicast still carries
+    std::uint32_t revealed = 0;             // fragments below were multicast, so a hole there is a loss
+    bool heard = false;                     // a multicast fragment came since the last ask timer
+    bool chained = false;                   // the multicast is silent: ask for window after window
     bool heard_ever = false;
     Nanoseconds heard_at{};  // when the last multicast fragment came
     Nanoseconds posted_at{};
+    Nanoseconds progress_at{};  // when it last came closer to its end
     Nanoseconds ask_at = kNever;
     Nanoseconds asked_at = kNever;  // of the last ask, to measure the answer; kNever once measured
+    Nanoseconds longest_gap{};      // between two multicast fragments
+    std::uint32_t heard_count = 0;  // multicast fragments, new or not
+    bool partial = false;           // the root was heard not to have all of it yet ...
+    bool whole = false;             // ... or to have all, which stays true
+    bool doubted = false;           // of a partial one: a message brought what was polled, once
+    RepairPlan plan;
+    Nacks nacks;
+    Rank nack_root = kNoRank;             // of those told before the post
+    Nanoseconds first_asked_at = kNever;  // of the first ask not answered, to measure the repair
 
     // Supplying.
     Rank supplier = kNoRank;
     std::vector<Client> clients;  // capacity kMaxArity + 1, entries reused
     std::uint32_t client_count = 0;
 
-    // Multicasting, as root.
+    // Multicasting, as root or as a relay.
     std::uint32_t next_multicast = 0;
+    std::uint32_t next_target = 0;   // of the ranges that next_multicast goes to
     std::uint32_t acknowledged = 0;  // every hearing member has [0, acknowledged)
+    bool held = false;               // root synchronisation: not yet
+    bool entered = false;            // the member that was drawn has entered
+    bool entered_due = false;        // this member was drawn and is to say so
+    bool troubled = false;           // somebody asked for what was multicast
     bool everybody_posted = false;
 
     // Reporting.
@@ -85,9 +137,21 @@ struct Slot {
     std::uint32_t reported = kNothingReported;
     bool report_due = false;
 
-    // Barrier.
-    std::uint32_t gathered = 0;  // children's subtrees that have entered
+    // Gathering.
+    std::uint32_t gathered = 0;  // children in the gather tree whose subtrees are all here: bit i for child i
     bool gather_due = false, gather_sent = false;
+    bool awaits_release = false;        // rank 0: the caller has it
+    std::uint64_t told = kNothingTold;  // before the post, which vector it is about
+    MutableBytes room;                  // the children's vectors that came inside a gather
+    std::uint32_t combined = 0;         // of those, how many children's are combined
+    bool own_combined = false;          // and this member's own
+    std::uint32_t pieces = 0;           // of a longer vector
+    std::uint32_t piece_bytes = 0;      // of each but the last
+    std::uint32_t contributed = 0;      // sent to the parent
+    std::uint32_t credit = 0;           // that the parent takes
+    bool announce_due = false,
+         announced = false;                   // the parent is to know that this member waits for a credit
+    std::vector<Contribution> contributions;  // by child
 
     bool done_due = false;  // the supplier is to be told that all is here
     bool ask_due = false;
@@ -101,10 +165,22 @@ struct Slot {
     bool is_root(Rank self) const { return operation.root == self; }
     // The entry of a client, made when there is none yet; null when the table is full.
     Client* client(Rank rank);
+    // The same, but made no new one.
+    Client* find_client(Rank rank);
     // Makes these the clients; forgets others that asked before the post.
     void expect_clients(const RankList& ranks);
     // A child's report, likewise.
     ChildReport* report(Rank rank);
+};
+
+// What is told of an operation when it ends, and something that is to be done about one.
+struct Completion {
+    std::uint64_t cookie = 0;
+    int status = 0;
+};
+struct Timed {
+    OperationId operation{};
+    Nanoseconds at{};
 };
 
 }  // namespace mcastcoll::engine

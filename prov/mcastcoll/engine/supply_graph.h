@@ -3,13 +3,14 @@
 // Members that hear the multicast stand in a virtual ring that starts at the root (Hoefler, Siebert, Rehm
 // 2007, section 3): each is supplied by its predecessor, and the edge back to the root is left out. Members
 // that were voted deaf hang in a tree below the root. When nobody hears the root, everybody does. Every
-// member computes the same graph from the verdict.
+// member computes the same graph from the verdict, and keeps no more of it than who is deaf and who is mute.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "engine/rank_set.h"
 #include "wire/types.h"
 
 namespace mcastcoll::engine {
@@ -23,21 +24,43 @@ struct RankList {
     void add(Rank rank) { ranks[count++] = rank; }
     const Rank* begin() const { return ranks.data(); }
     const Rank* end() const { return ranks.data() + count; }
+    bool contains(Rank rank) const { return std::find(begin(), end(), rank) != end(); }
+};
+
+// What the members agreed about the multicast. Without a lane nobody hears anybody, and the lists are empty.
+struct Verdict {
+    bool lane = false;
+    std::vector<Rank> deaf, mute;  // ascending: who cannot hear, who cannot be heard
+    bool operator==(const Verdict&) const = default;
 };
 
 class SupplyGraph {
   public:
-    // Until a verdict is known everybody counts as deaf: all is point-to-point.
-    explicit SupplyGraph(std::uint32_t members);
-    // deaf[r], mute[r]: rank r cannot hear, cannot be heard. Both hold one entry per member.
-    void set_verdict(const std::vector<bool>& deaf, const std::vector<bool>& mute);
+    // Until a verdict is known there is no lane: all is point-to-point.
+    // range_of: by rank, when a root multicasts to its own range and leaders onward to the others (relay.cc).
+    explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
+        : members_(members), range_of_(std::move(range_of)) {}
+    void set_verdict(Verdict verdict);
+    void swap(SupplyGraph& other) {
+        std::swap(verdict_, other.verdict_);
+        leaders_.swap(other.leaders_);
+        supplied_.swap(other.supplied_);
+    }
+    const Verdict& verdict() const { return verdict_; }
 
+    // What the verdict says, whoever sends what to whom.
+    bool audible(Rank root) const;
+    bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
+    // Leaders relay; false also when a range has no able one, so that roots multicast to all ranges.
+    bool relayed() const { return !supplied_.empty(); }
+    // True when the rank is to multicast this root's fragments onward.
+    bool relays(Rank root, Rank rank) const;
     // True when a multicast of this root reaches anybody.
     bool multicasts(Rank root) const;
     // True when the rank is to hear this root's multicasts.
     bool hears(Rank root, Rank rank) const;
-    bool deaf(Rank rank) const { return is_deaf_[index_of(rank)]; }
-    std::uint32_t hearing_count() const { return static_cast<std::uint32_t>(hearing_.size()); }
+    bool deaf(Rank rank) const { return !listening().contains(rank); }
+    std::uint32_t hearing_count() const { return listening().size(); }
 
     // The member that supplies `rank`; kNoRank for the root itself. arity: children per member of the deaf
     // members' tree.
@@ -50,22 +73,35 @@ class SupplyGraph {
     RankList report_children(Rank root, Rank rank, std::uint32_t arity) const;
 
   private:
-    // Members of a sorted list in ring order behind the root, the root left out: position 1 is the first
-    // behind it.
-    std::uint32_t position(const std::vector<Rank>& list, Rank root, Rank rank) const;
-    Rank at_position(const std::vector<Rank>& list, Rank root, std::uint32_t position) const;
-    static std::uint32_t length_behind(const std::vector<Rank>& list, Rank root);
-    RankList tree_children(const std::vector<Rank>& list, Rank root, std::uint32_t position,
-                           std::uint32_t arity) const;
-    const std::vector<Rank>& fallback(Rank root) const { return multicasts(root) ? deaf_ : everybody_; }
+    RankSet listening() const {
+        return verdict_.lane ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
+    }
+    // Who is supplied with messages from the start: the deaf, and other ranges' leaders.
+    const std::vector<Rank>& supplied(Rank root) const {
+        return relayed() ? supplied_[range_of_[index_of(root)]] : verdict_.deaf;
+    }
+    // Who is to hear this root, and the root itself when it is not deaf.
+    RankSet hearing(Rank root) const {
+        return verdict_.lane ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
+    }
+    // Who hangs in the tree below this root.
+    RankSet fallback(Rank root) const {
+        return multicasts(root) ? RankSet::of(supplied(root), members_)
+                                : RankSet::everybody_but({}, members_);
+    }
 
-    std::vector<Rank> everybody_, hearing_, deaf_;
-    std::vector<bool> is_deaf_, is_mute_;
+    const std::uint32_t members_;
+    Verdict verdict_;
+    std::vector<std::uint8_t> range_of_;
+    std::vector<Rank> leaders_;                // by range
+    std::vector<std::vector<Rank>> supplied_;  // by the root's range
 };
 
 // The binary heap's parent and children for any arity, over ranks with rank 0 on top: the tree of gathers and
 // floors.
 Rank tree_parent(Rank rank, std::uint32_t arity);
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
+// Ranks in the tree below `rank`, itself included.
+std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members);
 
 }  // namespace mcastcoll::engine

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "wire/types.h"
@@ -25,15 +27,45 @@ class SmoothedTime {
         deviation_ += ((error < 0 ? -error : error) - deviation_) / 4;
     }
 
+    bool sampled() const { return sampled_; }
     Nanoseconds mean() const { return {mean_}; }
-    // Mean plus `deviations` deviations, held between the bounds.
+    // Mean plus `deviations` deviations, held between the bounds; the lower one while nothing was measured.
     Nanoseconds deadline(int deviations, Nanoseconds least, Nanoseconds most) const {
+        if (!sampled_) return least;
         return std::clamp(Nanoseconds{mean_ + deviations * deviation_}, least, most);
     }
 
   private:
     std::int64_t mean_, deviation_;
     bool sampled_ = false;
+};
+
+// What nearly always suffices: the latest but two of the last few times. Unlike a mean with deviations it
+// does not grow with what a few members that repair impose on all others, which would make repairs begin
+// later and later.
+class RecentTimes {
+  public:
+    void sample(Nanoseconds measured) {
+        recent_[next_++ % kKept] = std::max(measured, Nanoseconds{});
+        std::array<Nanoseconds, kKept> sorted = recent_;
+        const std::size_t count = std::min<std::size_t>(next_, kKept);
+        const std::size_t rank = count > kIgnored ? count - 1 - kIgnored : 0;
+        std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank),
+                         sorted.begin() + static_cast<std::ptrdiff_t>(count));
+        usual_ = sorted[rank];
+    }
+
+    bool sampled() const { return next_ > 0; }
+    // A quarter more than usual, held between the bounds; the lower one while nothing was measured.
+    Nanoseconds deadline(Nanoseconds least, Nanoseconds most) const {
+        return std::clamp(Nanoseconds{usual_.value + usual_.value / 4}, least, most);
+    }
+
+  private:
+    static constexpr std::size_t kKept = 16, kIgnored = 2;
+    std::array<Nanoseconds, kKept> recent_{};
+    std::size_t next_ = 0;
+    Nanoseconds usual_{};
 };
 
 }  // namespace mcastcoll::engine

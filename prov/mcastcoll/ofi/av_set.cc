@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <unordered_set>
 
@@ -29,7 +30,7 @@ fi_ops* AvSet::object_operations() {
         ops.close = &AvSet::close;
         ops.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
         ops.control = [](fid*, int, void*) { return -FI_ENOSYS; };
-        ops.ops_open = [](fid*, const char*, std::uint64_t, void**, void*) { return -FI_ENOSYS; };
+        ops.ops_open = &AvSet::open_operations;
         return ops;
     }();
     return &operations;
@@ -42,6 +43,54 @@ fi_ops_av_set* AvSet::operations() {
     return &operations;
 }
 
+// The public extension, mcastcoll/mcastcoll.h.
+int AvSet::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+    static fi_mcastcoll_set_ops set_operations = {sizeof(fi_mcastcoll_set_ops), &AvSet::set_repair,
+                                                  &AvSet::set_channels, &AvSet::set_root_sync};
+    if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
+    if (std::strcmp(name, FI_MCASTCOLL_SET_OPS) != 0) return -FI_ENOSYS;
+    *operations = &set_operations;
+    return 0;
+}
+
+int AvSet::set_repair(fid_av_set* set, int repair) noexcept {
+    static_assert(static_cast<int>(engine::Repair::automatic) == FI_MCASTCOLL_REPAIR_AUTO &&
+                  static_cast<int>(engine::Repair::sync) == FI_MCASTCOLL_REPAIR_SYNC &&
+                  static_cast<int>(engine::Repair::push) == FI_MCASTCOLL_REPAIR_PUSH);
+    if (find(set) == nullptr || repair < 0 || repair >= engine::kRepairCount) return -FI_EINVAL;
+    from(*set).repair_ = static_cast<engine::Repair>(repair);
+    return 0;
+}
+
+int AvSet::set_channels(fid_av_set* set, unsigned channels) noexcept {
+    if (find(set) == nullptr || channels < 1 || channels > kMostChannels) return -FI_EINVAL;
+    from(*set).channels_ = channels;
+    return 0;
+}
+
+int AvSet::set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept {
+    static_assert(static_cast<int>(engine::RootSync::delay) == FI_MCASTCOLL_ROOT_SYNC_DELAY &&
+                  static_cast<int>(engine::RootSync::random) == FI_MCASTCOLL_ROOT_SYNC_RANDOM &&
+                  static_cast<int>(engine::RootSync::adaptive) == FI_MCASTCOLL_ROOT_SYNC_ADAPTIVE);
+    if (find(set) == nullptr || sync < 0 || sync >= engine::kRootSyncCount) return -FI_EINVAL;
+    const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
+    if (delays && delay_us > kMostRootDelayUs) return -FI_EINVAL;
+    from(*set).root_sync_ = static_cast<engine::RootSync>(sync);
+    from(*set).root_delay_us_ = delays ? delay_us : 0;
+    return 0;
+}
+
+GroupSettings AvSet::settings(GroupSettings otherwise) const {
+    GroupSettings result = otherwise;
+    result.repair = repair_.value_or(result.repair);
+    result.channels = channels_.value_or(result.channels);
+    if (root_sync_) {
+        result.root_sync = *root_sync_;
+        result.root_delay_us = root_delay_us_;
+    }
+    return result;
+}
+
 Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* context) {
     if ((attr.flags & ~(kHintFlags | FI_UNIVERSE)) != 0)
         return Error{FI_EINVAL, fmt::format("unknown flags {:#x}", attr.flags)};
@@ -49,6 +98,8 @@ Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* contex
         return Error{FI_EINVAL, "comm_key_size without a comm_key"};
     std::unique_ptr<AvSet, void (*)(AvSet*)> set(new AvSet(av), [](AvSet* dead) { delete dead; });
     if (auto filled = set->fill(attr); !filled) return filled.error();
+    const auto* key = reinterpret_cast<const std::byte*>(attr.comm_key);
+    if (attr.comm_key_size != 0) set->key_.assign(key, key + attr.comm_key_size);
     set->handle_.self = set.get();
     set->handle_.fid.fid.fclass = FI_CLASS_AV_SET;
     set->handle_.fid.fid.context = context;

@@ -7,9 +7,13 @@
 #include <rdma/fi_collective.h>
 
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "mcastcoll/mcastcoll.h"
 #include "ofi/av.h"
+#include "ofi/settings.h"
+#include "wire/join.h"
 #include "wire/result.h"
 
 namespace mcastcoll::ofi {
@@ -23,7 +27,12 @@ class AvSet {
     static const AvSet& from(const fid_av_set& set) { return *reinterpret_cast<const Handle&>(set).self; }
 
     fid_av* av() const { return &av_.inner(); }
+    // How a group that is joined with this set is to work, where the set does not say otherwise as given.
+    GroupSettings settings(GroupSettings otherwise) const;
     const std::vector<fi_addr_t>& members() const { return members_; }
+    // The application's communication key: joins of the same members with another key are another group's,
+    // whatever their order. Empty when there is none.
+    const wire::ByteString& key() const { return key_; }
     // What stands for the set where a group's address is expected; never FI_ADDR_NOTAVAIL.
     fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(&handle_); }
 
@@ -43,6 +52,11 @@ class AvSet {
     static int insert(fid_av_set* set, fi_addr_t address) noexcept;
     static int remove(fid_av_set* set, fi_addr_t address) noexcept;
     static int get_address(fid_av_set* set, fi_addr_t* address) noexcept;
+    static int open_operations(fid* object, const char* name, std::uint64_t flags, void** operations,
+                               void* context) noexcept;
+    static int set_repair(fid_av_set* set, int repair) noexcept;
+    static int set_channels(fid_av_set* set, unsigned channels) noexcept;
+    static int set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept;
     static fi_ops* object_operations();
     static fi_ops_av_set* operations();
     bool contains(fi_addr_t address) const;
@@ -53,6 +67,11 @@ class AvSet {
     Av& av_;
     Handle handle_;
     std::vector<fi_addr_t> members_;
+    wire::ByteString key_;
+    std::optional<engine::Repair> repair_;
+    std::optional<unsigned> channels_;
+    std::optional<engine::RootSync> root_sync_;
+    unsigned root_delay_us_ = 0;
 };
 
 }  // namespace mcastcoll::ofi

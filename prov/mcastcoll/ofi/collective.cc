@@ -3,11 +3,10 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include <complex>
-#include <cstdint>
-
 #include "ofi/endpoint.h"
 #include "ofi/guard.h"
+#include "ofi/message_form.h"
+#include "ofi/request.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -16,35 +15,149 @@ Endpoint& of(const fid_ep& endpoint) {
     return Graft<fi_ops_collective>::owner_of<Endpoint>(endpoint.collective);
 }
 
-// Flags that change nothing here: completion is when the buffer may be used again and holds the result.
-constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
-                                      FI_DELIVERY_COMPLETE | FI_MORE | FI_COLLECTIVE | FI_COMMIT_COMPLETE;
+ssize_t submit(fid_ep* fid, const char* name, const Result<Request>& request) {
+    if (!request) {
+        log_line(Level::info, "{}: {}", name, request.error().message);
+        return -request.error().code;
+    }
+    Endpoint& endpoint = of(*fid);
+    const EndpointLock lock(endpoint);
+    if (!endpoint.station) return -FI_EINVAL;  // no group can have been joined
+    return endpoint.station->collective(request.value());
+}
+
+ssize_t post(fid_ep* fid, const char* name, const Call& call) noexcept {
+    return guard([&] { return submit(fid, name, make_request(call)); });
+}
 
 ssize_t broadcast(fid_ep* fid, void* buffer, std::size_t count, void*, fi_addr_t group, fi_addr_t root,
                   fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
-    return guard([&]() -> ssize_t {
-        Endpoint& endpoint = of(*fid);
-        const auto width = datatype_bytes(datatype);
-        if (!width || (flags & ~kKnownFlags) != 0) return -FI_EINVAL;
-        if (count > SIZE_MAX / *width || (count > 0 && buffer == nullptr)) return -FI_EINVAL;
-        const EndpointLock lock(endpoint);
-        if (!endpoint.station) return -FI_EINVAL;  // no group can have been joined
-        return endpoint.station->broadcast(buffer, count * *width, group, root, flags, context);
-    });
+    return post(fid, "fi_broadcast",
+                {.collective = FI_BROADCAST,
+                 .buffer = buffer,
+                 .count = count,
+                 .datatype = datatype,
+                 .group = group,
+                 .root = root,
+                 .flags = flags,
+                 .context = context});
 }
 
 ssize_t barrier2(fid_ep* fid, fi_addr_t group, std::uint64_t flags, void* context) noexcept {
-    return guard([&]() -> ssize_t {
-        Endpoint& endpoint = of(*fid);
-        if ((flags & ~kKnownFlags) != 0) return -FI_EINVAL;
-        const EndpointLock lock(endpoint);
-        if (!endpoint.station) return -FI_EINVAL;
-        return endpoint.station->barrier(group, flags, context);
-    });
+    return post(fid, "fi_barrier",
+                {.collective = FI_BARRIER, .group = group, .flags = flags, .context = context});
 }
 
 ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
     return barrier2(fid, group, 0, context);
+}
+
+ssize_t allreduce(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                  fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
+                  void* context) noexcept {
+    return post(fid, "fi_allreduce",
+                {.collective = FI_ALLREDUCE,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .op = op,
+                 .group = group,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t reduce(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
+               fi_addr_t root, fi_datatype datatype, fi_op op, std::uint64_t flags, void* context) noexcept {
+    return post(fid, "fi_reduce",
+                {.collective = FI_REDUCE,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .op = op,
+                 .group = group,
+                 .root = root,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t allgather(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                  fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
+    return post(fid, "fi_allgather",
+                {.collective = FI_ALLGATHER,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .group = group,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t alltoall(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                 fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
+    return post(fid, "fi_alltoall",
+                {.collective = FI_ALLTOALL,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .group = group,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t reduce_scatter(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                       fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
+                       void* context) noexcept {
+    return post(fid, "fi_reduce_scatter",
+                {.collective = FI_REDUCE_SCATTER,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .op = op,
+                 .group = group,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t scatter(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                fi_addr_t group, fi_addr_t root, fi_datatype datatype, std::uint64_t flags,
+                void* context) noexcept {
+    return post(fid, "fi_scatter",
+                {.collective = FI_SCATTER,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .group = group,
+                 .root = root,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t gather(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
+               fi_addr_t root, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
+    return post(fid, "fi_gather",
+                {.collective = FI_GATHER,
+                 .input = input,
+                 .buffer = result,
+                 .count = count,
+                 .datatype = datatype,
+                 .group = group,
+                 .root = root,
+                 .flags = flags,
+                 .context = context});
+}
+
+ssize_t message(fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,
+                std::size_t result_count, std::uint64_t flags) noexcept {
+    return guard([&]() -> ssize_t {
+        if (message == nullptr) return -FI_EINVAL;
+        return submit(fid, "the message form", make_request(*message, {results, result_count}, flags));
+    });
 }
 
 }  // namespace
@@ -52,50 +165,15 @@ ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
 void set_collectives(fi_ops_collective& table) {
     table.barrier = &barrier;
     table.broadcast = &broadcast;
+    table.alltoall = &alltoall;
+    table.allreduce = &allreduce;
+    table.allgather = &allgather;
+    table.reduce_scatter = &reduce_scatter;
+    table.reduce = &reduce;
+    table.scatter = &scatter;
+    table.gather = &gather;
+    table.msg = &message;
     table.barrier2 = &barrier2;
-    table.alltoall = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.allreduce = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.allgather = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.reduce_scatter = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.reduce = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.scatter = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.gather = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-    table.msg = [](auto...) -> ssize_t { return -FI_ENOSYS; };
-}
-
-std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
-    switch (static_cast<int>(datatype)) {
-        case FI_INT8:
-        case FI_UINT8:
-        case FI_VOID:
-            return 1;
-        case FI_INT16:
-        case FI_UINT16:
-            return sizeof(std::int16_t);
-        case FI_INT32:
-        case FI_UINT32:
-            return sizeof(std::int32_t);
-        case FI_INT64:
-        case FI_UINT64:
-            return sizeof(std::int64_t);
-        case FI_FLOAT:
-            return sizeof(float);
-        case FI_DOUBLE:
-            return sizeof(double);
-        case FI_FLOAT_COMPLEX:
-            return sizeof(std::complex<float>);
-        case FI_DOUBLE_COMPLEX:
-            return sizeof(std::complex<double>);
-        case FI_LONG_DOUBLE:
-            return sizeof(long double);
-        case FI_LONG_DOUBLE_COMPLEX:
-            return sizeof(std::complex<long double>);
-        case FI_INT128:
-        case FI_UINT128:
-            return 16;
-        default:
-            return {};
-    }
 }
 
 }  // namespace mcastcoll::ofi

@@ -120,6 +120,8 @@ void Cq::push(const Entry& entry) {
     const std::size_t count = count_.load(std::memory_order_relaxed);
     ring_[(head_ + count) & (ring_.size() - 1)] = entry;
     count_.store(count + 1, std::memory_order_release);
+    // Another thread may have done the work, and left nothing that its descriptors would tell of.
+    nest_.wake();
 }
 
 void Cq::push(void* op_context, std::uint64_t flags, std::size_t length, void* buffer) {
@@ -233,6 +235,7 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
             sched_yield();
             continue;
         }
+        nest_.arm();
         if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) continue;
         if (const int rc = fabric_.inner_trywait(inner_.fid); rc == -FI_EAGAIN)
             continue;

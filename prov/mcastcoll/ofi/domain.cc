@@ -6,14 +6,20 @@
 #include <memory>
 
 #include "ofi/av.h"
-#include "ofi/collective.h"
 #include "ofi/cq.h"
 #include "ofi/endpoint.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
+#include "ofi/request.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {
+namespace {
+
+// What fi_query_collective() says an operation can have; README.md does, too.
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+}  // namespace
 
 int Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
     auto domain = std::unique_ptr<Domain>(new (std::nothrow) Domain(fabric, inner));
@@ -22,6 +28,9 @@ int Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
         return -FI_ENOMEM;
     }
     domain->collective_ = (info.caps & FI_COLLECTIVE) != 0;
+    domain->automatic_ =
+        info.domain_attr != nullptr && (info.domain_attr->data_progress == FI_PROGRESS_AUTO ||
+                                        info.domain_attr->control_progress == FI_PROGRESS_AUTO);
     domain->object_graft_.install(inner.fid.ops, domain.get()).close = &Domain::close;
     fi_ops_domain& ops = domain->domain_graft_.install(inner.ops, domain.get());
     ops.endpoint = &Domain::open_endpoint;
@@ -99,8 +108,9 @@ int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* con
 int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collective_attr* attr,
                              std::uint64_t flags) noexcept {
     if (attr == nullptr || attr->mode != 0 || flags != 0) return -FI_EINVAL;
-    if (operation != FI_BARRIER && operation != FI_BROADCAST) return -FI_ENOSYS;
-    if (operation == FI_BROADCAST && !datatype_bytes(attr->datatype)) return -FI_EOPNOTSUPP;
+    if (const int rc = supports(operation, attr->datatype, attr->op); rc != 0) return rc;
+    const std::size_t width = datatype_bytes(attr->datatype).value_or(1);
+    attr->datatype_attr = {.count = kMostBytes / width, .size = width};
     attr->max_members = wire::kMostMembers;
     return 0;
 }

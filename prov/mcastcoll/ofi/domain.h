@@ -22,6 +22,8 @@ class Domain {
     Domain& operator=(const Domain&) = delete;
 
     Fabric& fabric() { return fabric_; }
+    // The application asked for FI_PROGRESS_AUTO.
+    bool is_automatic() const { return automatic_; }
 
   private:
     static int close(fid* object) noexcept;
@@ -37,7 +39,7 @@ class Domain {
 
     Fabric& fabric_;
     fid_domain& inner_;
-    bool collective_ = false;
+    bool collective_ = false, automatic_ = false;
     Graft<fi_ops> object_graft_;
     Graft<fi_ops_domain> domain_graft_;
 };

@@ -22,12 +22,13 @@ void take_off(Endpoint& endpoint) {
 int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
-        if (endpoint.station) {
+        {
             const EndpointLock lock(endpoint);
-            if (endpoint.station->has_open_groups()) return -FI_EBUSY;
-            endpoint.domain->fabric().remove_station(*endpoint.station);
+            if (endpoint.station && endpoint.station->has_open_groups()) return -FI_EBUSY;
+            if (endpoint.station) endpoint.domain->fabric().remove_station(*endpoint.station);
             endpoint.station.reset();
         }
+        if (endpoint.automatic.exchange(false)) endpoint.domain->fabric().end_automatic();
         take_off(endpoint);
         if (const int rc = fi_close(object); rc != 0) {
             endpoint.object_graft.put_on();
@@ -68,6 +69,10 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         if (where == nullptr || mc == nullptr || AvSet::find(where->set) == nullptr) return -FI_EINVAL;
         if (endpoint.av == nullptr) return -FI_ENOAV;
         if (endpoint.tx == nullptr) return -FI_ENOCQ;
+        if (endpoint.domain->is_automatic() && !endpoint.automatic.exchange(true)) {
+            const int rc = endpoint.domain->fabric().begin_automatic();
+            if (rc != 0) return endpoint.automatic = false, rc;
+        }
         const EndpointLock lock(endpoint);
         if (!endpoint.station) {
             auto opened = Station::open(endpoint);

@@ -8,6 +8,7 @@
 #include <rdma/fi_collective.h>
 #include <rdma/fi_endpoint.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -51,6 +52,7 @@ struct Endpoint {
     Cq* rx = nullptr;
     bool selective = false;  // completions of success only when asked for
     std::unique_ptr<Station> station;
+    std::atomic<bool> automatic{false};  // the fabric's thread moves the station, too
 
     Graft<fi_ops> object_graft;
     Graft<fi_ops_cm> cm_graft;

@@ -2,6 +2,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "ofi/cq.h"
@@ -9,6 +10,7 @@
 #include "ofi/eq.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
+#include "ofi/progress_thread.h"
 #include "ofi/station.h"
 #include "ofi/wait_nest.h"
 
@@ -26,6 +28,10 @@ WaitNest* nest_of(fid& object) {
 }
 
 }  // namespace
+
+Fabric::Fabric(fid_fabric& inner) : inner_(inner) {}
+
+Fabric::~Fabric() = default;
 
 int Fabric::graft(fid_fabric& inner) {
     auto fabric = std::unique_ptr<Fabric>(new (std::nothrow) Fabric(inner));
@@ -92,7 +98,10 @@ int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
     return guard([&]() -> int {
         Fabric& self = of(*fabric);
         for (int i = 0; i < count; ++i)
-            if (WaitNest* nest = nest_of(*objects[i]); nest != nullptr) nest->calm();
+            if (WaitNest* nest = nest_of(*objects[i]); nest != nullptr) {
+                nest->calm();
+                nest->arm();
+            }
         if (self.active() && !self.prepare_wait()) return -FI_EAGAIN;
         for (int i = 0; i < count; ++i)
             if (Cq* cq = Cq::find(*objects[i]); cq != nullptr && cq->has_own()) return -FI_EAGAIN;
@@ -156,6 +165,29 @@ void Fabric::add_nest(WaitNest& nest) {
 void Fabric::remove_nest(WaitNest& nest) {
     const std::lock_guard lock(mutex_);
     std::erase(nests_, &nest);
+}
+
+bool Fabric::somebody_sleeps() const {
+    return std::any_of(nests_.begin(), nests_.end(), [](const WaitNest* nest) { return nest->armed(); });
+}
+
+int Fabric::begin_automatic() {
+    const std::lock_guard lock(automatic_mutex_);
+    if (!thread_) {
+        auto started = ProgressThread::start(*this);
+        if (!started) {
+            log_line(Level::warn, "FI_PROGRESS_AUTO: {}", started.error().message);
+            return -started.error().code;
+        }
+        thread_ = std::move(started).value();
+    }
+    ++automatic_;
+    return 0;
+}
+
+void Fabric::end_automatic() {
+    const std::lock_guard lock(automatic_mutex_);
+    if (--automatic_ == 0) thread_.reset();
 }
 
 }  // namespace mcastcoll::ofi

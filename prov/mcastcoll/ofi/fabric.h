@@ -16,6 +16,7 @@
 
 namespace mcastcoll::ofi {
 
+class ProgressThread;
 class Station;
 class WaitNest;
 
@@ -25,7 +26,8 @@ class Fabric {
     static int graft(fid_fabric& inner);
     static Fabric& of(fid_fabric& fabric) { return Graft<fi_ops_fabric>::owner_of<Fabric>(fabric.ops); }
 
-    explicit Fabric(fid_fabric& inner) : inner_(inner) {}
+    explicit Fabric(fid_fabric& inner);
+    ~Fabric();
     Fabric(const Fabric&) = delete;
     Fabric& operator=(const Fabric&) = delete;
 
@@ -46,6 +48,13 @@ class Fabric {
     // All with the lock held.
     void add_station(Station& station);
     void remove_station(Station& station);
+    // Some thread sleeps until a descriptor wakes it, or is about to.
+    bool somebody_sleeps() const;
+
+    // Without the lock, which the thread needs: for every endpoint whose station is to move by itself, from
+    // its first join to its closing. 0 or -FI_E*.
+    int begin_automatic();
+    void end_automatic();
 
     // Who has to wake for stations. These take the lock.
     void add_nest(WaitNest& nest);
@@ -68,6 +77,10 @@ class Fabric {
     unsigned reads_ = 0;
     std::vector<Station*> stations_;
     std::vector<WaitNest*> nests_;
+
+    std::mutex automatic_mutex_;
+    unsigned automatic_ = 0;  // endpoints
+    std::unique_ptr<ProgressThread> thread_;
 };
 
 }  // namespace mcastcoll::ofi

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "ofi/live_station.h"
+#include "ofi/message_form.h"
 
 namespace mcastcoll::ofi {
 
@@ -17,7 +18,7 @@ Group::Group(LiveStation& station, JoinPlan plan) : station_(station), plan_(std
     // libfabric calls through every pointer it finds.
     operations.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
     operations.control = [](fid*, int, void*) { return -FI_ENOSYS; };
-    operations.ops_open = [](fid*, const char*, std::uint64_t, void**, void*) { return -FI_ENOSYS; };
+    operations.ops_open = &Group::open_operations;
     mc_.fid.fid.fclass = FI_CLASS_MC;
     mc_.fid.fid.context = plan_.context;
     mc_.fid.fid.ops = &operations;
@@ -32,40 +33,68 @@ int Group::close_mc(fid* object) {
     return group->station_.close_group(*group);
 }
 
+// The public extension, mcastcoll/mcastcoll.h.
+int Group::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+    static fi_mcastcoll_group_ops group_operations = {sizeof(fi_mcastcoll_group_ops), &Group::get_settings,
+                                                      &Group::run, &Group::advice};
+    if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
+    if (std::strcmp(name, FI_MCASTCOLL_GROUP_OPS) != 0) return -FI_ENOSYS;
+    *operations = &group_operations;
+    return 0;
+}
+
+int Group::get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
+    if (mc == nullptr || settings == nullptr) return -FI_EINVAL;
+    const Group& group = *reinterpret_cast<McFid*>(mc)->group;
+    const auto lock = group.station_.lock();
+    if (!group.joined_) return -FI_EOPBADSTATE;
+    const GroupSettings& agreed = group.agreed_;
+    settings->repair = static_cast<int>(agreed.repair);
+    settings->root_sync = static_cast<int>(agreed.root_sync);
+    settings->root_delay_us = agreed.root_delay_us;
+    settings->channels = agreed.channels;
+    return 0;
+}
+
 std::string Group::name() const {
     return fmt::format("group {:x} of {}", plan_.id.list_hash & 0xffffff, plan_.members.size());
 }
 
-std::optional<GroupKey> Group::key() const {
-    if (!engine_) return {};
-    return engine_->config().key;
-}
-
-ssize_t Group::submit(engine::OperationKind kind, Rank root, void* buffer, std::size_t bytes,
-                      std::uint64_t flags, void* context, Nanoseconds now) {
+ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (!joined_) return ended_ ? -FI_EOTHER : -FI_EOPBADSTATE;
-    if (index_of(root) >= plan_.members.size() || (bytes > 0 && buffer == nullptr)) return -FI_EINVAL;
-    if (free_pending_.empty() || !station_.reserve_completion()) return -FI_EAGAIN;
+    if (closed_) return -FI_ESHUTDOWN;
+    if (in_team_ || free_pending_.empty()) return -FI_EAGAIN;
+    if (over == nullptr && !station_.reserve_completion()) return -FI_EAGAIN;
     const std::uint32_t cookie = free_pending_.back();
-    const engine::Operation operation{kind, root, static_cast<std::byte*>(buffer), bytes, cookie};
-    if (auto accepted = engine_->submit(operation, now); !accepted) {
-        station_.release_completion();
-        return -accepted.error().code;
+    const int refused = conductor_->submit({.kind = request.kind,
+                                            .root = static_cast<std::uint32_t>(request.root),
+                                            .buffer = static_cast<std::byte*>(request.buffer),
+                                            .input = static_cast<const std::byte*>(request.input),
+                                            .bytes = request.bytes,
+                                            .combiner = request.combiner,
+                                            .cookie = cookie},
+                                           now);
+    if (refused != 0) {
+        if (over == nullptr) station_.release_completion();
+        return -refused;
     }
+    explain_selection();
     free_pending_.pop_back();
-    pending_[cookie] = {context, flags};
-    ++outstanding_;
-    carry_out(now);
+    pending_[cookie] = {request.context, request.flags, over, request.copies};
+    // What is sent is where it belongs.
+    if (request.copies && request.kind == Kind::broadcast && request.root == index_of(plan_.self))
+        request.copies->targets.clear();
+    if (outstanding_++ == 0) moved_at_ = now;
+    move(now);
     return 0;
 }
 
 int Group::close(Nanoseconds now) {
-    if (outstanding_ > 0) return -FI_EBUSY;
+    if (outstanding_ > 0 || in_team_) return -FI_EBUSY;
     closed_ = true;
-    if (engine_) {
-        engine_->close(now);
-        carry_out(now);
-    }
+    shortcut_ = false;
+    if (engine_) engine_->close(now);
+    if (formed()) move(now);
     ended_ = true;
     return 0;
 }
@@ -78,51 +107,67 @@ bool Group::done() const {
 }
 
 bool Group::busy() const {
-    if (!engine_) return !ended_;
-    if (engine_->phase() == engine::Phase::failed || engine_->phase() == engine::Phase::left) return false;
-    return !joined_ || closed_ || outstanding_ > 0;
+    if (!formed()) return !ended_;
+    if (unfinished_) return true;
+    if (error_ != 0) return false;
+    if (engine_ && engine_->phase() == engine::Phase::left) return false;
+    return (!joined_ && !ended_) || (closed_ && engine_) || outstanding_ > 0;
 }
 
 Nanoseconds Group::next_deadline() const {
-    if (!engine_) return ended_ ? kNever : std::min(greet_at_, plan_.deadline);
-    Nanoseconds next = engine_->next_deadline();
-    if (!joined_) next = std::min(next, plan_.deadline);
-    if (transport_) next = std::min(next, transport_->next_deadline());
+    if (!formed()) return ended_ ? kNever : std::min({greet_at_, survey_until_, plan_.deadline});
+    if (unfinished_) return Nanoseconds{};
+    Nanoseconds next = std::min({conductor_->next_deadline(), attach_at_, stall_at()});
+    if (!joined_ && !ended_) next = std::min(next, plan_.deadline);
     return next;
 }
 
 void Group::pump(Nanoseconds now) {
     touched_ = false;
-    if (!engine_) {
+    if (!formed()) {
         if (ended_) return;
         if (plan_.deadline <= now) return end_join(FI_ETIMEDOUT);
+        if (survey_until_ <= now) return send_welcome(now);
         if (greet_at_ <= now) greet(now);
         return;
     }
-    if (!joined_ && !ended_ && plan_.deadline <= now) engine_->abort(FI_ETIMEDOUT, now);
-    if (transport_) receive(now);
-    if (engine_->next_deadline() <= now) engine_->on_timeout(now);
-    for (const auto& [rank, error] : lost_) engine_->on_peer_lost(rank, error, now);
+    if (!joined_ && !ended_ && plan_.deadline <= now) fail_group(FI_ETIMEDOUT, kNoRank, now);
+    if (engine_ && engine_->next_deadline() <= now) engine_->on_timeout(now);
+    for (const auto& [rank, error] : lost_) on_lost(rank, error, now);
     lost_.clear();
-    carry_out(now);
+    check_departed(now);
+    if (attach_at_ <= now) make_team(now);
+    move(now);
+    // Others of this host may have ended the group while nothing was open here.
+    if (host_level_ && error_ == 0 && host_level_->team().failure() != 0)
+        fail_group(host_level_->team().failure(), lost_here(), now);
+    check_stall(now);
+    if (!engine_) return;
+    explain_changes();
+    explain_lane();
 }
 
-void Group::receive(Nanoseconds now) {
-    // Two batches at a time: enough to keep up, few enough for the other groups to get their turn.
-    for (int batch = 0; batch < 2; ++batch) {
-        const std::size_t taken = transport_->receive(
-            now, [&](Bytes bytes, const SocketAddress& source) { on_datagram(bytes, source, now); });
-        if (taken < MulticastTransport::kBatch) break;
-    }
+void Group::on_message(Bytes message, Nanoseconds now) {
+    touched_ = true;
+    if (!formed() || message.size() < wire::kHeaderBytes) return;
+    if (levels::SiteLevel::takes(wire::peek_kind(message)))
+        site_level_->on_message(message, now);
+    else if (levels::ExchangeLevel::takes(wire::peek_kind(message)) && exchange_level_)
+        exchange_level_->on_message(message, now);
+    else if (engine_)
+        engine_->on_message(message, now);
 }
 
 // Who claims to be a member must send from that member's address, and from the port its first probe came
 // from.
 void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now) {
-    if (bytes.size() < wire::kHeaderBytes) return engine_->on_packet(bytes, now);  // which counts it
+    touched_ = true;
+    if (!engine_) return;
     const std::size_t sender = index_of(wire::peek_sender(bytes));
-    if (sender >= members_.size() || sender == index_of(plan_.self)) return engine_->on_packet(bytes, now);
-    Member& member = members_[sender];
+    const auto& segment = placement_->segment();
+    if (sender >= segment.size() || sender == placement_->segment_self())
+        return engine_->on_packet(bytes, now);
+    Member& member = members_[segment[sender]];
     const bool port_known = member.source.port() != 0;
     if (!member.source.same_host(source) || (port_known && member.source.port() != source.port())) {
         ++wrong_source_;
@@ -133,53 +178,91 @@ void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds no
     if (!port_known && engine_->counters().datagrams_received > valid_before) member.source = source;
 }
 
-void Group::carry_out(Nanoseconds now) {
+// What one level got may be what another waits for, until nothing more comes of it. Not for ever: other
+// processes may go on bringing more, and the caller has other things to do.
+void Group::move(Nanoseconds now) {
+    if (!formed()) return;
+    constexpr int kMostRounds = 16;
+    unfinished_ = true;
+    for (int round = 0; unfinished_ && round < kMostRounds; ++round) {
+        bool again = carry_out(now);
+        if (conductor_->progress(now)) {
+            again = true;
+            moved_at_ = now;
+        }
+        if (move_messages(now)) again = true;
+        unfinished_ = again;
+    }
+    take_completions(now);
+    if (!joined_ && !ended_) check_formed(now);
+}
+
+// The engine's effects; true if there were any.
+bool Group::carry_out(Nanoseconds now) {
+    if (!engine_) return false;
     engine::Effect effect;
-    for (;;) {
+    bool any = false;
+    for (;; any = true) {
         const engine::Allowed allowed{.multicast = !backlog_in_use_,
                                       .message = station_.messenger().can_send()};
         if (!engine_->poll_effects(allowed, effect)) break;
         carry_out(effect, now);
     }
     flush_multicasts();
+    return any;
 }
 
 void Group::carry_out(const engine::Effect& effect, Nanoseconds now) {
+    const auto member = [&](Rank rank) -> Member& { return members_[placement_->segment()[index_of(rank)]]; };
     switch (effect.kind) {
         case engine::Effect::Kind::multicast:
-            if (!transport_) return;
+            if (outlets_.empty()) return;
             if (outgoing_sent_ == outgoing_count_) outgoing_sent_ = outgoing_count_ = 0;
-            outgoing_[outgoing_count_++] = {effect.header, effect.payload};
+            outgoing_[outgoing_count_++] = {effect.header, effect.payload, effect.range};
             if (outgoing_count_ == outgoing_.size()) flush_multicasts();
             return;
         case engine::Effect::Kind::message:
-            return station_.messenger().send(members_[index_of(effect.to)].messenger_peer, effect.header,
-                                             effect.payload);
-        case engine::Effect::Kind::complete: {
-            const auto cookie = static_cast<std::uint32_t>(effect.cookie);
-            const Pending pending = pending_[cookie];
-            free_pending_.push_back(cookie);
-            --outstanding_;
-            return station_.complete(pending.context, pending.flags, effect.status);
-        }
-        case engine::Effect::Kind::watch: {
-            const Member& member = members_[index_of(effect.to)];
-            return station_.watch(member.messenger_peer, member.watch_point, now);
-        }
+            return station_.messenger().send(member(effect.to).messenger_peer, effect.header, effect.payload);
+        case engine::Effect::Kind::gathered:
+            return segment_level_->on_gathered(effect.cookie);
+        case engine::Effect::Kind::complete:
+            return segment_level_->on_complete(effect.cookie, effect.status);
+        case engine::Effect::Kind::watch:
+            return station_.watch(member(effect.to).messenger_peer, member(effect.to).watch_point, now);
         case engine::Effect::Kind::joined:
-            if (ended_) return;
-            joined_ = true;
-            explain_join();
-            return station_.report_join(mc_.fid, 0);
-        case engine::Effect::Kind::failed:
-            station_.log(
-                Level::warn, "{}: failed: {}{}", name(), fi_strerror(effect.status),
-                effect.to == kNoRank ? std::string() : fmt::format(" (rank {})", index_of(effect.to)));
-            if (!joined_) end_join(effect.status);
+            engine_joined_ = true;
             return;
+        case engine::Effect::Kind::failed:
+            return fail_group(
+                effect.status,
+                effect.to == kNoRank ? kNoRank : rank_of(placement_->segment()[index_of(effect.to)]), now);
         case engine::Effect::Kind::left:
             return;
     }
+}
+
+// Hands what is collected to the transport, address by address, so that runs of datagrams stay together;
+// returns how many were accepted. Those are the first in the new order.
+std::size_t Group::send_multicasts() {
+    const auto begin = outgoing_.begin() + static_cast<std::ptrdiff_t>(outgoing_sent_);
+    const auto end = outgoing_.begin() + static_cast<std::ptrdiff_t>(outgoing_count_);
+    // Insertion keeps the order within an address, and allocates nothing.
+    if (outlets_.size() > 1)
+        for (auto next = begin; next != end; ++next)
+            std::rotate(
+                std::upper_bound(begin, next, *next,
+                                 [](const Outgoing& a, const Outgoing& b) { return a.range < b.range; }),
+                next, next + 1);
+    std::size_t accepted = 0;
+    for (auto at = begin; at != end;) {
+        std::size_t count = 0;
+        const std::uint32_t range = at->range;
+        for (; at != end && at->range == range; ++at) batch_[count++] = {at->header, at->payload};
+        const std::size_t sent = station_.multicast().send({batch_.data(), count}, outlets_[range]);
+        accepted += sent;
+        if (sent < count) break;
+    }
+    return accepted;
 }
 
 // Hands the collected multicasts to the kernel. What it cannot take now is copied, because the memory behind
@@ -187,13 +270,9 @@ void Group::carry_out(const engine::Effect& effect, Nanoseconds now) {
 void Group::flush_multicasts() {
     if (outgoing_sent_ == outgoing_count_) return;
     const std::size_t count = outgoing_count_ - outgoing_sent_;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Outgoing& one = outgoing_[outgoing_sent_ + i];
-        batch_[i] = {one.header, one.payload};
-    }
-    std::size_t accepted = transport_->send({batch_.data(), count});
+    std::size_t accepted = send_multicasts();
     if (accepted < count) {
-        if (const int error = transport_->take_send_error(); error != 0) {
+        if (const int error = station_.multicast().take_send_error(); error != 0) {
             // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
             if (!send_error_told_)
                 station_.log(Level::warn, "{}: multicast fails: {}", name(), std::strerror(error));
@@ -220,25 +299,32 @@ void Group::flush_multicasts() {
 }
 
 void Group::on_peer_lost(fi_addr_t messenger_peer, int error) {
-    if (!engine_) return;
+    if (!formed()) return;
     for (std::size_t rank = 0; rank < members_.size(); ++rank)
         if (members_[rank].messenger_peer == messenger_peer) lost_.emplace_back(rank_of(rank), error);
     touched_ = true;
 }
 
-void Group::add_counters(engine::Counters& sum, MulticastCounters& wire_sum) const {
-    if (engine_) {
-        engine::Counters own = engine_->counters();
-        own.bad_sender += wrong_source_;
-        engine::add(sum, own);
+// The engine tells its members itself, and forgives who has left in peace. So does this: of those that are in
+// no engine with this member, whoever has done its share of what is open may close the group and be gone.
+void Group::on_lost(Rank rank, int error, Nanoseconds now) {
+    const auto& segment = placement_->segment();
+    const auto found = std::find(segment.begin(), segment.end(), index_of(rank));
+    if (engine_ && found != segment.end())
+        return engine_->on_peer_lost(rank_of(static_cast<std::size_t>(found - segment.begin())), error, now);
+    if (closed_) return;
+    if (!joined_) return fail_group(error, rank, now);
+    site_level_->lose(index_of(rank));
+    if (exchange_level_) exchange_level_->lose(index_of(rank));
+    departed_.emplace_back(rank, error);
+}
+
+void Group::check_departed(Nanoseconds now) {
+    for (const auto& [rank, error] : departed_) {
+        const bool needed =
+            site_level_->needs(index_of(rank)) || (exchange_level_ && exchange_level_->needs(index_of(rank)));
+        if (needed && error_ == 0) fail_group(error, rank, now);
     }
-    if (!transport_) return;
-    const MulticastCounters own = transport_->counters();
-    wire_sum.socket_drops += own.socket_drops;
-    wire_sum.truncated += own.truncated;
-    wire_sum.send_errors += own.send_errors;
-    wire_sum.send_would_block += own.send_would_block;
-    wire_sum.bytes_sent += own.bytes_sent;
 }
 
 }  // namespace mcastcoll::ofi

@@ -1,21 +1,39 @@
 // One collective group of an endpoint, behind the fid_mc that fi_join_collective hands out.
 //
 // Before the welcome it only greets its leader (rank 0), or, as the leader, counts greetings. From the
-// welcome on it owns the group's engine and multicast socket, feeds the one from the other, and carries the
-// engine's effects out. When the application closes it, it stays with the station until every member has
-// closed too: somebody may still need a repair.
+// welcome on it owns the levels of the group that this member takes part in: the shared memory of its host;
+// as its host's leader the engine, and a share of a multicast address; the messages between sites, and those
+// among all members. It is fed
+// by the station and carries out what they want. When the application closes it, it stays with the station
+// until every host's leader has closed too: somebody may still need a repair.
 #pragma once
 
 #include <rdma/fi_collective.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/engine.h"
-#include "transport/multicast_transport.h"
+#include "engine/ranges.h"
+#include "levels/conductor.h"
+#include "levels/exchange_level.h"
+#include "levels/segment_level.h"
+#include "levels/site_level.h"
+#include "mcastcoll/mcastcoll.h"
+#include "ofi/host_level.h"
+#include "ofi/level_counters.h"
+#include "ofi/placing.h"
+#include "ofi/request.h"
+#include "ofi/settings.h"
+#include "topology/report.h"
+#include "topology/site_survey.h"
+#include "transport/multicast_hub.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {
@@ -27,8 +45,10 @@ struct JoinPlan {
     Rank self{};
     std::vector<wire::ByteString> members;  // inner addresses in rank order, normalised
     fi_addr_t token = 0;                    // what fi_mc_addr() shall say
+    fi_addr_t parent = FI_ADDR_NOTAVAIL;    // the group that the application named as this one's parent
     void* context = nullptr;
     Nanoseconds deadline = kNever;  // of the join
+    GroupSettings settings;         // this member's wish; rank 0's becomes the group's
 };
 
 class Group {
@@ -41,43 +61,55 @@ class Group {
     fid_mc* mc() { return &mc_.fid; }
     fi_addr_t token() const { return plan_.token; }
     const wire::JoinId& id() const { return plan_.id; }
-    bool greeting() const { return !engine_ && !ended_; }
+    bool greeting() const { return !formed() && !ended_; }
     bool leads() const { return plan_.self == rank_of(0); }
     std::size_t size() const { return plan_.members.size(); }
-    std::optional<GroupKey> key() const;
+    Rank self() const { return plan_.self; }
+    // Of what travels for this group: its own, and its engine's if that differs.
+    std::vector<GroupKey> keys() const;
 
     // Begins to greet; a group of one is complete at once.
     void start(Nanoseconds now);
     void on_hello(const wire::Hello& hello, Nanoseconds now);
+    // True when this is the greeting of a process that has taken the place of a member of this group, which
+    // therefore is lost.
+    bool on_restart(const wire::Hello& hello);
     void on_ack() { acknowledged_ = true; }
     void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
+    void on_surveyed(const wire::Surveyed& surveyed, Nanoseconds now);
     void on_abort(int error, Nanoseconds now);
-    void on_message(Bytes message, Nanoseconds now) {
-        touched_ = true;
-        if (engine_) engine_->on_message(message, now);
-    }
+    void on_message(Bytes message, Nanoseconds now);
+    // A multicast datagram with this group's key.
+    void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     // The process behind this private address is gone, or cannot be reached any more. Acted upon by the next
     // pump().
     void on_peer_lost(fi_addr_t messenger_peer, int error);
 
     // 0 or -FI_E*.
-    ssize_t submit(engine::OperationKind kind, Rank root, void* buffer, std::size_t bytes,
-                   std::uint64_t flags, void* context, Nanoseconds now);
+    ssize_t submit(const Request& request, Nanoseconds now) { return submit(request, nullptr, now); }
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until done().
     int close(Nanoseconds now);
     bool closed() const { return closed_; }
     bool done() const;
 
-    // Receives, runs timers, carries out effects.
+    // Runs timers, carries out effects.
     void pump(Nanoseconds now);
     bool busy() const;
     // Something came for this group since the last pump().
     bool touched() const { return touched_; }
     Nanoseconds next_deadline() const;
-    // The multicast socket, or -1.
-    int descriptor() const { return transport_ ? transport_->descriptor() : -1; }
     // Adds this group's counters to the sums.
-    void add_counters(engine::Counters& sum, MulticastCounters& wire_sum) const;
+    void add_counters(engine::Counters& sum, LevelCounters& levels) const;
+
+    // For mcastcoll-topo; only of a group that is formed.
+    bool reportable() const { return formed(); }
+    topology::ReportedGroup report() const;
+
+    // As the parent of others: it has an address of its own, and somebody hears it.
+    bool can_lend() const;
+    // The places of these members among those that this group's multicasts go to, or nothing when one is
+    // none.
+    std::optional<std::vector<std::uint32_t>> ranks_of(const std::vector<wire::ByteString>& members);
 
   private:
     struct McFid {
@@ -92,19 +124,82 @@ class Group {
     struct Pending {
         void* context = nullptr;
         std::uint64_t flags = 0;
+        int* over = nullptr;  // of a blocking call: where its outcome goes
+        std::shared_ptr<Copies> copies;
     };
+    // Operations that may be open at once.
+    static constexpr std::size_t kMostOpen = 256;
+    // The cookie of the barrier that ends a join over several levels.
+    static constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
     static int close_mc(fid* fid);
+    static int open_operations(fid* object, const char* name, std::uint64_t flags, void** operations,
+                               void* context) noexcept;
+    static int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept;
+    static ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
+                       void* argument) noexcept;
+    static const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept;
+    // A blocking call goes straight to the host's shared memory, past everything else and without the lock.
+    bool enter_team() {
+        return shortcut_.load(std::memory_order_acquire) &&
+               outstanding_.load(std::memory_order_acquire) == 0 &&
+               !in_team_.exchange(true, std::memory_order_acquire);
+    }
+    ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
+    bool nap();
+    ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
+    // over: where the outcome of a blocking call goes; null: to the completion queue.
+    ssize_t submit(const Request& request, int* over, Nanoseconds now);
     void greet(Nanoseconds now);
     void send_welcome(Nanoseconds now);
+    // group_sites.cc
+    bool surveying() const { return surveys_open_ > 0; }
+    void welcome_all(Nanoseconds now);
+    bool ask_for_round_trips(Nanoseconds now);
+    const wire::ByteString& address_of(Rank rank) const;
+    std::vector<wire::ByteString> settle_sites();
+    void adopt_miscounted(Nanoseconds now);
     void begin(const wire::Welcome& welcome, Nanoseconds now);
-    void open_transport(const wire::Welcome& welcome);
-    void receive(Nanoseconds now);
-    void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
-    void carry_out(Nanoseconds now);
+
+    // group_levels.cc
+    bool formed() const { return placement_ != nullptr; }
+    bool has_levels() const {
+        return placement_->hosts() < placement_->members() || placement_->sites().size() > 1;
+    }
+    void form(const wire::Welcome& welcome, Nanoseconds now);
+    void make_conductor();
+    void make_engine(const wire::Welcome& welcome);
+    void make_exchange();
+    void make_team(Nanoseconds now);
+    std::string team_name() const;
+    Rank lost_here() const;
+    Nanoseconds stall_at() const;
+    void check_stall(Nanoseconds now);
+    void check_formed(Nanoseconds now);
+    void on_joined();
+    bool move_messages(Nanoseconds now);
+    void take_completions(Nanoseconds now);
+    void on_lost(Rank rank, int error, Nanoseconds now);
+    void check_departed(Nanoseconds now);
+    void fail_group(int error, Rank lost, Nanoseconds now);
+    void tell_sites(int error);
+    std::string describe_levels() const;
+
+    void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
+                          const levels::Placement& placement);
+    void explain_choice(const Group& parent, const engine::PlanChoice& choice);
+    void join_address(const wire::Welcome& welcome);
+    std::string lane_name() const;
+    // Moves everything that can be moved.
+    void move(Nanoseconds now);
+    bool carry_out(Nanoseconds now);
     void carry_out(const engine::Effect& effect, Nanoseconds now);
     void flush_multicasts();
+    std::size_t send_multicasts();
     void explain_join();
+    void explain_changes();
+    void explain_selection();
+    void explain_lane();
     void end_join(int error);
     std::string name() const;
 
@@ -119,24 +214,56 @@ class Group {
     bool acknowledged_ = false, joined_ = false, ended_ = false;
     std::vector<std::optional<wire::Hello>> hellos_;  // leader
     std::size_t hello_count_ = 0;
+    std::optional<topology::SiteSurvey> survey_;  // leader, while it lasts
+    std::size_t surveys_open_ = 0;                // that have been asked for and not answered
+    Nanoseconds survey_until_ = kNever;
 
     // Running.
-    std::unique_ptr<engine::Engine> engine_;
-    std::unique_ptr<MulticastTransport> transport_;
-    std::string no_multicast_;  // why this member has no socket
+    GroupKey key_{};
+    Epoch epoch_{};
+    GroupSettings agreed_;
+    levels::Selection selection_;
+    std::vector<wire::ByteString> places_;  // by rank, encoded
+    std::unique_ptr<topology::Map> map_;
+    std::unique_ptr<levels::Placement> placement_;
+    std::unique_ptr<levels::Conductor> conductor_;
+    std::unique_ptr<engine::Engine> engine_;  // among the leaders of this site's hosts, for those only
+    std::unique_ptr<levels::SegmentLevel> segment_level_;
+    std::unique_ptr<levels::SiteLevel> site_level_;
+    std::unique_ptr<levels::ExchangeLevel> exchange_level_;  // in groups of more than one host
+    std::unique_ptr<HostLevel> host_level_;
+    wire::ByteString leader_point_;   // of this host's leader
+    Nanoseconds attach_at_ = kNever;  // when to look for the host's shared memory again
+    Nanoseconds moved_at_{};          // when an operation last began or came further
+    bool unfinished_ = false;         // move() was cut short
+    bool engine_joined_ = false, join_posted_ = false;
+    // Whether blocking calls may use the team without the lock, and whether one does.
+    std::atomic<bool> shortcut_{false}, in_team_{false};
+    int error_ = 0;
+    engine::Plan address_plan_ = engine::Plan::own;
+    std::vector<Outlet> outlets_;  // one for each range of ranks; none without multicast
+    Membership membership_;        // of this member's own range
+    std::string no_multicast_;     // why this member has no multicast
+    std::unordered_map<std::string, std::uint32_t> rank_by_address_;  // made when first asked for
     std::vector<Member> members_;
     std::vector<Pending> pending_;
     std::vector<std::uint32_t> free_pending_;
-    std::uint64_t outstanding_ = 0;
+    std::atomic<std::uint64_t> outstanding_{0};
+    std::uint64_t changes_told_ = 0;  // of the policy
+    engine::RootSync root_sync_told_ = engine::RootSync::none;
     bool closed_ = false;
+    std::uint32_t explained_verdict_ = 0;
     std::uint64_t wrong_source_ = 0;
     std::vector<std::pair<Rank, int>> lost_;  // to be told to the engine
+    // Gone, without having been needed for anything open: an error as soon as they are.
+    std::vector<std::pair<Rank, int>> departed_;
 
     // Multicasts that are on their way to the kernel, in order; payloads are copied when it cannot take them
     // at once.
     struct Outgoing {
         wire::HeaderBytes header{};
         Bytes payload;
+        std::uint32_t range = 0;
     };
     std::array<Outgoing, MulticastTransport::kBatch> outgoing_{};
     std::array<Datagram, MulticastTransport::kBatch> batch_{};

@@ -7,29 +7,36 @@
 
 #include "ofi/group.h"
 #include "ofi/live_station.h"
-#include "transport/interceptor.h"
-#include "transport/udp_multicast.h"
+#include "ofi/placing.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::ofi {
 namespace {
 
+// How long greetings for the same list but another join are not believed to mean this one.
+constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
 constexpr std::uint32_t kLeastFragment = 512;
 constexpr std::uint32_t kMostFragment = 8192;
 constexpr std::uint32_t kLeastWindow = 16;
 constexpr std::uint32_t kMostWindow = 512;
 
+std::string describe(const engine::RepairPlan& plan) {
+    if (plan.chained) return "the ring from the start";
+    const char* first = plan.route == engine::Route::root ? "asking the root" : "asking the ring";
+    return fmt::format("{}{}", first, plan.hands_on ? " and handing on" : "");
+}
+
 }  // namespace
 
 void Group::start(Nanoseconds now) {
     if (!leads()) return greet(now);
-    greet_at_ = kNever;
+    greet_at_ = now + kMiscountGrace;
     hellos_.resize(plan_.members.size());
     on_hello(station_.own_hello(plan_.id, plan_.self, plan_.members.size()), now);
 }
 
 void Group::greet(Nanoseconds now) {
-    if (leads()) return;
+    if (leads()) return adopt_miscounted(now);
     const wire::Hello hello = station_.own_hello(plan_.id, plan_.self, plan_.members.size());
     station_.greet(plan_.members.front(), attempt_, wire::encode(hello));
     // Quick at first, then patient: a leader that has not called join yet keeps greetings, one that is not
@@ -41,11 +48,34 @@ void Group::greet(Nanoseconds now) {
 }
 
 void Group::on_hello(const wire::Hello& hello, Nanoseconds now) {
-    if (!leads() || hello.members != plan_.members.size() || engine_ || ended_) return;
+    if (!leads() || hello.members != plan_.members.size() || formed() || ended_) return;
     std::optional<wire::Hello>& known = hellos_[index_of(hello.rank)];
     if (known) return;
     known = hello;
-    if (++hello_count_ == plan_.members.size()) send_welcome(now);
+    if (++hello_count_ == plan_.members.size()) welcome_all(now);
+}
+
+bool Group::on_restart(const wire::Hello& hello) {
+    if (!formed() || index_of(hello.rank) >= hellos_.size()) return false;
+    const std::optional<wire::Hello>& known = hellos_[index_of(hello.rank)];
+    if (!known || known->peer == hello.peer) return false;
+    lost_.emplace_back(hello.rank, FI_ECONNRESET);
+    touched_ = true;
+    return true;
+}
+
+// A process that was started again counts its joins from zero. So when everybody greets, but not for the same
+// join, and goes on doing so, it is the same join all the same.
+void Group::adopt_miscounted(Nanoseconds now) {
+    greet_at_ = now + kMiscountGrace;
+    if (surveying()) return;
+    for (std::size_t rank = 0; rank < hellos_.size(); ++rank)
+        if (!hellos_[rank] && station_.miscounted_hello(plan_.id, rank_of(rank)) == nullptr) return;
+    for (std::size_t rank = 0; rank < hellos_.size(); ++rank)
+        if (!hellos_[rank]) hellos_[rank] = *station_.miscounted_hello(plan_.id, rank_of(rank));
+    station_.log(Level::info, "{}: a member was started again and counts its joins anew", name());
+    hello_count_ = hellos_.size();
+    welcome_all(now);
 }
 
 void Group::send_welcome(Nanoseconds now) {
@@ -56,23 +86,39 @@ void Group::send_welcome(Nanoseconds now) {
     const GroupIdentity& identity = made.value();
     welcome.key = identity.key;
     welcome.epoch = identity.epoch;
-    welcome.repair = static_cast<std::uint8_t>(station_.settings().repair);
+    welcome.repair = static_cast<std::uint8_t>(plan_.settings.repair);
+    welcome.channels = plan_.settings.channels;
+    welcome.root_sync = static_cast<std::uint8_t>(plan_.settings.root_sync);
+    welcome.root_delay_us = plan_.settings.root_delay_us;
+    const std::vector<wire::ByteString> places = settle_sites();
+    for (std::size_t rank = 0; rank < hellos_.size(); ++rank) {
+        welcome.peers.push_back(hellos_[rank]->peer);
+        welcome.peers.back().place = places[rank];
+    }
+    welcome.policy = encode_policy(station_.settings().topology.policy());
+    const levels::Placement placement(0, places_in(make_map(places, welcome.policy)));
+    welcome.selection =
+        levels::Selection(station_.settings().selection, placement.members(), placement.hosts()).encode();
     std::uint32_t datagram = kMostFragment + wire::kHeaderBytes, window = kMostWindow;
     const std::uint8_t family = hellos_.front()->address_family;
-    for (const auto& hello : hellos_) {
-        welcome.peers.push_back(hello->peer);
+    for (std::uint32_t rank = 0; rank < hellos_.size(); ++rank) {
+        const auto& hello = hellos_[rank];
+        if (placement.host_leader(rank) != rank) continue;
         if (hello->datagram_bytes == 0 || hello->address_family != family) continue;  // it will be found deaf
         datagram = std::min(datagram, hello->datagram_bytes);
         window = std::min(window, hello->window);
     }
-    if (hellos_.front()->datagram_bytes > 0 && plan_.members.size() > 1)
-        welcome.group_address = encode_address(identity.address);
+    choose_addresses(welcome, identity.address, placement);
     welcome.fragment_bytes =
         std::max(datagram - static_cast<std::uint32_t>(wire::kHeaderBytes), kLeastFragment);
     welcome.window = std::max(window, kLeastWindow);
 
-    const wire::ByteString bytes = wire::encode(welcome);
+    wire::ByteString bytes = wire::encode(welcome);
     for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
+        if (welcome.id != hellos_[rank]->id) {
+            welcome.id = hellos_[rank]->id;
+            bytes = wire::encode(welcome);
+        }
         auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address);
         if (!peer || !station_.messenger().can_send() || bytes.size() > kMessageBytes)
             return end_join(peer ? FI_ENOMEM : peer.error().code);
@@ -82,9 +128,13 @@ void Group::send_welcome(Nanoseconds now) {
 }
 
 void Group::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
-    if (engine_ || ended_ || leads() || welcome.peers.size() != plan_.members.size()) return;
+    if (formed() || ended_ || leads() || welcome.peers.size() != plan_.members.size()) return;
     if (welcome.fragment_bytes < kLeastFragment || welcome.fragment_bytes > kMostFragment) return;
-    if (welcome.window < kLeastWindow || welcome.window > kMostWindow || welcome.repair > 1) return;
+    if (welcome.window < kLeastWindow || welcome.window > kMostWindow) return;
+    if (welcome.repair >= engine::kRepairCount || welcome.root_sync >= engine::kRootSyncCount) return;
+    if (welcome.channels < 1 || welcome.channels > kMostChannels) return;
+    if (welcome.root_delay_us > kMostRootDelayUs) return;
+    if (!levels::Selection::decode(welcome.selection)) return;
     begin(welcome, now);
 }
 
@@ -99,60 +149,25 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
         members_[rank].watch_point = peer.watch_point;
         if (auto source = decode_address(peer.multicast_source)) members_[rank].source = source->with_port(0);
     }
-    open_transport(welcome);
-
-    engine::GroupConfig config;
-    config.self = plan_.self;
-    config.members = static_cast<std::uint32_t>(members_.size());
-    config.key = welcome.key;
-    config.epoch = welcome.epoch;
-    config.fragment_bytes = welcome.fragment_bytes;
-    config.stash_bytes = std::max(config.stash_bytes, welcome.fragment_bytes);
-    config.window = welcome.window;
-    config.initial_window = std::min(config.initial_window, welcome.window);
-    config.repair = static_cast<engine::Repair>(welcome.repair);
-    config.message_bytes = kMessageBytes;
-    config.multicast = transport_ != nullptr;
-    if (config.members > 64) config.probes = 2;
-    engine_ = std::make_unique<engine::Engine>(config);
-
-    const std::size_t most = std::size_t{config.pending_operations} + config.operation_slots;
-    pending_.resize(most);
-    free_pending_.reserve(most);
-    for (std::size_t i = most; i > 0; --i) free_pending_.push_back(static_cast<std::uint32_t>(i - 1));
+    key_ = welcome.key;
+    epoch_ = welcome.epoch;
+    agreed_ = {.repair = static_cast<engine::Repair>(welcome.repair),
+               .channels = welcome.channels,
+               .root_sync = static_cast<engine::RootSync>(welcome.root_sync),
+               .root_delay_us = welcome.root_delay_us};
+    pending_.resize(kMostOpen);
+    free_pending_.reserve(kMostOpen);
+    for (std::size_t i = kMostOpen; i > 0; --i) free_pending_.push_back(static_cast<std::uint32_t>(i - 1));
+    form(welcome, now);
     station_.on_keyed(*this);
-    engine_->start(now);
-    carry_out(now);
+    move(now);
 }
 
-void Group::open_transport(const wire::Welcome& welcome) {
-    if (members_.size() < 2) return;
-    if (welcome.group_address.empty()) {
-        no_multicast_ = "rank 0 has no multicast";
-        return;
-    }
-    const auto address = decode_address(welcome.group_address);
-    if (!address) {
-        no_multicast_ = "the group's address is not understood";
-        return;
-    }
-    const std::size_t self = index_of(plan_.self);
-    bool neighbours = false;
-    for (std::size_t rank = 0; rank < welcome.peers.size(); ++rank)
-        neighbours |=
-            rank != self && welcome.peers[rank].multicast_source == welcome.peers[self].multicast_source;
-    auto opened = station_.open_multicast(*address, welcome.fragment_bytes + wire::kHeaderBytes, neighbours);
-    if (opened)
-        transport_ = std::move(opened).value();
-    else
-        no_multicast_ = opened.error().message;
-}
-
+// Somebody else's part of this group has failed, or its join.
 void Group::on_abort(int error, Nanoseconds now) {
-    if (engine_)
-        engine_->abort(error, now);
-    else
-        end_join(error);
+    if (!formed()) return end_join(error);
+    fail_group(error, kNoRank, now);
+    touched_ = true;
 }
 
 // The join is over without a group. The leader tells those who greeted it, so that they need not wait for
@@ -161,11 +176,11 @@ void Group::end_join(int error) {
     if (ended_ || joined_) return;
     ended_ = true;
     station_.log(Level::warn, "{}: join failed: {}", name(), fi_strerror(error));
-    if (leads() && !engine_) {
-        const wire::ByteString bytes =
-            wire::encode(wire::Answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)});
+    if (leads() && !formed()) {
         for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
             if (!hellos_[rank] || !station_.messenger().can_send()) continue;
+            const wire::ByteString bytes = wire::encode(
+                wire::Answer{wire::JoinKind::abort, hellos_[rank]->id, static_cast<std::uint32_t>(error)});
             if (auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address))
                 station_.messenger().send(peer.value(), bytes, {});
         }
@@ -174,27 +189,75 @@ void Group::end_join(int error) {
     if (!closed_) station_.report_join(mc_.fid, error);
 }
 
+// What a new verdict about the multicast means, once.
+void Group::explain_lane() {
+    if (engine_->verdict_version() == explained_verdict_) return;
+    explained_verdict_ = engine_->verdict_version();
+    const engine::SupplyGraph& graph = engine_->graph();
+    const engine::Verdict& verdict = graph.verdict();
+    std::string who;
+    for (const auto& [what, ranks] :
+         {std::pair{"hear nothing", &verdict.deaf}, {"are not heard", &verdict.mute}}) {
+        if (ranks->empty()) continue;
+        who += fmt::format("; {} {}: rank {}", ranks->size(), what,
+                           placement_->segment()[index_of(ranks->front())]);
+        if (ranks->size() > 1) who += ", ...";
+    }
+    station_.log(Level::info, "{}: verdict {} about the multicast: {}{}", name(), explained_verdict_,
+                 verdict.lane ? fmt::format("it reaches {} of {} members", graph.hearing_count(),
+                                            engine_->config().members)
+                              : std::string("it reaches nobody, all is point-to-point"),
+                 who);
+}
+
 void Group::explain_join() {
+    if (members_.size() == 1) return station_.log(Level::info, "{}: joined, nobody else is in it", name());
+    const std::size_t self = index_of(plan_.self);
+    if (!engine_)
+        return station_.log(Level::info, "{}: joined as rank {}{}", name(), self, describe_levels());
     const engine::GroupConfig& config = engine_->config();
     const engine::SupplyGraph& graph = engine_->graph();
-    if (config.members == 1) return station_.log(Level::info, "{}: joined, nobody else is in it", name());
     const std::string lane =
         graph.hearing_count() == 0
             ? std::string("no multicast, all is point-to-point")
-            : fmt::format("multicast {} reaches {} of {} members",
-                          transport_ ? transport_->group_address().to_string() : "(elsewhere)",
-                          graph.hearing_count(), config.members);
+            : fmt::format("multicast {} reaches {} of {} {}", lane_name(), graph.hearing_count(),
+                          config.members, has_levels() ? "hosts" : "members");
     station_.log(Level::info,
-                 "{}: joined as rank {}: {}{}; fragments of {} bytes, window {}, repair {}, round trip {} us",
-                 name(), index_of(config.self), lane,
+                 "{}: joined as rank {}{}: {}{}; fragments of {} bytes, window {}, repair {}, root "
+                 "synchronisation {}, round trip {} us",
+                 name(), self, describe_levels(), lane,
                  no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
-                 config.fragment_bytes, config.window,
-                 config.repair == engine::Repair::push ? "push" : "pull", engine_->round_trip().value / 1000);
+                 config.fragment_bytes, config.window, engine::name_of(config.repair),
+                 engine::name_of(config.root_sync), engine_->round_trip().value / 1000);
     if (graph.hearing_count() > 0 && graph.hearing_count() < config.members)
         for (std::uint32_t i = 0; i < config.members; ++i)
             if (graph.deaf(rank_of(i)))
                 station_.log(Level::info,
-                             "{}: rank {} cannot hear the multicast, it is served point-to-point", name(), i);
+                             "{}: rank {} cannot hear the multicast, it is served point-to-point", name(),
+                             placement_->segment()[i]);
+}
+
+// The automatic choices and what made them.
+void Group::explain_changes() {
+    if (engine_->counters().policy_changes != changes_told_) {
+        const engine::PolicyState policy = engine_->policy();
+        changes_told_ = engine_->counters().policy_changes;
+        station_.log(
+            Level::info,
+            "{}: repair is now {} for small, {} for large messages: of 1000, {} small ones were asked "
+            "for by the ring successor and {} large fragments were not heard; a repair takes {} us "
+            "along the ring, {} us by the root",
+            name(), describe(policy.small), describe(policy.large), policy.successor_asks,
+            policy.large_missed, policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
+    }
+    if (engine_->config().root_sync != engine::RootSync::adaptive) return;
+    const engine::RootSyncState sync = engine_->root_sync();
+    if (sync.present == root_sync_told_) return;
+    root_sync_told_ = sync.present;
+    station_.log(Level::info,
+                 "{}: root synchronisation is now {}: of 1000 own broadcasts {} were asked for; others enter "
+                 "{} us later",
+                 name(), engine::name_of(sync.present), sync.troubled, sync.lateness.value / 1000);
 }
 
 }  // namespace mcastcoll::ofi

@@ -56,6 +56,16 @@ void add_caps(fi_info& info, std::uint64_t caps) {
     if (info.rx_attr != nullptr && info.rx_attr->caps != 0) info.rx_attr->caps |= caps;
 }
 
+void set_progress(fi_domain_attr& attr, fi_progress control, fi_progress data) {
+    attr.control_progress = control;
+    attr.data_progress = data;
+}
+
+// What is not asked for is manual: collectives move by themselves only with a thread, which costs.
+fi_progress offered(fi_progress wanted) {
+    return wanted == FI_PROGRESS_AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+}
+
 // fi_dupinfo() leaves out attributes that a caller's hints leave out.
 InfoOwner copy_hints(const fi_info* hints) {
     InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
@@ -88,7 +98,7 @@ InfoOwner filter(InfoOwner list, Keep keep) {
     return kept;
 }
 
-Result<InfoOwner> ask(const Request& request, const fi_info* hints, std::uint64_t flags) {
+Result<InfoOwner> ask(const InfoRequest& request, const fi_info* hints, std::uint64_t flags) {
     fi_info* list = nullptr;
     if (const int rc =
             fi_getinfo(request.version, request.node, request.service, flags | kHiddenToo, hints, &list);
@@ -106,7 +116,7 @@ bool has_endpoints(const std::string& core, fi_ep_type type) {
     hints->domain_attr->mr_mode = static_cast<int>(~(FI_MR_BASIC | FI_MR_SCALABLE) & 0xffff);
     hints->ep_attr->type = type;
     assign(hints->fabric_attr->prov_name, core);
-    const Request request{fi_version(), nullptr, nullptr, 0, nullptr};
+    const InfoRequest request{fi_version(), nullptr, nullptr, 0, nullptr};
     auto list = ask(request, hints.get(), 0);
     if (!list) return false;
     return filter(std::move(list).value(), [&](const fi_info& info) {
@@ -184,7 +194,7 @@ std::vector<Inner> candidates(const std::string& wanted) {
     return all;
 }
 
-Result<InfoOwner> offers(const Inner& inner, const Request& request) {
+Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
     const InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
     const std::uint64_t wanted_caps = hints->caps;
@@ -192,6 +202,13 @@ Result<InfoOwner> offers(const Inner& inner, const Request& request) {
     const bool must = (wanted_caps & FI_COLLECTIVE) != 0;
     const bool bare = must && (wanted_caps & kTransferCaps) == 0;
     if (bare) add_caps(*hints, FI_MSG);
+    fi_progress control = FI_PROGRESS_UNSPEC, data = FI_PROGRESS_UNSPEC;
+    if (hints->domain_attr != nullptr) {
+        control = hints->domain_attr->control_progress;
+        data = hints->domain_attr->data_progress;
+        // Collectives alone move by themselves whatever they stand on.
+        if (bare) set_progress(*hints->domain_attr, FI_PROGRESS_UNSPEC, FI_PROGRESS_UNSPEC);
+    }
     std::string fabric;
     if (hints->fabric_attr->name != nullptr)
         if (auto name = parse_fabric_name(hints->fabric_attr->name)) fabric = name->fabric;
@@ -211,7 +228,10 @@ Result<InfoOwner> offers(const Inner& inner, const Request& request) {
     if (!list) return Error{FI_ENODATA, fmt::format("{} offers nothing that fits", inner.label())};
     for (fi_info* info = list.get(); info != nullptr; info = info->next) {
         strip_caps(*info, bare ? kOurCaps | FI_MSG : kOurCaps);
-        if (info->ep_attr->type == FI_EP_RDM && (must || wanted_caps == 0)) add_caps(*info, FI_COLLECTIVE);
+        if (info->ep_attr->type == FI_EP_RDM && (must || wanted_caps == 0)) {
+            add_caps(*info, FI_COLLECTIVE);
+            set_progress(*info->domain_attr, offered(control), offered(data));
+        }
         assign(info->fabric_attr->name,
                inner.outer_fabric(info->fabric_attr->name != nullptr ? info->fabric_attr->name : ""));
         clear(info->fabric_attr->prov_name);  // libfabric fills in ours
@@ -219,7 +239,7 @@ Result<InfoOwner> offers(const Inner& inner, const Request& request) {
     return list;
 }
 
-Result<InfoOwner> message_offers(const FabricName& name, const Request& request) {
+Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& request) {
     const InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
     clear(hints->fabric_attr->name);
@@ -241,7 +261,11 @@ InfoOwner to_inner(const fi_info& info) {
     InfoOwner copy(fi_dupinfo(&info));
     if (!copy) return copy;
     strip_caps(*copy, kOurCaps);
-    if ((copy->caps & kTransferCaps) == 0) add_caps(*copy, FI_MSG);
+    if ((copy->caps & kTransferCaps) == 0) {
+        add_caps(*copy, FI_MSG);
+        if (copy->domain_attr != nullptr)
+            set_progress(*copy->domain_attr, FI_PROGRESS_UNSPEC, FI_PROGRESS_UNSPEC);
+    }
     // A connection request brings an info of the inner provider's own.
     if (copy->fabric_attr == nullptr || copy->fabric_attr->name == nullptr) return copy;
     const auto name = parse_fabric_name(copy->fabric_attr->name);

@@ -46,7 +46,7 @@ std::optional<FabricName> parse_fabric_name(std::string_view name);
 // The same from the name of a request by ofi_rxm for message endpoints.
 std::optional<FabricName> parse_message_name(std::string_view name);
 
-struct Request {
+struct InfoRequest {
     std::uint32_t version;
     const char* node;
     const char* service;
@@ -57,9 +57,9 @@ struct Request {
 // In the order of preference. Empty when the user names a provider that there is not.
 std::vector<Inner> candidates(const std::string& wanted);
 // What the inner provider offers for a request, as the application shall see it.
-Result<InfoOwner> offers(const Inner& inner, const Request& request);
+Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request);
 // What ofi_rxm gets of the core provider underneath it.
-Result<InfoOwner> message_offers(const FabricName& name, const Request& request);
+Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& request);
 
 // An info as the inner provider wants it back when an object is opened.
 InfoOwner to_inner(const fi_info& info);

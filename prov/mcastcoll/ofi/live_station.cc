@@ -20,6 +20,7 @@ constexpr std::uint64_t kIdleTurns = 16;
 constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
 constexpr std::size_t kEarlyHellos = 1024;
 constexpr std::size_t kFailedJoins = 64;
+constexpr std::size_t kMostRoundTrips = 1024;
 
 }  // namespace
 
@@ -27,6 +28,16 @@ Nanoseconds LiveStation::now() const {
     return {std::chrono::duration_cast<std::chrono::nanoseconds>(
                 std::chrono::steady_clock::now().time_since_epoch())
                 .count()};
+}
+
+std::unique_lock<std::mutex> LiveStation::lock() const {
+    return std::unique_lock(endpoint_.domain->fabric().mutex());
+}
+
+int LiveStation::progress_with_lock() {
+    const auto held = lock();
+    progress();
+    return 0;
 }
 
 void LiveStation::progress() {
@@ -38,14 +49,41 @@ void LiveStation::progress() {
         std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->greeting(); }))
         rendezvous_->receive(
             [&](Bytes bytes, const RendezvousSource& source) { on_greeting(bytes, source, time); });
+    receive_multicasts(time);
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = *groups_[i];
         if (look_around || group.touched() || group.busy()) group.pump(time);
         busy_groups_ += group.busy();
     }
+    if (surveyor_->next_deadline() <= time) send_surveyed(time);
     check_lost(time);
     bury_done();
+    if (report_.due(time)) write_report(time);
+    keep_alarm();
+}
+
+void LiveStation::receive_multicasts(Nanoseconds time) {
+    if (!multicast_ || groups_.empty()) return;
+    // Two batches at a time: enough to keep up, few enough for everything else to get its turn.
+    for (int batch = 0; batch < 2; ++batch) {
+        const std::size_t taken = multicast_->receive(
+            time, [&](Bytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
+        if (taken < MulticastTransport::kBatch) break;
+    }
+}
+
+// Groups share addresses and sockets: whose a datagram is stands in it.
+void LiveStation::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds time) {
+    if (bytes.size() < wire::kHeaderBytes) {
+        ++ended_counters_.bad_packet;
+        return;
+    }
+    const auto found = by_key_.find(static_cast<std::uint64_t>(wire::peek_key(bytes)));
+    if (found == by_key_.end())
+        ++ended_counters_.foreign_group;
+    else
+        found->second->on_datagram(bytes, source, time);
 }
 
 bool LiveStation::busy() const {
@@ -75,23 +113,31 @@ void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_
 
 void LiveStation::on_message(Bytes message) {
     const Nanoseconds time = now();
-    if (auto kind = wire::join_kind(message)) {
-        if (*kind == wire::JoinKind::welcome) {
-            if (auto welcome = wire::decode_welcome(message))
-                if (Group* group = find(welcome->id)) group->on_welcome(*welcome, time);
-        } else if (auto answer = wire::decode_answer(message);
-                   answer && answer->kind == wire::JoinKind::abort) {
-            if (Group* group = find(answer->id))
-                group->on_abort(static_cast<int>(answer->error & 0xffff), time);
-        }
-        return;
-    }
+    if (const auto kind = wire::join_kind(message)) return on_join_message(*kind, message, time);
     if (message.size() < wire::kHeaderBytes) return;
     const auto found = by_key_.find(static_cast<std::uint64_t>(wire::peek_key(message)));
     if (found == by_key_.end())
         ++foreign_messages_;  // of a group that is gone
     else
         found->second->on_message(message, time);
+}
+
+void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds time) {
+    if (kind == wire::JoinKind::welcome) {
+        if (auto welcome = wire::decode_welcome(message))
+            if (Group* group = find(welcome->id)) group->on_welcome(*welcome, time);
+    } else if (kind == wire::JoinKind::abort) {
+        if (auto answer = wire::decode_answer(message))
+            if (Group* group = find(answer->id))
+                group->on_abort(static_cast<int>(answer->error & 0xffff), time);
+    } else if (kind == wire::JoinKind::survey) {
+        if (auto survey = wire::decode_survey(message)) surveyor_->on_survey(*survey, time);
+    } else if (kind == wire::JoinKind::echo) {
+        if (auto echo = wire::decode_echo(message)) surveyor_->on_echo(*echo, time);
+    } else if (kind == wire::JoinKind::surveyed) {
+        if (auto surveyed = wire::decode_surveyed(message))
+            if (Group* group = find(surveyed->id)) group->on_surveyed(*surveyed, time);
+    }
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
@@ -118,8 +164,10 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
     wire::Answer answer{wire::JoinKind::ack, hello.id, 0};
     if (Group* group = find(hello.id)) {
         if (!group->leads() || group->size() != hello.members) return;
-        rendezvous_->reply(source, wire::encode(answer));
-        return group->on_hello(hello, time);
+        if (!group->on_restart(hello)) {
+            rendezvous_->reply(source, wire::encode(answer));
+            return group->on_hello(hello, time);
+        }
     }
     for (const wire::Answer& failed : failed_joins_) {
         if (failed.id != hello.id) continue;
@@ -127,13 +175,18 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
         return;
     }
     // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
-    // lose it.
-    const bool known = std::any_of(early_hellos_.begin(), early_hellos_.end(), [&](const wire::Hello& early) {
-        return early.id == hello.id && early.rank == hello.rank;
-    });
-    if (known) return;
+    // lose it. The latest is from the process that lives.
+    std::erase_if(early_hellos_,
+                  [&](const wire::Hello& early) { return early.id == hello.id && early.rank == hello.rank; });
     if (early_hellos_.size() == kEarlyHellos) early_hellos_.erase(early_hellos_.begin());
     early_hellos_.push_back(hello);
+}
+
+const wire::Hello* LiveStation::miscounted_hello(const wire::JoinId& id, Rank rank) const {
+    const auto found = std::find_if(
+        early_hellos_.rbegin(), early_hellos_.rend(),
+        [&](const wire::Hello& hello) { return hello.id.list_hash == id.list_hash && hello.rank == rank; });
+    return found == early_hellos_.rend() ? nullptr : &*found;
 }
 
 void LiveStation::greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello) {
@@ -142,12 +195,44 @@ void LiveStation::greet(const wire::ByteString& leader, std::uint32_t attempt, B
 }
 
 void LiveStation::on_keyed(Group& group) {
-    by_key_[static_cast<std::uint64_t>(*group.key())] = &group;
+    for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
 }
 
 void LiveStation::remember_failed(const wire::JoinId& id, int error) {
     if (failed_joins_.size() == kFailedJoins) failed_joins_.erase(failed_joins_.begin());
     failed_joins_.push_back({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
+}
+
+bool LiveStation::send_to(const wire::ByteString& member, Bytes message) {
+    auto peer = messenger_->peer(member);
+    if (!peer || !messenger_->can_send()) return false;
+    messenger_->send(peer.value(), message, {});
+    return true;
+}
+
+bool LiveStation::ask_survey(const wire::ByteString& member, const wire::Survey& survey, Nanoseconds time) {
+    if (member != messenger_->address()) return send_to(member, wire::encode(survey));
+    surveyor_->on_survey(survey, time);
+    return true;
+}
+
+void LiveStation::send_surveyed(Nanoseconds time) {
+    wire::ByteString to;
+    for (wire::Surveyed result; surveyor_->take_result(time, to, result);) {
+        if (to != messenger_->address())
+            send_to(to, wire::encode(result));
+        else if (Group* group = find(result.id))
+            group->on_surveyed(result, time);
+    }
+}
+
+std::optional<Nanoseconds> LiveStation::round_trip(std::uint64_t one, std::uint64_t other) const {
+    const auto found = round_trips_.find(std::minmax(one, other));
+    return found == round_trips_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void LiveStation::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
+    if (round_trips_.size() < kMostRoundTrips) round_trips_.emplace(std::minmax(one, other), time);
 }
 
 Group* LiveStation::find(const wire::JoinId& id) {
@@ -161,34 +246,53 @@ Group* LiveStation::find(fi_addr_t token) {
     return found == by_token_.end() ? nullptr : found->second;
 }
 
-ssize_t LiveStation::broadcast(void* buffer, std::size_t bytes, fi_addr_t token, fi_addr_t root,
-                               std::uint64_t flags, void* context) {
-    Group* group = find(token);
-    if (group == nullptr || root >= group->size()) return -FI_EINVAL;
-    return group->submit(engine::OperationKind::broadcast, rank_of(root), buffer, bytes, flags, context,
-                         now());
+ssize_t LiveStation::collective(const Request& request) {
+    Group* group = find(request.group);
+    if (group == nullptr) return -FI_EINVAL;
+    Request fitted = request;
+    auto checked = fit_to_group(fitted, group->self(), group->size());
+    if (checked) checked = check_in_group(fitted, group->self(), group->size());
+    if (!checked) {
+        log(Level::info, "a collective is refused: {}", checked.error().message);
+        return -checked.error().code;
+    }
+    const ssize_t refused = group->submit(fitted, now());
+    if (refused == 0) keep_alarm();
+    return refused;
 }
 
-ssize_t LiveStation::barrier(fi_addr_t token, std::uint64_t flags, void* context) {
-    Group* group = find(token);
-    if (group == nullptr) return -FI_EINVAL;
-    return group->submit(engine::OperationKind::barrier, rank_of(0), nullptr, 0, flags, context, now());
+Nanoseconds LiveStation::next_deadline() const {
+    Nanoseconds next = std::min(watch_->next_deadline(), surveyor_->next_deadline());
+    for (const auto& group : groups_) next = std::min(next, group->next_deadline());
+    if (multicast_) next = std::min(next, multicast_->next_deadline());
+    return next;
 }
 
 bool LiveStation::prepare_wait() {
     progress();
     if (!messenger_->prepare_wait()) return false;
-    const Nanoseconds time = now();
-    Nanoseconds next = kNever;
-    for (const auto& group : groups_) next = std::min(next, group->next_deadline());
-    next = std::min(next, watch_->next_deadline());
-    if (next <= time) return false;
+    const Nanoseconds next = next_deadline();
+    return next > now() && set_alarm(next);
+}
+
+// A timer of 0 would be none; one in the past rings at once.
+bool LiveStation::set_alarm(Nanoseconds time) {
+    alarm_at_ = time;
     itimerspec alarm{};
-    if (next != kNever) {
-        alarm.it_value.tv_sec = next.value / 1'000'000'000;
-        alarm.it_value.tv_nsec = next.value % 1'000'000'000;
+    if (time != kNever) {
+        const std::int64_t value = std::max<std::int64_t>(time.value, 1);
+        alarm.it_value.tv_sec = value / 1'000'000'000;
+        alarm.it_value.tv_nsec = value % 1'000'000'000;
     }
     return timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr) == 0;
+}
+
+// A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
+// further, may have earlier ones, and that thread need not come back.
+void LiveStation::keep_alarm() {
+    if (!endpoint_.domain->fabric().somebody_sleeps()) return;
+    const Nanoseconds next = messenger_->must_poll() ? Nanoseconds{} : next_deadline();
+    if (next < alarm_at_) set_alarm(next);
 }
 
 void LiveStation::add_to_poll_set(int descriptor) {
@@ -215,9 +319,10 @@ void LiveStation::bury_done() {
             ++i;
             continue;
         }
-        group.add_counters(ended_counters_, ended_wire_counters_);
-        if (auto key = group.key()) by_key_.erase(static_cast<std::uint64_t>(*key));
+        group.add_counters(ended_counters_, ended_levels_);
+        for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
+        report_.mark();
     }
 }
 

@@ -8,18 +8,22 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
+#include "ofi/job_report.h"
 #include "ofi/log.h"
 #include "ofi/messenger.h"
 #include "ofi/settings.h"
 #include "ofi/station.h"
+#include "ofi/surveyor.h"
 #include "transport/file_descriptor.h"
 #include "transport/interface.h"
+#include "transport/multicast_hub.h"
 #include "transport/peer_watch.h"
 #include "transport/rendezvous.h"
 
@@ -44,9 +48,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     ~LiveStation() override;
 
     int join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) override;
-    ssize_t broadcast(void* buffer, std::size_t bytes, fi_addr_t group, fi_addr_t root, std::uint64_t flags,
-                      void* context) override;
-    ssize_t barrier(fi_addr_t group, std::uint64_t flags, void* context) override;
+    ssize_t collective(const Request& request) override;
     bool has_open_groups() const override { return !by_token_.empty(); }
     void progress() override;
     bool busy() const override;
@@ -55,20 +57,37 @@ class LiveStation final : public Station, private Messenger::Receiver {
 
     // For groups.
     const Settings& settings() const { return settings_; }
+    // Blocking calls enter without the endpoint's lock.
+    std::unique_lock<std::mutex> lock() const;
+    Nanoseconds time() const { return now(); }
+    int progress_with_lock();
     Messenger& messenger() { return *messenger_; }
     int close_group(Group& group);
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     void greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello);
     // Fails only when the kernel's generator does.
-    Result<GroupIdentity> new_identity() const;
-    // loop: another member is on this host, so that the kernel has to hand our multicasts back to it, and to
-    // us.
-    Result<std::unique_ptr<MulticastTransport>> open_multicast(const SocketAddress& group,
-                                                               std::size_t payload_limit, bool loop);
+    Result<GroupIdentity> new_identity();
+    // Where groups send their multicasts; only for those that have joined an address.
+    MulticastTransport& multicast() { return *multicast_; }
+    Result<Membership> join_address(const SocketAddress& group);
+    // The group that a new one can borrow addresses from, and the places in it of those who are to listen;
+    // null when there is none. The application may have named one.
+    Group* find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
+                       std::vector<std::uint32_t>& ranks);
+    // The latest greeting of this rank for another join of the same list, which was not called here; or null.
+    const wire::Hello* miscounted_hello(const wire::JoinId& id, Rank rank) const;
+    void groups_changed() { report_.mark(); }
     void on_keyed(Group& group);
     void remember_failed(const wire::JoinId& id, int error);
+    // Of two networks, once it was measured for any group; by the identities that topology::SiteSurvey gives.
+    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
+    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds round_trip);
+    // False: nothing can be sent now.
+    bool ask_survey(const wire::ByteString& member, const wire::Survey& survey, Nanoseconds now);
     void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
     void report_join(fid_mc& mc, int error);
+    // A joined group has failed; lost may be kNoRank.
+    void report_failure(fid_mc& mc, int error, Rank lost);
     bool reserve_completion() { return endpoint_.reserve_completion(); }
     void release_completion() { endpoint_.release_completion(); }
     void complete(void* context, std::uint64_t flags, int status) {
@@ -83,11 +102,20 @@ class LiveStation final : public Station, private Messenger::Receiver {
     explicit LiveStation(Endpoint& endpoint);
     Result<void> open_all();
     void choose_interface(Bytes own_address);
+    Result<void> open_multicast();
     void add_to_poll_set(int descriptor);
     Nanoseconds now() const;
+    Nanoseconds next_deadline() const;
+    bool set_alarm(Nanoseconds time);
+    void keep_alarm();
 
     void on_message(Bytes message) override;
     void on_send_error(fi_addr_t peer, int error) override;
+    void on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds now);
+    bool send_to(const wire::ByteString& member, Bytes message);
+    void send_surveyed(Nanoseconds now);
+    void receive_multicasts(Nanoseconds now);
+    void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     void on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds now);
     void on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds now);
     Group* find(const wire::JoinId& id);
@@ -96,20 +124,28 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void bury_done();
     void check_lost(Nanoseconds now);
     void drain();
+    void write_report(Nanoseconds now);
     void write_statistics();
+    void write_error(std::uint32_t event, fid_mc& mc, int error, std::uint64_t data);
 
     Endpoint& endpoint_;
     const Settings settings_;
     std::optional<Interface> interface_;
     int family_ = 4;
     std::string no_multicast_;
+    std::unique_ptr<MulticastTransport> multicast_;  // null without
+    MulticastHub* hub_ = nullptr;                    // what is at the bottom of it
+    std::uint16_t port_ = 0;                         // of the groups that this endpoint leads
     std::size_t window_ = 0, datagram_bytes_ = 0;
-    wire::ByteString own_address_;
+    wire::ByteString own_address_, place_;
     std::unique_ptr<Rendezvous> rendezvous_;
     FidOwner<fid_fabric> fabric_;
     std::unique_ptr<Messenger> messenger_;
+    std::unique_ptr<Surveyor> surveyor_;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;  // of networks
     std::unique_ptr<PeerWatch> watch_;
     FileDescriptor poll_set_, timer_;
+    Nanoseconds alarm_at_ = kNever;  // what the timer is set to
 
     std::vector<std::unique_ptr<Group>> groups_;
     std::unordered_map<fi_addr_t, Group*> by_token_;
@@ -122,8 +158,9 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::size_t busy_groups_ = 0;
     Nanoseconds watched_at_{};
     engine::Counters ended_counters_;
-    MulticastCounters ended_wire_counters_;
+    LevelCounters ended_levels_;
     std::uint64_t foreign_messages_ = 0;
+    GroupsReport report_;
 };
 
 }  // namespace mcastcoll::ofi

@@ -28,25 +28,50 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/log.h \
 	%reldir%/messenger.cc \
 	%reldir%/messenger.h \
+	%reldir%/message_form.cc \
+	%reldir%/message_form.h \
 	%reldir%/params.cc \
 	%reldir%/params.h \
+	%reldir%/progress_thread.cc \
+	%reldir%/progress_thread.h \
 	%reldir%/provider.cc \
 	%reldir%/provider.h \
+	%reldir%/request.cc \
+	%reldir%/request.h \
+	%reldir%/selection_file.cc \
+	%reldir%/selection_file.h \
 	%reldir%/settings.h \
 	%reldir%/station.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
+	%reldir%/group_address.cc \
 	%reldir%/group_join.cc \
+	%reldir%/group_levels.cc \
+	%reldir%/group_plans.cc \
+	%reldir%/group_run.cc \
+	%reldir%/group_sites.cc \
+	%reldir%/host_level.cc \
+	%reldir%/host_level.h \
+	%reldir%/job_report.cc \
+	%reldir%/job_report.h \
+	%reldir%/level_counters.h \
+	%reldir%/placing.cc \
+	%reldir%/placing.h \
 	%reldir%/live_station.cc \
 	%reldir%/live_station.h \
 	%reldir%/station_open.cc \
+	%reldir%/station_report.cc \
+	%reldir%/surveyor.cc \
+	%reldir%/surveyor.h \
 	%reldir%/wait_nest.cc \
 	%reldir%/wait_nest.h
-%canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS) -DFMT_HEADER_ONLY
+%canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined
 %canon_reldir%_libmcastcoll_fi_la_LIBADD = \
-	prov/mcastcoll/transport/libmcctransport.la \
-	prov/mcastcoll/engine/libmccengine.la \
+	prov/mcastcoll/host/libmcchost.la \
+	prov/mcastcoll/levels/libmcclevels.la \
+	prov/mcastcoll/topology/libmccdiscover.la \
+	prov/mcastcoll/reduce/libmccreduce.la \
 	$(LIBFABRIC_LIBS)
 EXTRA_DIST += %reldir%/libmcastcoll-fi.map

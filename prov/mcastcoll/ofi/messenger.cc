@@ -46,6 +46,9 @@ InfoOwner private_info(const fi_info* inner) {
     info->rx_attr->caps = FI_MSG | FI_RECV;
     info->tx_attr->op_flags = info->rx_attr->op_flags = 0;
     info->handle = nullptr;
+    // The station polls it, with its lock held.
+    info->domain_attr->threading = FI_THREAD_DOMAIN;
+    info->domain_attr->control_progress = info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     std::free(info->dest_addr);
     info->dest_addr = nullptr;
     info->dest_addrlen = 0;

@@ -61,6 +61,8 @@ class Messenger {
     int descriptor() const { return descriptor_; }
     // False: do not sleep on the descriptor, poll() has something to do.
     bool prepare_wait();
+    // Something waits that no descriptor tells of.
+    bool must_poll() const { return !waiting_.empty(); }
 
   private:
     // The context comes first: completions hand back its address.

@@ -10,7 +10,9 @@
 #include <string_view>
 
 #include "ofi/provider.h"
+#include "ofi/selection_file.h"
 #include "ofi/settings.h"
+#include "topology/discover.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -22,13 +24,20 @@ enum class Name : std::size_t {
     ip,
     ttl,
     port,
+    memberships,
+    plan,
     rcvbuf,
     sndbuf,
     repair,
+    channels,
+    root_sync,
     window,
     join_timeout,
     peer_timeout,
     linger,
+    stall_timeout,
+    topology,
+    selection,
     fault,
     stats,
     count
@@ -66,7 +75,16 @@ constexpr std::array<Param, static_cast<std::size_t>(Name::count)> kParams{{
     {Name::ttl, "ttl", FI_PARAM_INT, "1", "0 to 255", "How many routers a multicast may cross (default: 1)",
      0, 255},
     {Name::port, "port", FI_PARAM_INT, "0", "0 to 65535",
-     "UDP port of the multicasts; 0 is a random one per group (default: 0)", 0, 65535},
+     "UDP port of the multicasts; 0 is a random one per endpoint that leads groups (default: 0)", 0, 65535},
+    {Name::memberships, "memberships", FI_PARAM_INT, "256", "1 to 65535",
+     "Multicast addresses that an endpoint joins at most; further groups share those of others (default: "
+     "256)",
+     1, 65535},
+    {Name::plan, "plan", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
+     "Multicast addresses of a group whose members are all in another one: the other one's (parent), those "
+     "of "
+     "ranges of its ranks (chained or tree), one more (own), or the cheapest (default: auto)",
+     0, 0},
     {Name::rcvbuf, "rcvbuf", FI_PARAM_SIZE_T, "4194304", "0 to 1073741824",
      "Bytes of receive buffer to ask the kernel for, per multicast socket; 0 leaves the system's default "
      "(default: 4194304)",
@@ -75,9 +93,20 @@ constexpr std::array<Param, static_cast<std::size_t>(Name::count)> kParams{{
      "Bytes of send buffer to ask the kernel for, per multicast socket; 0 leaves the system's default "
      "(default: 0)",
      0, kMostBuffer},
-    {Name::repair, "repair", FI_PARAM_STRING, "pull", "push or pull",
+    {Name::repair, "repair", FI_PARAM_STRING, "pull", "push, pull, sync or auto",
      "push: every member hands what it has on to its ring successor; pull: only who misses something asks "
-     "for it (default: pull)",
+     "its ring predecessor for it; sync: it asks the root, which multicasts it again; auto: each member "
+     "chooses by what it sees lost (default: pull)",
+     0, 0},
+    {Name::channels, "channels", FI_PARAM_INT, "16", "1 to 64",
+     "Broadcast channels of the sync policy: operations between two agreements on what everybody has "
+     "(default: 16)",
+     1, 64},
+    {Name::root_sync, "root_sync", FI_PARAM_STRING, "none",
+     "none, delay:USEC (0 to 100000), random or adaptive",
+     "What a root waits for before it multicasts. none: nothing; delay:USEC: so many microseconds; random: "
+     "until one other process, drawn for each operation, says that it has entered it; adaptive: whichever of "
+     "these the losses call for (default: none)",
      0, 0},
     {Name::window, "window", FI_PARAM_INT, "0", "0 to 65535",
      "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold "
@@ -93,8 +122,28 @@ constexpr std::array<Param, static_cast<std::size_t>(Name::count)> kParams{{
      "Milliseconds that closing an endpoint waits at most for members that may still need a repair (default: "
      "2000)",
      0, kMostMs},
+    {Name::stall_timeout, "stall_timeout", FI_PARAM_INT, "0", "0 to 2147483647",
+     "Seconds without progress after which an operation fails with FI_ETIMEDOUT, and its group with it; 0: "
+     "never, since a process may lawfully compute for hours while others wait for it in a collective. Dead "
+     "processes are noticed anyway (default: 0)",
+     0, 2147483647},
+    {Name::topology, "topology", FI_PARAM_STRING, "auto",
+     "auto, flat, or a comma list of -LEVEL, LEVEL=NAME, site=NAME:SUBNET,.. and ALGORITHM@LEVEL, or a "
+     "file's "
+     "path that contains a slash",
+     "Which levels groups have: site, segment, host, and inside it package, numa, l3, l2, core. flat: one, "
+     "every process is a host of its own; -host: no shared memory; site=A:10.1.0.0/16,B:10.2.0.0/16: sites "
+     "by "
+     "the process's own address. mcastcoll-topo shows what comes of it (default: auto)",
+     0, 0},
+    {Name::selection, "selection", FI_PARAM_STRING, "auto",
+     "auto, or the path of a file with rows of operation, members, hosts, bytes, algorithm",
+     "Which algorithm carries out which operation: a file whose rows come before the built-in ones. The file "
+     "of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table (default: auto)",
+     0, 0},
     {Name::fault, "fault", FI_PARAM_STRING, "",
-     "a comma list of loss=PERCENT, burst=PERCENT, nth=N, duplicate=PERCENT, corrupt=PERCENT, "
+     "a comma list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
+     "corrupt=PERCENT, "
      "delay=DATAGRAMS, seed=N",
      "For tests only: spoils received multicasts, for example loss=5,duplicate=1,corrupt=1,delay=3,seed=7 "
      "(default: none)",
@@ -165,6 +214,21 @@ class Reader {
             }
         complain(refuse(param(name), text));
     }
+    void root_sync(Settings& settings) {
+        using engine::RootSync;
+        const std::string text = text_of(Name::root_sync);
+        constexpr std::string_view kDelay = "delay:";
+        if (strncasecmp(text.c_str(), kDelay.data(), kDelay.size()) != 0)
+            return choice(Name::root_sync, settings.group.root_sync,
+                          std::array{std::pair{"none", RootSync::none}, std::pair{"random", RootSync::random},
+                                     std::pair{"adaptive", RootSync::adaptive}});
+        const char* from = text.data() + kDelay.size();
+        const char* to = text.data() + text.size();
+        const auto [end, error] = std::from_chars(from, to, settings.group.root_delay_us);
+        if (error != std::errc() || end != to || settings.group.root_delay_us > kMostRootDelayUs)
+            return complain(refuse(param(Name::root_sync), text));
+        settings.group.root_sync = RootSync::delay;
+    }
     void complain(Error error) {
         if (ok_) error_ = std::move(error);
         ok_ = false;
@@ -198,14 +262,36 @@ Result<Settings> read_settings() {
                 std::array{std::pair{"auto", 0}, std::pair{"4", 4}, std::pair{"6", 6}});
     read.number(Name::ttl, settings.ttl);
     read.number(Name::port, settings.port);
+    read.number(Name::memberships, settings.memberships);
+    read.choice(Name::plan, settings.plan,
+                std::array{std::pair{"auto", std::optional<engine::Plan>()},
+                           std::pair{"parent", std::optional(engine::Plan::parent)},
+                           std::pair{"chained", std::optional(engine::Plan::chained)},
+                           std::pair{"tree", std::optional(engine::Plan::tree)},
+                           std::pair{"own", std::optional(engine::Plan::own)}});
     read.number(Name::rcvbuf, settings.rcvbuf);
     read.number(Name::sndbuf, settings.sndbuf);
-    read.choice(Name::repair, settings.repair,
-                std::array{std::pair{"push", engine::Repair::push}, std::pair{"pull", engine::Repair::pull}});
+    read.choice(
+        Name::repair, settings.group.repair,
+        std::array{std::pair{"push", engine::Repair::push}, std::pair{"pull", engine::Repair::pull},
+                   std::pair{"sync", engine::Repair::sync}, std::pair{"auto", engine::Repair::automatic}});
+    read.number(Name::channels, settings.group.channels);
+    read.root_sync(settings);
     read.number(Name::window, settings.window);
     read.number(Name::join_timeout, settings.join_timeout_ms);
     read.number(Name::peer_timeout, settings.peer_timeout_ms);
     read.number(Name::linger, settings.linger_ms);
+    read.number(Name::stall_timeout, settings.stall_timeout_s);
+    const std::string topology = text_of(Name::topology);
+    if (auto given = topology::read_override(topology); given)
+        settings.topology = std::move(given).value();
+    else
+        read.complain(refuse(param(Name::topology), topology, given.error().message));
+    const std::string selection = text_of(Name::selection);
+    if (auto rows = read_selection(selection); rows)
+        settings.selection = std::move(rows).value();
+    else
+        read.complain(refuse(param(Name::selection), selection, rows.error().message));
     const std::string fault = text_of(Name::fault);
     if (auto spec = parse_interceptor_spec(fault); spec)
         settings.fault = spec.value();
@@ -220,6 +306,7 @@ Settings provider_settings() {
     auto settings = read_settings();
     if (settings) return std::move(settings).value();
     Settings fallback;
+    fallback.memberships = 256;
     fallback.rcvbuf = 4194304;
     fallback.join_timeout_ms = 30000;
     fallback.peer_timeout_ms = 5000;

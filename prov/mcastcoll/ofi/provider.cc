@@ -22,7 +22,7 @@ int answer(Result<InfoOwner> found, fi_info** info) {
     return 0;
 }
 
-int query(const Request& request, fi_info** info) {
+int query(const InfoRequest& request, fi_info** info) {
     const fi_fabric_attr* fabric = request.hints != nullptr ? request.hints->fabric_attr : nullptr;
     const char* name = fabric != nullptr ? fabric->name : nullptr;
     if ((request.flags & kCoreProvidersOnly) != 0) {

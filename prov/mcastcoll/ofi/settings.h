@@ -2,13 +2,29 @@
 // their help are one table in params.cc.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/config.h"
+#include "engine/ranges.h"
+#include "levels/selection.h"
+#include "topology/override.h"
 #include "transport/interceptor.h"
 #include "wire/result.h"
 
 namespace mcastcoll::ofi {
+
+inline constexpr unsigned kMostChannels = 64;
+inline constexpr unsigned kMostRootDelayUs = 100'000;
+
+// How a group is to work: the variables' word, unless its set says otherwise.
+struct GroupSettings {
+    engine::Repair repair = engine::Repair::pull;
+    unsigned channels = 16;  // of the sync policy
+    engine::RootSync root_sync = engine::RootSync::none;
+    unsigned root_delay_us = 0;
+};
 
 struct Settings {
     std::string inner;  // empty: choose
@@ -17,13 +33,18 @@ struct Settings {
     int ip = 0;         // 4, 6, or 0: as the inner endpoint
     int ttl = 1;
     int port = 0;
+    std::optional<engine::Plan> plan;  // none: by cost
+    std::size_t memberships = 0;       // multicast addresses joined at once
     std::size_t rcvbuf = 0;
     std::size_t sndbuf = 0;
-    engine::Repair repair = engine::Repair::pull;
+    GroupSettings group;
     unsigned window = 0;  // fragments; 0: from the receive buffer
     int join_timeout_ms = 0;
     int peer_timeout_ms = 0;
     int linger_ms = 0;
+    int stall_timeout_s = 0;  // 0: never
+    topology::Override topology;
+    std::vector<levels::Row> selection;  // the user's; the built-in ones come after them
     InterceptorSpec fault;
     std::string stats;  // empty: none
 };

@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "ofi/request.h"
 #include "wire/result.h"
 
 namespace mcastcoll::ofi {
@@ -22,10 +23,9 @@ class Station {
     // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the
     // event queue.
     virtual int join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) = 0;
-    // Both return 0 or -FI_E*; the completion goes to the endpoint's queue.
-    virtual ssize_t broadcast(void* buffer, std::size_t bytes, fi_addr_t group, fi_addr_t root,
-                              std::uint64_t flags, void* context) = 0;
-    virtual ssize_t barrier(fi_addr_t group, std::uint64_t flags, void* context) = 0;
+    // Begins one operation. 0, the completion goes to the endpoint's queue, or -FI_E*: nothing was begun.
+    // -FI_ENOSYS depends on the group's shape and the kind only, so that all members get it, or none.
+    virtual ssize_t collective(const Request& request) = 0;
 
     // True while the application holds a group: the endpoint may not go from under it.
     virtual bool has_open_groups() const = 0;

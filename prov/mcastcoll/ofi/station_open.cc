@@ -1,4 +1,4 @@
-// Opening a station, planning a join, and what a station tells the application and the log.
+// Opening and closing a station, and planning a join.
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -8,15 +8,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/live_station.h"
+#include "ofi/placing.h"
+#include "transport/group_address.h"
 #include "transport/interceptor.h"
 #include "transport/system.h"
-#include "transport/udp_multicast.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
@@ -31,6 +30,8 @@ constexpr std::size_t datagram_cost(std::size_t bytes) {
 // Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
 constexpr std::size_t kBufferShare = 4;
 constexpr std::size_t kMostDatagram = 8192 + wire::kHeaderBytes;
+// Random ports that are tried until one is not somebody's alone.
+constexpr int kPortAttempts = 8;
 constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
 
 }  // namespace
@@ -100,6 +101,10 @@ Result<void> LiveStation::open_all() {
     if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
         return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
     own_address_ = normalise_address(Bytes(name, length));
+    OwnPlace place = find_own_place(settings_.topology, own_address_);
+    place_ = std::move(place.encoded);
+    log(Level::info, "this process is at {}", place.text.empty() ? "no known place" : place.text);
+    for (const std::string& note : place.notes) log(Level::info, "topology: {}", note);
 
     auto rendezvous = Rendezvous::open(own_address_);
     if (!rendezvous) return rendezvous.error();
@@ -110,6 +115,9 @@ Result<void> LiveStation::open_all() {
     auto messenger = Messenger::open(fabric_.get(), endpoint_.info, *this);
     if (!messenger) return messenger.error();
     messenger_ = std::move(messenger).value();
+    surveyor_ = std::make_unique<Surveyor>(
+        messenger_->address(),
+        [this](const wire::ByteString& to, Bytes message) { return send_to(to, message); });
 
     PeerWatchOptions watching;
     watching.peer_timeout_ms = settings_.peer_timeout_ms;
@@ -153,64 +161,97 @@ void LiveStation::choose_interface(Bytes own_address) {
         interface_.reset();
         return;
     }
-    // A trial socket tells how much the kernel buffers, and whether multicast can be opened at all.
-    const auto identity = new_identity();
-    auto trial = identity ? open_multicast(identity.value().address, kMostDatagram, false)
-                          : Result<std::unique_ptr<MulticastTransport>>(identity.error());
-    if (!trial) {
-        no_multicast_ = trial.error().message;
+    if (auto opened = open_multicast(); !opened) {
+        no_multicast_ = opened.error().message;
         log(Level::warn, "no multicast: {}", no_multicast_);
         interface_.reset();
+        multicast_.reset();
+        hub_ = nullptr;
     }
 }
 
-Result<std::unique_ptr<MulticastTransport>> LiveStation::open_multicast(const SocketAddress& group,
-                                                                        std::size_t payload_limit,
-                                                                        bool loop) {
-    if (!interface_) return Error{FI_ENODEV, no_multicast_};
+// Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
+// opened at all.
+Result<void> LiveStation::open_multicast() {
     UdpMulticastOptions options;
     options.interface = *interface_;
-    options.family = group.family() == AF_INET ? 4 : 6;
-    options.group = group;
+    options.family = family_;
     options.ttl = settings_.ttl;
     options.receive_buffer_bytes = settings_.rcvbuf;
     options.send_buffer_bytes = settings_.sndbuf;
-    options.payload_limit = payload_limit;
-    options.loop = loop;
+    options.payload_limit = kMostDatagram;
+    options.most_memberships = settings_.memberships;
     // A fault is to hit single datagrams, as a network's does.
     options.offload = !settings_.fault.spoils();
-    auto opened = UdpMulticast::open(options);
+    auto opened = MulticastHub::open(options);
     if (!opened) return opened.error();
-    auto& udp = *opened.value();
-    if (window_ == 0) {
-        datagram_bytes_ = udp.max_payload();
-        window_ = udp.receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
-        log(Level::info,
-            "multicast on {} (IPv{}, MTU {}): receive buffer {} bytes, send buffer {} bytes, room for {} "
-            "fragments per root",
-            interface_->name, family_, interface_->mtu, udp.receive_buffer_bytes(), udp.send_buffer_bytes(),
-            window_);
+    hub_ = opened.value().get();
+    multicast_ = std::move(opened).value();
+    Result<void> tried = {};
+    for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+        const auto identity = new_identity();
+        if (!identity) return identity.error();
+        auto joined = hub_->join(identity.value().address);
+        port_ = identity.value().address.port();
+        tried = joined ? Result<void>() : Result<void>(joined.error());
+        if (tried || tried.error().code != EADDRINUSE || settings_.port != 0) break;
+        port_ = 0;
     }
-    std::unique_ptr<MulticastTransport> transport = std::move(opened).value();
-    add_to_poll_set(transport->descriptor());
+    if (!tried) return tried;
+    for (const bool loop : {false, true})
+        if (auto sender = hub_->sender(loop); !sender) return sender.error();
+    datagram_bytes_ = hub_->max_payload();
+    window_ = hub_->receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
+    log(Level::info,
+        "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
+        "{} "
+        "addresses per socket",
+        interface_->name, family_, interface_->mtu, port_, hub_->receive_buffer_bytes(), window_,
+        hub_->memberships_per_socket());
+    add_to_poll_set(multicast_->descriptor());
     if (settings_.fault.spoils()) {
         InterceptorSpec spec = settings_.fault;
         spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
-        transport = std::make_unique<Interceptor>(std::move(transport), spec);
+        multicast_ = std::make_unique<Interceptor>(std::move(multicast_), spec);
     }
-    return transport;
+    return {};
 }
 
-Result<GroupIdentity> LiveStation::new_identity() const {
-    std::array<std::byte, kGroupRandomBytes + 12> random{};
-    if (auto filled = kernel_random(random); !filled) return filled.error();
+Result<Membership> LiveStation::join_address(const SocketAddress& group) {
+    if (!multicast_) return Error{FI_ENODEV, no_multicast_};
+    return hub_->join(group);
+}
+
+// The group that the application names, if it can lend; else the smallest that has all the members.
+Group* LiveStation::find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
+                                std::vector<std::uint32_t>& ranks) {
+    Group* best = nullptr;
+    const auto consider = [&](Group* group) {
+        if (group == nullptr || !group->can_lend() || (best != nullptr && best->size() <= group->size()))
+            return;
+        auto found = group->ranks_of(listeners);
+        if (!found) return;
+        best = group;
+        ranks = std::move(*found);
+    };
+    consider(find(named));
+    if (best != nullptr) return best;
+    for (const auto& group : groups_) consider(group.get());
+    return best;
+}
+
+Result<GroupIdentity> LiveStation::new_identity() {
     GroupIdentity identity;
-    identity.address = random_group_address(
-        family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
-    if (settings_.port != 0)
-        identity.address = identity.address.with_port(static_cast<std::uint16_t>(settings_.port));
-    identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
-    identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
+    do {
+        std::array<std::byte, kGroupRandomBytes + 12> random{};
+        if (auto filled = kernel_random(random); !filled) return filled.error();
+        identity.address = random_group_address(
+            family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
+        const int port = settings_.port != 0 ? settings_.port : port_;
+        if (port != 0) identity.address = identity.address.with_port(static_cast<std::uint16_t>(port));
+        identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
+        identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
+    } while (hub_ != nullptr && hub_->has_joined(identity.address));
     return identity;
 }
 
@@ -223,8 +264,10 @@ wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_
     hello.peer.private_address = messenger_->address();
     const auto point = encode_watch_point(watch_->local_point());
     hello.peer.watch_point.assign(point.begin(), point.end());
+    hello.peer.place = place_;
     if (!interface_) return hello;
     hello.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes_);
+    hello.room = hub_->has_room() ? 1 : 0;
     hello.window = static_cast<std::uint32_t>(settings_.window != 0 ? settings_.window : window_);
     hello.peer.multicast_source = encode_address(*(family_ == 4 ? interface_->v4 : interface_->v6));
     return hello;
@@ -253,6 +296,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         if (hello.id == id) group.on_hello(hello, time);
     std::erase_if(early_hellos_, [&](const wire::Hello& hello) { return hello.id == id; });
     busy_groups_ += group.busy();
+    keep_alarm();
     return 0;
 }
 
@@ -279,35 +323,23 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
         if (plan.members.back() == own_address_) plan.self = rank_of(plan.members.size() - 1);
     }
     if (plan.self == kNoRank) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
-    plan.id.list_hash = wire::hash_addresses(plan.members);
+    // With a key, joins of the same members may be called in any order, as threads do.
+    std::vector<wire::ByteString> named = plan.members;
+    if (!set.key().empty()) named.push_back(set.key());
+    plan.id.list_hash = wire::hash_addresses(named);
     plan.id.sequence = sequences_[plan.id.list_hash];
     plan.token = next_token_++;
+    if (find(address.coll_addr) != nullptr) plan.parent = address.coll_addr;
     plan.context = context;
+    plan.settings = set.settings(settings_.group);
     plan.deadline = now() + Nanoseconds::from_ms(settings_.join_timeout_ms);
     return plan;
-}
-
-void LiveStation::report_join(fid_mc& mc, int error) {
-    fi_eq_err_entry entry{};
-    entry.fid = &mc.fid;
-    entry.context = mc.fid.context;
-    entry.err = error;
-    if (error == 0) {
-        fi_eq_entry good{&mc.fid, mc.fid.context, 0};
-        if (fi_eq_write(endpoint_.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
-            log(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
-        return;
-    }
-    // libfabric's own queues take errors under this flag, which has no public name.
-    constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
-    if (fi_eq_write(endpoint_.eq, FI_JOIN_COMPLETE, &entry, sizeof entry, kErrorEvent) < 0)
-        log(Level::warn, "the event queue did not take the join's error");
 }
 
 LiveStation::~LiveStation() {
     drain();
     while (!groups_.empty()) {
-        groups_.back()->add_counters(ended_counters_, ended_wire_counters_);
+        groups_.back()->add_counters(ended_counters_, ended_levels_);
         groups_.pop_back();
     }
     write_statistics();
@@ -327,29 +359,6 @@ void LiveStation::drain() {
     if (!groups_.empty())
         log(Level::info, "{} groups were not closed by all members within {} ms", groups_.size(),
             settings_.linger_ms);
-}
-
-// FI_MCASTCOLL_STATS=PREFIX: counters of this endpoint's groups as PREFIX.HOST.PID.json.
-void LiveStation::write_statistics() {
-    if (ended_counters_.operations_submitted == 0 && ended_counters_.probes_sent == 0) return;
-    const auto& total = ended_counters_;
-    log(Level::info,
-        "multicast {} datagrams, {} fragments heard, {} repaired, {} duplicates; {} messages, {} asks",
-        total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
-        total.messages_sent, total.asks_sent);
-    if (settings_.stats.empty()) return;
-    nlohmann::ordered_json report;
-    for (const engine::NamedCounter& counter : engine::kCounters)
-        report[counter.name] = total.*counter.member;
-    report["socket_drops"] = ended_wire_counters_.socket_drops;
-    report["truncated"] = ended_wire_counters_.truncated;
-    report["send_errors"] = ended_wire_counters_.send_errors;
-    report["multicast_bytes_sent"] = ended_wire_counters_.bytes_sent;
-    report["foreign_messages"] = foreign_messages_;
-    char host[256] = "localhost";
-    gethostname(host, sizeof host - 1);
-    std::ofstream file(fmt::format("{}.{}.{}.json", settings_.stats, host, getpid()));
-    file << report.dump(2) << '\n';
 }
 
 }  // namespace mcastcoll::ofi

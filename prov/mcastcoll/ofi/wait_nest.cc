@@ -22,7 +22,7 @@ bool WaitNest::open(int inner_descriptor) {
         return false;
     }
     add(signal_.get());
-    add(inner_descriptor);
+    if (inner_descriptor >= 0) add(inner_descriptor);
     inner_ = inner_descriptor;
     return true;
 }
@@ -56,6 +56,7 @@ int WaitNest::signal() {
 }
 
 void WaitNest::calm() {
+    armed_.store(false, std::memory_order_relaxed);
     std::uint64_t count;
     while (read(signal_.get(), &count, sizeof count) < 0 && errno == EINTR) {
     }
@@ -63,7 +64,9 @@ void WaitNest::calm() {
 
 int WaitNest::sleep(int timeout_ms) {
     epoll_event event;
-    return epoll_wait(poll_set_.get(), &event, 1, timeout_ms) < 0 ? -errno : 0;
+    const int rc = epoll_wait(poll_set_.get(), &event, 1, timeout_ms) < 0 ? -errno : 0;
+    armed_.store(false, std::memory_order_relaxed);
+    return rc;
 }
 
 }  // namespace mcastcoll::ofi

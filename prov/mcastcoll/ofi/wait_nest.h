@@ -10,7 +10,7 @@ namespace mcastcoll::ofi {
 
 class WaitNest {
   public:
-    // False: the system has no descriptors left.
+    // The inner queue's, or -1 when there is none. False: the system has no descriptors left.
     bool open(int inner_descriptor);
     bool is_open() const { return poll_set_.valid(); }
     int descriptor() const { return poll_set_.get(); }
@@ -20,8 +20,15 @@ class WaitNest {
     void add(int descriptor);
     void remove(int descriptor);
 
-    // Wakes who sleeps, or is about to, so that it looks around again.
+    // Who is about to sleep says so before it looks around for the last time; calm() and the end of sleep()
+    // take that back. With everything that it looks at under one lock, it sees what there is or is woken.
+    void arm() { armed_.store(true, std::memory_order_relaxed); }
+    bool armed() const { return armed_.load(std::memory_order_relaxed); }
+    // Wakes who sleeps, or is about to, so that it looks around again; the second only if somebody is.
     int stir();
+    void wake() {
+        if (armed() && armed_.exchange(false, std::memory_order_relaxed)) stir();
+    }
     // The same, and has the blocking read end: take_signal() says so, once. Works without descriptors too.
     int signal();
     bool take_signal() { return signalled_.exchange(false, std::memory_order_acquire); }
@@ -33,7 +40,7 @@ class WaitNest {
   private:
     FileDescriptor poll_set_, signal_;
     int inner_ = -1;
-    std::atomic<bool> signalled_{false};
+    std::atomic<bool> signalled_{false}, armed_{false};
 };
 
 }  // namespace mcastcoll::ofi

@@ -27,9 +27,23 @@ Result<void> assign(Number& to, std::string_view key, std::string_view text, Num
     return {};
 }
 
+Result<void> assign_burst_length(InterceptorSpec& spec, std::string_view key, std::string_view text) {
+    double mean = 0;
+    if (auto assigned = assign(mean, key, text, 1e6); !assigned) return assigned.error();
+    if (mean < 1) return Error{EINVAL, fmt::format("\"{}={}\": a burst is 1 datagram or more", key, text)};
+    spec.burst_percent = 100 * (1 - 1 / mean);
+    return {};
+}
+
+// Gilbert's two states: the chance to begin losing is such that loss_percent of all are lost in the long run.
+double begin_percent(const InterceptorSpec& spec) {
+    return spec.loss_percent * (100 - spec.burst_percent) / (100 - spec.loss_percent);
+}
+
 Result<void> apply(InterceptorSpec& spec, std::string_view key, std::string_view text) {
     if (key == "loss") return assign(spec.loss_percent, key, text, 100.0);
     if (key == "burst") return assign(spec.burst_percent, key, text, 100.0);
+    if (key == "burst_length") return assign_burst_length(spec, key, text);
     if (key == "duplicate") return assign(spec.duplicate_percent, key, text, 100.0);
     if (key == "corrupt") return assign(spec.corrupt_percent, key, text, 100.0);
     if (key == "nth") return assign(spec.nth, key, text, UINT32_MAX);
@@ -37,8 +51,18 @@ Result<void> apply(InterceptorSpec& spec, std::string_view key, std::string_view
     if (key == "seed") return assign(spec.seed, key, text, std::uint64_t{UINT64_MAX});
     return Error{
         EINVAL,
-        fmt::format("\"{}\" is unknown; known are loss, burst, nth, duplicate, corrupt, delay and seed",
-                    key)};
+        fmt::format(
+            "\"{}\" is unknown; known are loss, burst, burst_length, nth, duplicate, corrupt, delay and "
+            "seed",
+            key)};
+}
+
+// A burst ends after each lost datagram with the same chance, so its mean length gives that chance. Where the
+// good times between bursts would have to be shorter than one datagram, the share lost could not be kept.
+Result<void> check_bursts(const InterceptorSpec& spec) {
+    if (spec.burst_percent <= 0 || spec.loss_percent >= 100 || begin_percent(spec) <= 100) return {};
+    return Error{EINVAL, fmt::format("losing {} % needs longer bursts than those of {:.3g} on average",
+                                     spec.loss_percent, 100 / (100 - spec.burst_percent))};
 }
 
 }  // namespace
@@ -58,6 +82,7 @@ Result<InterceptorSpec> parse_interceptor_spec(std::string_view text) {
         text.remove_prefix(comma + 1);
         if (text.empty()) return Error{EINVAL, "the specification of losses ends with a comma"};
     }
+    if (auto checked = check_bursts(spec); !checked) return checked.error();
     return spec;
 }
 
@@ -95,13 +120,11 @@ bool Interceptor::happens(double percent) {
     return drawn * 100 < percent;
 }
 
-// Gilbert's two states: the chance to begin losing is such that loss_percent of all are lost in the long run.
 bool Interceptor::is_lost() {
     if (spec_.nth > 0 && arrived_ % spec_.nth == 0) return true;
     if (spec_.loss_percent <= 0) return false;
     if (spec_.burst_percent <= 0 || spec_.loss_percent >= 100) return happens(spec_.loss_percent);
-    const double begin = spec_.loss_percent * (100 - spec_.burst_percent) / (100 - spec_.loss_percent);
-    losing_ = happens(losing_ ? spec_.burst_percent : begin);
+    losing_ = happens(losing_ ? spec_.burst_percent : begin_percent(spec_));
     return losing_;
 }
 

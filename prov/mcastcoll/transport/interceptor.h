@@ -31,7 +31,7 @@ struct InterceptorSpec {
 };
 
 // "loss=5,burst=20,nth=0,duplicate=1,corrupt=1,delay=3,seed=7": any of them, in any order; empty spoils
-// nothing.
+// nothing. "loss=5,burst_length=4" says the same as "loss=5,burst=75", with the mean length of a burst.
 Result<InterceptorSpec> parse_interceptor_spec(std::string_view text);
 
 struct InterceptorCounters {
@@ -53,13 +53,13 @@ class Interceptor final : public MulticastTransport {
     // Seeds the generator with spec.seed.
     Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec);
 
-    std::size_t send(std::span<const Datagram> datagrams) override { return inner_->send(datagrams); }
+    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
+        return inner_->send(datagrams, to);
+    }
     int take_send_error() override { return inner_->take_send_error(); }
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
     Nanoseconds next_deadline() const override;
     int descriptor() const override { return inner_->descriptor(); }
-    const SocketAddress& local_address() const override { return inner_->local_address(); }
-    const SocketAddress& group_address() const override { return inner_->group_address(); }
     std::size_t max_payload() const override { return inner_->max_payload(); }
     MulticastCounters counters() const override { return inner_->counters(); }
 

@@ -3,10 +3,14 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 %canon_reldir%_libmcctransport_la_SOURCES = \
 	%reldir%/file_descriptor.h \
 	%reldir%/function_ref.h \
+	%reldir%/group_address.cc \
+	%reldir%/group_address.h \
 	%reldir%/interceptor.cc \
 	%reldir%/interceptor.h \
 	%reldir%/interface.cc \
 	%reldir%/interface.h \
+	%reldir%/multicast_hub.cc \
+	%reldir%/multicast_hub.h \
 	%reldir%/multicast_transport.h \
 	%reldir%/peer_watch.cc \
 	%reldir%/peer_watch.h \
@@ -16,8 +20,12 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/socket_address.h \
 	%reldir%/system.cc \
 	%reldir%/system.h \
-	%reldir%/udp_multicast.cc \
-	%reldir%/udp_multicast.h \
+	%reldir%/udp_receiver.cc \
+	%reldir%/udp_receiver.h \
+	%reldir%/udp_sender.cc \
+	%reldir%/udp_sender.h \
+	%reldir%/udp_socket.cc \
+	%reldir%/udp_socket.h \
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
 %canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)

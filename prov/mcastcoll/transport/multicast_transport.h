@@ -20,6 +20,13 @@ struct Datagram {
     Bytes payload;
 };
 
+// Where a datagram goes.
+struct Outlet {
+    SocketAddress group;
+    // Whether this host gets it, too. False saves the copies where no other process of the host is a member.
+    bool loop = true;
+};
+
 struct MulticastCounters {
     std::uint64_t datagrams_sent = 0;
     std::uint64_t bytes_sent = 0;
@@ -47,20 +54,18 @@ class MulticastTransport {
 
     // Sends in order and returns how many were accepted. Fewer than given: the kernel is full for now (try
     // again later), or take_send_error() says what is wrong with the first one not accepted.
-    virtual std::size_t send(std::span<const Datagram> datagrams) = 0;
+    virtual std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) = 0;
     // The errno of the last hard send error, which it forgets; 0 when there was none.
     virtual int take_send_error() = 0;
-    // Takes at most kBatch messages with one system call, delivers the datagrams in them, and returns how
+    // Takes at most kBatch messages from each of its sockets, delivers the datagrams in them, and returns how
     // many messages it took. A message is one datagram, or a run of them that the kernel kept together: more
-    // can be delivered than is returned. Fewer than kBatch: nothing more was waiting.
+    // can be delivered than is returned. Fewer than kBatch: nothing more was waiting. The callback must not
+    // join or leave an address.
     virtual std::size_t receive(Nanoseconds now, DeliverDatagram deliver) = 0;
     // When receive() has something to do although descriptor() is silent.
     virtual Nanoseconds next_deadline() const = 0;
     // Polls readable when datagrams wait.
     virtual int descriptor() const = 0;
-    // Where our datagrams come from, as receivers see it.
-    virtual const SocketAddress& local_address() const = 0;
-    virtual const SocketAddress& group_address() const = 0;
     // Bytes of header and payload that fit in one unfragmented datagram.
     virtual std::size_t max_payload() const = 0;
     // Makes a system call for socket_drops: not for the hot path.

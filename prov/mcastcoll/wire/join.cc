@@ -2,6 +2,7 @@
 
 #include <isa-l/crc.h>
 
+#include <algorithm>
 #include <cassert>
 
 #include "wire/bytes.h"
@@ -41,6 +42,11 @@ class Writer {
         number(static_cast<std::uint8_t>(value.size()));
         bytes_.insert(bytes_.end(), value.begin(), value.end());
     }
+    void table(const ByteString& value) {
+        assert(value.size() <= kMostTableBytes);
+        number(static_cast<std::uint16_t>(value.size()));
+        bytes_.insert(bytes_.end(), value.begin(), value.end());
+    }
     void id(const JoinId& id) {
         number(id.list_hash);
         number(id.sequence);
@@ -49,6 +55,7 @@ class Writer {
         string(peer.private_address);
         string(peer.multicast_source);
         string(peer.watch_point);
+        string(peer.place);
     }
     ByteString finish() {
         put(bytes_.data() + kCrcAt, checksum(bytes_));
@@ -70,9 +77,10 @@ class Reader {
         rest_ = rest_.subspan(sizeof(Unsigned));
         return value;
     }
-    ByteString string() {
-        const std::size_t length = number<std::uint8_t>();
-        if (length > kMostAddressBytes || length > rest_.size()) return good_ = false, ByteString{};
+    ByteString string() { return bytes(number<std::uint8_t>(), kMostAddressBytes); }
+    ByteString table() { return bytes(number<std::uint16_t>(), kMostTableBytes); }
+    ByteString bytes(std::size_t length, std::size_t most) {
+        if (length > most || length > rest_.size()) return good_ = false, ByteString{};
         ByteString value(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(length));
         rest_ = rest_.subspan(length);
         return value;
@@ -86,6 +94,7 @@ class Reader {
         result.private_address = string();
         result.multicast_source = string();
         result.watch_point = string();
+        result.place = string();
         return result;
     }
     bool finished() const { return good_ && rest_.empty(); }
@@ -105,6 +114,7 @@ ByteString encode(const Hello& hello) {
     out.number(hello.datagram_bytes);
     out.number(hello.window);
     out.number(hello.address_family);
+    out.number(hello.room);
     out.peer(hello.peer);
     return out.finish();
 }
@@ -114,12 +124,22 @@ ByteString encode(const Welcome& welcome) {
     out.id(welcome.id);
     out.number(static_cast<std::uint64_t>(welcome.key));
     out.number(static_cast<std::uint32_t>(welcome.epoch));
-    out.string(welcome.group_address);
+    out.number(welcome.plan);
+    assert(welcome.group_addresses.size() <= kMostGroupAddresses);
+    out.number(static_cast<std::uint8_t>(welcome.group_addresses.size()));
+    for (const ByteString& address : welcome.group_addresses) out.string(address);
     out.number(welcome.fragment_bytes);
     out.number(welcome.window);
     out.number(welcome.repair);
+    out.number(welcome.channels);
+    out.number(welcome.root_sync);
+    out.number(welcome.root_delay_us);
+    out.string(welcome.policy);
+    out.table(welcome.selection);
     out.number(static_cast<std::uint32_t>(welcome.peers.size()));
     for (const Peer& peer : welcome.peers) out.peer(peer);
+    assert(welcome.range_of.size() == welcome.peers.size());
+    for (const std::uint8_t range : welcome.range_of) out.number(range);
     return out.finish();
 }
 
@@ -131,12 +151,40 @@ ByteString encode(const Answer& answer) {
     return out.finish();
 }
 
+ByteString encode(const Survey& survey) {
+    assert(survey.targets.size() <= kMostSurveyed);
+    Writer out(JoinKind::survey);
+    out.id(survey.id);
+    out.string(survey.from);
+    out.number(static_cast<std::uint8_t>(survey.targets.size()));
+    for (const ByteString& target : survey.targets) out.string(target);
+    return out.finish();
+}
+
+ByteString encode(const Echo& echo) {
+    Writer out(JoinKind::echo);
+    out.string(echo.from);
+    out.number(echo.stamp);
+    out.number(static_cast<std::uint8_t>(echo.back ? 1 : 0));
+    return out.finish();
+}
+
+ByteString encode(const Surveyed& surveyed) {
+    assert(surveyed.round_trips_ns.size() <= kMostSurveyed);
+    Writer out(JoinKind::surveyed);
+    out.id(surveyed.id);
+    out.string(surveyed.from);
+    out.number(static_cast<std::uint8_t>(surveyed.round_trips_ns.size()));
+    for (const std::uint64_t time : surveyed.round_trips_ns) out.number(time);
+    return out.finish();
+}
+
 std::optional<JoinKind> join_kind(Bytes bytes) {
     if (bytes.size() < kBodyAt || get<std::uint16_t>(bytes.data()) != kJoinMagic) return {};
     if (get<std::uint8_t>(bytes.data() + 2) != kVersion) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
-        kind > static_cast<std::uint8_t>(JoinKind::abort))
+        kind > static_cast<std::uint8_t>(JoinKind::surveyed))
         return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
     return static_cast<JoinKind>(kind);
@@ -152,6 +200,7 @@ std::optional<Hello> decode_hello(Bytes bytes) {
     hello.datagram_bytes = in.number<std::uint32_t>();
     hello.window = in.number<std::uint32_t>();
     hello.address_family = in.number<std::uint8_t>();
+    hello.room = in.number<std::uint8_t>();
     hello.peer = in.peer();
     if (!in.finished() || hello.members > kMostMembers || index_of(hello.rank) >= hello.members) return {};
     return hello;
@@ -164,13 +213,25 @@ std::optional<Welcome> decode_welcome(Bytes bytes) {
     welcome.id = in.id();
     welcome.key = static_cast<GroupKey>(in.number<std::uint64_t>());
     welcome.epoch = static_cast<Epoch>(in.number<std::uint32_t>());
-    welcome.group_address = in.string();
+    welcome.plan = in.number<std::uint8_t>();
+    const std::size_t addresses = in.number<std::uint8_t>();
+    if (addresses > kMostGroupAddresses || welcome.plan >= kGroupPlans) return {};
+    for (std::size_t i = 0; i < addresses; ++i) welcome.group_addresses.push_back(in.string());
     welcome.fragment_bytes = in.number<std::uint32_t>();
     welcome.window = in.number<std::uint32_t>();
     welcome.repair = in.number<std::uint8_t>();
+    welcome.channels = in.number<std::uint32_t>();
+    welcome.root_sync = in.number<std::uint8_t>();
+    welcome.root_delay_us = in.number<std::uint32_t>();
+    welcome.policy = in.string();
+    welcome.selection = in.table();
     const auto count = in.number<std::uint32_t>();
     if (count > kMostMembers) return {};
     for (std::uint32_t i = 0; i < count; ++i) welcome.peers.push_back(in.peer());
+    for (std::uint32_t i = 0; i < count; ++i) {
+        welcome.range_of.push_back(in.number<std::uint8_t>());
+        if (welcome.range_of.back() >= std::max<std::size_t>(1, addresses)) return {};
+    }
     if (!in.finished()) return {};
     return welcome;
 }
@@ -185,6 +246,44 @@ std::optional<Answer> decode_answer(Bytes bytes) {
     answer.error = in.number<std::uint32_t>();
     if (!in.finished()) return {};
     return answer;
+}
+
+std::optional<Survey> decode_survey(Bytes bytes) {
+    if (join_kind(bytes) != JoinKind::survey) return {};
+    Reader in(bytes);
+    Survey survey;
+    survey.id = in.id();
+    survey.from = in.string();
+    const std::size_t count = in.number<std::uint8_t>();
+    if (count > kMostSurveyed) return {};
+    for (std::size_t i = 0; i < count; ++i) survey.targets.push_back(in.string());
+    if (!in.finished()) return {};
+    return survey;
+}
+
+std::optional<Echo> decode_echo(Bytes bytes) {
+    if (join_kind(bytes) != JoinKind::echo) return {};
+    Reader in(bytes);
+    Echo echo;
+    echo.from = in.string();
+    echo.stamp = in.number<std::uint64_t>();
+    const auto back = in.number<std::uint8_t>();
+    if (!in.finished() || back > 1) return {};
+    echo.back = back == 1;
+    return echo;
+}
+
+std::optional<Surveyed> decode_surveyed(Bytes bytes) {
+    if (join_kind(bytes) != JoinKind::surveyed) return {};
+    Reader in(bytes);
+    Surveyed surveyed;
+    surveyed.id = in.id();
+    surveyed.from = in.string();
+    const std::size_t count = in.number<std::uint8_t>();
+    if (count > kMostSurveyed) return {};
+    for (std::size_t i = 0; i < count; ++i) surveyed.round_trips_ns.push_back(in.number<std::uint64_t>());
+    if (!in.finished()) return {};
+    return surveyed;
 }
 
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses) {

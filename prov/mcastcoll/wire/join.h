@@ -14,13 +14,22 @@ namespace mcastcoll::wire {
 
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 inline constexpr std::size_t kMostAddressBytes = 128;
+inline constexpr std::size_t kMostTableBytes = 4096;
 inline constexpr std::size_t kMostMembers = 256;
+inline constexpr std::size_t kMostGroupAddresses = 16;
+inline constexpr std::uint8_t kGroupPlans = 4;
+inline constexpr std::size_t kMostSurveyed = 16;  // networks
+inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 
 enum class JoinKind : std::uint8_t {
     hello = 1,    // datagram to the leader: I have called join, here is how to reach me
     ack = 2,      // datagram back: noted, be patient
     welcome = 3,  // message from the leader: the group exists
     abort = 4,    // datagram or message: this join has failed
+    // Messages by which rank 0 finds out how far networks are from each other.
+    survey = 5,    // to a member: measure round trips to these
+    echo = 6,      // between two members: there and back
+    surveyed = 7,  // to rank 0: what was measured
 };
 
 // Which join: members call the joins of one ordered list of members in the same order.
@@ -37,6 +46,8 @@ struct Peer {
     ByteString
         multicast_source;    // encoded address that its multicasts come from; empty when it has no multicast
     ByteString watch_point;  // encoded, see transport/peer_watch.h
+    ByteString place{};      // encoded, see topology/place_codec.h; empty: nothing is known
+    bool operator==(const Peer&) const = default;
 };
 
 struct Hello {
@@ -46,6 +57,7 @@ struct Hello {
     std::uint32_t datagram_bytes = 0;  // longest datagram it can multicast, 0 = no multicast
     std::uint32_t window = 0;          // fragments it can be sent at once
     std::uint8_t address_family = 0;   // 4 or 6
+    std::uint8_t room = 0;             // 1: it can join another multicast address
     Peer peer;
 };
 
@@ -53,11 +65,19 @@ struct Welcome {
     JoinId id;
     GroupKey key{};
     Epoch epoch{};
-    ByteString group_address;  // encoded socket address; empty: no multicast
+    std::uint8_t plan = 0;  // which addresses these are, engine::Plan
+    // Encoded socket addresses, one for each range of ranks. None: no multicast.
+    std::vector<ByteString> group_addresses;
     std::uint32_t fragment_bytes = 0;
     std::uint32_t window = 0;
     std::uint8_t repair = 0;
-    std::vector<Peer> peers;  // by rank
+    std::uint32_t channels = 0;
+    std::uint8_t root_sync = 0;
+    std::uint32_t root_delay_us = 0;
+    ByteString policy{};                 // of the topology, encoded: which levels count, and how
+    ByteString selection{};              // of algorithms, encoded: levels/selection.h
+    std::vector<Peer> peers;             // by rank
+    std::vector<std::uint8_t> range_of;  // by rank: which of the addresses it listens to
 };
 
 struct Answer {  // ack and abort
@@ -66,15 +86,41 @@ struct Answer {  // ack and abort
     std::uint32_t error = 0;  // positive FI_E* code of an abort
 };
 
+// Addresses are those of private endpoints.
+struct Survey {
+    JoinId id;
+    ByteString from;
+    std::vector<ByteString> targets;
+};
+
+struct Echo {
+    ByteString from;
+    std::uint64_t stamp = 0;  // whatever the sender knows it by
+    bool back = false;
+};
+
+struct Surveyed {
+    JoinId id;
+    ByteString from;
+    std::vector<std::uint64_t>
+        round_trips_ns;  // in the order of the targets; kNotMeasured: no answer in time
+};
+
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
 ByteString encode(const Answer& answer);
+ByteString encode(const Survey& survey);
+ByteString encode(const Echo& echo);
+ByteString encode(const Surveyed& surveyed);
 
 // The kind of a well-formed join message, or nothing: wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
 std::optional<Welcome> decode_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);
+std::optional<Survey> decode_survey(Bytes bytes);
+std::optional<Echo> decode_echo(Bytes bytes);
+std::optional<Surveyed> decode_surveyed(Bytes bytes);
 
 // FNV-1a over length-prefixed addresses in order; not for protection, only to tell lists apart.
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses);

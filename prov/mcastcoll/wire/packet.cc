@@ -25,9 +25,11 @@ std::uint32_t checksum(const HeaderBytes& header, Bytes payload) {
 }
 
 bool known(std::uint8_t kind) {
-    return (kind >= static_cast<std::uint8_t>(Kind::fragment) &&
-            kind <= static_cast<std::uint8_t>(Kind::probe)) ||
-           (kind >= static_cast<std::uint8_t>(Kind::data) && kind <= static_cast<std::uint8_t>(Kind::pong));
+    auto between = [kind](Kind first, Kind last) {
+        return kind >= static_cast<std::uint8_t>(first) && kind <= static_cast<std::uint8_t>(last);
+    };
+    return between(Kind::fragment, Kind::floor_cast) || between(Kind::data, Kind::appeal) ||
+           between(Kind::nack, Kind::credit) || between(Kind::piece, Kind::block_grant);
 }
 
 }  // namespace
@@ -106,6 +108,10 @@ Decoded decode(Bytes packet) {
 GroupKey peek_key(Bytes packet) {
     assert(packet.size() >= kHeaderBytes);
     return static_cast<GroupKey>(get<std::uint64_t>(packet.data() + kGroupKeyOffset));
+}
+
+Kind peek_kind(Bytes packet) {
+    return static_cast<Kind>(get<std::uint8_t>(packet.data() + kKindOffset));
 }
 
 Rank peek_sender(Bytes packet) {

@@ -15,29 +15,41 @@ inline constexpr std::uint16_t kMagic = 0x4d43;  // "MC"
 inline constexpr std::uint8_t kVersion = 1;
 
 enum class Kind : std::uint8_t {
-    fragment = 1,     // multicast: one fragment of a broadcast
-    release = 2,      // multicast: the end of a barrier
-    probe = 3,        // multicast: can you hear me?
-    data = 16,        // message: consecutive fragments of a broadcast or a barrier's release
-    ask = 17,         // message: bitmap of the fragments the sender lacks
-    done = 18,        // message: the sender has the whole broadcast
-    report = 19,      // message: how many leading fragments the sender's subtree has
-    gather = 20,      // message: the sender's subtree has entered the barrier
-    floor_up = 21,    // message: the sender's subtree has finished all operations below
-    floor_down = 22,  // message: everybody has finished all operations below
-    leave_up = 23,    // message: the sender's subtree has closed the group
-    leave_down = 24,  // message: everybody has closed the group
-    fail = 25,        // message: the group has failed
-    ready = 26,       // message: the sender listens to the group's address
-    go = 27,          // message: everybody listens, start to probe
-    vote = 28,        // message: bitmap of the ranks the sender heard
-    verdict = 29,     // message: bitmaps of the deaf and of the mute
-    ping = 30,        // message: answer me
-    pong = 31,        // message: the answer, with the question's time stamp
+    fragment = 1,       // multicast: one fragment of a broadcast
+    release = 2,        // multicast: the end of a barrier, or a fragment of a reduction's result
+    probe = 3,          // multicast: can you hear me?
+    relay = 4,          // multicast: a fragment or release, onward to the sender's own range
+    floor_cast = 5,     // multicast: everybody has finished all operations below
+    data = 16,          // message: consecutive fragments of a broadcast or a barrier's release
+    ask = 17,           // message: bitmap of the fragments the sender lacks
+    done = 18,          // message: the sender has the whole broadcast
+    report = 19,        // message: how many leading fragments the sender's subtree has
+    gather = 20,        // message: the sender's subtree has entered, and its short vector
+    floor_up = 21,      // message: the sender's subtree has finished all operations below
+    floor_down = 22,    // message: everybody has finished all operations below
+    leave_up = 23,      // message: the sender's subtree has closed the group
+    leave_down = 24,    // message: everybody has closed the group
+    fail = 25,          // message: the group has failed
+    ready = 26,         // message: the sender's subtree listens to the group's address
+    go = 27,            // message: everybody listens, start to probe
+    vote = 28,          // message: whom the members of the sender's subtree did not hear
+    verdict = 29,       // message: the deaf and the mute
+    ping = 30,          // message: answer me
+    pong = 31,          // message: the answer, with the question's time stamp
+    appeal = 32,        // message: the multicast is not as the verdict says, hold an election
+    nack = 40,          // message: bitmap of the fragments that the root is to multicast again
+    floor_ask = 41,     // message: has everybody finished more than all below?
+    entered = 42,       // message: the sender has posted the operation that the receiver is the root of
+    contribution = 43,  // message: consecutive pieces of a vector, combined over the sender's subtree
+    credit = 44,        // message: so many pieces of a vector may be sent
+    piece = 48,         // message between sites: some bytes of an operation's message or vector
+    grant = 49,         // message between sites: pieces up to here may be sent
+    block = 50,         // message between any two members: a piece of an exchange of blocks
+    block_grant = 51,   // message between any two members: pieces up to here may be sent
 };
 
 constexpr bool is_multicast(Kind kind) {
-    return kind <= Kind::probe;
+    return kind < Kind::data;
 }
 
 // Offsets and sizes in bytes. Every integer is big-endian.
@@ -65,6 +77,17 @@ static_assert(kTotalOffset == kPayloadOffset + sizeof(std::uint32_t));
 static_assert(kHeaderBytes == kTotalOffset + sizeof(std::uint64_t));
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
+
+// In the total of a fragment, relay or data: the root does not have the whole message yet, so silence may be
+// its waiting for more.
+inline constexpr std::uint64_t kPartialFlag = std::uint64_t{1} << 63;
+// In the total of a gather, contribution or credit: the result is for rank 0 only.
+inline constexpr std::uint64_t kReduceFlag = std::uint64_t{1} << 63;
+// A message has fewer than 2^31 fragments, so no length reaches the flags; what goes up the gather tree is
+// never taken from a datagram.
+static_assert(std::uint64_t{UINT32_MAX / 2} * UINT32_MAX < kPartialFlag && kReduceFlag == kPartialFlag);
+static_assert(!is_multicast(Kind::gather) && !is_multicast(Kind::contribution) &&
+              !is_multicast(Kind::credit));
 
 struct Header {
     Kind kind = Kind::fragment;
@@ -94,9 +117,10 @@ struct Decoded {
 // Checks everything that can be checked without knowing the group. The payload is a view into the packet.
 Decoded decode(Bytes packet);
 
-// The group key and the sender as written in a packet of at least kHeaderBytes, not validated: enough for
+// Group key, kind and sender as written in a packet of at least kHeaderBytes, not validated: enough for
 // demultiplexing.
 GroupKey peek_key(Bytes packet);
+Kind peek_kind(Bytes packet);
 Rank peek_sender(Bytes packet);
 
 }  // namespace mcastcoll::wire

@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# Sourced by the tests that kill a rank: waits for what the survivors say, and judges it.
+
+# Open MPI 4.1's mpirun does not always end when ranks end without MPI_Finalize, so it is ended once all ranks but one have spoken.
+judge_survivors() { # judge_survivors WHAT RANKS JOB LOG
+    local errors others=$(($2 - 1))
+    while kill -0 "$3" 2>/dev/null && (($(grep -c '^rank [0-9]*: error\|^mpi_kill: ' "$4") < others)); do sleep .2; done
+    kill "$3" 2>/dev/null
+    wait "$3" 2>/dev/null
+    errors=$(grep '^rank [0-9]*: error [0-9.]* ms after the death' "$4" | grep -vc 'too late')
+    if [ "$errors" = $others ]; then
+        pass "$1: all others had an error within $(awk '/^rank/ && $4 > m { m = $4 } END { print m }' "$4") ms"
+    else
+        sed 's/^/     /' "$4" | tail -n 30
+        fail "$1: $errors of $others others had an error in time"
+        return 1
+    fi
+}

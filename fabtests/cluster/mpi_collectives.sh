@@ -1,0 +1,74 @@
+#!/bin/bash
+# mpi_collectives.sh [options] -- all collectives that the component serves, at random, blocking and not, every result compared.
+#
+#   --hosts N        hosts of the cluster (default 4)
+#   --ranks N        ranks on each, and on the host alone (default 2, and 4)
+#   --loss PERCENT   of the multicast datagrams (default 5)
+#   --count N        rounds of 1 to 8 random operations, sizes, datatypes, operators and subcommunicators (default 100)
+#   --threads N      threads, with a communicator each (default 8)
+#   --operations N   of all threads together (default 800)
+#
+# On this host alone, through its shared memory, and over the cluster: shared memory inside the hosts, multicast between. Over the
+# cluster once more with a selection that leaves nothing to Open MPI's own, and then with threads.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+hosts=4 ranks=2 loss=5 count=100 threads=8 operations=800
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --hosts | --ranks | --loss | --count | --threads | --operations) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts) hosts=$2; shift 2 ;;
+        --ranks) ranks=$2; shift 2 ;;
+        --loss) loss=$2; shift 2 ;;
+        --count) count=$2; shift 2 ;;
+        --threads) threads=$2; shift 2 ;;
+        --operations) operations=$2; shift 2 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+[[ $hosts =~ ^[1-9][0-9]{0,2}$ ]] && ((hosts >= 2)) || bad_usage "--hosts '$hosts': give 2 or more"
+[[ $ranks =~ ^[1-9][0-9]?$ ]] || bad_usage "--ranks '$ranks': give 1 to 99"
+[[ $loss =~ ^[0-9]{1,2}$ ]] || bad_usage "--loss '$loss': give 0 to 99"
+[[ $count =~ ^[1-9][0-9]{0,5}$ ]] || bad_usage "--count '$count': give a number"
+[[ $threads =~ ^([1-9]|[1-5][0-9]|6[0-4])$ ]] || bad_usage "--threads '$threads': give 1 to 64"
+[[ $operations =~ ^[1-9][0-9]{0,6}$ ]] || bad_usage "--operations '$operations': give a number"
+can_cluster || finish
+use_build
+programs=$BUILD/fabtests/mpi
+for program in mpi_coll_check mpi_coll_threads; do
+    [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
+done
+start_cluster "$hosts"
+
+judge() { # judge WHAT LOG CODE
+    if [ "$3" = 0 ] && grep -q ' 0 bad$' "$2" && grep -q 'coll/mcastcoll serves MPI' "$2"; then
+        pass "$1: $(grep -o '[0-9]* checked, 0 bad' "$2")"
+    else
+        tail -n 20 "$2" | sed 's/^/     /'
+        fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)')"
+    fi
+}
+over_cluster() { # over_cluster SECONDS LOG OPTIONS AND PROGRAM...
+    local seconds=$1 log=$2
+    shift 2
+    code=0
+    STACK=mcastcoll bounded "$seconds" "$LAB/run" -n $((hosts * ranks)) --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
+}
+code=0
+bounded 120 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np $((2 * ranks)) \
+    --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count "$count" --max 256K --seed 1 >"$work/alone" 2>&1 || code=$?
+judge "$((2 * ranks)) ranks of this host" "$work/alone" $code
+"$LAB/loss" "$loss" >/dev/null
+where="$hosts hosts of $ranks ranks, $loss % lost"
+over_cluster 240 cluster "$programs/mpi_coll_check" --count "$count" --max 64K --seed 2
+judge "$where" "$work/cluster" $code
+echo 'all * * * here' >"$work/here"
+over_cluster 240 here --mca coll_mcastcoll_selection "$work/here" --mca coll_mcastcoll_nonblocking_join 1 \
+    "$programs/mpi_coll_check" --count "$count" --max 16K --seed 3
+judge "$where, nothing left to others" "$work/here" $code
+# Point-to-point messages of several threads over the provider's tcp get stuck, whoever serves the collectives: so pml ob1.
+over_cluster 240 threads --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_threads" --threads "$threads" --count "$operations"
+judge "$where, $threads threads" "$work/threads" $code
+finish

@@ -1,0 +1,101 @@
+#!/bin/bash
+# mpi_pmpi.sh [options] -- MPICH programs with libmcastcoll-pmpi.so: every collective it interposes, compared with MPICH's own.
+#
+#   --hosts N        hosts of the cluster (default 4)
+#   --ranks N        ranks of the host alone (default 3)
+#   --loss PERCENT   of the multicast datagrams (default 5)
+#   --count N        random calls (default 150)
+#
+# Once on this host alone, once over the cluster; and that a bad setting is named, and leaves a job to MPICH that is right.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+hosts=4 ranks=3 loss=5 count=150
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --hosts | --ranks | --loss | --count) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts) hosts=$2; shift 2 ;;
+        --ranks) ranks=$2; shift 2 ;;
+        --loss) loss=$2; shift 2 ;;
+        --count) count=$2; shift 2 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+[[ $hosts =~ ^[1-9][0-9]{0,2}$ ]] && ((hosts >= 2)) || bad_usage "--hosts '$hosts': give 2 or more"
+[[ $ranks =~ ^[1-9][0-9]?$ ]] && ((ranks >= 2)) || bad_usage "--ranks '$ranks': give 2 to 99"
+[[ $loss =~ ^[0-9]{1,2}$ ]] || bad_usage "--loss '$loss': give 0 to 99"
+[[ $count =~ ^[1-9][0-9]{0,5}$ ]] || bad_usage "--count '$count': give a number"
+
+for name in $(compgen -e | grep -E '^(FI|UCX|MCASTCOLL_PMPI)_'); do unset "$name"; done
+[ -r "$BUILD/env" ] || { echo "$ME: $BUILD is not built: run util/build" >&2; exit 2; }
+. "$BUILD/env"
+interposer=$BUILD/lib/pmpi/libmcastcoll-pmpi.so program=$BUILD/fabtests/mpi/mpi_pmpi_check
+if ! command -v mpiexec.mpich >/dev/null || [ ! -e "$interposer" ]; then
+    skip "this build has no interposer, or this machine no MPICH"
+    finish
+fi
+[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+# A sanitizer's run time wants to be the first library, whatever else is preloaded.
+sanitizer=$(ldd "$interposer" | awk '/lib[at]san/ { print $3; exit }')
+preload="LD_PRELOAD=${sanitizer:+$sanitizer }$interposer"
+export MCASTCOLL_PMPI_VERBOSE=1
+
+served() { # served LOG: the operations that rank 0 had served, as its last line counts them
+    sed -n 's/.*calls served of calls made: //p' "$1" | tr ',' '\n' | awk '$2 + 0 > 0 { all = all sep $1; sep = " " } END { print all }'
+}
+judge() { # judge WHAT LOG CODE OPERATION..: right, and these were served
+    local what=$1 log=$2 code=$3 operation have
+    shift 3
+    have=" $(served "$log") "
+    if [ "$code" != 0 ] || ! grep -q ' 0 bad$' "$log"; then
+        tail -n 20 "$log" | sed 's/^/     /'
+        fail "$what: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+        return
+    fi
+    for operation in "$@"; do
+        [[ $have == *" $operation "* ]] || { fail "$what: $operation was not served; these were:$have"; return; }
+    done
+    pass "$what: $(grep -o '[0-9]* checked, 0 bad' "$log"); served:$have"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+code=0
+bounded 240 mpiexec.mpich -n "$ranks" env "$preload" "$program" "$count" 64K 1 >"$work/alone" 2>&1 || code=$?
+judge "$ranks ranks of this host" "$work/alone" $code bcast barrier reduce allreduce allgather allgatherv
+
+# Threads that make and use communicators at once, errors, inter-communicators, what is never freed.
+code=0
+bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?
+if [ $code = 0 ] && grep -q '4 ranks: ok' "$work/edges"; then
+    pass "the edges: threads, errors, other communicators"
+else
+    tail -n 20 "$work/edges" | sed 's/^/     /'
+    fail "the edges: code $code"
+fi
+
+code=0
+MCASTCOLL_PMPI_ENABLE=bcast,broom bounded 120 mpiexec.mpich -n 2 env "$preload" "$program" 30 1K 1 >"$work/bad" 2>&1 || code=$?
+judge "a bad setting" "$work/bad" $code
+if grep -q "'broom' is none of all, none, bcast" "$work/bad" && [ -z "$(served "$work/bad")" ]; then
+    pass "a bad setting is named, and nothing is served"
+else
+    fail "a bad setting: $(head -n 3 "$work/bad")"
+fi
+
+if can_cluster; then
+    rm -rf "$work"
+    start_cluster "$hosts"
+    "$LAB/loss" "$loss" >/dev/null
+    # The hosts share this machine's cores: who waits sleeps. UCX would take them for one machine.
+    export MCASTCOLL_PMPI_WAIT=nap UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 FI_TCP_IFACE=eth0
+    names=$(seq -f 'h%.0f' 0 $((hosts - 1)) | paste -sd,)
+    code=0
+    bounded 240 "$LAB/on" h0 mpiexec.mpich -launcher rsh -launcher-exec "$LAB/rsh" -hosts "$names" -iface eth0 -n "$hosts" env "$preload" \
+        "$program" "$count" 64K 2 >"$work/cluster" 2>&1 || code=$?
+    judge "$hosts hosts, $loss % lost" "$work/cluster" $code bcast barrier reduce allreduce
+    if (($(counted matched) >= count / 20)); then pass "multicast carried them"; else fail "multicast was not used"; fi
+fi
+finish

@@ -1,0 +1,299 @@
+// Many groups: made and freed by the thousand without a trace, dozens at once with traffic in all of them,
+// subsets of every shape over every choice of multicast addresses, and what happens when addresses run out.
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+
+#include "support/program.h"
+#include "support/statistics.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+using std::chrono::milliseconds;
+using Ranks = std::vector<unsigned>;
+
+Ranks all_ranks(const Member& me) {
+    Ranks ranks(me.size());
+    for (unsigned i = 0; i < me.size(); ++i) ranks[i] = i;
+    return ranks;
+}
+
+bool contains(const Ranks& ranks, unsigned rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+// A group of some ranks, or nothing for who is none of them.
+struct Subgroup {
+    Ranks ranks;
+    std::unique_ptr<Join> join;
+    bool mine() const { return join != nullptr; }
+};
+
+Subgroup make(Member& me, Ranks ranks, fi_addr_t parent = FI_ADDR_NOTAVAIL) {
+    Subgroup group{std::move(ranks), nullptr};
+    if (!contains(group.ranks, me.rank())) return group;
+    const auto set = me.set_of(group.ranks);
+    group.join = me.start_join(set.get(), parent);
+    me.finish(*group.join);
+    return group;
+}
+
+// A broadcast from one of the group, every byte checked.
+void prove(Member& me, const Subgroup& group, std::size_t root, std::size_t bytes, std::uint64_t seed) {
+    if (!group.mine()) return;
+    Buffer buffer(bytes);
+    buffer.poison();
+    if (group.ranks[root] == me.rank()) buffer.fill(seed);
+    me.finish(me.broadcast(*group.join, buffer.data(), buffer.size(), root));
+    buffer.check(seed, "a broadcast in a subgroup");
+}
+
+void prove_all(Member& me, const Subgroup& group) {
+    // The first, one in the middle, which is in another range, and the last.
+    const std::size_t last = group.ranks.size() - 1;
+    for (const std::size_t root : std::set<std::size_t>{0, last / 2, last})
+        for (const std::size_t bytes : {std::size_t{8}, std::size_t{100'000}})
+            prove(me, group, root, bytes, mix(me.options().seed, root, bytes));
+    if (group.mine()) me.finish(me.barrier(*group.join));
+}
+
+Ranks random_subset(const Member& me, std::uint64_t draw) {
+    Ranks ranks;
+    for (unsigned rank = 0; rank < me.size(); ++rank)
+        if (mix(draw, rank) % 2 == 0) ranks.push_back(rank);
+    // In any order: a rank in the subgroup says nothing of the parent's.
+    if (draw % 3 == 0) std::reverse(ranks.begin(), ranks.end());
+    return ranks.size() < 2 ? all_ranks(me) : ranks;
+}
+
+// What a process holds that a group may have left behind.
+struct Holdings {
+    std::size_t descriptors = 0, memberships = 0, resident_kib = 0;
+};
+
+std::size_t joined_groups() {
+    std::ifstream table("/proc/net/igmp");
+    std::string line;
+    std::size_t count = 0;
+    while (std::getline(table, line)) {
+        unsigned group = 0;
+        if (line.starts_with("\t") && std::sscanf(line.c_str(), " %8X", &group) == 1)
+            count += ntohl(group) >> 24 == 239;
+    }
+    return count;
+}
+
+Holdings holdings() {
+    namespace fs = std::filesystem;
+    Holdings now;
+    now.descriptors = static_cast<std::size_t>(
+        std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{}));
+    now.memberships = joined_groups();
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line))
+        if (line.starts_with("VmRSS:")) now.resident_kib = std::stoul(line.substr(6));
+    return now;
+}
+
+// Closed groups linger until everybody has closed them, but not for long.
+void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) {
+    // Inner providers connect when they first need to, and peers are watched when something takes long.
+    const std::size_t connections = 4 * me.size();
+    CHECK(groups > 4 * connections);
+    Holdings now;
+    const bool done = me.wait_until(milliseconds(10'000), [&] {
+        now = holdings();
+        // Others on this host join and leave meanwhile, but not one group for every few of ours.
+        return now.descriptors <= before.descriptors + connections &&
+               now.memberships < before.memberships + groups / 8;
+    });
+    if (!done)
+        fail("{} groups later: {} descriptors instead of {}, {} memberships instead of {}", groups,
+             now.descriptors, before.descriptors, now.memberships, before.memberships);
+}
+
+// One group of everybody that stays, and `count` that come and go: everybody again, or some, with a broadcast
+// in every fourth.
+void come_and_go(Member& me, std::size_t count) {
+    const Subgroup parent = make(me, all_ranks(me));
+    const auto rounds = [&](std::size_t from, std::size_t to) {
+        for (std::size_t i = from; i < to; ++i) {
+            const Subgroup group = make(me, i % 2 == 0 ? all_ranks(me) : random_subset(me, i));
+            if (i % 4 < 2) prove(me, group, i % group.ranks.size(), 100 + i % 5000, i);
+        }
+    };
+    // The first ones make connections and fill the allocator's pools, which stay.
+    const std::size_t warm = std::max<std::size_t>(50, count / 10);
+    rounds(0, warm);
+    me.meet();
+    me.idle(milliseconds(200));
+    const Holdings before = holdings();
+    const auto began = Clock::now();
+    rounds(warm, count);
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    me.meet();
+    check_nothing_left(me, before, count - warm);
+    const Holdings after = holdings();
+    // A group that were kept whole would take about a mebibyte.
+    constexpr std::size_t kSlackKib = 8192;
+#ifdef __SANITIZE_ADDRESS__
+    // The sanitizer keeps freed memory for a while, and looks for leaks itself.
+    const bool measures_memory = false;
+#else
+    const bool measures_memory = true;
+#endif
+    if (measures_memory && after.resident_kib > before.resident_kib + kSlackKib)
+        fail("{} KiB resident before {} groups, {} after", before.resident_kib, count - warm,
+             after.resident_kib);
+    if (me.rank() == 0)
+        fmt::print("     {} groups: {:.2f} ms each; {} descriptors, {} KiB before and {} after\n", count,
+                   1e3 * seconds / static_cast<double>(count - warm), after.descriptors, before.resident_kib,
+                   after.resident_kib);
+    me.meet();
+}
+
+void hundreds(Member& me) {
+    come_and_go(me, 400);
+}
+
+void ten_thousand(Member& me) {
+    come_and_go(me, 10'000);
+}
+
+// All at once, with operations under way in all of them: what belongs to one must not turn up in another.
+void many_at_once(Member& me) {
+    constexpr std::size_t kGroups = 64;
+    std::vector<Subgroup> groups;
+    groups.push_back(make(me, all_ranks(me)));
+    while (groups.size() < kGroups)
+        groups.push_back(make(me, random_subset(me, mix(me.options().seed, groups.size()))));
+    for (std::uint64_t round = 0; round < 4; ++round) {
+        struct Open {
+            std::unique_ptr<Buffer> buffer;
+            Ticket* ticket;
+            std::uint64_t seed;
+        };
+        std::vector<Open> open;
+        for (std::size_t i = 0; i < kGroups; ++i) {
+            if (!groups[i].mine()) continue;
+            const std::size_t root = (i + round) % groups[i].ranks.size();
+            const std::uint64_t seed = mix(round, i);
+            auto buffer = std::make_unique<Buffer>(i % 8 == 0 ? 60'000 : 64 + i * 31);
+            buffer->poison();
+            if (groups[i].ranks[root] == me.rank()) buffer->fill(seed);
+            Ticket& ticket = me.broadcast(*groups[i].join, buffer->data(), buffer->size(), root);
+            open.push_back({std::move(buffer), &ticket, seed});
+        }
+        for (Open& one : open) {
+            me.finish(*one.ticket);
+            one.buffer->check(one.seed, "one of many groups at once");
+        }
+    }
+    me.meet();
+}
+
+std::vector<Ranks> shapes(const Member& me) {
+    const unsigned size = me.size();
+    const auto those = [&](auto wanted) {
+        Ranks ranks;
+        for (unsigned rank = 0; rank < size; ++rank)
+            if (wanted(rank)) ranks.push_back(rank);
+        return ranks;
+    };
+    Ranks backwards = all_ranks(me), rotated = backwards;
+    std::reverse(backwards.begin(), backwards.end());
+    std::rotate(rotated.begin(), rotated.begin() + 3, rotated.end());
+    return {all_ranks(me),
+            those([&](unsigned rank) { return rank < size / 2; }),
+            those([&](unsigned rank) { return rank >= size / 2; }),
+            those([](unsigned rank) { return rank % 2 == 0; }),
+            those([](unsigned rank) { return rank % 2 == 1; }),
+            those([](unsigned rank) { return rank != 0; }),
+            those([](unsigned rank) { return rank != 5; }),
+            those([](unsigned rank) { return rank == 0 || rank >= 4; }),
+            {size - 1, 0},
+            backwards,
+            rotated};
+}
+
+void subsets(Member& me) {
+    const Subgroup parent = make(me, all_ranks(me));
+    std::vector<Subgroup> groups;
+    for (const Ranks& ranks : shapes(me)) {
+        groups.push_back(make(me, ranks));
+        prove_all(me, groups.back());
+    }
+    // Again, now that they share addresses with each other.
+    for (const Subgroup& group : groups) prove(me, group, 0, 3000, 7);
+    me.meet();
+}
+
+// The parent is named, and is gone before its subgroup is used.
+void orphans(Member& me) {
+    Subgroup parent = make(me, all_ranks(me));
+    const Subgroup some = make(me, shapes(me)[3], parent.join->address());
+    const Subgroup all = make(me, all_ranks(me), parent.join->address());
+    parent.join.reset();
+    me.meet();
+    prove_all(me, some);
+    prove_all(me, all);
+    me.meet();
+}
+
+void check_counters(const std::string& prefix, bool relayed) {
+    auto sum = take_statistics(prefix);
+    if (sum.empty()) fail("no member has left its counters in {}.*", prefix);
+    if (sum["fragments_by_multicast"] == 0) fail("nothing came by multicast");
+    if (relayed != (sum["fragments_relayed"] > 0))
+        fail("{} fragments were relayed", sum["fragments_relayed"]);
+    if (sum["operations_failed"] > 0) fail("{} operations failed", sum["operations_failed"]);
+}
+
+void add_subsets(Program& program, const std::string& name, std::map<std::string, std::string> environment,
+                 bool relayed = false) {
+    const std::string prefix = statistics_prefix("mcc-groups");
+    environment["FI_MCASTCOLL_STATS"] = prefix;
+    program.add({.name = name,
+                 .body = subsets,
+                 .members = 8,
+                 .timeout_s = 180,
+                 .environment = std::move(environment),
+                 .only_mcastcoll = true,
+                 .after = [=] { check_counters(prefix, relayed); }});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_groups",
+                    "Many groups: sharing addresses and sockets, and leaving nothing behind");
+    add_subsets(program, "subsets, cheapest addresses", {});
+    add_subsets(program, "subsets, parent's address", {{"FI_MCASTCOLL_PLAN", "parent"}});
+    add_subsets(program, "subsets, chained ranges", {{"FI_MCASTCOLL_PLAN", "chained"}});
+    add_subsets(program, "subsets, tree of ranges", {{"FI_MCASTCOLL_PLAN", "tree"}}, true);
+    add_subsets(program, "subsets, own addresses", {{"FI_MCASTCOLL_PLAN", "own"}});
+    add_subsets(program, "subsets, one address for all",
+                {{"FI_MCASTCOLL_PLAN", "own"}, {"FI_MCASTCOLL_MEMBERSHIPS", "1"}});
+    add_subsets(program, "subsets, datagrams lost",
+                {{"FI_MCASTCOLL_PLAN", "tree"}, {"FI_MCASTCOLL_FAULT", "loss=5,delay=2,seed=3"}}, true);
+    program.add({.name = "parents that are gone", .body = orphans, .members = 6, .only_mcastcoll = true});
+    program.add({.name = "many at once", .body = many_at_once, .members = 6, .only_mcastcoll = true});
+    program.add({.name = "many at once, each with an address",
+                 .body = many_at_once,
+                 .members = 6,
+                 .environment = {{"FI_MCASTCOLL_PLAN", "own"}},
+                 .only_mcastcoll = true});
+    program.add({.name = "hundreds come and go", .body = hundreds, .timeout_s = 120, .only_mcastcoll = true});
+    program.add({.name = "ten thousand come and go",
+                 .body = ten_thousand,
+                 .timeout_s = 900,
+                 .only_mcastcoll = true,
+                 .only_large = true});
+    return program.run(argc, argv);
+}

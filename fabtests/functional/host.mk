@@ -1,0 +1,29 @@
+# Programs for host::Team alone: no libfabric.  Installed, to try a host's shared memory where it is going to be used.
+host_members = %reldir%/host_members.cc %reldir%/host_members.h %reldir%/host_shapes.cc %reldir%/host_shapes.h
+host_ldadd = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctransport.la
+
+bin_PROGRAMS += fi_mcc_host_perf fi_mcc_host_stress
+fi_mcc_host_perf_SOURCES = %reldir%/host_perf.cc $(host_members)
+fi_mcc_host_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
+fi_mcc_host_perf_CXXFLAGS = $(AM_CXXFLAGS) -pthread
+fi_mcc_host_perf_LDADD = $(host_ldadd)
+fi_mcc_host_stress_SOURCES = %reldir%/host_stress.cc $(host_members)
+fi_mcc_host_stress_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
+fi_mcc_host_stress_CXXFLAGS = $(AM_CXXFLAGS) -pthread
+fi_mcc_host_stress_LDADD = $(host_ldadd)
+
+if HAVE_CRITERION
+check_PROGRAMS += fabtests/unit/test_host
+TESTS += fabtests/unit/test_host
+endif
+fabtests_unit_test_host_SOURCES = fabtests/unit/test_host.cc fabtests/unit/test_host_failures.cc \
+	fabtests/unit/test_host_memory.cc fabtests/unit/host_cases.cc fabtests/unit/host_cases.h \
+	fabtests/unit/host_fixture.h $(host_members)
+fabtests_unit_test_host_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional $(CRITERION_CFLAGS)
+# Criterion's macros cast in the old style.
+fabtests_unit_test_host_CXXFLAGS = $(AM_CXXFLAGS) -pthread -Wno-old-style-cast
+fabtests_unit_test_host_LDADD = $(host_ldadd) $(CRITERION_LIBS)
+
+host_scripts = %reldir%/host_stress.sh
+TESTS += $(host_scripts)
+EXTRA_DIST += $(host_scripts)

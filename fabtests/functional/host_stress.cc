@@ -1,0 +1,290 @@
+// Stress for host::Team: members carry out the same random operations, with random pauses, and check every
+// byte.
+//
+// What is done is drawn from the seed by every member alike; when, by each member for itself. Contents are a
+// function of operation, member and place, so that a byte of any other operation shows. Sums of floats are
+// compared bit by bit with those computed in rank order.
+#include <fmt/format.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "host/clock.h"
+#include "host_members.h"
+#include "host_shapes.h"
+
+using namespace mcastcoll;
+using host::Kind;
+using host::Operation;
+
+namespace {
+
+constexpr Nanoseconds kBetweenLines = Nanoseconds::from_ms(5000);
+
+struct Plan {
+    std::uint64_t count = 20'000;
+    std::uint64_t seed = 1;
+    std::size_t max_bytes = 200'000;
+    unsigned large_one_in = 1;
+    unsigned window = 16;
+    double pause_percent = 1;
+    bool quiet = false;
+};
+
+std::uint64_t mix(std::uint64_t value) {
+    value += 0x9e3779b97f4a7c15ULL;
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ULL;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebULL;
+    return value ^ value >> 31;
+}
+
+struct Random {
+    std::uint64_t state;
+    std::uint64_t operator()() { return state = mix(state); }
+    std::uint64_t below(std::uint64_t limit) { return (*this)() % limit; }
+};
+
+// Small numbers, so that sums of them depend on the order in the last bits only.
+float element_of(std::uint64_t number, std::uint32_t member, std::size_t place) {
+    const std::uint64_t value =
+        (number * 0x9e3779b97f4a7c15ULL + member * 0xc2b2ae3d27d4eb4fULL + place) * 0xff51afd7ed558ccdULL;
+    return static_cast<float>(value >> 40) * 1e-3F;
+}
+
+void add(void* inout, const void* in, std::size_t elements) {
+    auto* to = static_cast<float*>(inout);
+    const auto* from = static_cast<const float*>(in);
+    for (std::size_t i = 0; i < elements; ++i) to[i] += from[i];
+}
+
+struct Task {
+    std::uint64_t number = 0;
+    test::Party party;
+    test::Shape shape;
+    bool in_place = false;
+    std::size_t result_at = 0;  // in the buffer
+    std::size_t grain = 0;      // a root's buffer fills up by so much; 0: is there at once
+    Operation operation;
+    std::vector<float> buffer;
+    std::vector<float> input;
+};
+
+class Member {
+  public:
+    Member(host::Team& team, const Plan& plan)
+        : team_(team), plan_(plan), shared_{mix(plan.seed)}, own_{mix(plan.seed * 977 + team.self() + 1)} {}
+
+    int run() {
+        said_at_ = begun_at_ = host::monotonic_now();
+        for (std::uint64_t number = 0; number < plan_.count && failures_ == 0; ++number) {
+            begin(number);
+            if (static_cast<double>(own_.below(1'000'000)) < plan_.pause_percent * 1e4) pause();
+            while (!open_.empty() && open_.size() >= window_) step();
+            if (own_.below(64) == 0) window_ = 1 + own_.below(plan_.window);
+            if (number % 4096 == 4095 && !plan_.quiet && team_.self() == 0) say(number + 1);
+        }
+        while (!open_.empty() && failures_ == 0) step();
+        if (!plan_.quiet && team_.self() == 0) report();
+        return failures_;
+    }
+
+  private:
+    void draw(Task& task) {
+        test::Party& party = task.party;
+        party = {test::kAllKinds[shared_.below(std::size(test::kAllKinds))],
+                 static_cast<std::uint32_t>(shared_.below(team_.size())), 0, team_.self(), team_.size()};
+        unsigned order = static_cast<unsigned>(shared_.below(64));
+        if (order >= 56 && shared_.below(plan_.large_one_in) != 0) order %= 56;
+        // Mostly small, sometimes large, zero now and then.
+        std::size_t limit = order < 40 ? 128 : order < 56 ? 4096 : order < 62 ? 65'536 : plan_.max_bytes;
+        limit = std::min(limit, plan_.max_bytes);
+        party.elements = shared_.below(limit / sizeof(float) + 1);
+        if (party.kind >= Kind::allgather && party.kind != Kind::reduce_scatter) party.elements /= party.size;
+        if (party.kind == Kind::barrier) party.elements = 0;
+        // Everybody's result is in place, nobody's, or every other member's.
+        const std::uint64_t in_place = shared_.below(4);
+        task.shape = test::shape_of(party);
+        task.in_place = (in_place == 0 || (in_place == 1 && party.self % 2 == 0)) && task.shape.input > 0 &&
+                        task.shape.output > 0;
+        task.grain = shared_.below(4) == 0 ? 1 + shared_.below(9000) : 0;
+    }
+
+    // Where input and result lie; the input is filled.
+    void lay_out(Task& task) {
+        const test::Shape& shape = task.shape;
+        Operation& operation = task.operation;
+        const bool joined = task.in_place || task.party.kind == Kind::broadcast;
+        task.result_at = joined && shape.is_input_longer ? shape.own : 0;
+        const std::size_t input_at = joined && !shape.is_input_longer ? shape.own : 0;
+        task.buffer.assign(joined ? std::max(shape.input, shape.output) : shape.output, -1.0F);
+        task.input.resize(joined ? 0 : shape.input);
+        float* input = joined ? task.buffer.data() + input_at : task.input.data();
+        for (std::size_t i = 0; i < shape.input; ++i) input[i] = element_of(task.number, task.party.self, i);
+        operation.input = reinterpret_cast<const std::byte*>(input);
+        operation.buffer = reinterpret_cast<std::byte*>(task.buffer.data() + task.result_at);
+        if (shape.output == 0) operation.buffer = nullptr;
+        if (shape.input == 0) operation.input = nullptr;
+    }
+
+    void begin(std::uint64_t number) {
+        // Tasks go round, with their memory: long runs allocate nothing.
+        if (spare_.empty()) spare_.emplace_back();
+        Task& task = open_.emplace_back(std::move(spare_.back()));
+        spare_.pop_back();
+        task.number = number;
+        draw(task);
+        Operation& operation = task.operation;
+        operation = {};
+        lay_out(task);
+        operation.kind = task.party.kind;
+        operation.root = task.party.root;
+        operation.bytes = task.party.elements * sizeof(float);
+        operation.combiner = {add, sizeof(float)};
+        operation.ready = task.grain == 0 ? operation.bytes : 0;
+        const bool grows = operation.kind == Kind::broadcast && task.grain != 0;
+        if (open_.size() == 1 && !grows && own_.below(2) == 0) {
+            if (const int code = team_.run(operation); code != 0)
+                return fail(task, fmt::format("error {}", code));
+        } else if (const int code = team_.post(operation); code != 0) {
+            return fail(task, fmt::format("post: {}", code));
+        }
+        if (own_.below(8) == 0) team_.progress();
+    }
+
+    // Moves on, and checks what is done.
+    void step() {
+        for (Task& task : open_) {
+            Operation& operation = task.operation;
+            if (operation.done || operation.ready >= operation.bytes || operation.kind != Kind::broadcast ||
+                operation.root != team_.self())
+                continue;
+            operation.ready = std::min(operation.bytes, operation.ready + task.grain);
+            break;
+        }
+        if (!team_.progress()) team_.wait_turn(nullptr, nullptr, Nanoseconds::from_us(200));
+        while (!open_.empty() && open_.front().operation.done) {
+            check(open_.front());
+            spare_.push_back(std::move(open_.front()));
+            open_.pop_front();
+        }
+    }
+
+    float expected(const Task& task, std::size_t place) const {
+        const test::Origin from = test::origin_of(task.party, place);
+        float value = element_of(task.number, from.member, from.place);
+        if (host::is_reduction(task.party.kind))
+            for (std::uint32_t member = 1; member < team_.size(); ++member)
+                value += element_of(task.number, member, from.place);
+        return value;
+    }
+
+    void check(const Task& task) {
+        const Operation& operation = task.operation;
+        if (operation.error != 0) return fail(task, fmt::format("error {}", operation.error));
+        bytes_ += operation.bytes;
+        for (std::size_t i = 0; i < task.shape.output; ++i) {
+            const float wanted = expected(task, i), found = task.buffer[task.result_at + i];
+            if (std::memcmp(&wanted, &found, sizeof wanted) == 0) continue;
+            return fail(task, fmt::format("element {} is {} instead of {}", i, found, wanted));
+        }
+    }
+
+    void fail(const Task& task, const std::string& what) {
+        ++failures_;
+        fmt::print(stderr, "member {}: operation {} ({}, root {}, {} bytes): {}\n", team_.self(), task.number,
+                   test::name_of(task.operation.kind), task.operation.root, task.operation.bytes, what);
+        team_.fail(EIO);
+    }
+
+    void pause() {
+        const std::uint64_t kind = own_.below(8);
+        if (kind == 0) ::usleep(static_cast<useconds_t>(own_.below(3000)));
+        if (kind < 4) ::sched_yield();
+        const Nanoseconds until =
+            host::monotonic_now() + Nanoseconds::from_us(static_cast<int>(own_.below(30)));
+        while (host::monotonic_now() < until) {
+        }
+    }
+
+    double per_second(std::uint64_t count) const {
+        return static_cast<double>(count) * 1e9 /
+               static_cast<double>(std::max<std::int64_t>(1, (host::monotonic_now() - begun_at_).value));
+    }
+
+    void say(std::uint64_t count) {
+        if (host::monotonic_now() - said_at_ < kBetweenLines) return;
+        said_at_ = host::monotonic_now();
+        fmt::print(stderr, "{} of {} operations, {:.0f} a second\n", count, plan_.count, per_second(count));
+    }
+
+    void report() const {
+        const host::TeamCounters& counters = team_.counters();
+        fmt::print(
+            "{}\n{} operations, {:.0f} a second, {} MiB checked; steps {} inline, {} by slots, {} single "
+            "copies; {} yields, "
+            "{} "
+            "sleeps\n",
+            team_.explain(), plan_.count, per_second(plan_.count), bytes_ >> 20, counters.inline_steps,
+            counters.slot_steps, counters.single_copies, counters.yields, counters.sleeps);
+    }
+
+    host::Team& team_;
+    const Plan& plan_;
+    Random shared_;
+    Random own_;
+    std::deque<Task> open_;
+    std::vector<Task> spare_;
+    Nanoseconds begun_at_{0}, said_at_{0};
+    std::size_t window_ = 4;
+    std::uint64_t bytes_ = 0;
+    int failures_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Plan plan;
+    test::MembersOptions options;
+    bool no_single_copy = false;
+    std::uint64_t direct_from = 0;
+    unsigned limit_s = 0;
+    CLI::App app("Random collectives in shared memory, every byte checked", "fi_mcc_host_stress");
+    app.add_option("-m,--members", options.count, "members, 1 to 64")->check(CLI::Range(1, 64));
+    app.add_flag("--threads", options.threads, "members are threads, not processes");
+    app.add_option("-n,--count", plan.count, "operations");
+    app.add_option("--seed", plan.seed, "of what is done");
+    app.add_option("--max", plan.max_bytes, "largest operation in bytes");
+    app.add_option("--large-one-in", plan.large_one_in,
+                   "so many operations that would be above 4 KiB are one; for long runs")
+        ->check(CLI::Range(1, 1'000'000));
+    app.add_option("--window", plan.window, "most operations open at once")->check(CLI::Range(1, 128));
+    app.add_option("--pause", plan.pause_percent, "percent of operations after which a member pauses")
+        ->check(CLI::Range(0.0, 100.0));
+    app.add_option("--direct-from", direct_from,
+                   "bytes from which on all copy straight between memories, 0: as usual");
+    app.add_flag("--no-single-copy", no_single_copy, "never copy between processes");
+    app.add_option("--slots", options.config.slots, "slots of a member, 0: as usual");
+    app.add_option("--slot-bytes", options.config.slot_bytes, "of a slot, 0: as usual");
+    app.add_option("--timeout", limit_s,
+                   "seconds until it counts as hanging, 0: 200, and more for many operations");
+    app.add_flag("--quiet", plan.quiet, "print failures only");
+    CLI11_PARSE(app, argc, argv);
+    options.config.single_copy = !no_single_copy;
+    options.config.blocks_direct_from = options.config.reduce_direct_from = options.config.single_copy_from =
+        direct_from;
+    if (limit_s == 0) limit_s = 200 + static_cast<unsigned>(plan.count / 4000);
+    ::alarm(limit_s);
+    const int failures = test::run_members(options, [&](host::Team& team) {
+        ::alarm(limit_s);
+        return Member(team, plan).run();
+    });
+    if (failures > 0)
+        fmt::print(stderr, "{} of {} members failed; again: --members {} --count {} --seed {} --max {}\n",
+                   failures, options.count, options.count, plan.count, plan.seed, plan.max_bytes);
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,230 @@
+// Several threads of a process in the provider at the same time (FI_THREAD_SAFE), and the provider's own one
+// (FI_PROGRESS_AUTO).
+#include <array>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include "exercise.h"
+#include "support/program.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kThreads = 8;
+constexpr std::size_t kWindow = 6;  // operations that a thread has under way
+
+// What a completion points at: any thread may read the one for another's operation.
+struct Note {
+    fi_context2 space{};
+    std::atomic<int> done{0};  // 1: well
+};
+
+// A thread's part: operations in a group of its own, finished in the order of their posting, while all
+// threads read the one completion queue that there is.
+class Worker {
+  public:
+    Worker(Member& me, const Join& group, std::size_t index, std::atomic<bool>& stop)
+        : me_(me), group_(group), index_(index), stop_(stop) {}
+
+    void run(std::uint64_t operations) {
+        try {
+            for (std::uint64_t i = 0; i < operations; ++i) {
+                if (i >= kWindow) finish(open_[i % kWindow]);
+                begin(open_[i % kWindow], i);
+            }
+            for (std::uint64_t i = operations; i < operations + kWindow; ++i)
+                if (open_[i % kWindow].exercise) finish(open_[i % kWindow]);
+        } catch (...) {
+            problem_ = std::current_exception();
+            stop_ = true;
+            me_.board().abandoned = true;
+        }
+    }
+    void rethrow() const {
+        if (problem_) std::rethrow_exception(problem_);
+    }
+
+  private:
+    struct Open {
+        std::unique_ptr<Exercise> exercise;
+        Note note;
+    };
+
+    void begin(Open& open, std::uint64_t number) {
+        const Job job = draw_any_job(me_.size(), mix(me_.options().seed, index_, number), 20'000);
+        open.exercise = std::make_unique<Exercise>(me_, job);
+        open.note.done = 0;
+        for (const Clock::time_point begun = Clock::now();;) {
+            const ssize_t result = open.exercise->post(me_.ep(), group_.address(), &open.note);
+            if (result == 0) return;
+            if (result != -FI_EAGAIN)
+                fail("{}, in thread {}, returned {}", open.exercise->describe(), index_, describe(result));
+            look_around(begun);
+        }
+    }
+
+    void finish(Open& open) {
+        const Clock::time_point begun = Clock::now();
+        while (open.note.done == 0) look_around(begun);
+        open.exercise->check();
+        open.exercise.reset();
+    }
+
+    void look_around(Clock::time_point begun) {
+        std::array<fi_cq_tagged_entry, 4> entries{};
+        const ssize_t got = fi_cq_read(me_.cq(), entries.data(), entries.size());
+        if (got == -FI_EAGAIN) {
+            if (stop_) fail("thread {} gave up, because another failed", index_);
+            if (me_.board().abandoned) fail("thread {} gave up, because another process failed", index_);
+            if (Clock::now() - begun > std::chrono::seconds(me_.options().wait_s))
+                fail("thread {} waited for {} s", index_, me_.options().wait_s);
+            return std::this_thread::yield();
+        }
+        if (got < 0) fail("fi_cq_read in thread {} returned {}", index_, describe(got));
+        for (ssize_t i = 0; i < got; ++i)
+            static_cast<Note*>(entries[static_cast<std::size_t>(i)].op_context)->done = 1;
+    }
+
+    Member& me_;
+    const Join& group_;
+    const std::size_t index_;
+    std::atomic<bool>& stop_;
+    std::array<Open, kWindow> open_;
+    std::exception_ptr problem_;
+};
+
+// --operations: of all threads together.
+void many_threads(Member& me) {
+    const std::uint64_t asked = me.options().operations;
+    const std::uint64_t operations = asked != 0 ? asked : me.options().large ? 100'000 : 320;
+    const auto set = me.everybody();
+    std::vector<std::unique_ptr<Join>> groups;
+    for (std::size_t i = 0; i < kThreads; ++i) groups.push_back(me.join(set.get()));
+    me.meet();  // whose completions nobody would expect
+    std::atomic<bool> stop = false;
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (std::size_t i = 0; i < kThreads; ++i)
+        workers.push_back(std::make_unique<Worker>(me, *groups[i], i, stop));
+    std::vector<std::thread> threads;
+    for (const auto& worker : workers)
+        threads.emplace_back([&worker, operations] { worker->run(operations / kThreads); });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& worker : workers) worker->rethrow();
+    me.meet();
+}
+
+// One thread sleeps in fi_cq_sread() while another posts and does no more: who sleeps must wake for it.
+void a_thread_that_reads(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    constexpr std::uint64_t kRounds = 30;
+    std::atomic<std::uint64_t> read = 0;
+    std::exception_ptr problem;
+    std::thread reader([&] {
+        try {
+            while (read < kRounds) {
+                fi_cq_tagged_entry entry{};
+                const ssize_t got = fi_cq_sread(me.cq(), &entry, 1, nullptr, 1000 * int(me.options().wait_s));
+                if (got != 1) fail("fi_cq_sread returned {}", describe(got));
+                static_cast<Note*>(entry.op_context)->done = 1;
+                ++read;
+            }
+        } catch (...) {
+            problem = std::current_exception();
+            me.board().abandoned = true;
+            read = kRounds;
+        }
+    });
+    const auto post_all = [&] {
+        Note note;
+        for (std::uint64_t i = 0; i < kRounds && !me.board().abandoned; ++i) {
+            const Exercise exercise(me, draw_any_job(me.size(), mix(me.options().seed, i), 50'000));
+            note.done = 0;
+            CHECK_RETURNS(0, exercise.post(me.ep(), group->address(), &note));
+            // No call that would make progress.
+            while (note.done == 0 && !me.board().abandoned) std::this_thread::sleep_for(milliseconds(1));
+            if (note.done != 0) exercise.check();
+        }
+    };
+    try {
+        post_all();
+    } catch (...) {
+        me.board().abandoned = true;
+        fi_cq_signal(me.cq());
+        reader.join();
+        throw;
+    }
+    reader.join();
+    if (problem) std::rethrow_exception(problem);
+    me.meet();
+}
+
+// Everybody but one posts, and then computes: the one must not have to wait for their next call, and they
+// find their completion at their first.
+void by_itself(Member& me) {
+    constexpr milliseconds kComputing{1500}, kSoonEnough{1000};
+    CHECK(me.info().domain_attr->data_progress == FI_PROGRESS_AUTO);
+    CHECK(me.info().domain_attr->control_progress == FI_PROGRESS_AUTO);
+    const auto set = me.everybody();
+    const auto compute = [&] { std::this_thread::sleep_for(kComputing); };
+    const auto check_soon = [&](const char* what, Clock::time_point begun) {
+        const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
+        if (took > kSoonEnough) fail("{} took {} ms while the others computed", what, took.count());
+    };
+    Clock::time_point begun = Clock::now();
+    const auto group = me.start_join(set.get());
+    if (me.rank() != 0) compute();
+    me.finish(*group);
+    if (me.rank() == 0) check_soon("the join", begun);
+    me.meet();
+    for (const fi_collective_op collective :
+         {FI_ALLREDUCE, FI_BROADCAST, FI_ALLGATHER, FI_ALLTOALL, FI_REDUCE_SCATTER}) {
+        Job job{.collective = collective, .type = FI_INT32, .count = 250'000};
+        job.root = collective == FI_BROADCAST ? me.size() - 1 : 0;
+        job.seed = mix(me.options().seed, static_cast<std::uint64_t>(collective));
+        const Exercise exercise(me, job);
+        begun = Clock::now();
+        Ticket& ticket = exercise.post(me, *group);
+        if (me.rank() == 0) {
+            me.finish(ticket);
+            check_soon("an operation", begun);
+        } else {
+            compute();
+            fi_cq_tagged_entry entry{};
+            if (fi_cq_read(me.cq(), &entry, 1) != 1)
+                fail("{}: there was no completion after the computing", exercise.describe());
+            me.take(entry);
+        }
+        exercise.check();
+        me.meet();
+    }
+}
+
+void by_hand(Member& me) {
+    CHECK(me.info().domain_attr->data_progress == FI_PROGRESS_MANUAL);
+    CHECK(me.info().domain_attr->control_progress == FI_PROGRESS_MANUAL);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_threads", "Several threads, the application's and the provider's");
+    Opening safe{}, waits{}, automatic{};
+    safe.threading = waits.threading = FI_THREAD_SAFE;
+    waits.queue_wait = FI_WAIT_UNSPEC;
+    automatic.progress = FI_PROGRESS_AUTO;
+    Opening all = automatic;
+    all.threading = FI_THREAD_SAFE;
+    const auto add = [&](const char* name, void (*body)(Member&), const Opening& opening) {
+        program.add({.name = name, .body = body, .opening = opening, .only_mcastcoll = true});
+    };
+    add("threads and groups", many_threads, safe);
+    add("threads and groups, which move by themselves too", many_threads, all);
+    add("a thread that only reads", a_thread_that_reads, waits);
+    add("progress by itself", by_itself, automatic);
+    add("progress is manual unless asked for", by_hand, {});
+    return program.run(argc, argv);
+}

@@ -1,0 +1,222 @@
+// All operations that the coll component serves, drawn from a seed: datatypes, operators, counts, roots, in
+// place or not, contiguous or not, blocking or several under way at once, on the world and on random parts of
+// it. Every result is compared on every rank (mpi_coll_cases.h).
+//
+// What the component leaves to others (user-defined operators, pairs) is in the plan, too. Sums that are not
+// exact are done twice, and have to have the same bits on all ranks each time.
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "mpi_coll_cases.h"
+
+enum { kPartEvery = 50, kUnevenCount = 300, kTag = 7, kSleepUs = 2000, kMostOpen = 8 };
+
+typedef struct {
+    uint64_t max, count, seed;
+} Options;
+
+static const char kHelp[] =
+    "usage: mpirun ... mpi_coll_check [options]\n"
+    "  --max BYTES      largest part of one member [64K]\n"
+    "  --count N        rounds, of 1 to 8 operations [500]\n"
+    "  --seed N         of the plan [1]\n"
+    "  --help, --version\n"
+    "Sizes take K, M and G.\n";
+
+static Options parse(int argc, char** argv, int rank) {
+    Options o = {.max = 64 << 10, .count = 500, .seed = 1};
+    static const struct option kLong[] = {{"max", 1, NULL, 'M'},     {"count", 1, NULL, 'n'},
+                                          {"seed", 1, NULL, 's'},    {"help", 0, NULL, 'h'},
+                                          {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
+    bool bad = false;
+    opterr = rank == 0;
+    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
+        switch (c) {
+            case 'M':
+                bad |= parse_size(optarg, &o.max) != 0 || o.max < 32 || o.max > (1 << 28);
+                break;
+            case 'n':
+                bad |= parse_size(optarg, &o.count) != 0;
+                break;
+            case 's':
+                bad |= parse_size(optarg, &o.seed) != 0;
+                break;
+            case 'h':
+                leave(rank, 0, kHelp);
+                break;
+            case 'v':
+                leave(rank, 0, "mpi_coll_check " MCC_VERSION "\n");
+                break;
+            default:
+                bad = true;
+        }
+    }
+    if (bad || optind != argc) {
+        leave(rank, 2, "mpi_coll_check: bad arguments (--max 32 to 256M, the others numbers); see --help\n");
+    }
+    return o;
+}
+
+// Of 32-bit integers, the same in any order.
+static void user_xor(void* in, void* inout, int* count, MPI_Datatype* type) {
+    (void)type;
+    for (int i = 0; i < *count; ++i) ((int32_t*)inout)[i] ^= ((int32_t*)in)[i];
+}
+
+static void barrier(MPI_Comm comm, bool waits) {
+    MPI_Request request;
+    if (waits) {
+        MPI_Barrier(comm);
+        return;
+    }
+    MPI_Ibarrier(comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// Whoever left the barrier tells the late one; if that one hears it before it entered, the barrier leaks.
+static bool check_barrier(const Part* part, uint64_t key, bool waits) {
+    const int late = (int)(key % (uint64_t)part->size);
+    if (part->rank != late) {
+        barrier(part->comm, waits);
+        MPI_Send(NULL, 0, MPI_BYTE, late, kTag, part->comm);
+        return true;
+    }
+    int leaked = 0;
+    usleep(kSleepUs);
+    MPI_Iprobe(MPI_ANY_SOURCE, kTag, part->comm, &leaked, MPI_STATUS_IGNORE);
+    barrier(part->comm, waits);
+    for (int i = 1; i < part->size; ++i)
+        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, kTag, part->comm, MPI_STATUS_IGNORE);
+    return !leaked;
+}
+
+// What is left to others: an operator of the user's, and pairs.
+static bool check_left(const Part* part, uint64_t key) {
+    enum { kMost = 100 };
+    int32_t input[kMost], result[kMost];
+    const int count = 1 + (int)(key % kMost);
+    bool good = true;
+    MPI_Op own;
+    MPI_Op_create(user_xor, 1, &own);
+    for (int i = 0; i < count; ++i) input[i] = (int32_t)(key >> 3) + i * (part->rank + 1);
+    good = MPI_Allreduce(input, result, count, MPI_INT32_T, own, part->comm) == MPI_SUCCESS;
+    for (int i = 0; i < count; ++i) {
+        int32_t expected = 0;
+        for (int member = 0; member < part->size; ++member)
+            expected ^= (int32_t)(key >> 3) + i * (member + 1);
+        good = good && result[i] == expected;
+    }
+    MPI_Op_free(&own);
+    struct {
+        double value;
+        int index;
+    } mine = {.value = (double)((part->rank * 7 + (int)(key % 5)) % 11), .index = part->rank}, best;
+    good = MPI_Allreduce(&mine, &best, 1, MPI_DOUBLE_INT, MPI_MAXLOC, part->comm) == MPI_SUCCESS && good;
+    for (int member = 0; member < part->size; ++member) {
+        const double value = (double)((member * 7 + (int)(key % 5)) % 11);
+        good = good && (value < best.value || (value == best.value && member >= best.index));
+    }
+    return good;
+}
+
+// Sums that depend on the order: the same bits twice, and on all members.
+static bool check_bits(const Part* part, uint64_t key) {
+    double input[kUnevenCount], first[kUnevenCount], second[kUnevenCount], neighbour[kUnevenCount];
+    uint64_t state = key + (uint64_t)part->rank;
+    for (int i = 0; i < kUnevenCount; ++i) input[i] = (double)next_random(&state) * 1e-7 + 0.1;
+    MPI_Allreduce(input, first, kUnevenCount, MPI_DOUBLE, MPI_SUM, part->comm);
+    if ((uint64_t)part->rank == key % (uint64_t)part->size) usleep(kSleepUs);
+    MPI_Allreduce(input, second, kUnevenCount, MPI_DOUBLE, MPI_SUM, part->comm);
+    MPI_Sendrecv(first, kUnevenCount, MPI_DOUBLE, (part->rank + 1) % part->size, kTag, neighbour,
+                 kUnevenCount, MPI_DOUBLE, (part->rank + part->size - 1) % part->size, kTag, part->comm,
+                 MPI_STATUS_IGNORE);
+    return memcmp(first, second, sizeof(first)) == 0 && memcmp(first, neighbour, sizeof(first)) == 0;
+}
+
+static Kind draw_kind(uint64_t* state) {
+    return (Kind)(next_random(state) % kKinds);
+}
+
+// Several at once, blocking ones in between, waited for from the last to the first or as they come.
+static unsigned check_many(const Options* o, const Part* part, uint64_t key, int rank, uint64_t number) {
+    uint64_t state = key ^ part->salt;
+    Case cases[kMostOpen];
+    const size_t count = next_random(&state) % 2 == 0 ? 1 : random_between(&state, 2, kMostOpen);
+    unsigned bad = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const bool waits = next_random(&state) % (count == 1 ? 2 : 4) == 0;
+        const Kind kind = draw_kind(&state);
+        case_draw(&cases[i], part, kind, next_random(&state), o->max, waits);
+        case_start(&cases[i]);
+    }
+    const bool backwards = (key + (uint64_t)part->rank) % 2 == 0;
+    for (size_t i = 0; i < count; ++i) {
+        Case* c = &cases[backwards ? count - 1 - i : i];
+        char what[200];
+        case_describe(c, what, sizeof(what));
+        if (case_check(c)) continue;
+        fprintf(stderr, "rank %d, round %llu: BAD %s\n", rank, (unsigned long long)number, what);
+        ++bad;
+    }
+    return bad;
+}
+
+static unsigned check_round(const Options* o, const Part* part, uint64_t key, int rank, uint64_t number) {
+    uint64_t state = key ^ part->salt;
+    bool good;
+    switch (next_random(&state) % 16) {
+        case 0:
+            good = check_barrier(part, key >> 8, key % 2 == 0);
+            break;
+        case 1:
+            good = check_left(part, key);
+            break;
+        case 2:
+            good = check_bits(part, key);
+            break;
+        default:
+            return check_many(o, part, next_random(&state), rank, number);
+    }
+    if (!good)
+        fprintf(stderr, "rank %d, round %llu: BAD barrier, left to others, or bits\n", rank,
+                (unsigned long long)number);
+    return !good;
+}
+
+// Random colours, in random order.
+static Part split(int rank, uint64_t seed) {
+    uint64_t state = seed, own = seed + (uint64_t)rank * 77;
+    const uint64_t colours = random_between(&state, 1, 3);
+    const int colour = (int)(next_random(&own) % colours);
+    MPI_Comm comm;
+    MPI_Comm_split(MPI_COMM_WORLD, colour, (int)(next_random(&own) % 1000), &comm);
+    return part_of(comm, (uint64_t)colour * 31);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const Options o = parse(argc, argv, rank);
+    Part world = part_of(MPI_COMM_WORLD, 0), part = {.comm = MPI_COMM_NULL};
+    uint64_t state = o.seed, bad = 0, all = 0;
+    for (uint64_t i = 0; i < o.count; ++i) {
+        const uint64_t key = next_random(&state);
+        if (i % kPartEvery == 0) {
+            if (part.comm != MPI_COMM_NULL) MPI_Comm_free(&part.comm);
+            part = split(rank, key);
+        }
+        bad += check_round(&o, key % 3 == 0 ? &part : &world, key, rank, i);
+    }
+    if (part.comm != MPI_COMM_NULL) MPI_Comm_free(&part.comm);
+    MPI_Reduce(&bad, &all, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("mpi_coll_check: %d ranks, seed %llu: %llu checked, %llu bad\n", size,
+               (unsigned long long)o.seed, (unsigned long long)o.count, (unsigned long long)all);
+    MPI_Bcast(&all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all == 0 ? 0 : 1;
+}

@@ -1,0 +1,134 @@
+// Several threads, each with a communicator of its own, keep non-blocking collectives of all kinds under way
+// at once, blocking ones in between; every result is compared (mpi_coll_cases.h).
+//
+// A thread's operations are drawn from a seed that is its own and the same on all ranks. Its communicator's
+// first operation is a barrier, since only a blocking one forms a group. Threads form their groups, and free
+// them, in any order.
+
+#include <getopt.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "mpi_coll_cases.h"
+
+enum { kMostThreads = 64, kMostOpen = 16 };
+
+typedef struct {
+    uint64_t threads, count, open, max, seed;
+} Options;
+
+typedef struct {
+    const Options* options;
+    Part part;
+    uint64_t seed, bad, done;
+    pthread_t thread;
+} Worker;
+
+static const char kHelp[] =
+    "usage: mpirun ... mpi_coll_threads [options]\n"
+    "  --threads N    with a communicator each, 1 to 64 [8]\n"
+    "  --count N      operations of all threads together [2000]\n"
+    "  --open N       that a thread has under way, 1 to 16 [4]\n"
+    "  --max BYTES    largest part of one member, 32 to 16M [4K]\n"
+    "  --seed N       of the plan [1]\n"
+    "  --help, --version\n"
+    "Sizes take K, M and G.\n";
+
+static Options parse(int argc, char** argv, int rank) {
+    Options o = {.threads = 8, .count = 2000, .open = 4, .max = 4 << 10, .seed = 1};
+    static const struct option kLong[] = {
+        {"threads", 1, NULL, 't'}, {"count", 1, NULL, 'n'}, {"open", 1, NULL, 'o'},    {"max", 1, NULL, 'M'},
+        {"seed", 1, NULL, 's'},    {"help", 0, NULL, 'h'},  {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
+    bool bad = false;
+    opterr = rank == 0;
+    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
+        switch (c) {
+            case 't':
+                bad |= parse_size(optarg, &o.threads) != 0 || o.threads < 1 || o.threads > kMostThreads;
+                break;
+            case 'n':
+                bad |= parse_size(optarg, &o.count) != 0;
+                break;
+            case 'o':
+                bad |= parse_size(optarg, &o.open) != 0 || o.open < 1 || o.open > kMostOpen;
+                break;
+            case 'M':
+                bad |= parse_size(optarg, &o.max) != 0 || o.max < 32 || o.max > (16 << 20);
+                break;
+            case 's':
+                bad |= parse_size(optarg, &o.seed) != 0;
+                break;
+            case 'h':
+                leave(rank, 0, kHelp);
+                break;
+            case 'v':
+                leave(rank, 0, "mpi_coll_threads " MCC_VERSION "\n");
+                break;
+            default:
+                bad = true;
+        }
+    }
+    if (bad || optind != argc) leave(rank, 2, "mpi_coll_threads: bad arguments; see --help\n");
+    return o;
+}
+
+static void check(Worker* w, Case* c) {
+    char what[200];
+    case_describe(c, what, sizeof(what));
+    ++w->done;
+    if (case_check(c)) return;
+    ++w->bad;
+    fprintf(stderr, "rank %d, seed %llu, operation %llu: BAD %s\n", w->part.rank, (unsigned long long)w->seed,
+            (unsigned long long)w->done, what);
+}
+
+// A ring of operations: the oldest is completed before there are too many, which a blocking one overtakes.
+static void* work(void* argument) {
+    Worker* w = argument;
+    const Options* o = w->options;
+    Case cases[kMostOpen];
+    uint64_t state = w->seed, begun = 0, ended = 0;
+    const uint64_t count = o->count / o->threads;
+    MPI_Barrier(w->part.comm);
+    while (begun < count) {
+        if (begun - ended == o->open) check(w, &cases[ended++ % kMostOpen]);
+        Case* c = &cases[begun++ % kMostOpen];
+        const Kind kind = (Kind)(next_random(&state) % kKinds);
+        const bool waits = next_random(&state) % 8 == 0;
+        case_draw(c, &w->part, kind, next_random(&state), o->max, waits);
+        case_start(c);
+    }
+    while (ended < begun) check(w, &cases[ended++ % kMostOpen]);
+    MPI_Comm_free(&w->part.comm);
+    return NULL;
+}
+
+int main(int argc, char** argv) {
+    int provided, rank, size;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const Options o = parse(argc, argv, rank);
+    if (provided < MPI_THREAD_MULTIPLE) leave(rank, 77, "mpi_coll_threads: no MPI_THREAD_MULTIPLE here\n");
+    static Worker workers[kMostThreads];
+    for (uint64_t i = 0; i < o.threads; ++i) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        workers[i] = (Worker){.options = &o, .part = part_of(comm, i), .seed = o.seed * 1000 + i};
+    }
+    for (uint64_t i = 0; i < o.threads; ++i)
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) MPI_Abort(MPI_COMM_WORLD, 2);
+    uint64_t mine[2] = {0, 0}, all[2];
+    for (uint64_t i = 0; i < o.threads; ++i) {
+        pthread_join(workers[i].thread, NULL);
+        mine[0] += workers[i].done;
+        mine[1] += workers[i].bad;
+    }
+    MPI_Allreduce(mine, all, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("mpi_coll_threads: %d ranks of %llu threads, seed %llu: %llu checked, %llu bad\n", size,
+               (unsigned long long)o.threads, (unsigned long long)o.seed,
+               (unsigned long long)(all[0] / (uint64_t)size), (unsigned long long)all[1]);
+    MPI_Finalize();
+    return all[1] == 0 ? 0 : 1;
+}

@@ -1,0 +1,29 @@
+// What the tests of host::Team have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "host/team.h"
+#include "host_members.h"
+
+namespace mcastcoll::test {
+
+inline MembersOptions members(std::uint32_t count) {
+    MembersOptions options;
+    options.count = count;
+    return options;
+}
+
+inline int barrier(host::Team& team) {
+    host::Operation op;
+    return team.run(op);
+}
+
+inline void add(void* inout, const void* in, std::size_t elements) {
+    auto* to = static_cast<std::uint64_t*>(inout);
+    const auto* from = static_cast<const std::uint64_t*>(in);
+    for (std::size_t i = 0; i < elements; ++i) to[i] += from[i];
+}
+
+}  // namespace mcastcoll::test

@@ -1,0 +1,129 @@
+// The election: who speaks in groups of any size, ballots on their way up, and hostile ones.
+#include <criterion/criterion.h>
+
+#include <vector>
+
+#include "engine/election.h"
+
+using namespace mcastcoll;
+using engine::Ballots;
+using engine::Verdict;
+
+namespace {
+
+using ByteString = std::vector<std::byte>;
+
+ByteString copy(const Ballots& ballots) {
+    return {ballots.bytes().begin(), ballots.bytes().end()};
+}
+
+std::vector<bool> all_but(std::uint32_t members, std::vector<std::uint32_t> speakers) {
+    std::vector<bool> heard(engine::speaker_count(members), true);
+    for (std::uint32_t speaker : speakers) heard[speaker] = false;
+    return heard;
+}
+
+constexpr std::size_t kMuch = 1 << 16;
+
+}  // namespace
+
+TestSuite(election, .timeout = 30);
+
+Test(election, speakers_are_ranks_each_once_and_rank_0_is_one) {
+    for (std::uint32_t n : {2U, 5U, 255U, 256U, 257U, 1000U, 65536U}) {
+        const std::uint32_t speakers = engine::speaker_count(n);
+        cr_assert_eq(speakers, n <= engine::kEverybodySpeaks ? n : engine::kSpeakersOfMany);
+        cr_assert(engine::speaker_rank(0, n) == rank_of(0));
+        std::uint32_t found = 0;
+        for (std::uint32_t r = 0; r < n; ++r) {
+            const std::uint32_t speaker = engine::speaker_of(rank_of(r), n);
+            if (speaker == engine::kNoSpeaker) continue;
+            cr_assert(engine::speaker_rank(speaker, n) == rank_of(r));
+            ++found;
+        }
+        cr_assert_eq(found, speakers, "n=%u", n);
+    }
+}
+
+Test(election, who_heard_everybody_casts_nothing) {
+    Ballots ballots(1000, 1000, kMuch);
+    for (std::uint32_t r = 0; r < 1000; ++r) ballots.cast(rank_of(r), all_but(1000, {}), true);
+    cr_assert(ballots.bytes().empty());
+    const Verdict verdict = ballots.judge();
+    cr_assert(verdict.lane && verdict.deaf.empty() && verdict.mute.empty());
+}
+
+Test(election, large_groups_are_judged_by_their_speakers) {
+    const std::uint32_t n = 1600;  // speakers are ranks 0, 100, 200 ...
+    Ballots ballots(n, n, kMuch);
+    for (std::uint32_t r = 0; r < n; ++r) {
+        if (r == 7)
+            ballots.cast(rank_of(r), std::vector<bool>(16), true);  // hears nobody
+        else if (r == 8)
+            ballots.cast(rank_of(r), std::vector<bool>(16), false);  // has no multicast at all
+        else if (r % 3 != 0 && r != 300)
+            ballots.cast(rank_of(r), all_but(n, {3}), true);  // rank 300 is heard by a third
+    }
+    const Verdict verdict = ballots.judge();
+    cr_assert(verdict.lane);
+    cr_assert(verdict.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
+    cr_assert(verdict.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
+}
+
+Test(election, when_no_speaker_is_heard_there_is_no_lane) {
+    const std::uint32_t n = 300;
+    Ballots ballots(n, n, kMuch);
+    for (std::uint32_t r = 0; r < n; ++r) ballots.cast(rank_of(r), std::vector<bool>(16), true);
+    cr_assert(!ballots.judge().lane);
+}
+
+Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
+    Ballots child(300, 300, 60), parent(300, 300, kMuch);  // 60 bytes: eight ballots of seven
+    for (std::uint32_t r = 0; r < 9; ++r) child.cast(rank_of(r), all_but(300, {1}), true);
+    cr_assert(child.too_many());
+    cr_assert_eq(child.bytes().size() % 7, 0U);
+    cr_assert(parent.merge(copy(child), child.too_many()));
+    cr_assert(parent.too_many());
+    cr_assert(!parent.judge().lane);
+}
+
+Test(election, merging_is_the_same_as_casting) {
+    Ballots one(40, 40, kMuch), left(40, 40, kMuch), right(40, 40, kMuch), top(40, 40, kMuch);
+    for (std::uint32_t r = 0; r < 40; ++r) {
+        const auto heard = r % 4 == 0 ? all_but(40, {r, 1, 2, 3})
+                           : r == 39  ? std::vector<bool>(40)
+                                      : all_but(40, {});
+        one.cast(rank_of(r), heard, true);
+        (r % 2 == 0 ? left : right).cast(rank_of(r), heard, true);
+    }
+    cr_assert(top.merge(copy(left), false) && top.merge(copy(right), false));
+    const Verdict a = one.judge(), b = top.judge();
+    cr_assert(a.lane == b.lane && a.deaf == b.deaf && a.mute == b.mute);
+    cr_assert(a.deaf == std::vector<Rank>{rank_of(39)});
+}
+
+Test(election, ballots_that_make_no_sense_change_nothing) {
+    Ballots ballots(5, 5, kMuch);
+    cr_assert(!ballots.merge(ByteString(4), false), "half a ballot");
+    ByteString stranger(5);
+    stranger[3] = std::byte{5};
+    cr_assert(!ballots.merge(stranger, false), "the ranks end at 4");
+    cr_assert(ballots.bytes().empty() && !ballots.too_many());
+    // The same ballot again and again is too many, not a crash.
+    ByteString again(5);
+    for (int i = 0; i < 6; ++i) cr_assert(ballots.merge(again, false));
+    cr_assert(ballots.too_many());
+}
+
+Test(election, a_verdict_survives_its_message) {
+    const Verdict verdict{.lane = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
+    ByteString bytes;
+    engine::encode(verdict, bytes);
+    cr_assert_eq(bytes.size(), 12U);
+    Verdict back;
+    cr_assert(engine::decode(bytes, 2, 70001, back));
+    cr_assert(back.deaf == verdict.deaf && back.mute == verdict.mute);
+    Verdict other;
+    cr_assert(!engine::decode(bytes, 2, 70000, other));
+    cr_assert(!engine::decode(bytes, 4, 70001, other));
+}

@@ -1,0 +1,135 @@
+// Members that make others wait too long, and messages that come twice or from the wrong member.
+#include "engine_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::bench;
+
+namespace {
+
+constexpr Nanoseconds kStall = Nanoseconds::from_ms(2000);
+
+engine::GroupConfig patient_config(std::uint32_t self, std::uint32_t members) {
+    auto config = config_of(self, members);
+    config.stall_timeout = kStall;
+    return config;
+}
+
+Packet message_of(Kind kind, std::uint32_t sender, std::uint64_t operation = 0) {
+    return {.kind = kind, .sender = sender, .operation = operation, .payload = {}, .key = {}, .epoch = {}};
+}
+
+// The failure that came, and that everybody is told of it.
+Out expect_failure(const std::vector<Out>& all, std::uint32_t others) {
+    cr_assert_eq(count(all, Effect::Kind::failed), 1U);
+    cr_assert_eq(count(all, Kind::fail), others);
+    for (const Out& out : all)
+        if (out.kind == Effect::Kind::failed) return out;
+    return {};
+}
+
+}  // namespace
+
+TestSuite(failure, .timeout = 30);
+
+Test(failure, a_barrier_names_the_child_that_has_not_entered) {
+    Bench bench(patient_config(0, 4));
+    bench.join();
+    cr_assert(bench.barrier(7).ok());
+    for (std::uint32_t child : {1U, 3U}) bench.message(message_of(Kind::gather, child));
+    cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(1)), Effect::Kind::failed), 0U);
+    const auto out = bench.pass(Nanoseconds::from_ms(200));
+    const Out failed = expect_failure(out, 3);  // the late one lives, so it is told, too
+    cr_assert_eq(failed.status, ETIMEDOUT);
+    cr_assert_eq(index_of(failed.to), 2U);
+    cr_assert_eq(count(out, Effect::Kind::complete), 1U);
+}
+
+Test(failure, a_broadcast_names_its_root) {
+    Bench bench(patient_config(1, 4));
+    bench.join();
+    ByteString buffer(100);
+    cr_assert(bench.broadcast(3, buffer).ok());
+    const Out failed = expect_failure(bench.pass(kStall + Nanoseconds::from_ms(200)), 3);
+    cr_assert_eq(failed.status, ETIMEDOUT);
+    cr_assert_eq(index_of(failed.to), 3U);
+}
+
+// A receiver of a large broadcast that takes nothing any more.
+Test(failure, a_root_names_the_member_that_does_not_report) {
+    Bench bench(patient_config(0, 3));
+    bench.join();
+    ByteString buffer(50'000);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    bench.drain();
+    Packet report = message_of(Kind::report, 1);
+    report.fragment = 36;
+    report.total = 50'000;
+    bench.message(report);
+    Packet done = message_of(Kind::done, 1);
+    done.total = 50'000;
+    bench.message(done);
+    const Out failed = expect_failure(bench.pass(kStall + Nanoseconds::from_ms(200)), 2);
+    cr_assert_eq(index_of(failed.to), 2U);
+}
+
+Test(failure, whoever_makes_progress_may_be_slow) {
+    Bench bench(patient_config(1, 3));
+    bench.join();
+    ByteString buffer(20'000);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    const ByteString sent = content(20'000);
+    for (std::uint32_t index = 0; index < bench.engine.config().fragments(sent.size()); ++index) {
+        cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(200)), Effect::Kind::failed), 0U);
+        bench.datagram(bench.fragment(0, 0, index, sent));
+    }
+    bench.message(message_of(Kind::done, 2));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
+}
+
+Test(failure, without_a_timeout_one_may_wait_for_hours) {
+    Bench bench(config_of(1, 3));
+    bench.join();
+    cr_assert(bench.barrier().ok());
+    cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(3'600'000)), Effect::Kind::failed), 0U);
+}
+
+Test(failure, an_idle_group_does_not_stall) {
+    Bench bench(patient_config(0, 3));
+    bench.join();
+    cr_assert_eq(count(bench.pass(Nanoseconds{10 * kStall.value}), Effect::Kind::failed), 0U);
+    // Nor does what was long ago count when there is something to do again.
+    ByteString buffer(8);
+    for (std::uint64_t i = 0; i < 65; ++i) cr_assert(bench.broadcast(0, buffer, i).ok());
+    cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(1)), Effect::Kind::failed), 0U);
+    // The one without a slot waits for the others' floors.
+    const Out failed = expect_failure(bench.pass(Nanoseconds::from_ms(300)), 2);
+    cr_assert_eq(failed.status, ETIMEDOUT);
+}
+
+Test(failure, a_child_enters_a_barrier_once) {
+    Bench bench(config_of(0, 3));
+    bench.join();
+    cr_assert(bench.barrier().ok());
+    for (int i = 0; i < 4; ++i) bench.message(message_of(Kind::gather, 1));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 0U, "rank 2 has not entered");
+    bench.message(message_of(Kind::gather, 2));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
+}
+
+Test(failure, only_children_gather_and_only_the_parent_tells) {
+    Bench bench(config_of(1, 9));  // its parent is rank 0, its children are ranks 5 to 8
+    bench.join();
+    const Packet refused[] = {
+        message_of(Kind::gather, 2),     message_of(Kind::gather, 0), message_of(Kind::floor_up, 2, 0),
+        message_of(Kind::floor_down, 5), message_of(Kind::go, 5, 1),  message_of(Kind::verdict, 5),
+        message_of(Kind::leave_up, 2),   message_of(Kind::vote, 2),   message_of(Kind::ready, 2),
+    };
+    for (const Packet& packet : refused) {
+        const engine::Counters before = bench.engine.counters();
+        bench.message(packet);
+        cr_assert(bench.drain().empty());
+        const std::string names = changed(before, bench.engine.counters());
+        cr_assert(names == "messages_received unexpected_kind", "kind %d: %s", static_cast<int>(packet.kind),
+                  names.c_str());
+    }
+}

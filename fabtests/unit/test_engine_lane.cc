@@ -1,0 +1,299 @@
+// Elections in mid-run, message by message: appeals, go, probes, votes, verdicts, and the floors that wait
+// for them.
+#include <deque>
+
+#include "engine_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::bench;
+
+namespace {
+
+engine::GroupConfig lane_config(std::uint32_t self, std::uint32_t members) {
+    auto config = config_of(self, members);
+    config.probes = 2;
+    return config;
+}
+
+// A member whose parent is rank 0 and which has no children: rank 1 of three.
+struct Leaf : Bench {
+    explicit Leaf(std::vector<std::uint32_t> deaf = {}, std::vector<std::uint32_t> mute = {})
+        : Bench(lane_config(1, 3)) {
+        join(std::move(deaf), std::move(mute));
+    }
+    Packet of(Kind kind, std::uint64_t operation = 0, std::uint32_t sender = 0) const {
+        return {
+            .kind = kind, .sender = sender, .operation = operation, .payload = {}, .key = {}, .epoch = {}};
+    }
+    Packet verdict(std::uint32_t version, std::uint64_t from, const engine::Verdict& what) const {
+        Packet packet = verdict_message(what);
+        packet.operation = from;
+        packet.total |= std::uint64_t{version} << 1;
+        return packet;
+    }
+    // A broadcast from rank 0 that only a message brings.
+    std::vector<Out> silent_broadcast() {
+        buffers.emplace_back(8);
+        cr_assert(broadcast(0, buffers.back(), next).ok());
+        drain();
+        Packet data = fragment(0, next++, 0, content(8));
+        data.kind = Kind::data;
+        message(data);
+        return drain();
+    }
+    Packet floor(std::uint64_t number, std::uint32_t version) const {
+        Packet packet = of(Kind::floor_down, number);
+        packet.fragment = version;
+        return packet;
+    }
+    std::deque<ByteString> buffers;
+    std::uint64_t next = 0;
+};
+
+const engine::Verdict kNoLane{};
+const engine::Verdict kLane{.lane = true, .deaf = {}, .mute = {}};
+
+}  // namespace
+
+TestSuite(lane, .timeout = 30);
+
+Test(lane, eight_silent_operations_are_an_appeal) {
+    Leaf leaf;
+    for (std::uint32_t i = 1; i < engine::kSilentEnough; ++i)
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::appeal), 0U, "operation %u", i);
+    const auto out = leaf.silent_broadcast();
+    cr_assert_eq(count(out, Kind::appeal), 1U);
+    for (std::uint32_t i = 0; i < 20; ++i)
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::appeal), 0U, "one for each election");
+}
+
+Test(lane, one_that_is_heard_begins_the_count_anew) {
+    Leaf leaf;
+    for (std::uint32_t i = 0; i < 30; ++i) {
+        if (i % engine::kSilentEnough == 5) leaf.datagram(leaf.fragment(0, leaf.next, 0, content(8)));
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::appeal), 0U);
+    }
+}
+
+Test(lane, after_a_go_it_votes_for_whom_it_hears) {
+    Leaf leaf;
+    leaf.message(leaf.of(Kind::go, 1));
+    Packet probe = leaf.of(Kind::probe, 1, 2);
+    probe.fragment = 1;
+    leaf.datagram(probe);
+    const auto out = leaf.pass(Nanoseconds::from_ms(60));
+    cr_assert_eq(count(out, Kind::probe), 2U);
+    cr_assert_eq(count(out, Kind::vote), 1U);
+    for (const Out& one : out) {
+        if (one.header.kind != Kind::vote) continue;
+        cr_assert_eq(number_of(one.header.operation), 1U);
+        cr_assert_eq(one.payload.size(), 5U, "its rank and a bitmap: it did not hear rank 0");
+        cr_assert_eq(std::to_integer<int>(one.payload[4]), 0b110, "itself and rank 2");
+    }
+}
+
+// The first probe of an election may overtake its go; those of other elections say nothing.
+Test(lane, probes_count_for_their_own_election) {
+    Leaf leaf;
+    for (std::uint64_t number : {1, 0, 2})
+        for (std::uint32_t sender : {0U, 2U}) {
+            Packet probe = leaf.of(Kind::probe, number, sender);
+            probe.fragment = 1;
+            if (number != 1 || sender == 2) leaf.datagram(probe);
+        }
+    leaf.message(leaf.of(Kind::go, 1));
+    const auto out = leaf.pass(Nanoseconds::from_ms(60));
+    for (const Out& one : out)
+        if (one.header.kind == Kind::vote) cr_assert_eq(std::to_integer<int>(one.payload.at(4)), 0b110);
+    cr_assert_eq(count(out, Kind::vote), 1U);
+}
+
+Test(lane, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
+    Leaf leaf;
+    const Packet refused[] = {
+        leaf.of(Kind::go, 2),
+        leaf.of(Kind::go, 0),
+        leaf.of(Kind::go, 1, 2),
+        leaf.of(Kind::vote, 0, 2),
+        leaf.of(Kind::appeal, 0, 2),
+        leaf.verdict(0, 64, kNoLane),
+        leaf.verdict(2, 64, kNoLane),
+        [&] {
+            Packet packet = leaf.verdict(1, 64, kNoLane);
+            packet.sender = 2;
+            return packet;
+        }(),
+    };
+    for (const Packet& packet : refused) {
+        const engine::Counters before = leaf.engine.counters();
+        leaf.message(packet);
+        cr_assert(leaf.drain().empty());
+        const std::string names = changed(before, leaf.engine.counters());
+        cr_assert(names == "messages_received unexpected_kind", "%s", names.c_str());
+        cr_assert_eq(leaf.engine.verdict_version(), 0U);
+    }
+}
+
+Test(lane, a_verdict_is_for_operations_from_its_own_on) {
+    Leaf leaf;
+    leaf.message(leaf.verdict(1, 64, kNoLane));
+    cr_assert_eq(leaf.engine.verdict_version(), 1U);
+    cr_assert_eq(leaf.engine.counters().lane_demotions, 1U);
+    for (std::uint32_t i = 0; i < 64; ++i) {
+        // Its ring predecessor is rank 0 under both; its client under the old verdict is rank 2.
+        leaf.buffers.emplace_back(8);
+        cr_assert(leaf.broadcast(1, leaf.buffers.back(), i).ok());
+        cr_assert_eq(count(leaf.drain(), Kind::fragment), 1U, "operation %u is multicast", i);
+    }
+    leaf.message(leaf.floor(48, 1));
+    leaf.buffers.emplace_back(8);
+    cr_assert(leaf.broadcast(1, leaf.buffers.back(), 64).ok());
+    const auto out = leaf.drain();
+    cr_assert_eq(count(out, Kind::fragment), 0U);
+    cr_assert_eq(count(out, Kind::data), 2U, "the tree brings it to both");
+    cr_assert_eq(count(out, Kind::probe), 0U, "a feeler would only bring up the verdict that it just had");
+}
+
+// Nobody begins an operation without the verdict for it, whatever overtakes what.
+Test(lane, a_floor_waits_for_its_verdict) {
+    Leaf leaf;
+    for (std::uint32_t i = 0; i < 65; ++i) {
+        leaf.buffers.emplace_back(8);
+        cr_assert(leaf.broadcast(1, leaf.buffers.back(), i).ok());
+    }
+    cr_assert_eq(count(leaf.drain(), Kind::fragment), 64U, "the last has no slot yet");
+    leaf.message(leaf.floor(16, 1));
+    cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
+    // Nor does it help to learn the floor from somebody who has moved on.
+    leaf.datagram(leaf.fragment(0, 70, 0, content(8)));
+    cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
+    leaf.message(leaf.verdict(1, 64, kNoLane));
+    const auto out = leaf.drain();
+    cr_assert_eq(count(out, Effect::Kind::complete), 1U);
+    cr_assert_eq(count(out, Kind::fragment), 0U);
+}
+
+Test(lane, the_deaf_appeal_when_they_hear) {
+    Leaf leaf({1});
+    leaf.datagram(leaf.fragment(0, 0, 0, content(8)));
+    cr_assert_eq(count(leaf.drain(), Kind::appeal), 1U);
+    leaf.datagram(leaf.fragment(0, 1, 0, content(8)));
+    cr_assert_eq(count(leaf.drain(), Kind::appeal), 0U, "once");
+}
+
+Test(lane, a_feeler_of_a_mute_root_is_answered_by_an_appeal) {
+    Leaf leaf({}, {2});
+    leaf.datagram(leaf.of(Kind::probe, 0, 0));
+    cr_assert_eq(count(leaf.drain(), Kind::appeal), 0U, "rank 0 may be heard");
+    leaf.datagram(leaf.of(Kind::probe, 0, 2));
+    cr_assert_eq(count(leaf.drain(), Kind::appeal), 1U);
+}
+
+Test(lane, feelers_become_rare) {
+    Leaf leaf({}, {1});
+    std::size_t feelers = 0;
+    ByteString buffer(8);
+    for (std::uint32_t i = 0; i < 2000; ++i) {
+        cr_assert(leaf.broadcast(1, buffer, i).ok());
+        if (i % 16 == 15) leaf.message(leaf.floor(i + 1, 0));
+        feelers += count(leaf.pass(Nanoseconds::from_ms(1)), Kind::probe);
+    }
+    cr_assert(feelers >= 5 && feelers <= 12, "%zu in two seconds", feelers);
+}
+
+namespace {
+
+// Rank 0 of three, to which both others are children.
+struct Leader : Bench {
+    Leader() : Bench(lane_config(0, 3)) { join(); }
+    void appeal(std::uint32_t sender, std::uint64_t election) {
+        message({.kind = Kind::appeal,
+                 .sender = sender,
+                 .operation = election,
+                 .payload = {},
+                 .key = {},
+                 .epoch = {}});
+    }
+    void hear(std::uint64_t election, std::uint32_t sender) {
+        datagram({.kind = Kind::probe,
+                  .sender = sender,
+                  .operation = election,
+                  .fragment = 1,
+                  .payload = {},
+                  .key = {},
+                  .epoch = {}});
+    }
+    // Of a voter that hears these speakers; without, that hears all.
+    void vote_for(std::uint64_t election, std::uint32_t voter, std::optional<unsigned> heard) {
+        Packet vote{.kind = Kind::vote,
+                    .sender = voter,
+                    .operation = election,
+                    .payload = {},
+                    .key = {},
+                    .epoch = {}};
+        if (heard) {
+            vote.payload.assign(5, std::byte{0});
+            vote.payload[3] = static_cast<std::byte>(voter);
+            vote.payload[4] = static_cast<std::byte>(*heard);
+        }
+        message(vote);
+    }
+};
+
+}  // namespace
+
+Test(lane, the_leader_holds_an_election_for_an_appeal) {
+    Leader leader;
+    leader.appeal(2, 0);
+    leader.appeal(1, 0);
+    auto out = leader.pass(Nanoseconds{1});
+    cr_assert_eq(count(out, Kind::go), 2U);
+    leader.hear(1, 1);
+    leader.vote_for(1, 1, {});
+    leader.vote_for(1, 1, {});  // again, which counts once
+    leader.vote_for(1, 2, 0b100U);
+    out = leader.pass(Nanoseconds::from_ms(60));
+    cr_assert_eq(count(out, Kind::verdict), 2U);
+    for (const Out& one : out) {
+        if (one.header.kind != Kind::verdict) continue;
+        cr_assert_eq(number_of(one.header.operation), 64U);
+        cr_assert_eq(one.header.total, 1U << 1 | 1U);
+    }
+    cr_assert(leader.engine.graph().deaf(rank_of(2)));
+    cr_assert_eq(leader.engine.counters().elections, 1U);
+    cr_assert_eq(leader.engine.counters().unexpected_kind, 1U);
+}
+
+Test(lane, an_election_that_finds_all_well_changes_nothing_and_the_next_waits) {
+    Leader leader;
+    for (std::uint64_t election = 1; election <= 3; ++election) {
+        leader.appeal(1, election - 1);
+        const Nanoseconds asked = leader.now;
+        std::vector<Out> out;
+        while (count(out = leader.pass(Nanoseconds::from_ms(1)), Kind::go) == 0)
+            cr_assert_lt((leader.now - asked).value, Nanoseconds::from_ms(500).value);
+        if (election > 1)
+            cr_assert_gt((leader.now - asked).value, Nanoseconds::from_ms(25).value,
+                         "too soon after the last");
+        for (std::uint32_t r : {1U, 2U}) {
+            leader.hear(election, r);
+            leader.vote_for(election, r, {});
+        }
+        cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(5)), Kind::verdict), 0U);
+    }
+    cr_assert_eq(leader.engine.verdict_version(), 0U);
+    cr_assert_eq(leader.engine.counters().elections, 3U);
+}
+
+// What was said about an election that is over, or against a verdict that is about to be replaced.
+Test(lane, late_appeals_are_dropped) {
+    Leader leader;
+    leader.appeal(1, 0);
+    leader.pass(Nanoseconds{1});
+    leader.appeal(2, 0);
+    for (std::uint32_t r : {1U, 2U}) leader.vote_for(1, r, 0U);
+    leader.pass(Nanoseconds::from_ms(60));
+    cr_assert_eq(leader.engine.verdict_version(), 1U);
+    leader.appeal(2, 1);
+    cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(1000)), Kind::go), 0U);
+}

@@ -1,0 +1,445 @@
+// Repair policies, one engine at a time: what a receiver waits for, what it says to whom, and what a member
+// makes of another's question, whatever its own policy is.
+#include "engine_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::bench;
+using engine::Repair;
+
+namespace {
+
+// No bounds but those that are measured, so that times can be told exactly.
+engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t members) {
+    engine::GroupConfig config = config_of(self, members);
+    config.repair = repair;
+    config.least_silence = config.least_tail = config.least_gap = {};
+    return config;
+}
+
+Packet plain(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint32_t fragment = 0,
+             std::uint64_t total = 0, ByteString payload = {}) {
+    return {.kind = kind,
+            .sender = sender,
+            .operation = operation,
+            .fragment = fragment,
+            .total = total,
+            .payload = std::move(payload),
+            .key = {},
+            .epoch = {}};
+}
+
+// A member of a group that awaits broadcast 0 of these bytes from rank 0.
+struct Receiver : Bench {
+    Receiver(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
+        : Bench(config_with(repair, self, members)), sent(content(bytes)), buffer(bytes) {
+        join();
+        cr_assert(broadcast(0, buffer, 1).ok());
+        first = drain();
+    }
+    void hear(std::uint32_t index) { datagram(fragment(0, 0, index, sent)); }
+    ByteString sent, buffer;
+    std::vector<Out> first;  // what it said at once
+};
+
+std::vector<Out> of_kind(const std::vector<Out>& all, Kind kind) {
+    std::vector<Out> result;
+    for (const Out& out : all)
+        if (out.kind != Effect::Kind::complete && out.header.kind == kind) result.push_back(out);
+    return result;
+}
+
+constexpr Repair kAll[] = {Repair::pull, Repair::push, Repair::sync, Repair::automatic};
+const Nanoseconds kSoon = Nanoseconds::from_ms(30);
+
+}  // namespace
+
+TestSuite(policies, .timeout = 30);
+
+// The principle behind all of them: nobody relies on another member doing anything of itself.
+Test(policies, silence_always_ends_in_a_question_to_the_supplier) {
+    for (Repair repair : kAll)
+        for (std::uint64_t bytes : {8U, 5000U, 20000U}) {
+            Receiver receiver(repair, 2, 8, bytes);
+            auto asks = of_kind(receiver.first, Kind::ask);
+            for (const Out& out : of_kind(receiver.pass(kSoon), Kind::ask)) asks.push_back(out);
+            cr_assert_eq(asks.size(), 1U, "%s", engine::name_of(repair).data());
+            cr_assert(asks[0].to == rank_of(1));
+        }
+}
+
+Test(policies, a_question_for_what_is_missing_here_goes_onward_at_once_and_once) {
+    for (Repair repair : {Repair::pull, Repair::push, Repair::automatic}) {
+        Receiver receiver(repair, 2, 8, 8);
+        receiver.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
+        const auto asks = of_kind(receiver.drain(), Kind::ask);
+        cr_assert_eq(asks.size(), 1U);
+        cr_assert(asks[0].to == rank_of(1));
+        receiver.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
+        cr_assert_eq(count(receiver.pass(kSoon), Kind::ask), 0U);
+        receiver.message(plain(Kind::data, 1, 0, 0, 8, receiver.sent));
+        const auto data = of_kind(receiver.drain(), Kind::data);
+        cr_assert_eq(data.size(), 1U);
+        cr_assert(data[0].to == rank_of(3) && data[0].payload == receiver.sent);
+    }
+}
+
+Test(policies, a_question_before_the_post_goes_onward_with_the_post) {
+    Bench bench(config_with(Repair::pull, 2, 8));
+    bench.join();
+    bench.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
+    cr_assert_eq(count(bench.drain(), Kind::ask), 0U, "the supplier is not known yet");
+    ByteString buffer(8);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    cr_assert_eq(count(bench.drain(), Kind::ask), 1U);
+}
+
+// Of a large message the client may ask for what has not been sent: only holes go onward.
+Test(policies, of_a_large_message_only_holes_go_onward) {
+    Receiver receiver(Repair::pull, 2, 8, 20000);
+    receiver.hear(0);
+    receiver.hear(2);
+    receiver.drain();
+    receiver.message(plain(Kind::ask, 3, 0, 0, 20000, {std::byte{0xff}, std::byte{0x7f}}));
+    const auto out = receiver.drain();
+    const auto asks = of_kind(out, Kind::ask);
+    cr_assert_eq(asks.size(), 1U);
+    cr_assert_eq(index_of(asks[0].header.fragment), 1U);
+    cr_assert(asks[0].payload == ByteString{std::byte{1}});
+    cr_assert_eq(count(out, Kind::data), 2U, "what is here is answered at once");
+}
+
+Test(policies, push_is_patient_and_hands_on_once) {
+    Receiver pull(Repair::pull, 2, 8, 8), push(Repair::push, 2, 8, 8);
+    const Nanoseconds from = pull.now;
+    cr_assert_gt((push.engine.next_deadline() - from).value, 3 * (pull.engine.next_deadline() - from).value);
+    push.hear(0);
+    const auto out = push.pass(kSoon);
+    cr_assert_eq(count(out, Kind::data), 1U);
+    cr_assert_eq(push.engine.counters().hand_ons, 1U);
+    cr_assert_eq(count(pull.pass(Nanoseconds{}), Kind::data), 0U);
+    // Who asked first gets no second copy.
+    Receiver asked(Repair::push, 2, 8, 8);
+    asked.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
+    asked.hear(0);
+    cr_assert_eq(count(asked.pass(kSoon), Kind::data), 1U);
+    cr_assert_eq(asked.engine.counters().hand_ons, 0U);
+}
+
+Test(policies, a_lost_tail_is_noticed_by_the_gaps_of_its_own_message) {
+    Receiver receiver(Repair::pull, 2, 8, 40 * 1424);
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        receiver.now = receiver.now + Nanoseconds::from_us(5);
+        receiver.hear(i);
+    }
+    receiver.drain();
+    const Nanoseconds wait = receiver.engine.next_deadline() - receiver.now;
+    cr_assert_leq(wait.value, receiver.engine.round_trip().value, "%ld us",
+                  static_cast<long>(wait.value / 1000));
+    const auto asks = of_kind(receiver.pass(kSoon), Kind::ask);
+    cr_assert_eq(asks.size(), 1U);
+    cr_assert_eq(index_of(asks[0].header.fragment), 20U);
+}
+
+TestSuite(sync_policy, .timeout = 30);
+
+Test(sync_policy, a_receiver_tells_its_report_parent_then_asks_its_supplier) {
+    // Rank 7 of 8: report parent 1 (position 7 of a tree of four children), ring supplier 6.
+    Receiver receiver(Repair::sync, 7, 8, 8);
+    const auto out = receiver.pass(kSoon);
+    const auto nacks = of_kind(out, Kind::nack);
+    cr_assert_eq(nacks.size(), 2U);
+    for (const Out& nack : nacks) {
+        cr_assert(nack.to == rank_of(1));
+        cr_assert_eq(nack.header.total, 0U, "the root");
+        cr_assert(nack.payload == ByteString{std::byte{1}});
+    }
+    const auto asks = of_kind(out, Kind::ask);
+    cr_assert_eq(asks.size(), 1U);
+    cr_assert(asks[0].to == rank_of(6));
+}
+
+Test(sync_policy, progress_forgets_fruitless_rounds) {
+    Receiver receiver(Repair::sync, 7, 8, 6 * 1424);
+    receiver.hear(5);
+    for (std::uint32_t i = 0; i < 5; ++i) {
+        const auto out = receiver.pass(receiver.engine.next_deadline() - receiver.now);
+        cr_assert_eq(count(out, Kind::ask), 0U);
+        receiver.hear(i);  // again a little
+    }
+    cr_assert_eq(count(receiver.drain(), Effect::Kind::complete), 1U);
+}
+
+Test(sync_policy, inner_members_merge_and_forward_whatever_their_policy_is) {
+    for (Repair repair : kAll) {
+        Receiver inner(repair, 1, 16, 20000);
+        inner.message(plain(Kind::nack, 5, 0, 3, 0, {std::byte{0b101}}));
+        auto nacks = of_kind(inner.drain(), Kind::nack);
+        cr_assert_eq(nacks.size(), 1U, "%s", engine::name_of(repair).data());
+        cr_assert(nacks[0].to == rank_of(0));
+        cr_assert_eq(index_of(nacks[0].header.fragment), 3U);
+        cr_assert(nacks[0].payload == ByteString{std::byte{0b101}});
+        // What was forwarded a moment ago is not forwarded again, what is new is.
+        inner.message(plain(Kind::nack, 6, 0, 3, 0, {std::byte{0b111}}));
+        nacks = of_kind(inner.drain(), Kind::nack);
+        cr_assert_eq(nacks.size(), 1U);
+        cr_assert_eq(index_of(nacks[0].header.fragment), 4U);
+        cr_assert(nacks[0].payload == ByteString{std::byte{1}});
+        inner.now = inner.now + inner.engine.round_trip();
+        inner.message(plain(Kind::nack, 6, 0, 3, 0, {std::byte{0b111}}));
+        cr_assert_eq(count(inner.drain(), Kind::nack), 1U);
+    }
+}
+
+Test(sync_policy, a_member_forwards_before_it_has_posted) {
+    Bench bench(config_with(Repair::sync, 1, 16));
+    bench.join();
+    bench.message(plain(Kind::nack, 5, 2, 0, 0, {std::byte{1}}));
+    const auto nacks = of_kind(bench.drain(), Kind::nack);
+    cr_assert_eq(nacks.size(), 1U);
+    cr_assert(nacks[0].to == rank_of(0) && nacks[0].header.operation == operation_of(2));
+}
+
+Test(sync_policy, a_root_multicasts_again_what_it_has_sent_once_per_round_trip) {
+    for (Repair repair : kAll)
+        for (std::uint64_t bytes : {5000U, 60U * 1424}) {
+            Bench bench(config_with(repair, 0, 8));
+            bench.join();
+            ByteString buffer = content(bytes);
+            cr_assert(bench.broadcast(0, buffer).ok());
+            const std::size_t fragments = count(bench.drain(), Kind::fragment);
+            for (std::uint32_t sender : {1U, 2U, 3U})
+                bench.message(plain(Kind::nack, sender, 0, 0, 0, ByteString(8, std::byte{0b110})));
+            const auto again = of_kind(bench.drain(), Kind::fragment);
+            std::size_t expected = 0;
+            for (std::uint32_t i = 0; i < fragments; ++i) expected += i % 8 == 1 || i % 8 == 2;
+            cr_assert_eq(again.size(), expected);
+            for (const Out& out : again)
+                cr_assert(out.payload == bench.fragment(0, 0, index_of(out.header.fragment), buffer).payload);
+            cr_assert_eq(bench.engine.counters().fragments_resent, expected);
+        }
+}
+
+Test(sync_policy, hostile_nacks_are_counted_and_harm_nothing) {
+    Bench bench(config_with(Repair::sync, 1, 8));
+    bench.join();
+    ByteString buffer(20000);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    bench.drain();
+    const auto before = bench.engine.counters().bad_sender;
+    bench.message(plain(Kind::nack, 5, 0, 0, 99, {std::byte{1}}));                    // no such root
+    bench.message(plain(Kind::nack, 5, 0, 0, UINT64_MAX, {std::byte{1}}));            // likewise
+    bench.message(plain(Kind::nack, 5, 0, 0, 3, {std::byte{1}}));                     // not the root
+    bench.message(plain(Kind::nack, 5, 0, 0, 0, ByteString(4096, std::byte{0xff})));  // longer than a window
+    cr_assert_eq(bench.engine.counters().bad_sender - before, 4U);
+    bench.message(plain(Kind::nack, 5, 1000, 0, 0, {std::byte{1}}));  // no such operation
+    bench.message(plain(Kind::nack, 5, 0, 0, 0, {}));
+    cr_assert_eq(count(bench.drain(), Kind::nack), 0U);
+    // Far apart, and at the end of all numbers: some are dropped.
+    bench.message(plain(Kind::nack, 5, 0, UINT32_MAX - 2, 0, ByteString(8, std::byte{0xff})));
+    bench.message(plain(Kind::nack, 5, 0, 0, 0, ByteString(8, std::byte{0xff})));
+    cr_assert_leq(count(bench.drain(), Kind::nack), 2U);
+    // A root that has nothing of the sort.
+    Bench root(config_with(Repair::sync, 0, 8));
+    root.join();
+    root.message(plain(Kind::nack, 1, 0, 0, 0, {std::byte{1}}));
+    cr_assert(root.drain().empty(), "it has posted nothing");
+}
+
+namespace {
+
+// A member under sync with four channels that has completed four barriers' worth of broadcasts.
+Bench channel_user(std::uint32_t self, std::vector<ByteString>& buffers) {
+    auto config = config_with(Repair::sync, self, 8);
+    config.channels = 4;
+    Bench bench(config);
+    bench.join();
+    for (ByteString& buffer : buffers) cr_assert(bench.broadcast(0, buffer).ok());
+    return bench;
+}
+
+}  // namespace
+
+Test(sync_policy, a_channel_is_used_again_after_the_verdict) {
+    std::vector<ByteString> buffers(6, ByteString(8));
+    Bench bench = channel_user(7, buffers);
+    const ByteString sent = content(8);
+    for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
+    auto out = bench.drain();
+    cr_assert_eq(count(out, Effect::Kind::complete), 4U);
+    cr_assert_eq(count(out, Kind::floor_up), 1U, "the acknowledgement");
+    bench.datagram(bench.fragment(0, 4, 0, sent));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 0U, "its channel is not free");
+    bench.datagram(plain(Kind::floor_cast, 0, 4));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
+}
+
+Test(sync_policy, who_does_not_hear_the_verdict_asks_its_parent_once) {
+    std::vector<ByteString> buffers(6, ByteString(8));
+    Bench bench = channel_user(7, buffers);
+    const ByteString sent = content(8);
+    for (std::uint64_t id = 0; id < 5; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
+    const auto out = bench.pass(kSoon);
+    const auto asks = of_kind(out, Kind::floor_ask);
+    cr_assert_eq(asks.size(), 1U);
+    cr_assert(asks[0].to == rank_of(1));
+    bench.message(plain(Kind::floor_down, 1, 4));
+    cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
+}
+
+Test(sync_policy, a_parent_answers_or_asks_onward) {
+    std::vector<ByteString> buffers(4, ByteString(8));
+    Bench bench = channel_user(1, buffers);
+    const ByteString sent = content(8);
+    for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
+    bench.drain();
+    bench.message(plain(Kind::floor_ask, 5, 0));
+    bench.message(plain(Kind::floor_ask, 6, 0));
+    const auto onward = of_kind(bench.drain(), Kind::floor_ask);
+    cr_assert_eq(onward.size(), 1U);
+    cr_assert(onward[0].to == rank_of(0));
+    bench.datagram(plain(Kind::floor_cast, 0, 4));
+    cr_assert_eq(count(bench.drain(), Kind::floor_down), 2U, "to those that asked");
+    bench.message(plain(Kind::floor_ask, 7, 0));
+    cr_assert_eq(count(bench.drain(), Kind::floor_down), 1U);
+    const auto before = bench.engine.counters();
+    bench.message(plain(Kind::floor_ask, 3, 0));  // no child
+    cr_assert_eq(changed(before, bench.engine.counters()), "messages_received bad_sender");
+}
+
+Test(sync_policy, an_older_question_does_not_answer_a_newer_one) {
+    std::vector<ByteString> buffers(8, ByteString(8));
+    Bench bench = channel_user(1, buffers);
+    const ByteString sent = content(8);
+    for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
+    bench.drain();
+    bench.datagram(plain(Kind::floor_cast, 0, 4));
+    bench.message(plain(Kind::floor_ask, 5, 4));
+    bench.message(plain(Kind::floor_ask, 5, 0));  // was overtaken
+    for (std::uint64_t id = 4; id < 8; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
+    bench.drain();
+    bench.datagram(plain(Kind::floor_cast, 0, 8));
+    const auto told = of_kind(bench.drain(), Kind::floor_down);
+    cr_assert(!told.empty() && told.back().header.operation == operation_of(8));
+}
+
+Test(sync_policy, forged_verdicts_change_nothing) {
+    std::vector<ByteString> buffers(6, ByteString(8));
+    Bench bench = channel_user(7, buffers);
+    bench.drain();
+    const auto before = bench.engine.counters();
+    bench.datagram(plain(Kind::floor_cast, 3, 0));           // not rank 0's
+    bench.datagram(plain(Kind::floor_cast, 0, 4));           // more than this member has finished
+    bench.datagram(plain(Kind::floor_cast, 0, UINT64_MAX));  // likewise
+    bench.message(plain(Kind::floor_cast, 0, 0));            // not by multicast
+    cr_assert_eq(bench.engine.counters().unexpected_kind - before.unexpected_kind, 4U);
+    cr_assert_eq(bench.engine.counters().checkpoints, before.checkpoints);
+}
+
+Test(sync_policy, rank_0_multicasts_the_verdict) {
+    std::vector<ByteString> buffers(4, content(8));
+    Bench bench = channel_user(0, buffers);
+    bench.drain();
+    for (std::uint32_t child : {1U, 2U, 3U}) bench.message(plain(Kind::floor_up, child, 4));
+    cr_assert_eq(count(bench.drain(), Kind::floor_cast), 0U);
+    bench.message(plain(Kind::floor_up, 4, 4));
+    const auto out = bench.drain();
+    const auto verdict = of_kind(out, Kind::floor_cast);
+    cr_assert_eq(verdict.size(), 1U);
+    cr_assert(verdict[0].kind == Effect::Kind::multicast && verdict[0].header.operation == operation_of(4));
+    cr_assert_eq(count(out, Kind::floor_down), 0U, "everybody hears");
+}
+
+TestSuite(automatic_policy, .timeout = 30);
+
+namespace {
+
+engine::Policy policy_of(Repair repair, std::uint32_t members) {
+    engine::GroupConfig config;
+    config.repair = repair;
+    config.members = members;
+    return engine::Policy(config);
+}
+
+}  // namespace
+
+Test(automatic_policy, it_hands_on_to_a_successor_that_asks_often_with_hysteresis) {
+    engine::Policy policy = policy_of(Repair::automatic, 8);
+    cr_assert(!policy.plan(false, 1).hands_on);
+    for (int i = 0; i < 400; ++i) policy.note_successor(i % 25 == 0);
+    cr_assert(!policy.plan(false, 1).hands_on, "7 others that ask for 4 % each are a quarter of an asker");
+    int asked = 0;
+    while (!policy.plan(false, 1).hands_on && asked < 100) policy.note_successor(++asked % 3 == 0);
+    cr_assert(policy.plan(false, 1).hands_on);
+    cr_assert(!policy.plan(false, 8).hands_on, "now and then it looks whether it still is asked");
+    for (int i = 0; i < 400; ++i) policy.note_successor(i % 25 == 0);
+    cr_assert(policy.plan(false, 1).hands_on, "it is no reason to stop, either");
+    for (int i = 0; i < 400; ++i) policy.note_successor(false);
+    cr_assert(!policy.plan(false, 1).hands_on);
+    cr_assert_eq(policy.state().changes, 2U);
+}
+
+Test(automatic_policy, the_larger_the_group_the_sooner_it_hands_on) {
+    engine::Policy pair = policy_of(Repair::automatic, 2), large = policy_of(Repair::automatic, 64);
+    for (int i = 0; i < 400; ++i) {
+        pair.note_successor(i % 10 == 0);
+        large.note_successor(i % 10 == 0);
+    }
+    cr_assert(!pair.plan(false, 1).hands_on && large.plan(false, 1).hands_on);
+}
+
+Test(automatic_policy, it_asks_the_root_when_the_ring_is_long_and_tries_the_ring_again) {
+    engine::Policy policy = policy_of(Repair::automatic, 64);
+    const Nanoseconds rtt = Nanoseconds::from_us(40);
+    for (int i = 0; i < 50; ++i) policy.note_repair(engine::Route::supplier, rtt, rtt);
+    cr_assert(policy.plan(false, 1).route == engine::Route::supplier);
+    for (int i = 0; i < 50; ++i)
+        policy.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
+    cr_assert(policy.plan(false, 1).route == engine::Route::root);
+    int by_root = 0;
+    for (; policy.plan(false, 1).route == engine::Route::root && by_root < 1000; ++by_root)
+        policy.note_repair(engine::Route::root, Nanoseconds{3 * rtt.value}, rtt);
+    cr_assert_lt(by_root, 1000);
+    policy.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
+    cr_assert(policy.plan(false, 1).route == engine::Route::supplier, "once is no proof");
+    for (int i = 0; i < 8; ++i) policy.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
+    cr_assert(policy.plan(false, 1).route == engine::Route::root, "it still is long");
+    cr_assert_eq(policy.state().root_repair.value, 3 * rtt.value);
+    engine::Policy small = policy_of(Repair::automatic, 4);
+    for (int i = 0; i < 50; ++i) small.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
+    cr_assert(small.plan(false, 1).route == engine::Route::supplier, "four members are no long ring");
+}
+
+Test(automatic_policy, it_chains_large_messages_that_the_multicast_does_not_bring) {
+    engine::Policy policy = policy_of(Repair::automatic, 8);
+    for (int i = 0; i < 50; ++i) policy.note_large(90, 100);
+    cr_assert(!policy.plan(true, 1).chained);
+    for (int i = 0; i < 50; ++i) policy.note_large(10, 100);
+    cr_assert(policy.plan(true, 1).chained && !policy.plan(false, 1).chained);
+    for (int i = 0; i < 100; ++i) policy.note_large(120, 100);  // duplicates are heard, too
+    cr_assert(!policy.plan(true, 1).chained);
+}
+
+Test(automatic_policy, the_others_learn_nothing) {
+    for (Repair repair : {Repair::pull, Repair::push, Repair::sync}) {
+        engine::Policy policy = policy_of(repair, 64);
+        const engine::RepairPlan small = policy.plan(false, 1), large = policy.plan(true, 1);
+        for (int i = 0; i < 200; ++i) {
+            policy.note_successor(true);
+            policy.note_large(0, 100);
+            policy.note_repair(engine::Route::supplier, Nanoseconds::from_ms(5), Nanoseconds::from_us(1));
+        }
+        cr_assert(policy.plan(false, 1) == small && policy.plan(true, 1) == large);
+        cr_assert_eq(policy.state().changes, 0U);
+    }
+}
+
+Test(automatic_policy, usual_times_ignore_a_few_long_ones) {
+    engine::RecentTimes times;
+    const Nanoseconds least = Nanoseconds::from_us(1), most = Nanoseconds::from_ms(10);
+    cr_assert(times.deadline(least, most) == least);
+    for (int i = 0; i < 64; ++i)
+        times.sample(i % 8 == 0 ? Nanoseconds::from_ms(5) : Nanoseconds::from_us(100));
+    cr_assert(times.deadline(least, most) == Nanoseconds::from_us(125));
+    for (int i = 0; i < 3; ++i) times.sample(Nanoseconds::from_ms(5));
+    cr_assert(times.deadline(least, most) > Nanoseconds::from_ms(5), "three are no exception any more");
+}

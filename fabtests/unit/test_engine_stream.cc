@@ -1,0 +1,231 @@
+// A root that has only a prefix of its message yet: what it sends, keeps and answers; and what a receiver
+// makes of its silence.
+#include "engine_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::bench;
+
+namespace {
+
+constexpr std::uint32_t kFragment = 1424;
+constexpr std::uint64_t kLarge = 100 * kFragment;
+
+Packet ask(std::uint32_t sender, std::uint64_t operation, std::uint32_t from, std::uint64_t total,
+           unsigned bits = 1) {
+    return {.kind = Kind::ask,
+            .sender = sender,
+            .operation = operation,
+            .fragment = from,
+            .total = total,
+            .payload = {static_cast<std::byte>(bits)},
+            .key = {},
+            .epoch = {}};
+}
+
+Packet partial(Packet packet) {
+    packet.total |= wire::kPartialFlag;
+    return packet;
+}
+
+struct Root : Bench {
+    explicit Root(std::uint64_t bytes, std::uint64_t ready) : Bench(config_of(0, 3)), buffer(content(bytes)) {
+        join();
+        cr_assert(stream(buffer, ready, 9).ok());
+    }
+    ByteString buffer;
+};
+
+std::vector<std::uint32_t> asked(const std::vector<Out>& all) {
+    std::vector<std::uint32_t> fragments;
+    for (const Out& out : all) {
+        if (out.kind != Effect::Kind::message || out.header.kind != Kind::ask) continue;
+        for (std::uint32_t i = 0; i < out.payload.size() * 8; ++i)
+            if ((std::to_integer<unsigned>(out.payload[i / 8]) >> (i % 8) & 1) != 0)
+                fragments.push_back(index_of(out.header.fragment) + i);
+    }
+    return fragments;
+}
+
+}  // namespace
+
+TestSuite(streaming, .timeout = 30);
+
+Test(streaming, a_large_message_goes_out_as_far_as_whole_fragments_are_ready) {
+    Root root(kLarge, 0);
+    const struct {
+        std::uint64_t ready;
+        std::size_t sent;
+    } rows[] = {{0, 0}, {kFragment - 1, 0},     {kFragment, 1},
+                {1, 0}, {5 * kFragment + 7, 4}, {40 * kFragment, 35}};
+    std::size_t sum = 0;
+    for (const auto& row : rows) {
+        root.engine.advance(9, row.ready, root.now);
+        const auto out = root.drain();
+        cr_assert_eq(count(out, Kind::fragment), row.sent, "at %zu", static_cast<std::size_t>(row.ready));
+        for (const Out& one : out)
+            cr_assert_eq(one.header.total, kLarge | wire::kPartialFlag, "the root does not have it all");
+        sum += row.sent;
+        cr_assert_eq(root.engine.arrived(9), sum * kFragment);
+    }
+    root.engine.advance(9, kLarge, root.now);
+    const auto rest = root.drain();
+    cr_assert_eq(count(rest, Kind::fragment), 8U, "the first window has 48");
+    cr_assert_eq(rest.front().header.total, kLarge);
+    cr_assert_eq(count(rest, Effect::Kind::complete), 0U);
+}
+
+Test(streaming, a_small_message_waits_for_its_last_byte) {
+    Root root(4000, 3999);
+    cr_assert(root.drain().empty());
+    cr_assert_eq(root.engine.arrived(9), 0U);
+    root.message(ask(1, 0, 0, 4000, 7));
+    cr_assert(root.drain().empty(), "remembered");
+    cr_assert_eq(root.engine.next_deadline().value > root.now.value, true);
+    root.engine.advance(9, 4000, root.now);
+    const auto out = root.drain();
+    cr_assert_eq(count(out, Effect::Kind::complete), 1U);
+    cr_assert_eq(count(out, Kind::fragment), 3U);
+    cr_assert_eq(count(out, Kind::data), 1U, "and answered");
+    cr_assert_eq(root.engine.arrived(9), 4000U);
+}
+
+Test(streaming, operations_of_the_same_root_keep_their_order_and_others_pass) {
+    Root root(4000, 0);
+    ByteString second = content(10), third(20);
+    cr_assert(root.broadcast(0, second, 10).ok());
+    cr_assert(root.broadcast(2, third, 11).ok());
+    auto out = root.drain();
+    cr_assert_eq(count(out, Kind::fragment), 0U, "the second waits behind the first");
+    cr_assert_eq(count(out, Effect::Kind::complete), 1U, "though its caller has its buffer back");
+    root.datagram(root.fragment(2, 2, 0, content(20)));
+    cr_assert_eq(count(root.drain(), Effect::Kind::complete), 1U, "the third is another root's");
+    root.engine.advance(9, 4000, root.now);
+    out = root.drain();
+    cr_assert_eq(count(out, Kind::fragment), 4U);
+}
+
+Test(streaming, what_is_not_ready_is_remembered_and_then_sent_to_who_asked) {
+    Root root(kLarge, 2 * kFragment);
+    cr_assert_eq(count(root.drain(), Kind::fragment), 2U);
+    root.message(ask(1, 0, 0, kLarge, 0b1111));
+    auto out = root.drain();
+    cr_assert_eq(count(out, Kind::data), 1U);
+    cr_assert_eq(out.front().payload.size(), 2U * kFragment);
+    cr_assert_eq(out.front().header.total, kLarge | wire::kPartialFlag);
+    root.engine.advance(9, 3 * kFragment, root.now);
+    out = root.drain();
+    cr_assert_eq(count(out, Kind::fragment), 1U);
+    cr_assert_eq(count(out, Kind::data), 1U);
+}
+
+Test(streaming, a_nack_is_answered_with_what_was_multicast) {
+    Root root(kLarge, 2 * kFragment);
+    root.drain();
+    Packet nack = ask(1, 0, 0, 0, 0b1110);
+    nack.kind = Kind::nack;
+    root.message(nack);
+    const auto out = root.drain();
+    cr_assert_eq(count(out, Kind::fragment), 1U);
+    cr_assert_eq(index_of(out.front().header.fragment), 1U);
+}
+
+Test(streaming, an_operation_that_waits_for_a_slot_can_be_advanced) {
+    Bench bench(config_of(0, 2));
+    ByteString buffer = content(kLarge);
+    cr_assert(bench.stream(buffer, 0, 4).ok());
+    bench.engine.advance(4, 3 * kFragment, bench.now);
+    cr_assert_eq(bench.engine.arrived(4), 0U, "it has not begun");
+    bench.engine.start(bench.now);
+    bench.lead();
+    bench.vote_all_well();
+    cr_assert_eq(count(bench.drain(), Kind::fragment), 3U);
+}
+
+Test(streaming, what_cannot_be_meant_changes_nothing) {
+    Root root(kLarge, 2 * kFragment);
+    root.drain();
+    root.engine.advance(77, kLarge, root.now);
+    root.engine.advance(9, kFragment, root.now);
+    cr_assert(root.drain().empty());
+    cr_assert_eq(root.engine.arrived(77), 0U);
+    // Nobody can have what the root has not sent.
+    const engine::Counters before = root.engine.counters();
+    Packet data = root.fragment(1, 0, 5, root.buffer);
+    data.kind = Kind::data;
+    root.message(data);
+    const std::string counted = changed(before, root.engine.counters());
+    cr_assert(counted == "messages_received bad_fragment", "%s", counted.c_str());
+    cr_assert_eq(root.engine.arrived(9), 2U * kFragment);
+}
+
+// One row for each stage at which a receiver may be when nothing comes any more.
+Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_fragment) {
+    const struct {
+        std::uint32_t heard;
+        bool lacks;  // the root does
+        std::size_t least, most;
+    } rows[] = {{0, false, 1, 1}, {1, true, 1, 1}, {10, true, 1, 1}, {10, false, 38, 52}, {60, true, 1, 1}};
+    const ByteString sent = content(kLarge);
+    for (const auto& row : rows) {
+        Bench bench(config_of(2, 4));
+        bench.join();
+        ByteString buffer(kLarge);
+        cr_assert(bench.broadcast(0, buffer, 3).ok());
+        for (std::uint32_t i = 0; i < row.heard; ++i) {
+            Packet fragment = bench.fragment(0, 0, i, sent);
+            bench.datagram(row.lacks ? partial(fragment) : fragment);
+        }
+        cr_assert_eq(bench.engine.arrived(3), std::uint64_t{row.heard} * kFragment);
+        const auto fragments = asked(bench.pass(Nanoseconds::from_ms(90)));
+        cr_assert_geq(fragments.size(), row.least, "after %u", row.heard);
+        cr_assert_leq(fragments.size(), row.most, "after %u", row.heard);
+        cr_assert_eq(fragments.front(), row.heard);
+    }
+}
+
+// The first answer that brings what was polled may merely have been quicker than the multicast.
+Test(streaming, two_answers_in_a_row_tell_an_outage) {
+    Bench bench(config_of(2, 4));
+    bench.join();
+    const ByteString sent = content(kLarge);
+    ByteString buffer(kLarge);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    auto answer = [&](std::uint32_t index) {
+        Packet data = partial(bench.fragment(0, 0, index, sent));
+        data.kind = Kind::data;
+        data.sender = 1;
+        bench.message(data);
+        return asked(bench.pass(Nanoseconds::from_ms(90)));
+    };
+    bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
+    cr_assert_eq(asked(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
+    cr_assert_eq(answer(1).size(), 1U, "another poll");
+    bench.datagram(partial(bench.fragment(0, 0, 2, sent)));
+    cr_assert_eq(asked(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
+    cr_assert_eq(answer(3).size(), 1U, "the multicast was heard between");
+    cr_assert_geq(answer(4).size(), 60U, "now for a window");
+}
+
+Test(streaming, an_early_flag_does_not_outlive_a_later_fragment_without) {
+    Bench bench(config_of(2, 4));
+    bench.join();
+    const ByteString sent = content(kLarge);
+    ByteString buffer(kLarge);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    bench.datagram(bench.fragment(0, 0, 1, sent));
+    bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
+    cr_assert_gt(asked(bench.pass(Nanoseconds::from_ms(90))).size(), 30U, "the first window was sent");
+}
+
+Test(streaming, a_member_supplies_what_it_has_and_says_what_it_knows_of_the_root) {
+    Bench bench(config_of(1, 3));
+    bench.join();
+    const ByteString sent = content(kLarge);
+    ByteString buffer(kLarge);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
+    bench.message(ask(2, 0, 0, kLarge));
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::data), 1U);
+    cr_assert_eq(out.back().header.total, kLarge | wire::kPartialFlag);
+}

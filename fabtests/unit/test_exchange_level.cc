@@ -1,0 +1,247 @@
+// The level of messages among all members: every algorithm and number of members, small windows, members
+// that contradict each other, and what is sent to whom.
+#include <algorithm>
+
+#include "exchange_fixture.h"
+
+namespace mcastcoll::levels {
+
+TestSuite(exchange_level, .timeout = 60);
+
+namespace {
+
+struct Case {
+    Kind kind;
+    const char* algorithm;
+};
+constexpr Case kCases[] = {
+    {Kind::gather, "linear"},           {Kind::gather, "binomial"}, {Kind::scatter, "linear"},
+    {Kind::scatter, "binomial"},        {Kind::alltoall, "linear"}, {Kind::alltoall, "pairwise"},
+    {Kind::alltoall, "bruck"},          {Kind::allgather, "ring"},  {Kind::allgather, "bruck"},
+    {Kind::reduce_scatter, "pairwise"},
+};
+bool quick() {
+    return std::getenv("MCC_QUICK") != nullptr;
+}
+
+Leg leg_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buffer, std::size_t bytes,
+           std::uint64_t number = 0) {
+    Leg leg;
+    leg.kind = kind;
+    leg.number = number;
+    leg.input = input.data();
+    leg.buffer = buffer.data();
+    leg.bytes = bytes;
+    return leg;
+}
+
+std::vector<std::byte> letter(const Outgoing& out) {
+    std::vector<std::byte> bytes(out.header.begin(), out.header.end());
+    bytes.insert(bytes.end(), out.payload.begin(), out.payload.end());
+    return bytes;
+}
+
+ExchangeLevel member(std::uint32_t self, std::uint32_t members = 2) {
+    ExchangeConfig config;
+    config.self = self;
+    config.members = members;
+    return ExchangeLevel(config);
+}
+
+}  // namespace
+
+// Sizes below, at and above a piece and a window; all kinds one behind the other, so that early pieces and
+// operations that are open at once come up.
+Test(exchange_level, every_algorithm_with_every_number_of_members) {
+    std::uint64_t seed = 1;
+    for (std::uint32_t members = 1; members <= (quick() ? 6 : 13); ++members)
+        for (const std::size_t elements : {1, 7, 500, 6000}) {
+            std::vector<Exchange> script;
+            for (const Case& one : kCases)
+                for (const bool in_place : {false, true})
+                    script.push_back({one.kind, static_cast<std::uint32_t>(seed % members), elements,
+                                      in_place, one.algorithm});
+            std::mt19937_64 random(++seed);
+            std::shuffle(script.begin(), script.end(), random);
+            ExchangeWorld world(members, seed);
+            const std::string wrong = world.run(script);
+            cr_assert(wrong.empty(), "%s (%u members, seed %zu)", wrong.c_str(), members,
+                      static_cast<std::size_t>(seed));
+        }
+}
+
+Test(exchange_level, random_scripts) {
+    for (std::uint64_t seed = 1; seed <= (quick() ? 20 : 150); ++seed) {
+        std::mt19937_64 random(seed);
+        const auto members = static_cast<std::uint32_t>(1 + random() % 9);
+        constexpr std::size_t kElements[] = {0, 1, 3, 8, 100, 513, 3000};
+        std::vector<Exchange> script(15);
+        for (Exchange& one : script) {
+            const Case& drawn = kCases[random() % std::size(kCases)];
+            one = {drawn.kind, static_cast<std::uint32_t>(random() % members),
+                   kElements[random() % std::size(kElements)], random() % 3 == 0,
+                   random() % 2 == 0 ? drawn.algorithm : nullptr};
+        }
+        ExchangeWorld world(members, seed);
+        const std::string wrong = world.run(script);
+        cr_assert(wrong.empty(), "%s (%u members, seed %zu)", wrong.c_str(), members,
+                  static_cast<std::size_t>(seed));
+    }
+}
+
+Test(exchange_level, as_many_members_as_there_may_be) {
+    const std::uint32_t members = quick() ? 64 : 256;
+    ExchangeWorld world(members, 1, 128 << 10, 65536);
+    const std::string wrong = world.run({{Kind::alltoall, 0, 3, true, "bruck"},
+                                         {Kind::alltoall, 0, 2, false, "pairwise"},
+                                         {Kind::gather, 17, 5, false, "binomial"},
+                                         {Kind::scatter, 3, 5, false, "binomial"},
+                                         {Kind::reduce_scatter, 0, members + 5, false, nullptr},
+                                         {Kind::allgather, 0, 2, false, "bruck"},
+                                         {Kind::allgather, 0, 2, false, "ring"}});
+    cr_assert(wrong.empty(), "%s", wrong.c_str());
+}
+
+// The same inputs give the same bits, whoever comes first: those of the order of ranks, which the fixture
+// compares with.
+Test(exchange_level, sums_are_in_the_order_of_ranks) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        ExchangeWorld world(5, seed);
+        const std::string wrong = world.run({{Kind::reduce_scatter, 0, 4099, seed % 2 == 0, nullptr},
+                                             {Kind::reduce_scatter, 0, 3, false, nullptr}});
+        cr_assert(wrong.empty(), "%s (seed %zu)", wrong.c_str(), static_cast<std::size_t>(seed));
+    }
+}
+
+// Nobody is sent what nobody needs, and nobody greets.
+Test(exchange_level, messages_are_as_many_as_the_algorithm_says) {
+    const struct {
+        Exchange exchange;
+        std::uint64_t pieces;
+    } expected[] = {
+        {{Kind::gather, 3, 4, false, "linear"}, 15},        {{Kind::gather, 3, 4, false, "binomial"}, 15},
+        {{Kind::scatter, 3, 4, false, "linear"}, 15},       {{Kind::scatter, 3, 4, false, "binomial"}, 15},
+        {{Kind::alltoall, 0, 4, false, "pairwise"}, 240},   {{Kind::alltoall, 0, 4, false, "bruck"}, 64},
+        {{Kind::allgather, 0, 4, false, "ring"}, 240},      {{Kind::allgather, 0, 4, false, "bruck"}, 64},
+        {{Kind::reduce_scatter, 0, 3, false, nullptr}, 45}, {{Kind::alltoall, 0, 0, false, nullptr}, 0},
+    };
+    for (const auto& one : expected) {
+        ExchangeWorld world(16, 5);
+        cr_assert(world.run({one.exchange}).empty());
+        cr_assert_eq(world.pieces_sent(), one.pieces, "kind %d, %s: %zu pieces",
+                     static_cast<int>(one.exchange.kind),
+                     one.exchange.algorithm != nullptr ? one.exchange.algorithm : "any",
+                     static_cast<std::size_t>(world.pieces_sent()));
+    }
+}
+
+Test(exchange_level, members_that_contradict_each_other_fail) {
+    std::vector<std::byte> input(400), buffer(400);
+    const struct {
+        Kind kind;
+        std::size_t bytes;
+        std::uint64_t number;
+    } others[] = {{Kind::alltoall, 50, 0}, {Kind::allgather, 100, 0}, {Kind::alltoall, 100, 1}};
+    for (const auto& other : others)
+        for (const bool early : {false, true}) {
+            ExchangeLevel sender = member(0), receiver = member(1);
+            Leg out = leg_of(Kind::alltoall, input, buffer, 100);
+            Leg in = leg_of(other.kind, input, buffer, other.bytes, other.number);
+            cr_assert_eq(sender.post(out, {}), 0);
+            Outgoing message;
+            cr_assert(sender.poll_outgoing(message));
+            if (!early) cr_assert_eq(receiver.post(in, {}), 0);
+            receiver.on_message(letter(message), {});
+            if (early) cr_assert_eq(receiver.post(in, {}), 0);
+            receiver.progress({});
+            cr_assert(in.done);
+            cr_assert_eq(in.error, EMSGSIZE);
+        }
+}
+
+// Pieces of an operation that nobody posts are kept up to the window, and no further.
+Test(exchange_level, unposted_pieces_are_bounded) {
+    ExchangeLevel sender = member(0, 256), receiver = member(1, 256);
+    cr_assert_leq(std::uint64_t{sender.window_bytes()} * 256, 32 << 20);
+    std::vector<std::byte> input(256 * 300000), buffer;
+    Leg out = leg_of(Kind::scatter, input, buffer, 300000);
+    cr_assert_eq(sender.post(out, {}), 0);
+    std::size_t sent = 0;
+    for (Outgoing message; sender.poll_outgoing(message);) {
+        if (message.to != 1) continue;
+        sent += message.payload.size();
+        receiver.on_message(letter(message), {});
+    }
+    cr_assert_gt(sent, 0);
+    cr_assert_leq(sent, sender.window_bytes());
+    cr_assert_eq(receiver.counters().bad_pieces, 0);
+    cr_assert_not(out.done);
+}
+
+// Whoever has done its share may be gone: nothing is sent to it any more.
+Test(exchange_level, no_grant_to_who_has_sent_all) {
+    ExchangeLevel root = member(0, 3), done = member(1, 3);
+    const std::size_t bytes = 900 << 10;
+    std::vector<std::byte> input(bytes), buffer(3 * bytes);
+    Leg out = leg_of(Kind::gather, input, buffer, bytes), in = leg_of(Kind::gather, input, buffer, bytes);
+    cr_assert_eq(root.post(in, {}), 0);
+    cr_assert_eq(done.post(out, {}), 0);
+    for (Outgoing message; done.poll_outgoing(message);) root.on_message(letter(message), {});
+    done.progress({});
+    root.progress({});
+    cr_assert(out.done);
+    cr_assert_not(in.done);
+    cr_assert_not(root.needs(1));
+    cr_assert(root.needs(2));
+    Outgoing message;
+    cr_assert_not(root.poll_outgoing(message));
+    root.lose(1);
+    cr_assert_not(root.needs(1));
+}
+
+// What is sent to somebody who is gone does not go unnoticed, though nothing waits for it.
+Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
+    ExchangeLevel root = member(0, 2);
+    std::vector<std::byte> input(16), buffer(8);
+    Leg leg = leg_of(Kind::scatter, input, buffer, 8);
+    root.lose(1);
+    cr_assert_not(root.needs(1));
+    cr_assert_eq(root.post(leg, {}), 0);
+    Outgoing message;
+    cr_assert(root.poll_outgoing(message));
+    root.progress({});
+    cr_assert(leg.done);
+    cr_assert(root.needs(1));
+}
+
+Test(exchange_level, who_is_late_is_watched) {
+    ExchangeLevel root = member(0, 3);
+    std::vector<std::byte> input(8), buffer(24);
+    Leg leg = leg_of(Kind::gather, input, buffer, 8);
+    cr_assert_eq(root.post(leg, {}), 0);
+    root.progress({});
+    std::uint32_t rank = 0;
+    cr_assert_not(root.poll_watch(rank));
+    const Nanoseconds deadline = root.next_deadline();
+    cr_assert_neq(deadline, kNever);
+    cr_assert_eq(root.awaited(), 1U);
+    root.progress(deadline);
+    cr_assert(root.poll_watch(rank));
+    cr_assert(root.poll_watch(rank));
+    cr_assert_not(root.poll_watch(rank));
+    cr_assert_eq(root.next_deadline(), kNever);
+    root.fail(ECONNRESET, {});
+    cr_assert(leg.done);
+    cr_assert_eq(leg.error, ECONNRESET);
+    cr_assert_eq(root.post(leg, {}), ECONNRESET);
+}
+
+Test(exchange_level, algorithms_have_names) {
+    cr_assert_eq(exchange_algorithm_names(Kind::alltoall), "linear, pairwise, bruck");
+    cr_assert_not(exchange_algorithm_named(Kind::gather, "ring").has_value());
+    cr_assert_not(exchange_algorithm_named(Kind::broadcast, "linear").has_value());
+    for (const Case& one : kCases)
+        cr_assert_eq(name_of(*exchange_algorithm_named(one.kind, one.algorithm)), one.algorithm);
+}
+
+}  // namespace mcastcoll::levels

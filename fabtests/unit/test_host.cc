@@ -1,0 +1,277 @@
+// host::Team with real processes: what each operation leaves in memory. What happens when members die or the
+// memory is not what it should be is in test_host_failures.cc and test_host_memory.cc; contents under load
+// are fi_mcc_host_stress's business.
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "host_cases.h"
+#include "host_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::test;
+using host::Kind;
+using host::Operation;
+using host::Team;
+using host::TeamConfig;
+
+TestSuite(host, .timeout = 60);
+
+namespace {
+
+// Around what fits beside the flag, into a slot, and into several; the last goes straight between memories.
+const std::vector<std::size_t> kSizes{0, 1, 2, 7, 14, 15, 127, 500, 1024, 1025, 5000, 30'000};
+
+}  // namespace
+
+Test(host, every_kind_size_and_root) {
+    for (const std::uint32_t count : {1U, 2U, 3U, 5U, 9U})
+        cr_assert_eq(run_members(members(count), [](Team& team) { return all_cases(team, kSizes); }), 0,
+                     "%u members", count);
+}
+
+Test(host, every_kind_without_single_copy) {
+    MembersOptions options = members(4);
+    options.config.single_copy = false;
+    cr_assert_eq(run_members(options, [](Team& team) { return all_cases(team, kSizes); }), 0);
+}
+
+Test(host, every_kind_straight_between_memories) {
+    for (const std::uint32_t count : {2U, 4U, 5U}) {
+        MembersOptions options = members(count);
+        options.config.single_copy_from = options.config.blocks_direct_from = 1;
+        options.config.reduce_direct_from = 1;
+        const int failures = run_members(options, [](Team& team) {
+            if (const int code = all_cases(team, {15, 16, 1001, 40'000}); code != 0) return code;
+            return team.counters().single_copies > 0 || team.counters().both_copies > 0 ? 0 : 9;
+        });
+        cr_assert_eq(failures, 0, "%u members", count);
+    }
+}
+
+Test(host, every_kind_with_tiny_slots) {
+    MembersOptions options = members(3);
+    options.config.slots = 2;
+    options.config.slot_bytes = 128;
+    options.config.share_from = 1;
+    options.config.single_copy_from = options.config.blocks_direct_from = 1;
+    options.config.reduce_direct_from = 1;
+    cr_assert_eq(run_members(options,
+                             [](Team& team) {
+                                 return all_cases(team, {0, 1, 15, 16, 17, 1000});
+                             }),
+                 0);
+}
+
+Test(host, every_kind_with_threads) {
+    MembersOptions options = members(3);
+    options.threads = true;
+    cr_assert_eq(run_members(options, [](Team& team) { return all_cases(team, kSizes); }), 0);
+}
+
+Test(host, every_kind_crowded_and_roomy) {
+    for (const auto crowding : {TeamConfig::Crowding::crowded, TeamConfig::Crowding::roomy}) {
+        MembersOptions options = members(2);
+        options.config.crowding = crowding;
+        cr_assert_eq(run_members(options, [](Team& team) { return all_cases(team, {0, 1, 100, 5000}); }), 0);
+    }
+}
+
+Test(host, barriers_by_clusters) {
+    auto* entered = static_cast<std::atomic<int>*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    MembersOptions options = members(6);
+    options.config.crowding = TeamConfig::Crowding::roomy;
+    options.config.clusters = {{0, 1}, {1, 2}, {0, 1}, {1, 3}, {0, 1}, {1, 3}};
+    const int failures = run_members(options, [&](Team& team) {
+        for (int round = 1; round <= 30; ++round) {
+            if ((static_cast<std::uint32_t>(round) + team.self()) % 6 == 0) ::usleep(1000);
+            entered->fetch_add(1);
+            if (barrier(team) != 0) return 1;
+            if (entered->load() < 6 * round) return 2;
+        }
+        return team.explain().find("2 leaders") == std::string::npos ? 3 : all_cases(team, {1, 2000});
+    });
+    cr_assert_eq(failures, 0);
+}
+
+Test(host, megabytes_that_both_copy) {
+    for (const bool threads : {false, true}) {
+        MembersOptions options = members(2);
+        options.threads = threads;
+        options.config.crowding = TeamConfig::Crowding::roomy;
+        const int failures = run_members(options, [](Team& team) {
+            for (int round = 0; round < 5; ++round)
+                if (const int code = all_cases(team, {100'000, 400'001}); code != 0) return code;
+            return team.counters().both_copies > 0 || team.counters().single_copies == 0 ? 0 : 9;
+        });
+        cr_assert_eq(failures, 0, "threads %d", threads);
+    }
+}
+
+Test(host, megabytes) {
+    cr_assert_eq(run_members(members(3), [](Team& team) { return all_cases(team, {700'001}); }), 0);
+}
+
+Test(host, a_prefix_passes_on_before_the_rest_is_there) {
+    for (const bool single_copy : {true, false}) {
+        MembersOptions options = members(3);
+        options.config.single_copy = single_copy;
+        int heard[2];
+        cr_assert_eq(::pipe(heard), 0);
+        const int failures = run_members(options, [&](Team& team) {
+            constexpr std::size_t kBytes = 400'000, kFragment = 1400;
+            std::vector<std::byte> buffer(kBytes, std::byte{0});
+            if (team.self() == 1) std::memset(buffer.data(), 7, kBytes);
+            Operation op{.kind = Kind::broadcast, .root = 1, .buffer = buffer.data()};
+            op.bytes = kBytes;
+            if (team.post(op) != 0) return 1;
+            if (team.self() == 1) {
+                // The second half only when both others have told that they have the first.
+                while (op.ready < kBytes / 2) {
+                    op.ready += kFragment;
+                    team.progress();
+                }
+                char words[2];
+                ::fcntl(heard[0], F_SETFL, O_NONBLOCK);
+                for (int told = 0; told < 2; told += ::read(heard[0], words, 1) == 1)
+                    if (!team.progress()) team.wait_turn(nullptr, nullptr, Nanoseconds::from_us(100));
+                op.ready = kBytes;
+                while (!op.done)
+                    if (!team.progress()) team.wait_turn();
+                return op.error;
+            }
+            std::size_t seen = 0;
+            while (!op.done) {
+                if (!team.progress()) team.wait_turn();
+                const std::size_t before = seen;
+                for (; seen < op.arrived; ++seen)
+                    if (buffer[seen] != std::byte{7}) return 3;
+                if (before < kBytes / 2 && seen >= kBytes / 2 && ::write(heard[1], "x", 1) != 1) return 4;
+            }
+            return op.error != 0 ? 5 : seen != kBytes ? 6 : 0;
+        });
+        ::close(heard[0]);
+        ::close(heard[1]);
+        cr_assert_eq(failures, 0, "single copy %d", single_copy);
+    }
+}
+
+Test(host, many_open_operations_end_in_order) {
+    const int failures = run_members(members(3), [](Team& team) {
+        std::vector<std::uint64_t> values(Team::kMaxOpen);
+        std::vector<Operation> ops(Team::kMaxOpen);
+        // The last member comes late, so that the others fill up.
+        if (team.self() == 2) ::usleep(20'000);
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            values[i] = team.self() == 2 ? i : 0;
+            ops[i] = {.kind = Kind::broadcast, .root = 2, .buffer = reinterpret_cast<std::byte*>(&values[i])};
+            ops[i].bytes = ops[i].ready = sizeof values[i];
+            if (team.post(ops[i]) != 0) return 1;
+        }
+        if (team.self() != 2) {
+            Operation more;
+            if (!ops.back().done && team.post(more) != EAGAIN) return 2;
+        }
+        while (!ops.back().done)
+            if (!team.progress()) team.wait_turn();
+        for (std::size_t i = 0; i < ops.size(); ++i)
+            if (!ops[i].done || values[i] != i) return 3;
+        return 0;
+    });
+    cr_assert_eq(failures, 0);
+}
+
+Test(host, nonsense_is_refused) {
+    TeamConfig config = fresh_config(members(2));
+    auto team = Team::create(config);
+    cr_assert(team.ok());
+    std::uint64_t value = 0;
+    Operation op{.kind = Kind::broadcast, .root = 2};
+    cr_assert_eq(team.value()->post(op), EINVAL, "no such root");
+    op = {.kind = Kind::allreduce, .buffer = reinterpret_cast<std::byte*>(&value)};
+    op.input = op.buffer;
+    op.bytes = 8;
+    cr_assert_eq(team.value()->post(op), EINVAL, "no combiner");
+    op.combiner = {add, 3};
+    cr_assert_eq(team.value()->post(op), EINVAL, "no whole elements");
+    for (const auto& [key, value_of] : std::vector<std::pair<std::string, TeamConfig>>{
+             {"members", {.name = "/x", .size = 0}},
+             {"member", {.name = "/x", .self = 5, .size = 5}},
+             {"slots", {.name = "/x", .slots = 1}},
+             {"slot", {.name = "/x", .slot_bytes = 100}},
+             {"clusters", {.name = "/x", .size = 2, .clusters = {{1}}}}}) {
+        auto refused = Team::create(value_of);
+        cr_assert_eq(refused.ok(), false);
+        cr_assert_eq(refused.error().code, EINVAL);
+        cr_assert(refused.error().message.find(key) != std::string::npos, "%s",
+                  refused.error().message.c_str());
+    }
+}
+
+Test(host, different_lengths_end_with_an_error) {
+    const int failures = run_members(members(2), [](Team& team) {
+        std::vector<std::byte> data(500'000);
+        for (const std::size_t bytes : {8UL, 64UL, 5000UL, 300'000UL}) {
+            Operation op{.kind = Kind::broadcast, .buffer = data.data()};
+            op.bytes = op.ready = bytes + (bytes == 300'000 ? 8 * team.self() : 0);
+            if (bytes != 300'000 && team.run(op) != 0) return 1;
+            if (bytes == 300'000 && team.run(op) != EMSGSIZE) return 2;
+        }
+        return 0;
+    });
+    cr_assert_eq(failures, 0);
+}
+
+Test(host, different_lengths_of_every_kind_end_with_an_error) {
+    const std::pair<std::size_t, std::size_t> lengths[] = {
+        {8, 16}, {64, 5000}, {5000, 5008}, {300'000, 300'008}};
+    for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::gather, Kind::scatter, Kind::alltoall,
+                            Kind::reduce_scatter})
+        for (const auto& [first, second] : lengths) {
+            const int failures = run_members(members(2), [&, a = first, b = second](Team& team) {
+                const std::size_t bytes = team.self() == 0 ? a : b;
+                std::vector<std::byte> buffer(2 * b), input(2 * b);
+                Operation op{.kind = kind, .buffer = buffer.data(), .input = input.data(), .bytes = bytes};
+                op.combiner = {add, 8};
+                // Who only publishes hears of it in the next operation.
+                if (const int code = team.run(op); code != 0 && code != EMSGSIZE) return 1;
+                return barrier(team) == EMSGSIZE ? 0 : 2;
+            });
+            cr_assert_eq(failures, 0, "kind %d, %zu and %zu bytes", static_cast<int>(kind), first, second);
+        }
+}
+
+Test(host, bounds_follow_what_copies_cost) {
+    const auto bounds = [](bool crowded, double call_ns, double direct_ns, double slot_ns) {
+        return host::thresholds(2, crowded ? 4 : 1, 8192, {true, call_ns, direct_ns, slot_ns, slot_ns});
+    };
+    const auto usual = bounds(false, 2000, 80, 100), slow = bounds(false, 50'000, 80, 100);
+    cr_assert_eq(usual.single_copy_from, 8192UL, "a call costs as much as slots lose in less");
+    cr_assert_gt(slow.single_copy_from, usual.single_copy_from);
+    cr_assert_gt(slow.blocks_direct_from, usual.blocks_direct_from);
+    cr_assert_eq(bounds(false, 2000, 100, 80).blocks_direct_from, 192UL << 10, "slots are always ahead");
+    cr_assert_eq(bounds(false, 0, 10, 500).blocks_direct_from, 64UL << 10, "straight always is");
+    cr_assert_eq(bounds(true, 0, 10, 500).reduce_direct_from, 4UL << 20, "by rule");
+    cr_assert_eq(host::thresholds(2, 1, 8192, {}).single_copy_from, 16UL << 10, "not measured");
+    for (const auto crowding : {TeamConfig::Crowding::crowded, TeamConfig::Crowding::roomy}) {
+        MembersOptions options = members(2);
+        options.config.crowding = crowding;
+        const bool by_rule = crowding == TeamConfig::Crowding::crowded;
+        const int failures = run_members(options, [&](Team& team) {
+            if (barrier(team) != 0) return 1;
+            const std::string text = team.explain();
+            if (text.find("forbid") != std::string::npos) return 0;
+            const bool says_rule = text.find("by rule") != std::string::npos;
+            return says_rule || (!by_rule && text.find("from measurement") != std::string::npos) ? 0 : 2;
+        });
+        cr_assert_eq(failures, 0);
+    }
+}

@@ -1,0 +1,138 @@
+// What the members of a host::Team hear when another dies, stops, or leaves.
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "host/clock.h"
+#include "host/liveness.h"
+#include "host_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::test;
+using host::Kind;
+using host::Operation;
+using host::Team;
+
+Test(host, poison_ends_everything) {
+    const int failures = run_members(members(3), [](Team& team) {
+        if (barrier(team) != 0) return 1;
+        if (team.self() == 1) {
+            ::usleep(30'000);
+            team.fail(ECANCELED);
+        } else if (barrier(team) != ECANCELED) {
+            return 2;
+        }
+        return barrier(team) == ECANCELED && team.failure() == ECANCELED ? 0 : 3;
+    });
+    cr_assert_eq(failures, 0);
+}
+
+namespace {
+
+// Member 1 dies in the midst of operations of a kind; the others learn of it in time.
+void death(Kind kind, std::size_t bytes, bool others_sleep, std::uint32_t count = 3, bool direct = false) {
+    MembersOptions options = members(count);
+    if (direct) options.config.blocks_direct_from = options.config.reduce_direct_from = 1;
+    const int failures = run_members(options, [&](Team& team) {
+        std::vector<std::byte> data(bytes * count), input(bytes * count);
+        const auto once = [&](std::uint32_t root) {
+            Operation op{.kind = kind, .root = root, .buffer = data.data(), .input = input.data()};
+            op.bytes = op.ready = bytes;
+            op.combiner = {add, 8};
+            return team.run(op);
+        };
+        for (std::uint32_t i = 0; i < 20; ++i)
+            if (once(i % count) != 0) return 1;
+        if (barrier(team) != 0) return 2;
+        if (team.self() == 1) ::kill(::getpid(), SIGKILL);
+        if (others_sleep) ::usleep(300'000);
+        const Nanoseconds begin = host::monotonic_now();
+        int code = 0;
+        for (std::uint32_t i = 0; code == 0 && i < 100; ++i) code = once(i % count);
+        const Nanoseconds took = host::monotonic_now() - begin;
+        if (code != ECONNRESET) return 3;
+        if (took > Nanoseconds::from_ms(1000)) return 4;
+        return barrier(team) == ECONNRESET ? 0 : 5;
+    });
+    cr_assert_eq(failures, 1, "only the dead one fails");
+}
+
+}  // namespace
+
+Test(host, death_in_a_barrier) {
+    death(Kind::barrier, 0, false);
+}
+
+Test(host, death_in_broadcasts) {
+    death(Kind::broadcast, 8, false);
+    death(Kind::broadcast, 20'000, false);
+    death(Kind::broadcast, 4'000'000, false);
+    death(Kind::broadcast, 4'000'000, true);
+}
+
+Test(host, death_in_broadcasts_that_both_copy) {
+    for (const bool others_sleep : {false, true}) death(Kind::broadcast, 4'000'000, others_sleep, 2);
+}
+
+Test(host, death_in_reductions_and_allgather) {
+    death(Kind::allreduce, 8, false);
+    death(Kind::allreduce, 400'000, false);
+    death(Kind::reduce, 400'000, false);
+    death(Kind::allgather, 100'000, true);
+}
+
+Test(host, death_in_what_moves_blocks) {
+    for (const bool direct : {false, true})
+        for (const Kind kind : {Kind::gather, Kind::scatter, Kind::alltoall, Kind::reduce_scatter,
+                                Kind::allgather, Kind::allreduce})
+            death(kind, 100'000, kind == Kind::alltoall, 3, direct);
+}
+
+Test(host, who_stops_for_a_while_is_alive) {
+    const int failures = run_members(members(2), [](Team& team) {
+        if (barrier(team) != 0) return 1;
+        if (team.self() == 1) {
+            const pid_t self = ::getpid();
+            const pid_t waker = ::fork();
+            if (waker == 0) {
+                ::usleep(1'500'000);
+                ::kill(self, SIGCONT);
+                ::_exit(0);
+            }
+            ::kill(self, SIGSTOP);
+            ::waitpid(waker, nullptr, 0);
+        }
+        if (barrier(team) != 0) return 2;
+        // It was waited for asleep, not by burning the core.
+        if (team.self() == 0 && team.counters().sleeps == 0) return 3;
+        return team.self() == 0 && team.counters().liveness_checks < 5 ? 4 : 0;
+    });
+    cr_assert_eq(failures, 0);
+}
+
+Test(host, who_leaves_while_others_wait_ends_it) {
+    const int failures = run_members(members(3), [](Team& team) {
+        if (barrier(team) != 0) return 1;
+        if (team.self() == 2) return 0;
+        return barrier(team) == ECONNRESET ? 0 : 2;
+    });
+    cr_assert_eq(failures, 0);
+}
+
+Test(host, a_dead_process_and_a_reused_number) {
+    const host::Process self = host::this_process();
+    cr_assert(host::is_alive(self.pid, self.start_time));
+    const auto parent = static_cast<std::uint32_t>(::getppid());
+    cr_assert(host::is_alive(parent, 0));
+    cr_assert_eq(host::is_alive(parent, 1), false, "started at another time");
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    ::usleep(50'000);
+    cr_assert_eq(host::is_alive(static_cast<std::uint32_t>(child), 0), false, "a zombie is dead");
+    ::waitpid(child, nullptr, 0);
+    cr_assert_eq(host::is_alive(static_cast<std::uint32_t>(child), 0), false);
+}

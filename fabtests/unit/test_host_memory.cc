@@ -1,0 +1,155 @@
+// The memory of a host::Team: what happens when it is missing, somebody else's, or left by a crash.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "host_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::test;
+using host::Team;
+using host::TeamConfig;
+
+namespace {
+
+std::vector<std::string> names_in_shm() {
+    std::vector<std::string> names;
+    DIR* folder = ::opendir("/dev/shm");
+    while (const dirent* entry = ::readdir(folder))
+        if (std::string(entry->d_name).starts_with("mcastcoll-")) names.emplace_back(entry->d_name);
+    ::closedir(folder);
+    return names;
+}
+
+bool exists(const std::string& name) {
+    for (const std::string& found : names_in_shm())
+        if ("/" + found == name) return true;
+    return false;
+}
+
+// A small /dev/shm of this test's own; false without the right to mount one.
+bool private_shm(const char* size) {
+    return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+           ::mount("tmpfs", "/dev/shm", "tmpfs", 0, size) == 0;
+}
+
+}  // namespace
+
+Test(host, memory_has_no_name_once_all_are_here) {
+    MembersOptions options = members(3);
+    const int failures = run_members(options, [](Team& team) {
+        if (barrier(team) != 0) return 1;
+        return exists(team.name()) ? 2 : 0;
+    });
+    cr_assert_eq(failures, 0);
+    TeamConfig config = fresh_config(members(2));
+    config.name.clear();
+    std::string name;
+    {
+        auto team = Team::create(config);
+        cr_assert(team.ok());
+        name = team.value()->name();
+        cr_assert(exists(name));
+        struct stat found {};
+        cr_assert_eq(::stat(("/dev/shm" + name).c_str(), &found), 0);
+        cr_assert_eq(found.st_mode & 0777, 0600);
+        auto again = Team::create([&] { return config.name = name, config; }());
+        cr_assert_eq(again.error().code, EEXIST);
+    }
+    cr_assert_eq(exists(name), false, "who made it and leaves early removes it");
+}
+
+Test(host, what_a_crash_left_is_removed_by_the_next) {
+    int ends[2];
+    cr_assert_eq(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        TeamConfig config;
+        config.size = 2;
+        auto team = Team::create(config);
+        const std::string name = team.ok() ? team.value()->name() : "";
+        if (::write(ends[1], name.c_str(), name.size() + 1) < 0) ::_exit(1);
+        ::pause();
+    }
+    char name[200] = {};
+    cr_assert_gt(::read(ends[0], name, sizeof name - 1), 10);
+    host::Segment::remove_leftovers();
+    cr_assert(exists(name), "its creator lives");
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    cr_assert(exists(name));
+    TeamConfig config;
+    auto next = Team::create(config);
+    cr_assert(next.ok());
+    cr_assert_eq(exists(name), false);
+}
+
+Test(host, foreign_memory_is_refused) {
+    TeamConfig config = fresh_config(members(2));
+    auto team = Team::create(config);
+    cr_assert(team.ok());
+    TeamConfig other = config;
+    other.self = 1;
+    other.key += 1;
+    cr_assert_eq(Team::attach(other).error().code, EPROTO, "another key");
+    other.key = config.key;
+    other.size = 3;
+    cr_assert_eq(Team::attach(other).error().code, EPROTO, "another size");
+    other.size = 2;
+    other.name += "x";
+    cr_assert_eq(Team::attach(other).error().code, ENOENT, "another name");
+    other.name = config.name;
+    cr_assert_eq(::chmod(("/dev/shm" + config.name).c_str(), 0644), 0);
+    cr_assert_eq(Team::attach(other).error().code, EACCES, "others may read it");
+    cr_assert_eq(::chmod(("/dev/shm" + config.name).c_str(), 0600), 0);
+    if (::geteuid() == 0) {
+        cr_assert_eq(::chown(("/dev/shm" + config.name).c_str(), 65'534, 65'534), 0);
+        cr_assert_eq(Team::attach(other).error().code, EACCES, "another user's");
+        cr_assert_eq(::chown(("/dev/shm" + config.name).c_str(), 0, 0), 0);
+    }
+    auto second = Team::attach(other);
+    cr_assert(second.ok());
+    TeamConfig twice = other;
+    twice.segment = team.value()->segment();
+    cr_assert_eq(Team::attach(twice).error().code, EADDRINUSE, "member 1 is here");
+}
+
+Test(host, full_shared_memory_is_an_error) {
+    if (!private_shm("size=64k")) cr_skip_test("mounting takes rights that we do not have");
+    TeamConfig config;
+    config.size = 16;
+    auto team = Team::create(config);
+    cr_assert_eq(team.ok(), false);
+    cr_assert_eq(team.error().code, ENOSPC);
+    cr_assert(names_in_shm().empty(), "and leaves nothing");
+}
+
+Test(host, copying_needs_the_witness) {
+    std::uint64_t witness = 4711, value = 42, copy = 0;
+    const auto address_of = [](const std::uint64_t& of) { return reinterpret_cast<std::uintptr_t>(&of); };
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::pause();
+        ::_exit(0);
+    }
+    host::RemoteMemory peer{static_cast<std::uint32_t>(child), address_of(witness), witness};
+    if (!host::can_copy_from(peer)) cr_skip_test("the kernel does not let us copy between processes");
+    cr_assert_eq(host::copy_from(peer, address_of(value), &copy, sizeof copy), 0);
+    cr_assert_eq(copy, 42);
+    peer.witness = 1;
+    cr_assert_eq(host::copy_from(peer, address_of(value), &copy, sizeof copy), ESRCH, "another process");
+    peer.witness = witness;
+    cr_assert_eq(host::copy_from(peer, 4096, &copy, sizeof copy), EFAULT);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    cr_assert_eq(host::copy_from(peer, address_of(value), &copy, sizeof copy), ESRCH);
+}

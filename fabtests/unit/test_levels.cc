@@ -1,0 +1,113 @@
+// The hierarchy: every kind of operation over every shape of group, and what crosses between sites.
+#include "levels_fixture.h"
+
+namespace mcastcoll::levels {
+
+TestSuite(levels, .timeout = 60);
+
+Test(levels, all_kinds_over_all_shapes) {
+    for (std::size_t shape = 0; shape < kShapes.size(); ++shape)
+        for (const std::uint64_t seed : seeds(60)) {
+            Random random(seed * 1000 + shape);
+            Group group(kShapes[shape], seed);
+            const std::string wrong = group.run(random_script(random, kShapes[shape]));
+            cr_assert(wrong.empty(), "%s (shape %zu, seed %zu)", wrong.c_str(), shape,
+                      static_cast<std::size_t>(seed));
+        }
+}
+
+Test(levels, all_shapes_of_the_tree_between_sites) {
+    const std::vector<MemberPlace> six_sites = {{0, 0}, {1, 1}, {2, 2}, {0, 0},
+                                                {3, 3}, {4, 4}, {5, 5}, {4, 6}};
+    for (const char* algorithm : {"flat", "chain", "binomial", "2-ary", "3-ary"})
+        for (const std::uint64_t seed : seeds(30)) {
+            Random random(seed);
+            Group group(six_sites, seed, algorithm);
+            const std::string wrong = group.run(random_script(random, six_sites));
+            cr_assert(wrong.empty(), "%s (%s, seed %zu)", wrong.c_str(), algorithm,
+                      static_cast<std::size_t>(seed));
+        }
+}
+
+Test(levels, all_kinds_over_regions) {
+    for (const char* algorithm : {"flat", "chain", "2-ary"})
+        for (const std::uint64_t seed : seeds(40)) {
+            Random random(seed);
+            Group group(kRegions, seed, algorithm);
+            const std::string wrong = group.run(random_script(random, kRegions));
+            cr_assert(wrong.empty(), "%s (%s, seed %zu)", wrong.c_str(), algorithm,
+                      static_cast<std::size_t>(seed));
+        }
+}
+
+// Of two sites that are near each other only one hears from afar, whoever is the root.
+Test(levels, each_link_between_regions_is_crossed_once) {
+    constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
+    for (std::uint32_t root = 0; root < kRegions.size(); ++root) {
+        Group broadcast(kRegions, 1 + root);
+        cr_assert(broadcast.run({{Kind::broadcast, root, kElements, false}}).empty());
+        cr_assert_eq(broadcast.bytes_between_regions(), kBytes);
+        cr_assert_eq(broadcast.bytes_between_sites(), 3 * kBytes);
+        Group reduce(kRegions, 1 + root);
+        cr_assert(reduce.run({{Kind::reduce, root, kElements, false}}).empty());
+        cr_assert_eq(reduce.bytes_between_regions(), kBytes);
+        Group allreduce(kRegions, 1 + root);
+        cr_assert(allreduce.run({{Kind::allreduce, 0, kElements, false}}).empty());
+        cr_assert_eq(allreduce.bytes_between_regions(), 2 * kBytes);
+    }
+}
+
+// The same inputs give the same bits, whoever comes first.
+Test(levels, results_do_not_depend_on_timing) {
+    const std::vector<Work> script(3, Work{Kind::allreduce, 0, 1000, false});
+    std::vector<double> first;
+    for (const std::uint64_t seed : seeds(20)) {
+        Group group(kShapes.back(), seed);
+        cr_assert(group.run(script).empty());
+        for (std::size_t rank = 0; rank < kShapes.back().size(); ++rank) {
+            const std::vector<double>& result = group.member(rank).buffers[1];
+            if (first.empty()) first = result;
+            cr_assert(result == first, "rank %zu, seed %zu", rank, static_cast<std::size_t>(seed));
+        }
+    }
+}
+
+// A message crosses to each other site once; a vector once in each direction.
+Test(levels, each_link_between_sites_is_crossed_once) {
+    constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
+    for (std::uint32_t root = 0; root < kShapes.back().size(); ++root) {
+        Group broadcast(kShapes.back(), 1 + root);
+        cr_assert(broadcast.run({{Kind::broadcast, root, kElements, false}}).empty());
+        cr_assert_eq(broadcast.bytes_between_sites(), 2 * kBytes);
+        Group allreduce(kShapes.back(), 1 + root);
+        cr_assert(allreduce.run({{Kind::allreduce, 0, kElements, false}}).empty());
+        cr_assert_eq(allreduce.bytes_between_sites(), 4 * kBytes);
+    }
+}
+
+// Nobody waits for ever: who is told ends everything, at once.
+Test(levels, failure_ends_all_of_a_member) {
+    Group group(kShapes.back(), 7);
+    Member& one = group.member(0);
+    std::vector<double> data(100);
+    Request request;
+    request.buffer = reinterpret_cast<std::byte*>(data.data());
+    request.bytes = 800;
+    request.kind = Kind::broadcast;
+    request.root = 1;
+    cr_assert_eq(one.hierarchy->submit(request, {}), 0);
+    request.kind = Kind::allreduce;
+    request.input = request.buffer;
+    request.combiner = kSum;
+    cr_assert_eq(one.hierarchy->submit(request, {}), 0);
+    group.fail(0, ECONNRESET);
+    Completion done;
+    for (int i = 0; i < 2; ++i) {
+        cr_assert(one.hierarchy->take_completion(done));
+        cr_assert_eq(done.error, ECONNRESET);
+    }
+    cr_assert_not(one.hierarchy->take_completion(done));
+    cr_assert_eq(one.hierarchy->submit(request, {}), ECONNRESET);
+}
+
+}  // namespace mcastcoll::levels

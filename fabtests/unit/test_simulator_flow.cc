@@ -1,0 +1,119 @@
+// A member ten times slower than the rest: its socket holds a bounded number of datagrams. What it cannot
+// take must not be sent to it again and again, and nobody else may starve.
+#include "simulator_cases.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::sim;
+
+TestSuite(pacing, .timeout = 600);
+
+namespace {
+
+constexpr std::uint32_t kMembers = 6, kSlow = 4, kWindow = 128;
+constexpr std::uint64_t kLarge = 10'000'000;
+
+Options slow_options(engine::Repair repair, std::uint64_t seed) {
+    Options options = options_of(kMembers, repair, seed);
+    options.group.window = kWindow;
+    options.model = {};
+    options.model.socket_buffer = kWindow;
+    options.faults.slow = {{kSlow, 10}};
+    return options;
+}
+
+double repaired_share(const World& world, std::uint32_t member) {
+    const engine::Counters& counters = world.engine(member).counters();
+    return static_cast<double>(counters.fragments_repaired) /
+           static_cast<double>(counters.fragments_repaired + counters.fragments_by_multicast);
+}
+
+}  // namespace
+
+// The others wait for the slow one now and then. They must not take that for an outage and fetch by message
+// what the root is about to multicast.
+Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
+    for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync, engine::Repair::automatic})
+        for (std::uint64_t seed : seeds(1, 2)) {
+            const Options options = slow_options(repair, seed);
+            World world(options);
+            expect_success(world, options, {broadcast(0, kLarge), broadcast(0, kLarge)});
+            for (std::uint32_t member = 0; member < kMembers; ++member)
+                if (member != 0)
+                    cr_assert_leq(repaired_share(world, member), 0.01, "%.3f of member %u (%s)",
+                                  repaired_share(world, member), member, replay(options).c_str());
+        }
+}
+
+// Without a slow member the same takes a fraction: the one above did wait for it.
+Test(pacing, only_a_slow_member_makes_it_slow) {
+    const Options options = slow_options(engine::Repair::pull, 1);
+    Options fast = options;
+    fast.faults.slow.clear();
+    World slowed(options), well(fast);
+    expect_success(slowed, options, {broadcast(0, kLarge)});
+    expect_success(well, fast, {broadcast(0, kLarge)});
+    cr_assert_gt(slowed.duration(0).value, 3 * well.duration(0).value);
+}
+
+// Small broadcasts of the group, and a second group on the same hosts, are done while the large one is under
+// way.
+Test(pacing, nobody_starves) {
+    for (engine::Repair repair : kPolicies) {
+        Options options = slow_options(repair, 1);
+        Plan large{.config = options.group, .hosts = {}, .script = {broadcast(0, kLarge)}, .no_socket = {}};
+        for (int i = 0; i < 10; ++i) large.script.push_back(broadcast(1, 8));
+        Plan other{.config = options.group,
+                   .hosts = {},
+                   .script = std::vector<Step>(50, broadcast(2, 100)),
+                   .no_socket = {}};
+        other.config.key = GroupKey{99};
+        options.in_flight = 11;
+        options.plans = {large, other};
+        World world(options);
+        const std::string wrong = world.run();
+        cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
+        const Nanoseconds whole = world.duration(0);
+        cr_assert_leq(world.span(1, 10).value, whole.value / 4, "small ones behind the large one");
+        cr_assert_leq(world.span(0, 49, 1).value, whole.value / 2, "another group: %ld of %ld us",
+                      static_cast<long>(world.span(0, 49, 1).value / 1000),
+                      static_cast<long>(whole.value / 1000));
+    }
+}
+
+// More than the slow one can hold: several roots at once, or a socket smaller than the window. Then much of
+// what it gets is repaired, but the others go on hearing, and it takes no longer than its own speed makes it.
+Test(pacing, what_overflows_is_repaired_for_the_slow_one_only) {
+    for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync})
+        for (std::uint32_t roots : {1U, 3U}) {
+            Options options = slow_options(repair, 1);
+            const std::vector<Step> script = {broadcast(0, kLarge), broadcast(1 % roots, kLarge),
+                                              broadcast(2 % roots, kLarge)};
+            World ample(options);
+            expect_success(ample, options, script);
+            options.model.socket_buffer = kWindow / 2;
+            World scarce(options);
+            expect_success(scarce, options, script);
+            for (std::uint32_t member = 1; member < kMembers; ++member)
+                if (member != kSlow) cr_assert_leq(repaired_share(scarce, member), 0.1, "member %u", member);
+            cr_assert_leq(scarce.now().value, 2 * ample.now().value);
+        }
+}
+
+// A root's large broadcasts share one window. Many of them, each with less under way than makes its receivers
+// report, must not fill it for good.
+Test(pacing, many_large_broadcasts_of_one_root) {
+    for (std::uint32_t members : {2U, 3U, 12U})
+        for (engine::Repair repair : kPolicies)
+            for (std::uint64_t seed : seeds(1, 4)) {
+                Options options = options_of(members, repair, seed);
+                options.group.window = options.group.initial_window = 16;
+                options.group.fragment_bytes = 512;
+                options.group.stash_bytes = 512;
+                options.in_flight = 40;
+                options.faults.duplicate = 0.1;
+                std::vector<Step> script;
+                for (std::uint64_t i = 0; i < 60; ++i)
+                    script.push_back(broadcast(1, 2000 + (i * 7919 + seed * 104729) % 60000));
+                expect_success(options, script);
+            }
+}

@@ -1,0 +1,219 @@
+// The multicast dies in mid-run: for everybody, for one receiver, from one sender, for half of the members;
+// and comes back. No operation is lost, the lane is demoted and promoted again, and all members agree about
+// it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <random>
+#include <utility>
+
+#include "simulator_cases.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::sim;
+
+TestSuite(lane, .timeout = 600);
+
+namespace {
+
+constexpr Nanoseconds kCutAt = Nanoseconds::from_ms(20), kHealAt = Nanoseconds::from_ms(160);
+
+using Cut = std::function<bool(Rank from, Rank to)>;
+
+struct Outage {
+    const char* name;
+    Cut cut;
+    // Who is to be deaf and mute in the end when it stays, of six members.
+    std::vector<std::uint32_t> deaf, mute;
+    bool lane;
+};
+
+const Outage kOutages[] = {
+    {"everybody", [](Rank, Rank) { return true; }, {}, {}, false},
+    {"one receiver", [](Rank, Rank to) { return to == rank_of(4); }, {4}, {}, true},
+    {"rank 0 receives nothing", [](Rank, Rank to) { return to == rank_of(0); }, {0}, {}, true},
+    {"from one sender", [](Rank from, Rank) { return from == rank_of(2); }, {}, {2}, true},
+    {"from rank 0", [](Rank from, Rank) { return from == rank_of(0); }, {}, {0}, true},
+    {"half do not hear", [](Rank, Rank to) { return index_of(to) % 2 == 1; }, {1, 3, 5}, {}, true},
+    {"one is cut off",
+     [](Rank from, Rank to) { return from == rank_of(3) || to == rank_of(3); },
+     {3},
+     {3},
+     true},
+};
+
+// Cut from kCutAt on until `heal`.
+struct Run {
+    Run(Options options, const Outage& outage, Nanoseconds heal, const std::vector<Step>& script) {
+        options.faults.drop = [this, &outage, heal](const wire::Header& header, Rank to) {
+            return world && world->now() >= kCutAt && world->now() < heal && outage.cut(header.sender, to);
+        };
+        world = std::make_unique<World>(options);
+        expect_success(*world, options, script);
+    }
+    std::unique_ptr<World> world;
+};
+
+std::vector<std::uint32_t> indices(const std::vector<Rank>& ranks) {
+    std::vector<std::uint32_t> result;
+    for (Rank rank : ranks) result.push_back(index_of(rank));
+    return result;
+}
+
+std::string show(const std::vector<std::uint32_t>& list) {
+    return fmt::format("[{}]", fmt::join(list, " "));
+}
+
+Options lane_options(engine::Repair repair, std::uint64_t seed) {
+    Options options = options_of(6, repair, seed);
+    options.think = Nanoseconds::from_us(300);
+    return options;
+}
+
+void expect_verdict(const World& world, std::uint32_t members, const Outage& outage, const Options& options) {
+    for (std::uint32_t m = 0; m < members; ++m) {
+        const engine::Verdict& verdict = world.engine(m).graph().verdict();
+        const auto deaf = indices(verdict.deaf), mute = indices(verdict.mute);
+        cr_assert(verdict.lane == outage.lane && deaf == outage.deaf && mute == outage.mute,
+                  "%s: member %u has version %u: lane %d, deaf %s, mute %s (%s)", outage.name, m,
+                  world.engine(m).verdict_version(), verdict.lane, show(deaf).c_str(), show(mute).c_str(),
+                  replay(options).c_str());
+        cr_assert_eq(world.engine(m).verdict_version(), world.engine(0).verdict_version());
+    }
+}
+
+}  // namespace
+
+Test(lane, what_dies_is_demoted) {
+    for (const Outage& outage : kOutages)
+        for (engine::Repair repair : kPolicies)
+            for (std::uint64_t seed : seeds(1, 3)) {
+                const Options options = lane_options(repair, seed);
+                const Run run(options, outage, kNever, mixed_script(seed, 6, 900, 20000));
+                expect_verdict(*run.world, 6, outage, options);
+                const engine::Counters total = run.world->total();
+                cr_assert_gt(total.lane_demotions, 0U);
+                cr_assert_eq(total.lane_promotions, 0U, "%s", outage.name);
+                cr_assert_leq(total.verdicts, 6 * 3U, "%s flapped", outage.name);
+            }
+}
+
+Test(lane, what_comes_back_is_promoted) {
+    const Outage well{"all is well", {}, {}, {}, true};
+    for (const Outage& outage : kOutages)
+        for (engine::Repair repair : kPolicies)
+            for (std::uint64_t seed : seeds(1, 3)) {
+                const Options options = lane_options(repair, seed);
+                const Run run(options, outage, kHealAt, mixed_script(seed, 6, 2500, 20000));
+                expect_verdict(*run.world, 6, well, options);
+                const engine::Counters total = run.world->total();
+                cr_assert_gt(total.lane_demotions, 0U, "%s", outage.name);
+                cr_assert_geq(total.lane_promotions, total.lane_demotions, "%s", outage.name);
+            }
+}
+
+// Nobody pays for what is known to reach nobody.
+Test(lane, a_dead_lane_is_not_used) {
+    for (engine::Repair repair : kPolicies) {
+        std::uint64_t sent[2];
+        for (std::uint32_t more : {0U, 1U}) {
+            const Options options = lane_options(repair, 1);
+            const std::vector<Step> script(600 + 600 * more, broadcast(0, 5000));
+            const Run run(options, kOutages[0], kNever, script);
+            sent[more] = run.world->total().datagrams_sent;
+        }
+        cr_assert_leq(sent[1], sent[0] + 100, "%lu datagrams for 600 broadcasts of four fragments",
+                      static_cast<unsigned long>(sent[1] - sent[0]));
+    }
+}
+
+// The only root falls silent for all.
+Test(lane, a_single_root) {
+    for (std::uint32_t root : {0U, 2U}) {
+        const Options options = lane_options(engine::Repair::pull, root);
+        const Outage outage{
+            "the only root", [root](Rank from, Rank) { return from == rank_of(root); }, {}, {root}, true};
+        const std::vector<Step> script(800, broadcast(root, 100));
+        const Run stays(options, outage, kNever, script);
+        expect_verdict(*stays.world, 6, outage, options);
+        const Run heals(options, outage, Nanoseconds::from_ms(100),
+                        std::vector<Step>(2500, broadcast(root, 100)));
+        expect_verdict(*heals.world, 6, {"well", {}, {}, {}, true}, options);
+    }
+}
+
+// Losses and bursts are not an outage.
+Test(lane, nothing_flaps_under_loss) {
+    for (engine::Repair repair : kPolicies)
+        for (std::uint64_t seed : seeds(1, 6)) {
+            Options options = lane_options(repair, seed);
+            options.faults.loss = 0.2;
+            World* watched = nullptr;
+            if (seed % 2 == 0)
+                options.faults.drop = [&watched](const wire::Header& header, Rank to) {
+                    // Every 10 ms nothing gets through for a millisecond.
+                    return header.kind != wire::Kind::probe && index_of(to) == 3 &&
+                           watched->now().value / 1'000'000 % 10 == 0;
+                };
+            World world(options);
+            watched = &world;
+            expect_success(world, options, mixed_script(seed, 6, 600, 20000));
+            cr_assert_eq(world.total().verdicts, 0U, "%s", replay(options).c_str());
+        }
+}
+
+// Half of what is sent to one member is lost: bad, but better than no multicast. It must not go up and down.
+Test(lane, a_bad_receiver_does_not_flap) {
+    for (double loss : {0.5, 0.9})
+        for (std::uint64_t seed : seeds(1, 3)) {
+            Options options = lane_options(engine::Repair::pull, seed);
+            std::mt19937_64 random(seed);
+            options.faults.drop = [&random, loss](const wire::Header&, Rank to) {
+                return index_of(to) == 3 && std::uniform_real_distribution<double>(0, 1)(random) < loss;
+            };
+            World world(options);
+            expect_success(world, options, mixed_script(seed, 6, 2000, 20000));
+            cr_assert_leq(world.engine(0).counters().verdicts, 6U, "%s", replay(options).c_str());
+        }
+}
+
+Test(lane, verdicts_that_overtake_and_are_late) {
+    for (const Outage& outage : kOutages)
+        for (std::uint64_t seed : seeds(1, 4)) {
+            Options options = lane_options(engine::Repair::pull, seed);
+            options.faults.messages_overtake = true;
+            options.faults.spike = 0.05;
+            options.faults.spike_delay = Nanoseconds::from_ms(seed % 2 == 0 ? 1 : 15);
+            options.faults.jitter = Nanoseconds::from_us(100);
+            options.in_flight = 32;
+            const Run run(options, outage, Nanoseconds::from_ms(350), mixed_script(seed, 6, 2000, 20000));
+            const engine::Counters total = run.world->total();
+            cr_assert_gt(total.verdicts, 0U, "%s: %lu appeals, %lu elections, until %ld us (%s)", outage.name,
+                         static_cast<unsigned long>(total.appeals_sent),
+                         static_cast<unsigned long>(total.elections),
+                         static_cast<long>(run.world->now().value / 1000), replay(options).c_str());
+        }
+}
+
+// In the middle of one large broadcast: the operations around it are few, so no verdict comes to its help.
+Test(lane, dies_in_a_large_broadcast) {
+    for (engine::Repair repair : kPolicies) {
+        const Options options = options_of(6, repair, 1);
+        World well(options);
+        expect_success(well, options, {broadcast(1, 8'000'000)});
+        for (const Outage& outage : kOutages) {
+            Options cut = options;
+            World* watched = nullptr;
+            cut.faults.drop = [&](const wire::Header& header, Rank to) {
+                return header.kind == wire::Kind::fragment && index_of(header.fragment) >= 3000 &&
+                       outage.cut(header.sender, to) && watched != nullptr;
+            };
+            World world(cut);
+            watched = &world;
+            expect_success(world, cut, {broadcast(1, 8'000'000)});
+            cr_assert_leq(world.duration(0).value, 6 * well.duration(0).value, "%s: %ld us instead of %ld us",
+                          outage.name, static_cast<long>(world.duration(0).value / 1000),
+                          static_cast<long>(well.duration(0).value / 1000));
+        }
+    }
+}

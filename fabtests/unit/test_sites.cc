@@ -1,0 +1,251 @@
+// Sites in the simulator: what crosses their links, counted where it crosses, for trees of messages and for
+// our own hierarchy with the production engine inside; and that hosts, memory and links take the time they
+// should.
+#include <criterion/criterion.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/composite.h"
+#include "sim/measure.h"
+#include "sim/message_tree.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::sim;
+
+TestSuite(sites, .timeout = 600);
+
+namespace {
+
+using Machines = std::vector<std::vector<std::uint32_t>>;  // ranks of each machine of each site
+
+Model model_of(const Machines& sites, bool mesh) {
+    Model model;
+    std::uint32_t machine = 0;
+    for (std::uint32_t site = 0; site < sites.size(); ++site)
+        for (const std::uint32_t ranks : sites[site]) {
+            model.layout.machine_of.insert(model.layout.machine_of.end(), ranks, machine++);
+            model.layout.site_of.push_back(site);
+        }
+    model.wan.mesh = mesh;
+    return model;
+}
+
+std::uint32_t ranks_of(const Model& model) {
+    return static_cast<std::uint32_t>(model.layout.machine_of.size());
+}
+
+// What went over each link and into each machine in one step.
+struct Counted {
+    std::vector<Crossed> links, ports;
+
+    static Counted of(const Network& network, const Model& model) {
+        Counted now;
+        const std::uint32_t sites = network.wan().sites();
+        for (std::uint32_t from = 0; from < sites; ++from)
+            for (std::uint32_t to = 0; to < sites; ++to) now.links.push_back(network.wan().crossed(from, to));
+        for (std::uint32_t machine = 0; machine < model.layout.site_of.size(); ++machine)
+            now.ports.push_back(network.into(machine));
+        return now;
+    }
+    static std::vector<Crossed> less(const std::vector<Crossed>& a, const std::vector<Crossed>& b) {
+        std::vector<Crossed> difference;
+        for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b[i]);
+        return difference;
+    }
+    Counted operator-(const Counted& other) const {
+        return {less(links, other.links), less(ports, other.ports)};
+    }
+    std::uint64_t crossings(std::uint64_t bytes) const {
+        std::uint64_t payload = 0;
+        for (const Crossed& link : links) payload += link.payload_bytes;
+        return payload / bytes;
+    }
+};
+
+std::vector<Step> every_root(const Model& model, std::uint64_t bytes) {
+    std::vector<Step> script;
+    for (std::uint32_t root = 0; root < ranks_of(model); ++root) script.push_back(broadcast(root, bytes));
+    return script;
+}
+
+constexpr std::uint32_t kPiece = 16 * 1024;
+
+std::vector<Counted> run_ours(const Model& model, std::uint64_t bytes, const Faults& faults = {}) {
+    Experiment experiment;
+    experiment.ranks = 16;
+    Composite ours({.ranks = ranks_of(model),
+                    .config = config_for(experiment),
+                    .model = model,
+                    .faults = faults,
+                    .seed = 5,
+                    .piece_bytes = kPiece},
+                   every_root(model, bytes));
+    std::vector<Counted> steps;
+    Counted before;
+    ours.step_over = [&](std::uint64_t done) {
+        const Counted now = Counted::of(ours.network(), model);
+        if (done > 0) steps.push_back(now - before);
+        before = now;
+    };
+    const std::string wrong = ours.run();
+    cr_assert(wrong.empty(), "%s", wrong.c_str());
+    return steps;
+}
+
+std::vector<Counted> run_tree(const Model& model, TreeShape shape, std::uint64_t bytes) {
+    MessageTree tree(ranks_of(model), every_root(model, bytes), model, {}, 5, {}, Nanoseconds::from_us(100),
+                     tree_of(shape, model.layout));
+    std::vector<Counted> steps;
+    Counted before;
+    tree.step_over = [&](std::uint64_t done) {
+        const Counted now = Counted::of(tree.network(), model);
+        if (done > 0) steps.push_back(now - before);
+        before = now;
+    };
+    const std::string wrong = tree.run();
+    cr_assert(wrong.empty(), "%s", wrong.c_str());
+    return steps;
+}
+
+// A link that leads out of the root's site carries the message and one header per piece; any other nothing.
+void expect_one_crossing(const Model& model, const std::vector<Counted>& steps, std::uint64_t bytes) {
+    const std::uint32_t sites =
+        *std::max_element(model.layout.site_of.begin(), model.layout.site_of.end()) + 1;
+    const std::uint64_t pieces = (bytes + kPiece - 1) / kPiece;
+    for (std::uint32_t root = 0; root < ranks_of(model); ++root)
+        for (std::uint32_t from = 0; from < sites; ++from)
+            for (std::uint32_t to = 0; to < sites; ++to) {
+                const Crossed& crossed = steps[root].links[from * sites + to];
+                const bool outward = from == model.layout.site(root) && to != from;
+                const Crossed right = {pieces, bytes + pieces * wire::kHeaderBytes, bytes};
+                cr_assert(crossed == (outward ? right : Crossed{}),
+                          "root %u, %lu bytes, link %u to %u: %lu packets, %lu bytes, %lu of them payload",
+                          root, bytes, from, to, crossed.packets, crossed.bytes, crossed.payload_bytes);
+            }
+}
+
+constexpr std::uint64_t kSizes[] = {1, 8, 5000, 9000, 100'000};
+
+}  // namespace
+
+Test(sites, ours_crosses_each_link_once) {
+    for (const Machines& sites : {Machines{{1}, {1}}, Machines{{4}, {3}}, Machines{{2, 3}, {4, 1, 2}}})
+        for (const std::uint64_t bytes : kSizes) {
+            const Model model = model_of(sites, false);
+            expect_one_crossing(model, run_ours(model, bytes), bytes);
+        }
+}
+
+Test(sites, ours_crosses_each_link_of_a_mesh_once) {
+    const Model model = model_of({{2, 2}, {3}, {1, 1, 2}, {2}}, true);
+    for (const std::uint64_t bytes : kSizes) expect_one_crossing(model, run_ours(model, bytes), bytes);
+}
+
+// Where all sites hang on one, a flat tree from another site takes its link once for each site: the network
+// hides from the sites that it is a star.
+Test(sites, ours_in_a_star_is_flat) {
+    const Model model = model_of({{2}, {2}, {2}}, false);
+    const std::vector<Counted> steps = run_ours(model, 50'000);
+    for (std::uint32_t root = 0; root < 6; ++root)
+        cr_assert_eq(steps[root].crossings(50'000), root < 2 ? 2 : 3, "root %u", root);
+}
+
+Test(sites, ours_survives_loss_and_crosses_once) {
+    const Model model = model_of({{2, 2, 2}, {1, 2, 3}}, false);
+    Faults faults;
+    faults.loss = 0.1;
+    for (const std::uint64_t bytes : kSizes)
+        expect_one_crossing(model, run_ours(model, bytes, faults), bytes);
+}
+
+// Without loss each machine but the root's gets every byte once. Across sites, leaders that hear nothing
+// while the bytes are still on the long link ask for them, and may get a few twice.
+Test(sites, ours_enters_each_machine_once) {
+    for (const Machines& sites : {Machines{{2, 3, 1, 4}}, Machines{{2, 2, 2}, {2, 2, 2}}})
+        for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{100'000}}) {
+            const Model model = model_of(sites, false);
+            if (sites.size() > 1 && bytes < 10'000) continue;
+            const std::vector<Counted> steps = run_ours(model, bytes);
+            for (std::uint32_t root = 0; root < ranks_of(model); ++root)
+                for (std::uint32_t machine = 0; machine < model.layout.site_of.size(); ++machine) {
+                    if (machine == model.layout.machine(root)) continue;
+                    const std::uint64_t got = steps[root].ports[machine].payload_bytes;
+                    const std::uint64_t most = sites.size() == 1 ? bytes : bytes + bytes / 10;
+                    cr_assert(got >= bytes && got <= most, "root %u, machine %u: %lu of %lu bytes", root,
+                              machine, got, bytes);
+                }
+        }
+}
+
+Test(sites, trees_reach_everybody_once) {
+    const Model model = model_of({{2, 3}, {4, 1, 2}, {1}}, true);
+    const std::uint32_t ranks = ranks_of(model);
+    for (const TreeShape shape : kTreeShapes)
+        for (std::uint32_t root = 0; root < ranks; ++root) {
+            const Tree tree = tree_of(shape, model.layout)(ranks, root);
+            std::vector<std::uint32_t> reached = {root};
+            for (std::size_t i = 0; i < reached.size() && i < ranks; ++i)
+                reached.insert(reached.end(), tree[reached[i]].begin(), tree[reached[i]].end());
+            std::sort(reached.begin(), reached.end());
+            cr_assert_eq(reached.size(), ranks);
+            cr_assert(std::adjacent_find(reached.begin(), reached.end()) == reached.end());
+        }
+}
+
+// Two machines at the other site: knowing machines but no sites crosses twice, knowing sites but no machines
+// enters a machine more than once, knowing both does neither.
+Test(sites, trees_cross_as_often_as_they_know) {
+    const Model model = model_of({{4}, {4, 4}}, false);
+    std::uint64_t most_into[4] = {}, crossings[4] = {};
+    for (const TreeShape shape : kTreeShapes) {
+        const auto i = static_cast<std::size_t>(shape);
+        for (const Counted& step : run_tree(model, shape, 1000)) {
+            crossings[i] += step.crossings(1000);
+            for (const Crossed& port : step.ports)
+                most_into[i] = std::max(most_into[i], port.payload_bytes / 1000);
+        }
+    }
+    cr_assert_eq(crossings[3], 12);
+    cr_assert_eq(crossings[2], 12);
+    cr_assert_eq(crossings[1], 4 * 2 + 8);
+    cr_assert_gt(crossings[0], 2 * crossings[3]);
+    cr_assert_eq(most_into[3], 1);
+    cr_assert_eq(most_into[1], 1);
+    cr_assert_gt(most_into[2], 1);
+}
+
+// A message from memory, over the switch, and over the link, against what the model says.
+Test(sites, each_way_takes_its_time) {
+    Model model = model_of({{2, 1}, {1}}, false);
+    model.wan = {.latency = Nanoseconds::from_ms(1), .ns_per_byte = 10, .mesh = false};
+    const std::uint64_t bytes = 10'000, all = bytes + wire::kHeaderBytes;
+    MessageTree tree(4, {broadcast(0, bytes)}, model, {}, 1, {}, Nanoseconds::from_us(100),
+                     [](std::uint32_t, std::uint32_t) {
+                         return Tree{{3, 2, 1}, {}, {}, {}};
+                     });
+    cr_assert(tree.run().empty());
+    const auto wire = static_cast<std::int64_t>(all * 8 / 10), link = static_cast<std::int64_t>(all * 10);
+    const std::int64_t sent[] = {1000, 2000, 2000 + model.memory.overhead.value};  // to ranks 3, 2, 1
+    const std::int64_t memory = sent[2] + model.memory.latency.value + static_cast<std::int64_t>(all / 10);
+    const std::int64_t lan = sent[0] + wire + wire + 10'000 + 1000;  // waits in the adapter behind the first
+    const std::int64_t wan = sent[0] + 10'000 + 1'000'000 + link + 1000;
+    const auto& times = tree.times(0);
+    cr_assert_leq(std::abs(times[1].value - memory), 2, "memory: %ld, not %ld", times[1].value, memory);
+    cr_assert_leq(std::abs(times[2].value - lan), 2, "switch: %ld, not %ld", times[2].value, lan);
+    cr_assert_leq(std::abs(times[3].value - wan), 2, "link: %ld, not %ld", times[3].value, wan);
+}
+
+// Two messages over one link: the second waits in its queue.
+Test(sites, a_link_has_a_queue) {
+    Model model = model_of({{1}, {1, 1}}, false);
+    model.wan = {.latency = Nanoseconds::from_ms(1), .ns_per_byte = 100, .mesh = false};
+    MessageTree tree(3, {broadcast(0, 10'000)}, model, {}, 1, {}, Nanoseconds::from_us(100),
+                     [](std::uint32_t, std::uint32_t) {
+                         return Tree{{1, 2}, {}, {}};
+                     });
+    cr_assert(tree.run().empty());
+    const std::int64_t apart = (tree.times(0)[2] - tree.times(0)[1]).value;
+    const auto link = static_cast<std::int64_t>((10'000 + wire::kHeaderBytes) * 100);
+    cr_assert_leq(std::abs(apart - link), 2, "%ld apart, not %ld", apart, link);
+}

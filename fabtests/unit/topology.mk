@@ -1,0 +1,18 @@
+# Tests of where members are: the model, the user's words, and machines that hwloc makes up.
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_topology
+TESTS += %reldir%/test_topology
+endif
+%canon_reldir%_test_topology_SOURCES = \
+	%reldir%/test_topology.cc \
+	%reldir%/test_topology_discover.cc \
+	%reldir%/test_topology_override.cc \
+	%reldir%/test_topology_report.cc \
+	%reldir%/test_topology_tree.cc \
+	%reldir%/topology_fixture.cc \
+	%reldir%/topology_fixture.h \
+	util/topo/job.cc
+%canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util
+# Criterion's macros cast in the old style.
+%canon_reldir%_test_topology_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+%canon_reldir%_test_topology_LDADD = prov/mcastcoll/topology/libmccdiscover.la $(CRITERION_LIBS)

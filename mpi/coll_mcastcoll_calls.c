@@ -1,0 +1,88 @@
+// What MPI calls: each collective's blocking and non-blocking form, from one pattern.
+//
+// The call is planned as a job. Where the plan says so, or the group turns out not to have the collective,
+// the previous module gets the call as it came.
+
+#include "coll_mcastcoll_job.h"
+
+// A barrier inside a host takes a tenth of a microsecond, so only what is always looked at is written.
+static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
+                  MccCollective collective) {
+    job->module = (MccModule*)module;
+    job->comm = comm;
+    job->form = form;
+    job->collective = collective;
+    job->members = (size_t)ompi_comm_size(comm);
+    job->self = (size_t)ompi_comm_rank(comm);
+    job->rc = 0;
+    job->whole =
+        (struct fi_mcastcoll_request){.size = sizeof(job->whole), .datatype = FI_UINT8, .op = FI_NOOP};
+    job->width = 1;
+    job->divisible = job->streamed = false;
+    job->afterwards = kMccNothing;
+    job->to.type = NULL;
+    job->memory = NULL;
+    job->vectors = NULL;
+}
+
+#define MCC_LIST(...) __VA_ARGS__
+// `parameters` and `arguments` are lists in parentheses that end with a comma, unless they are empty.
+#define MCC_CALLS(enumerator, name, parameters, arguments)                                                 \
+    static int mcc_##name(MCC_LIST parameters ompi_communicator_t* comm, mca_coll_base_module_t* module) { \
+        MccJob job;                                                                                        \
+        begin(&job, comm, module, kMccBlocking, enumerator);                                               \
+        if (mcc_run_job(&job, mcc_plan_##name(MCC_LIST arguments & job))) return job.rc;                   \
+        const MccPrevious* previous = &job.module->previous[kMccBlocking][enumerator];                     \
+        return ((mca_coll_base_module_##name##_fn_t)previous->function)(MCC_LIST arguments comm,           \
+                                                                        previous->module);                 \
+    }                                                                                                      \
+    static int mcc_i##name(MCC_LIST parameters ompi_communicator_t* comm, ompi_request_t** request,        \
+                           mca_coll_base_module_t* module) {                                               \
+        MccJob job;                                                                                        \
+        begin(&job, comm, module, kMccNonblocking, enumerator);                                            \
+        if (mcc_start_job(&job, mcc_plan_##name(MCC_LIST arguments & job), request)) return job.rc;        \
+        const MccPrevious* previous = &job.module->previous[kMccNonblocking][enumerator];                  \
+        return ((mca_coll_base_module_i##name##_fn_t)previous->function)(MCC_LIST arguments comm, request, \
+                                                                         previous->module);                \
+    }
+
+// clang-format off
+MCC_CALLS(kMccBarrier, barrier, (), ())
+MCC_CALLS(kMccBcast, bcast, (void* buffer, int count, ompi_datatype_t* type, int root,),
+          (buffer, count, type, root,))
+MCC_CALLS(kMccAllreduce, allreduce, (const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op,),
+          (input, result, count, type, op,))
+MCC_CALLS(kMccReduce, reduce,
+          (const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op, int root,),
+          (input, result, count, type, op, root,))
+MCC_CALLS(kMccAllgather, allgather,
+          (const void* input, int sent, ompi_datatype_t* input_type, void* result, int got,
+           ompi_datatype_t* result_type,),
+          (input, sent, input_type, result, got, result_type,))
+MCC_CALLS(kMccAllgatherv, allgatherv,
+          (const void* input, int sent, ompi_datatype_t* input_type, void* result, const int* counts,
+           const int* places, ompi_datatype_t* result_type,),
+          (input, sent, input_type, result, counts, places, result_type,))
+MCC_CALLS(kMccGather, gather,
+          (const void* input, int sent, ompi_datatype_t* input_type, void* result, int got,
+           ompi_datatype_t* result_type, int root,),
+          (input, sent, input_type, result, got, result_type, root,))
+MCC_CALLS(kMccScatter, scatter,
+          (const void* input, int sent, ompi_datatype_t* input_type, void* result, int got,
+           ompi_datatype_t* result_type, int root,),
+          (input, sent, input_type, result, got, result_type, root,))
+MCC_CALLS(kMccAlltoall, alltoall,
+          (const void* input, int sent, ompi_datatype_t* input_type, void* result, int got,
+           ompi_datatype_t* result_type,),
+          (input, sent, input_type, result, got, result_type,))
+MCC_CALLS(kMccReduceScatter, reduce_scatter,
+          (const void* input, void* result, const int* counts, ompi_datatype_t* type, MPI_Op op,),
+          (input, result, counts, type, op,))
+MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block,
+          (const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op,),
+          (input, result, count, type, op,))
+// clang-format on
+
+#define MCC_ENTRY(enumerator, name) \
+    [enumerator] = {{(void (*)(void))mcc_##name, (void (*)(void))mcc_i##name}},
+const MccEntries mcc_entries[kMccCollectives] = {MCC_COLLECTIVES(MCC_ENTRY)};

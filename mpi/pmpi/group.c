@@ -1,0 +1,233 @@
+// A communicator becomes a provider's group at its first interposed collective, or never does.
+//
+// All members do the same steps in the same order: (1) agreement that everybody has the provider open under
+// the same terms; (2) everybody's address; (3) the address vector set, locally, and agreement on its success,
+// which keeps a late member's delay out of the join's timeout; (4) the join, bounded by a timeout; (5)
+// agreement. So either everybody uses the group or nobody.
+//
+// A group outlives its communicator by MCASTCOLL_PMPI_LINGER: MPI_Comm_free need not synchronise, and a
+// slower member may still need its data repaired.
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmpi.h"
+
+enum { kMaxOrphans = 32 };
+
+static void close_group(PmpiGroup* g) {
+    int rc = NULL != g->mc ? fi_close(&g->mc->fid) : 0;
+    if (0 == rc && NULL != g->set) rc = fi_close(&g->set->fid);
+    if (0 != rc) pmpi_say(1, "closing a group: %s", fi_strerror(-rc));
+    g->mc = NULL;
+    g->set = NULL;
+    g->state = kPmpiLeft;
+    for (int i = 0; i < 2; ++i) free(g->bounce[i]);
+    memset(g->bounce, 0, sizeof(g->bounce));
+    memset(g->bounce_bytes, 0, sizeof(g->bounce_bytes));
+}
+
+void pmpi_groups_reap(bool all) {
+    const double now = pmpi_now_s();
+    int orphans = 0;
+    for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) orphans += g->orphan;
+    if (!all && 0 == orphans) return;
+    // Old groups are at the end of the list, near enough to the order of release for the limit.
+    for (PmpiGroup** at = &pmpi.groups; NULL != *at;) {
+        PmpiGroup* g = *at;
+        const bool due = g->orphan && !g->joining && (now >= g->close_at_s || orphans > kMaxOrphans);
+        if (all || due) close_group(g);
+        if (g->orphan && (all || due)) {
+            --orphans;
+            *at = g->next;
+            free(g);
+        } else {
+            at = &g->next;
+        }
+    }
+}
+
+static void cancel(PmpiGroup* g) {
+    if (MPI_REQUEST_NULL == g->never) return;
+    PMPI_Cancel(&g->never);
+    PMPI_Wait(&g->never, MPI_STATUS_IGNORE);
+}
+
+// Before MPI itself goes. The groups stay where they are, and nobody uses them any more.
+void pmpi_groups_cancel(void) {
+    for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) cancel(g);
+}
+
+static void orphan(PmpiGroup* g) {
+    cancel(g);
+    pthread_mutex_lock(&pmpi.lock);
+    g->orphan = true;
+    g->close_at_s = pmpi_now_s() + pmpi.settings.linger_ms * 1e-3;
+    if (NULL == g->mc && !g->joining) g->close_at_s = 0;
+    pmpi_groups_reap(kPmpiClosed == atomic_load(&pmpi.life));
+    pthread_mutex_unlock(&pmpi.lock);
+}
+
+int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra) {
+    (void)comm, (void)key, (void)extra;
+    orphan(value);
+    return MPI_SUCCESS;
+}
+
+// Everybody is ready under the same terms. One reduction says it: the lowest rank that is not ready, and
+// whether the smallest and the largest digest of terms are one.
+static bool agree_on_terms(PmpiGroup* g, char* reason, size_t reason_bytes) {
+    const int64_t terms = (int64_t)pmpi.terms;
+    const int64_t number = 0 == g->rank ? (int64_t)atomic_fetch_add(&pmpi.next_number, 1) : INT64_MAX;
+    const int64_t mine[4] = {pmpi.ready ? g->size : g->rank, terms, INT64_MAX - terms, number};
+    int64_t all[4] = {0, 0, 0, 0};
+    if (MPI_SUCCESS != PMPI_Allreduce(mine, all, 4, MPI_INT64_T, MPI_MIN, g->comm)) return false;
+    g->number = all[3];
+    if (all[0] < g->size) {
+        snprintf(reason, reason_bytes, "rank %d has no provider open%s%s", (int)all[0],
+                 g->rank == (int)all[0] ? ": " : "", g->rank == (int)all[0] ? pmpi.reason : "");
+        return false;
+    }
+    if (all[1] != INT64_MAX - all[2]) {
+        snprintf(reason, reason_bytes,
+                 "the members differ in MCASTCOLL_PMPI_* settings, provider or kind of machine");
+        return false;
+    }
+    return true;
+}
+
+// All members learn the worst outcome: 0, or an error and one of the ranks that has it.
+static bool agree(const PmpiGroup* g, const char* step, int error, char* reason, size_t reason_bytes) {
+    int64_t mine = 0 == error ? 0 : (int64_t)error << 32 | (int64_t)g->rank, worst = 0;
+    if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
+    if (0 == worst) return true;
+    snprintf(reason, reason_bytes, "%s failed on rank %d: %s", step, (int)(worst & INT32_MAX),
+             fi_strerror((int)(worst >> 32)));
+    return false;
+}
+
+// The set starts with one address and is then filled: the form of fi_av_set that all providers read alike.
+// Its key tells apart what several threads join at once, in another order on each rank, with the same
+// members.
+static int form_set(PmpiGroup* g, const uint8_t* addresses) {
+    struct fi_av_set_attr attr = {.count = (size_t)g->size,
+                                  .stride = 1,
+                                  .comm_key_size = sizeof(g->number),
+                                  .comm_key = (uint8_t*)&g->number};
+    int rc = 0;
+    for (int rank = 0; rank < g->size && 0 == rc; ++rank) {
+        fi_addr_t address = FI_ADDR_NOTAVAIL;
+        const int error = pmpi_address(addresses + (size_t)rank * pmpi.provider.address_bytes, &address);
+        if (0 != error) return error;
+        if (0 == rank) {
+            attr.start_addr = attr.end_addr = address;
+            rc = fi_av_set(pmpi.provider.av, &attr, &g->set, NULL);
+        } else {
+            rc = fi_av_set_insert(g->set, address);
+        }
+    }
+    return -rc;
+}
+
+static int join(PmpiGroup* g) {
+    const double deadline = pmpi_now_s() + pmpi.settings.join_timeout_ms * 1e-3;
+    fi_addr_t address = FI_ADDR_NOTAVAIL;
+    int rc = fi_av_set_addr(g->set, &address);
+    if (0 != rc) return -rc;
+    g->joining = true;
+    for (bool posted = false;;) {
+        pthread_mutex_lock(&pmpi.lock);
+        if (!posted) {
+            rc = fi_join_collective(pmpi.provider.ep, address, g->set, 0, &g->mc, &g->join_context);
+            posted = 0 == rc;
+        }
+        pmpi_poll();
+        const bool done = g->join_done || (0 != rc && -FI_EAGAIN != rc);
+        pthread_mutex_unlock(&pmpi.lock);
+        if (done) break;
+        if (pmpi_now_s() > deadline) return FI_ETIMEDOUT;
+        (void)pmpi_meanwhile(g);
+        (void)sched_yield();
+    }
+    g->joining = false;
+    if (0 != rc) return -rc;
+    if (0 != g->join_error) return g->join_error;
+    g->run = mcc_provider_run(g->mc);
+    if (NULL != g->run) return 0;
+    if (0 == g->rank)
+        pmpi_say(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
+    return FI_ENOPROTOOPT;
+}
+
+static bool form(PmpiGroup* g, char* reason, size_t reason_bytes) {
+    if (!agree_on_terms(g, reason, reason_bytes)) return false;
+    PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->never);
+    // From here on all members have the same settings.
+    if (g->size < pmpi.settings.min_members || (size_t)g->size > pmpi.provider.max_members) {
+        snprintf(reason, reason_bytes, "%d members; MCASTCOLL_PMPI_MIN_MEMBERS is %d, the provider takes %zu",
+                 g->size, pmpi.settings.min_members, pmpi.provider.max_members);
+        return false;
+    }
+    const int width = (int)pmpi.provider.address_bytes;
+    uint8_t* addresses = malloc((size_t)g->size * (size_t)width);
+    if (!agree(g, "malloc", NULL != addresses ? 0 : FI_ENOMEM, reason, reason_bytes)) {
+        free(addresses);
+        return false;
+    }
+    int error = MPI_SUCCESS == PMPI_Allgather(pmpi.provider.address, width, MPI_BYTE, addresses, width,
+                                              MPI_BYTE, g->comm)
+                    ? 0
+                    : FI_EOTHER;
+    if (0 == error) {
+        pthread_mutex_lock(&pmpi.lock);
+        error = form_set(g, addresses);
+        pthread_mutex_unlock(&pmpi.lock);
+    }
+    free(addresses);
+    return agree(g, "the address vector", error, reason, reason_bytes) &&
+           agree(g, "the join", join(g), reason, reason_bytes);
+}
+
+static PmpiGroup* make(MPI_Comm comm) {
+    PmpiGroup* g = calloc(1, sizeof(*g));
+    if (NULL == g) PMPI_Abort(comm, 1);  // the others would wait for this process in vain
+    int inter = 0;
+    char reason[200] = "MPI failed";
+    g->comm = comm;
+    g->state = kPmpiLeft;
+    g->never = MPI_REQUEST_NULL;
+    PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Comm_rank(comm, &g->rank);
+    PMPI_Comm_size(comm, &g->size);
+    pthread_mutex_lock(&pmpi.lock);
+    g->next = pmpi.groups;
+    pmpi.groups = g;
+    pmpi_groups_reap(false);
+    pthread_mutex_unlock(&pmpi.lock);
+    if (!inter && g->size > 1) {
+        char name[MPI_MAX_OBJECT_NAME] = "";
+        int letters = 0;
+        PMPI_Comm_get_name(comm, name, &letters);
+        if (form(g, reason, sizeof(reason))) {
+            g->state = kPmpiServing;
+            pthread_mutex_lock(&pmpi.lock);
+            pmpi_progress_start();
+            pthread_mutex_unlock(&pmpi.lock);
+            if (0 == g->rank) pmpi_say(1, "serves communicator '%s', %d members", name, g->size);
+        } else if (0 == g->rank) {
+            pmpi_say(1, "leaves communicator '%s', %d members: %s", name, g->size, reason);
+        }
+    }
+    PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
+    return g;
+}
+
+PmpiGroup* pmpi_group_of(MPI_Comm comm) {
+    if (MPI_COMM_NULL == comm || !pmpi_open()) return NULL;
+    PmpiGroup* g = NULL;
+    int found = 0;
+    if (MPI_SUCCESS != PMPI_Comm_get_attr(comm, pmpi.comm_key, &g, &found)) return NULL;
+    return found ? g : make(comm);
+}

@@ -1,0 +1,124 @@
+// Messages as MPI describes them, and their packed bytes.
+//
+// Members of one operation may describe the same message differently, so every layout is served: contiguous
+// ones where they lie, the others through a bounce buffer with MPI's own packing. Its packed form is used as
+// plain bytes, which the standard does not promise; pmpi_packs_plainly() looks.
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmpi.h"
+
+enum { kKeptBounce = 1 << 20, kDepth = 8 };
+
+int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type) {
+    MPI_Count width = 0;
+    if (count < 0 || MPI_DATATYPE_NULL == type) return -1;
+    if (MPI_SUCCESS != PMPI_Type_size_x(type, &width) || width < 0) return -1;
+    if (width > 0 && count > INT64_MAX / 4 / width) return -1;
+    return (int64_t)(count * width);
+}
+
+// Elements follow each other without holes and in the order of their addresses. Size and extent alone do not
+// tell: a datatype may have its parts in another order.
+static bool is_plain(MPI_Datatype type, int depth) {
+    int integers, addresses, types, combiner;
+    MPI_Count width;
+    MPI_Aint lower, extent;
+    if (MPI_SUCCESS != PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner)) return false;
+    if (MPI_COMBINER_NAMED == combiner) {
+        PMPI_Type_size_x(type, &width);
+        PMPI_Type_get_extent(type, &lower, &extent);
+        return 0 == lower && extent == (MPI_Aint)width;
+    }
+    if ((MPI_COMBINER_DUP != combiner && MPI_COMBINER_CONTIGUOUS != combiner) || 0 == depth) return false;
+    int integer[1];
+    MPI_Aint address[1];
+    MPI_Datatype inner;
+    if (integers > 1 || addresses > 1 || 1 != types ||
+        MPI_SUCCESS != PMPI_Type_get_contents(type, integers, addresses, types, integer, address, &inner))
+        return false;
+    const bool plain = is_plain(inner, depth - 1);
+    if (MPI_SUCCESS == PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner) &&
+        MPI_COMBINER_NAMED != combiner)
+        PMPI_Type_free(&inner);
+    return plain;
+}
+
+const uint8_t* pmpi_contiguous(const PmpiLayout* layout) {
+    return is_plain(layout->type, kDepth) ? layout->buffer : NULL;
+}
+
+PmpiLayout pmpi_advance(PmpiLayout layout, MPI_Count elements, MPI_Count count) {
+    MPI_Aint lower, extent;
+    PMPI_Type_get_extent(layout.type, &lower, &extent);
+    layout.buffer = (const uint8_t*)layout.buffer + (MPI_Aint)elements * extent;
+    layout.count = count;
+    return layout;
+}
+
+bool pmpi_pack(const PmpiLayout* layout, uint8_t* to, size_t bytes) {
+    int at = 0;
+    if (layout->count > INT_MAX || bytes > INT_MAX) return false;
+    return MPI_SUCCESS == PMPI_Pack(layout->buffer, (int)layout->count, layout->type, to, (int)bytes, &at,
+                                    MPI_COMM_SELF) &&
+           at == (int)bytes;
+}
+
+bool pmpi_unpack(const PmpiLayout* layout, const uint8_t* from, size_t bytes) {
+    int at = 0;
+    if (layout->count > INT_MAX || bytes > INT_MAX) return false;
+    return MPI_SUCCESS == PMPI_Unpack(from, (int)bytes, &at, (void*)(uintptr_t)layout->buffer,
+                                      (int)layout->count, layout->type, MPI_COMM_SELF) &&
+           at == (int)bytes;
+}
+
+bool pmpi_packs_plainly(void) {
+    const int32_t laid[4] = {0x01020304, -1, 0x05060708, -1}, expected[2] = {0x01020304, 0x05060708};
+    int32_t packed[2] = {0, 0};
+    MPI_Datatype every_other;
+    PMPI_Type_create_resized(MPI_INT32_T, 0, 2 * sizeof(int32_t), &every_other);
+    PMPI_Type_commit(&every_other);
+    const PmpiLayout layout = {.buffer = laid, .count = 2, .type = every_other};
+    int room = 0;
+    const bool good = MPI_SUCCESS == PMPI_Pack_size(2, every_other, MPI_COMM_SELF, &room) &&
+                      room == (int)sizeof(packed) && pmpi_pack(&layout, (uint8_t*)packed, sizeof(packed)) &&
+                      0 == memcmp(packed, expected, sizeof(packed));
+    PMPI_Type_free(&every_other);
+    return good;
+}
+
+uint8_t* pmpi_bounce(PmpiGroup* g, int slot, size_t bytes) {
+    if (g->bounce_bytes[slot] < bytes) {
+        free(g->bounce[slot]);
+        g->bounce[slot] = malloc(bytes);
+        g->bounce_bytes[slot] = NULL != g->bounce[slot] ? bytes : 0;
+    }
+    return g->bounce[slot];
+}
+
+void pmpi_trim(PmpiGroup* g) {
+    for (int slot = 0; slot < 2; ++slot) {
+        if (g->bounce_bytes[slot] <= kKeptBounce) continue;
+        free(g->bounce[slot]);
+        g->bounce[slot] = NULL;
+        g->bounce_bytes[slot] = 0;
+    }
+}
+
+const uint8_t* pmpi_input(PmpiGroup* g, const PmpiLayout* layout, size_t bytes) {
+    const uint8_t* at = pmpi_contiguous(layout);
+    if (NULL != at) return at;
+    uint8_t* bounce = pmpi_bounce(g, 0, bytes);
+    return NULL != bounce && pmpi_pack(layout, bounce, bytes) ? bounce : NULL;
+}
+
+uint8_t* pmpi_room(PmpiGroup* g, const PmpiLayout* layout, size_t bytes) {
+    const uint8_t* at = pmpi_contiguous(layout);
+    return NULL != at ? (uint8_t*)(uintptr_t)at : pmpi_bounce(g, 1, bytes);
+}
+
+bool pmpi_deliver(const PmpiGroup* g, const PmpiLayout* layout, const uint8_t* room, size_t bytes) {
+    return room != g->bounce[1] || pmpi_unpack(layout, room, bytes);
+}

@@ -1,0 +1,126 @@
+// From the first collective to MPI_Finalize.
+//
+// Nothing is done before the first interposed collective, so that a preloaded program that never makes one
+// costs nothing. Opening is local; whether it went well everywhere is agreed on for each communicator
+// (group.c).
+
+#include <rdma/fi_cm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pmpi.h"
+
+Pmpi pmpi = {.lock = PTHREAD_MUTEX_INITIALIZER, .own_comm = MPI_COMM_NULL};
+
+enum { kTermsVersion = 1, kPeersExpected = 64 };
+
+double pmpi_now_s(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static uint64_t digest(uint64_t state, const void* data, size_t bytes) {
+    const uint8_t* p = data;
+    for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);  // FNV-1a
+    return state;
+}
+
+// What decides who serves a call, and how the bytes of it look.
+static uint64_t digest_terms(void) {
+    const PmpiSettings* s = &pmpi.settings;
+    const uint16_t one = 1;
+    const uint64_t numbers[] = {kTermsVersion,
+                                s->enabled,
+                                (uint64_t)s->min_members,
+                                s->min_bytes,
+                                s->max_bytes,
+                                pmpi.provider.collectives,
+                                pmpi.provider.max_members,
+                                pmpi.provider.address_bytes,
+                                sizeof(long),
+                                sizeof(long double),
+                                *(const uint8_t*)&one};
+    uint64_t state = digest(UINT64_C(0xcbf29ce484222325), numbers, sizeof(numbers));
+    state = digest(state, pmpi.provider.reductions, sizeof(pmpi.provider.reductions));
+    // Half of it, so that it and its complement both travel as positive numbers.
+    return digest(state, s->provider, strlen(s->provider)) >> 1;
+}
+
+static void report_counts(void) {
+    char line[400] = "";
+    for (int i = 0; i < kPmpiOperations; ++i) {
+        const unsigned long long served = pmpi.served[i], left = pmpi.left[i];
+        if (0 == served + left) continue;
+        snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s %llu/%llu",
+                 '\0' == line[0] ? "" : ", ", pmpi_name((PmpiOperation)i), served, served + left);
+    }
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (0 == rank && '\0' != line[0]) pmpi_say(1, "rank 0: calls served of calls made: %s", line);
+}
+
+// MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun.
+static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
+    (void)comm, (void)key, (void)value, (void)extra;
+    pmpi_progress_stop();
+    report_counts();
+    pthread_mutex_lock(&pmpi.lock);
+    atomic_store(&pmpi.life, kPmpiClosed);
+    pmpi_groups_cancel();
+    pmpi_groups_reap(true);
+    if (pmpi.ready) mcc_provider_close(&pmpi.provider);
+    pmpi.ready = false;
+    pmpi_peers_close();
+    pthread_mutex_unlock(&pmpi.lock);
+    if (MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
+    return MPI_SUCCESS;
+}
+
+// Local, and whatever fails is only noted: this process has to take part in the agreements all the same.
+static void open_provider(void) {
+    char reason[300] = "";
+    const bool good = pmpi_settings_read(&pmpi.settings, reason, sizeof(reason));
+    if (!good) {
+        int rank = 0;
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        snprintf(pmpi.reason, sizeof(pmpi.reason), "a setting is bad");
+        if (0 == rank) pmpi_say(0, "%s; MPI's own collectives serve this job", reason);
+        return;
+    }
+    if (0 == pmpi.settings.enabled) {
+        snprintf(pmpi.reason, sizeof(pmpi.reason), "MCASTCOLL_PMPI_ENABLE leaves nothing");
+        return;
+    }
+    if (!pmpi_packs_plainly()) {
+        snprintf(pmpi.reason, sizeof(pmpi.reason), "MPI_Pack of this MPI adds to the bytes");
+        return;
+    }
+    pmpi.ready = mcc_provider_open(&pmpi.provider, pmpi.settings.provider, kPeersExpected,
+                                   pmpi.settings.progress_thread ? FI_WAIT_FD : FI_WAIT_NONE, pmpi.reason);
+    if (pmpi.ready) pmpi.terms = digest_terms();
+}
+
+bool pmpi_open(void) {
+    const int life = atomic_load_explicit(&pmpi.life, memory_order_acquire);
+    if (kPmpiUnopened != life) return kPmpiOpen == life;
+    int begun = 0, ended = 0;
+    PMPI_Initialized(&begun);
+    PMPI_Finalized(&ended);
+    if (!begun || ended) return false;
+    pthread_mutex_lock(&pmpi.lock);
+    if (kPmpiUnopened == atomic_load(&pmpi.life)) {
+        // Not a duplicate: that would call the program's attribute functions.
+        PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &pmpi.own_comm);
+        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pmpi_group_left, &pmpi.comm_key, NULL);
+        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &pmpi.self_key, NULL);
+        PMPI_Comm_set_attr(MPI_COMM_SELF, pmpi.self_key, NULL);
+        open_provider();
+        if (!pmpi.ready) pmpi_say(1, "off in this process: %s", pmpi.reason);
+        atomic_store_explicit(&pmpi.life, kPmpiOpen, memory_order_release);
+    }
+    pthread_mutex_unlock(&pmpi.lock);
+    return kPmpiOpen == atomic_load(&pmpi.life);
+}

@@ -1,0 +1,28 @@
+# The interposer for programs of MPICH's ABI. It is not linked with MPI: the program that is preloaded with it brings its own,
+# and a shell between mpiexec and the program needs none.
+if HAVE_MPICH
+pmpidir = $(libdir)
+pmpi_LTLIBRARIES = libmcastcoll-pmpi.la
+libmcastcoll_pmpi_la_SOURCES = \
+	mpi/common/provider.c \
+	mpi/common/provider.h \
+	%reldir%/blocks.c \
+	%reldir%/entry.c \
+	%reldir%/group.c \
+	%reldir%/layout.c \
+	%reldir%/life.c \
+	%reldir%/moves.c \
+	%reldir%/peers.c \
+	%reldir%/pmpi.h \
+	%reldir%/progress.c \
+	%reldir%/reduce.c \
+	%reldir%/run.c \
+	%reldir%/settings.c \
+	%reldir%/types.c
+libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(MPICH_CPPFLAGS)
+libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
+libmcastcoll_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy -Wl,-z,nodelete \
+	-export-symbols-regex '^MPI_'
+libmcastcoll_pmpi_la_LIBADD = $(LIBFABRIC_LIBS) -lpthread
+endif
+dist_man_MANS += man/libmcastcoll-pmpi.7

@@ -1,0 +1,200 @@
+// The private face of libmcastcoll-pmpi.so, which a program of any MPI is preloaded with: what its files
+// share.
+//
+// Why it exists: other MPIs than Open MPI have no components to plug into, but all have the profiling
+// interface. The library defines MPI_Bcast and the others of entry.c, serves what it can over a libfabric
+// provider with collectives, and calls PMPI_Bcast and so on for the rest. It uses nothing of MPI but the
+// standard, and of the provider nothing but libfabric's public calls and mcastcoll/mcastcoll.h.
+//
+// Two rules make it safe.
+//   1. Who serves a call is decided only on what is the same on all members of the communicator: its group's
+//      state, which has been agreed on, and total bytes, which the standard makes equal (signatures are,
+//      counts and datatypes need not be), or for reductions what the element is and the operator does.
+//   2. The first call of an interposed operation on a communicator makes its group or leaves it for ever,
+//      whatever the call's arguments and this process's settings. All members make the same calls in the same
+//      order, so they all take part. Agreements are PMPI calls on the program's own communicator: a
+//      collective is being called on it anyway, so no other one can be mistaken for ours.
+//
+// Who owns what: `pmpi` owns the provider, the addresses and all groups; a communicator's attribute points to
+// its group. MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and one of ours there closes
+// everything while MPI still works.
+
+#ifndef MCASTCOLL_MPI_PMPI_H
+#define MCASTCOLL_MPI_PMPI_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/provider.h"
+
+typedef enum {
+    kPmpiBcast,
+    kPmpiBarrier,
+    kPmpiReduce,
+    kPmpiAllreduce,
+    kPmpiAllgather,
+    kPmpiAllgatherv,
+    kPmpiGather,
+    kPmpiScatter,
+    kPmpiAlltoall,
+    kPmpiReduceScatter,
+    kPmpiReduceScatterBlock,
+    kPmpiOperations
+} PmpiOperation;
+
+enum { kPmpiAll = (1 << kPmpiOperations) - 1 };
+
+typedef struct {
+    unsigned enabled;  // bit kPmpiBcast and so on
+    char provider[64];
+    int min_members;
+    uint64_t min_bytes, max_bytes;  // of a whole operation's message
+    int join_timeout_ms;
+    int linger_ms;
+    bool progress_thread;
+    bool nap;  // may a waiting thread sleep
+    int verbose;
+} PmpiSettings;
+
+typedef enum { kPmpiServing, kPmpiLeft, kPmpiBroken } PmpiState;
+
+typedef struct PmpiGroup {
+    struct PmpiGroup* next;
+    MPI_Comm comm;
+    int rank, size;
+    PmpiState state;
+    int64_t number;    // rank 0's, the same on all members: the key of the group's set
+    unsigned refused;  // operations that this group does not have, the same on all members
+    struct fid_av_set* set;
+    struct fid_mc* mc;
+    MccRun run;
+    MPI_Request never;  // a receive that nobody sends anything for
+    struct fi_context2 join_context;
+    bool joining;  // an event may still name this group
+    bool join_done;
+    int join_error;
+    bool orphan;  // its communicator is gone; close_at_s says when it may go
+    double close_at_s;
+    uint8_t* bounce[2];  // packed bytes: of what goes out, of what comes in
+    size_t bounce_bytes[2];
+} PmpiGroup;
+
+typedef enum { kPmpiUnopened, kPmpiOpen, kPmpiClosed } PmpiLife;
+
+typedef struct {
+    pthread_mutex_t lock;  // guards all below, and every call of the provider but MccRun
+    atomic_int life;       // PmpiLife
+    PmpiSettings settings;
+    bool ready;  // the provider is open and the settings are good
+    char reason[kMccProviderReasonBytes];
+    uint64_t terms;  // digest of all that must be the same everywhere
+    MccProvider provider;
+    MPI_Comm own_comm;  // of this process alone
+    int comm_key, self_key;
+    atomic_llong next_number;
+    PmpiGroup* groups;
+    fi_addr_t* peers;  // with their addresses beside them, in the order in which they were met
+    uint8_t* peer_bytes;
+    size_t peer_count, peer_room;
+    atomic_int running;  // threads inside MccRun, which makes all progress there is to make
+    bool thread_runs;
+    atomic_bool thread_stops;
+    pthread_t thread;
+    atomic_ullong served[kPmpiOperations], left[kPmpiOperations];
+} Pmpi;
+
+extern Pmpi pmpi;
+
+// settings.c
+const char* pmpi_name(PmpiOperation operation);
+bool pmpi_settings_read(PmpiSettings* s, char* reason, size_t reason_bytes);
+void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+// life.c
+bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
+double pmpi_now_s(void);
+
+// peers.c
+int pmpi_address(const uint8_t* bytes, fi_addr_t* address);  // positive FI_E code; the lock is held
+void pmpi_peers_close(void);
+
+// progress.c
+void pmpi_progress_start(void);   // the lock is held
+void pmpi_progress_stop(void);    // the lock is not held
+void pmpi_poll(void);             // reads both queues; the lock is held
+int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
+
+// group.c
+PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves, or complains
+int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra);
+void pmpi_groups_reap(bool all);  // the lock is held
+void pmpi_groups_cancel(void);
+
+// run.c
+// The group, if it has the operation; otherwise the call is to be left to PMPI. To be called first, whatever
+// the arguments: see rule 2 above.
+PmpiGroup* pmpi_route(MPI_Comm comm, PmpiOperation operation);
+bool pmpi_in_range(uint64_t bytes);
+bool pmpi_leave(PmpiOperation operation);  // false, and counts a call that is left to PMPI
+// True: the call ends with *rc. False: it was not begun on any member, PMPI serves it.
+bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* request, int* rc);
+bool pmpi_fail(PmpiGroup* g, PmpiOperation operation, int error, int* rc);
+
+// layout.c: a message as MPI describes it, and its packed bytes
+typedef struct {
+    const void* buffer;
+    MPI_Count count;
+    MPI_Datatype type;
+} PmpiLayout;
+// Packed bytes, or -1 for what PMPI should complain about.
+int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type);
+const uint8_t* pmpi_contiguous(const PmpiLayout* layout);  // where they lie, or NULL
+// So many elements further.
+PmpiLayout pmpi_advance(PmpiLayout layout, MPI_Count elements, MPI_Count count);
+bool pmpi_pack(const PmpiLayout* layout, uint8_t* to, size_t bytes);
+bool pmpi_unpack(const PmpiLayout* layout, const uint8_t* from, size_t bytes);
+bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
+uint8_t* pmpi_bounce(PmpiGroup* g, int slot, size_t bytes);
+void pmpi_trim(PmpiGroup* g);
+// Packed bytes of what goes out: where they lie, or in the group's bounce buffer 0; NULL without memory. And
+// the room for what comes in: where it is to lie, or bounce buffer 1, out of which pmpi_deliver() puts it.
+const uint8_t* pmpi_input(PmpiGroup* g, const PmpiLayout* layout, size_t bytes);
+uint8_t* pmpi_room(PmpiGroup* g, const PmpiLayout* layout, size_t bytes);
+bool pmpi_deliver(const PmpiGroup* g, const PmpiLayout* layout, const uint8_t* room, size_t bytes);
+
+// types.c
+// What libfabric calls the elements and the operator of a reduction, if the provider combines them.
+bool pmpi_reduction(PmpiOperation operation, MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type,
+                    enum fi_op* fabric_op, size_t* width);
+
+// moves.c, blocks.c, reduce.c: one operation each. True: served, the call ends with *rc.
+typedef struct {  // counts or displacements of the ordinary or of the large calls
+    const void* at;
+    bool large;
+} PmpiList;
+bool pmpi_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int* rc);
+bool pmpi_barrier(MPI_Comm comm, int* rc);
+bool pmpi_allgather(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc);
+bool pmpi_allgatherv(PmpiLayout in, void* buffer, PmpiList counts, PmpiList places, MPI_Datatype type,
+                     MPI_Comm comm, int* rc);
+bool pmpi_gather(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* rc);
+bool pmpi_scatter(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* rc);
+bool pmpi_alltoall(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc);
+bool pmpi_reduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
+                 MPI_Comm comm, int* rc);
+bool pmpi_allreduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    int* rc);
+bool pmpi_reduce_scatter(const void* in, void* out, PmpiList counts, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm, int* rc);
+bool pmpi_reduce_scatter_block(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                               MPI_Comm comm, int* rc);
+
+static inline MPI_Count pmpi_item(PmpiList list, int index) {
+    return list.large ? ((const MPI_Count*)list.at)[index] : ((const int*)list.at)[index];
+}
+
+#endif

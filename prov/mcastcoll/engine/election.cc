@@ -1,0 +1,135 @@
+#include "engine/election.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll::engine {
+
+std::uint32_t speaker_count(std::uint32_t members) {
+    return members <= kEverybodySpeaks ? members : kSpeakersOfMany;
+}
+
+Rank speaker_rank(std::uint32_t speaker, std::uint32_t members) {
+    return rank_of(std::uint64_t{speaker} * members / speaker_count(members));
+}
+
+std::uint32_t speaker_of(Rank rank, std::uint32_t members) {
+    const std::uint32_t speakers = speaker_count(members);
+    const auto speaker =
+        static_cast<std::uint32_t>((std::uint64_t{index_of(rank)} * speakers + members - 1) / members);
+    return speaker < speakers && speaker_rank(speaker, members) == rank ? speaker : kNoSpeaker;
+}
+
+Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes)
+    : members_(members),
+      speakers_(speaker_count(members)),
+      ballot_bytes_(sizeof(Rank) + (speakers_ + 1 + 7) / 8),
+      bytes_(std::min<std::size_t>(voters, most_bytes / ballot_bytes_) * ballot_bytes_) {}
+
+void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicast) {
+    if (can_multicast && std::find(heard.begin(), heard.end(), false) == heard.end()) return;
+    if (bytes_.size() - used_ < ballot_bytes_) {
+        too_many_ = true;
+        return;
+    }
+    std::byte* ballot = bytes_.data() + used_;
+    used_ += ballot_bytes_;
+    wire::put(ballot, index_of(voter));
+    std::byte* bits = ballot + sizeof(Rank);
+    for (std::uint32_t i = 0; i <= speakers_; ++i)
+        if (i < speakers_ ? heard[i] : !can_multicast) bits[i / 8] |= static_cast<std::byte>(1U << (i % 8));
+}
+
+bool Ballots::merge(Bytes ballots, bool too_many) {
+    if (ballots.size() % ballot_bytes_ != 0) return false;
+    for (std::size_t at = 0; at < ballots.size(); at += ballot_bytes_)
+        if (wire::get<std::uint32_t>(ballots.data() + at) >= members_) return false;
+    if (too_many || ballots.size() > bytes_.size() - used_) {
+        too_many_ = true;
+        return true;
+    }
+    if (!ballots.empty()) std::memcpy(bytes_.data() + used_, ballots.data(), ballots.size());
+    used_ += ballots.size();
+    return true;
+}
+
+Rank Ballots::voter(std::size_t ballot) const {
+    return Rank{wire::get<std::uint32_t>(bytes_.data() + ballot * ballot_bytes_)};
+}
+
+bool Ballots::heard(std::size_t ballot, std::uint32_t speaker) const {
+    const std::byte bits = bytes_[ballot * ballot_bytes_ + sizeof(Rank) + speaker / 8];
+    return std::to_integer<unsigned>(bits) >> (speaker % 8) & 1;
+}
+
+bool Ballots::listens(std::size_t ballot) const {
+    const std::uint32_t self = speaker_of(voter(ballot), members_);
+    for (std::uint32_t i = 0; i < speakers_; ++i)
+        if (i != self && heard(ballot, i)) return true;
+    return false;
+}
+
+bool Ballots::is_mute(std::uint32_t speaker) const {
+    const Rank rank = speaker_rank(speaker, members_);
+    // Who cast no ballot heard everybody.
+    std::size_t listeners = members_ - 1, hearers = members_ - 1;
+    for (std::size_t i = 0; i < count(); ++i) {
+        if (voter(i) == rank) continue;
+        listeners -= !listens(i);
+        hearers -= !heard(i, speaker);
+    }
+    return hearers == 0 || 2 * hearers < listeners;
+}
+
+Verdict Ballots::judge() const {
+    Verdict verdict;
+    if (too_many_) return verdict;
+    std::vector<bool> mute(speakers_);
+    for (std::uint32_t i = 0; i < speakers_; ++i) mute[i] = is_mute(i);
+    verdict.lane = std::find(mute.begin(), mute.end(), false) != mute.end();
+    if (!verdict.lane) return verdict;
+    for (std::uint32_t i = 0; i < speakers_; ++i)
+        if (mute[i]) verdict.mute.push_back(speaker_rank(i, members_));
+    for (std::size_t i = 0; i < count(); ++i) {
+        const std::uint32_t self = speaker_of(voter(i), members_);
+        std::size_t speakers = 0, understood = 0;
+        for (std::uint32_t j = 0; j < speakers_; ++j) {
+            if (j == self || mute[j]) continue;
+            ++speakers;
+            understood += heard(i, j);
+        }
+        // Without another speaker there is nothing to be deaf to: the only one itself counts as hearing.
+        if (2 * understood < speakers) verdict.deaf.push_back(voter(i));
+        if (heard(i, speakers_)) verdict.mute.push_back(voter(i));
+    }
+    for (std::vector<Rank>* list : {&verdict.deaf, &verdict.mute}) {
+        std::sort(list->begin(), list->end());
+        list->erase(std::unique(list->begin(), list->end()), list->end());
+    }
+    return verdict;
+}
+
+void encode(const Verdict& verdict, std::vector<std::byte>& out) {
+    out.resize((verdict.deaf.size() + verdict.mute.size()) * sizeof(Rank));
+    std::byte* at = out.data();
+    for (const std::vector<Rank>* list : {&verdict.deaf, &verdict.mute})
+        for (Rank rank : *list) {
+            wire::put(at, index_of(rank));
+            at += sizeof(Rank);
+        }
+}
+
+bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict) {
+    if (bytes.size() % sizeof(Rank) != 0 || deaf_count > bytes.size() / sizeof(Rank)) return false;
+    for (std::size_t i = 0; i < bytes.size() / sizeof(Rank); ++i) {
+        std::vector<Rank>& list = i < deaf_count ? verdict.deaf : verdict.mute;
+        const Rank rank{wire::get<std::uint32_t>(bytes.data() + i * sizeof(Rank))};
+        if (index_of(rank) >= members || (!list.empty() && rank <= list.back())) return false;
+        list.push_back(rank);
+    }
+    return true;
+}
+
+}  // namespace mcastcoll::engine

@@ -1,0 +1,273 @@
+// Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
+// finds that the last verdict is no longer true.
+//
+// Rank 0 opens an election (go, down the gather tree); speakers multicast a few probes and everybody notes
+// whom it hears; the votes are gathered (vote, up the tree), rank 0 judges, and everybody learns who is deaf
+// and who is mute (verdict, down the tree).
+//
+// In mid-run a member appeals, up the tree, when too many operations in a row were silent, or when it hears
+// what it should not be able to hear. A root that is mute multicasts a feeler now and then, so that there is
+// something to hear. Operations go on meanwhile: who hears nothing is supplied all the same. A new verdict is
+// valid from an operation on that nobody can have begun, a window above the last floor, and every later floor
+// names the verdict that one must have to act on it. So all members use the same graph for an operation, and
+// two graphs at a time are enough.
+#include <algorithm>
+
+#include "engine/engine.h"
+
+namespace mcastcoll::engine {
+
+void Engine::on_go(const wire::Header& header, Nanoseconds now) {
+    const std::uint64_t number = number_of(header.operation);
+    const bool first = number == 0 && phase_ == Phase::forming;
+    const bool next = number == election_ + 1 && phase_ == Phase::active && poll_ == Poll::closed;
+    if (header.sender != tree_parent_ || !(first || next)) {
+        ++counters_.unexpected_kind;
+        return;
+    }
+    begin_election(number, now);
+}
+
+void Engine::begin_election(std::uint64_t number, Nanoseconds now) {
+    election_ = number;
+    election_at_ = kNever;
+    if (number == 0) {
+        phase_ = Phase::probing;
+    } else {
+        ++counters_.elections;
+        elections_.use(now);
+    }
+    if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
+    heard_in_ = number;
+    poll_ = Poll::probing;
+    ready_at_ = kNever;
+    appealed_ = appeal_due_ = false;
+    patience_ = kSilentEnough;
+    ballots_.clear();
+    child_voted_.fill(false);
+    vote_count_ = 0;
+    go_ = true;
+    go_next_ = 0;
+    probes_due_ = probes_sent_ = probe_target_ = 0;
+    if (!config_.multicast) return cast_vote(now);
+    vote_at_ = now + config_.probe_settle;
+    if (speaker_of(config_.self, config_.members) == kNoSpeaker) return vote_when_all_heard(now);
+    probes_due_ = 1;
+    if (config_.probes > 1) probe_at_ = now + config_.probe_interval;
+}
+
+// Probes of an election may come before its go.
+void Engine::on_probe(const wire::Header& header, Nanoseconds now) {
+    ++counters_.probes_received;
+    const std::uint64_t number = number_of(header.operation);
+    if (phase_ == Phase::active) {
+        silence_.heard(header.sender);
+        if (index_of(header.fragment) == 0) {  // a feeler
+            if (!graph().can_hear(header.sender, config_.self)) appeal(now);
+            return;
+        }
+        if (number == election_ + 1 && poll_ == Poll::closed && heard_in_ != number) {
+            std::fill(heard_.begin(), heard_.end(), false);
+            heard_in_ = number;
+        }
+    }
+    const std::uint32_t speaker = speaker_of(header.sender, config_.members);
+    if (speaker == kNoSpeaker || number != heard_in_) return;
+    heard_[speaker] = true;
+    vote_when_all_heard(now);
+}
+
+// There is nothing more to learn once everybody has been heard and has had the chance to hear us.
+void Engine::vote_when_all_heard(Nanoseconds now) {
+    if (poll_ != Poll::probing) return;
+    const std::uint32_t self = speaker_of(config_.self, config_.members);
+    if (self != kNoSpeaker && probes_sent_ < config_.probes) return;
+    for (std::uint32_t i = 0; i < heard_.size(); ++i)
+        if (!heard_[i] && i != self) return;
+    cast_vote(now);
+}
+
+void Engine::cast_vote(Nanoseconds now) {
+    if (poll_ != Poll::probing) return;
+    poll_ = Poll::voting;
+    if (phase_ == Phase::probing) phase_ = Phase::voting;
+    probe_at_ = vote_at_ = kNever;
+    const std::uint32_t self = speaker_of(config_.self, config_.members);
+    if (self != kNoSpeaker) heard_[self] = true;
+    ballots_.cast(config_.self, heard_, config_.multicast);
+    check_votes(now);
+}
+
+void Engine::on_vote(const wire::Header& header, Bytes payload, Nanoseconds now) {
+    const std::uint32_t child = child_index(header.sender);
+    if (child == kMaxArity || poll_ == Poll::closed || number_of(header.operation) != election_ ||
+        child_voted_[child] || !ballots_.merge(payload, header.total != 0)) {
+        ++counters_.unexpected_kind;
+        return;
+    }
+    child_voted_[child] = true;
+    ++vote_count_;
+    check_votes(now);
+}
+
+void Engine::check_votes(Nanoseconds now) {
+    if (poll_ != Poll::voting || vote_count_ < tree_children_.count) return;
+    poll_ = Poll::closed;
+    if (tree_parent_ != kNoRank)
+        vote_due_ = true;
+    else
+        decide(ballots_.judge(), now);
+}
+
+// As rank 0.
+void Engine::decide(Verdict verdict, Nanoseconds now) {
+    const std::size_t most = (config_.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
+    if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
+    if (phase_ != Phase::active) return take_first_verdict(std::move(verdict), now);
+    if (!(verdict == graph().verdict())) return take_verdict(std::move(verdict), floor_ + slots_.size(), now);
+    if (appealed_) election_at_ = std::max(now, elections_.allowed_at());
+}
+
+void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds now) {
+    Verdict verdict{.lane = (header.total & 1) != 0, .deaf = {}, .mute = {}};
+    const bool first = !verdict_known_;
+    // Rank 0 passes one when everybody has finished what the one before the last was good for.
+    if (verdict_pending() && first_open_ > next_from_) advance_floor(next_from_ + 1);
+    const bool next = verdict_known_ && !verdict_pending() && number_of(header.operation) >= next_id_;
+    const std::uint64_t version = first ? 0 : std::uint64_t{verdict_version_} + 1;
+    if (header.sender != tree_parent_ || header.total >> 1 != version || !(first || next) ||
+        !decode(payload, index_of(header.fragment), config_.members, verdict)) {
+        ++counters_.unexpected_kind;
+        return;
+    }
+    if (first) return take_first_verdict(std::move(verdict), now);
+    take_verdict(std::move(verdict), number_of(header.operation), now);
+}
+
+void Engine::take_first_verdict(Verdict verdict, Nanoseconds now) {
+    encode(verdict, verdict_bytes_);
+    graph_.set_verdict(std::move(verdict));
+    verdict_known_ = true;
+    phase_ = Phase::active;
+    poll_ = Poll::closed;
+    ready_at_ = probe_at_ = vote_at_ = kNever;
+    patience_ = 0;
+    notice_joined_ = true;
+    ping_due_ = true;  // not before: what the probes keep busy answers late, and teaches long deadlines
+    begin_pending(now);
+}
+
+void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) {
+    const bool heard = !graph_.deaf(config_.self), spoke = graph_.multicasts(config_.self);
+    encode(verdict, verdict_bytes_);
+    next_graph_.set_verdict(std::move(verdict));
+    next_from_ = from;
+    ++verdict_version_;
+    verdict_next_ = 0;
+    appealed_ = appeal_due_ = false;
+    patience_ = 0;
+    const bool hears = !next_graph_.deaf(config_.self), speaks = next_graph_.multicasts(config_.self);
+    ++counters_.verdicts;
+    counters_.lane_demotions += (heard && !hears) || (spoke && !speaks);
+    counters_.lane_promotions += (!heard && hears) || (!spoke && speaks);
+    if (parked_floor_ <= floor_to_tell_down_) return;
+    floor_to_tell_down_ = parked_floor_;
+    floor_down_next_ = 0;
+    open_floor(parked_floor_, now);
+}
+
+// Any fragment tells that the lane carries; one that should not be heard tells that the verdict is too bad.
+void Engine::note_heard(const wire::Header& header, Nanoseconds now) {
+    const std::uint64_t id = number_of(header.operation);
+    const bool posted = id >= first_open_ && id < next_id_;
+    silence_.heard(posted && header.kind == wire::Kind::relay ? slot_at(id).operation.root : header.sender);
+    if (phase_ != Phase::active || id < floor_ || id - floor_ >= slots_.size()) return;
+    if (!graph_of(id).can_hear(header.sender, config_.self)) appeal(now);
+}
+
+void Engine::note_finished(const Slot& slot, Nanoseconds now) {
+    if (slot.heard_ever || !graph_of(slot).hears(slot.operation.root, config_.self)) return;
+    silence_.missed(slot.operation.root);
+    if (patience_ > 0)
+        --patience_;
+    else if (silence_.of(slot.operation.root))
+        appeal(now);
+}
+
+// Called by a root that begins an operation and is not to multicast it.
+void Engine::feel(Nanoseconds now) {
+    if (!config_.multicast || config_.members == 1 || verdict_pending()) return;
+    if (now < feelers_.allowed_at()) return;
+    feelers_.use(now);
+    feeler_due_ = true;
+}
+
+void Engine::appeal(Nanoseconds now) {
+    if (appealed_ || poll_ != Poll::closed || verdict_pending()) return;
+    appealed_ = true;
+    if (tree_parent_ != kNoRank)
+        appeal_due_ = true;
+    else if (config_.multicast)
+        election_at_ = std::max(now, elections_.allowed_at());
+}
+
+// One appeal per election and subtree goes on. Those against a verdict that is about to be replaced are
+// dropped: whoever has still reason to will appeal against the next.
+void Engine::on_appeal(const wire::Header& header, Nanoseconds now) {
+    if (child_index(header.sender) == kMaxArity || phase_ != Phase::active) {
+        ++counters_.unexpected_kind;
+        return;
+    }
+    if (number_of(header.operation) != election_ || verdict_pending() || appealed_) return;
+    if (poll_ == Poll::closed) return appeal(now);
+    appealed_ = true;  // during an election it waits for its end
+    appeal_due_ = tree_parent_ != kNoRank;
+}
+
+bool Engine::next_lane_multicast(Effect& effect) {
+    if (feeler_due_) {
+        ++counters_.probes_sent;
+        make_packet(effect, wire::Kind::probe, operation_of(election_), 0, 0, {});
+        feeler_due_ = !take_target(feeler_target_, effect);
+        return true;
+    }
+    if (probes_due_ == 0) return false;
+    ++counters_.probes_sent;
+    make_packet(effect, wire::Kind::probe, operation_of(election_), probes_sent_ + 1, 0, {});
+    if (!take_target(probe_target_, effect)) return true;
+    --probes_due_;
+    ++probes_sent_;
+    vote_when_all_heard(now_);
+    return true;
+}
+
+bool Engine::next_lane_message(Effect& effect) {
+    if (go_ && go_next_ < tree_children_.count) {
+        make_message(effect, wire::Kind::go, tree_children_.ranks[go_next_++], operation_of(election_), 0, 0,
+                     {});
+        return true;
+    }
+    if (vote_due_) {
+        vote_due_ = false;
+        make_message(effect, wire::Kind::vote, tree_parent_, operation_of(election_), 0,
+                     ballots_.too_many() ? 1 : 0, ballots_.bytes());
+        return true;
+    }
+    if (verdict_known_ && verdict_next_ < tree_children_.count) {
+        const Verdict& verdict = graph().verdict();
+        make_message(effect, wire::Kind::verdict, tree_children_.ranks[verdict_next_++],
+                     operation_of(verdict_pending() ? next_from_ : 0),
+                     static_cast<std::uint32_t>(verdict.deaf.size()),
+                     std::uint64_t{verdict_version_} << 1 | (verdict.lane ? 1 : 0), verdict_bytes_);
+        return true;
+    }
+    if (appeal_due_) {
+        appeal_due_ = false;
+        ++counters_.appeals_sent;
+        make_message(effect, wire::Kind::appeal, tree_parent_, operation_of(election_), 0, 0, {});
+        return true;
+    }
+    return false;
+}
+
+}  // namespace mcastcoll::engine

@@ -1,0 +1,107 @@
+#include "engine/policy.h"
+
+#include <algorithm>
+
+namespace mcastcoll::engine {
+namespace {
+
+// Under push the ring brings everything; only when it is much later than usual is it asked.
+constexpr std::uint32_t kPushPatience = 4;
+// While a member hands on it cannot see who would have asked: every so often it waits for the question.
+constexpr std::uint64_t kTryEvery = 8;
+// Along the ring an answer takes one round trip more for every predecessor that lacks it too. From here on
+// the root is quicker, whose one multicast serves everybody.
+constexpr std::int64_t kRingRoundTrips = 4;
+// So many repairs later the ring gets another chance.
+constexpr std::uint32_t kRetryRingAfter = 64;
+// A single long wait is no long ring.
+constexpr std::uint32_t kJudgeRingAfter = 8;
+// When so many of a large message's fragments are not heard, in thousandths, all of it is asked for.
+constexpr std::uint32_t kOftenMissed = 300;
+// A member hands on when this many of a group of members like it could be expected to ask for an operation,
+// in thousandths: the last rank waits for the slowest of them. In the smallest groups, when so many
+// operations are asked for.
+constexpr std::uint32_t kAskers = 500, kOftenAsked = 300;
+// In smaller groups the ring is never long.
+constexpr std::uint32_t kLeastForRoot = 5;
+
+}  // namespace
+
+Policy::Policy(const GroupConfig& config)
+    : configured_(config.repair),
+      members_(config.members),
+      successor_asks_(std::min(kOftenAsked, kAskers / std::max(config.members - 1, 1U) + 1), 64),
+      large_missed_(kOftenMissed, 16) {}
+
+RepairPlan Policy::plan(bool large, std::uint64_t operation) const {
+    RepairPlan plan = chosen(large);
+    if (configured_ == Repair::automatic && operation % kTryEvery == 0) plan.hands_on = false;
+    return plan;
+}
+
+RepairPlan Policy::chosen(bool large) const {
+    switch (configured_) {
+        case Repair::pull:
+            return {};
+        case Repair::push:
+            return {.chained = large, .hands_on = !large, .patience = kPushPatience};
+        case Repair::sync:
+            return {.route = Route::root};
+        case Repair::automatic:
+            return {.route = route_,
+                    .chained = large && large_missed_.on(),
+                    .hands_on = !large && successor_asks_.on()};
+    }
+    return {};
+}
+
+PolicyState Policy::state() const {
+    return {.configured = configured_,
+            .small = chosen(false),
+            .large = chosen(true),
+            .successor_asks = successor_asks_.permille(),
+            .large_missed = large_missed_.permille(),
+            .ring_repair = ring_repair_.sampled() ? ring_repair_.mean() : Nanoseconds{},
+            .root_repair = root_repair_.sampled() ? root_repair_.mean() : Nanoseconds{},
+            .changes = changes_};
+}
+
+template <typename Change>
+void Policy::learn(Change change) {
+    if (configured_ != Repair::automatic) return;
+    const RepairPlan small = chosen(false), large = chosen(true);
+    change();
+    if (chosen(false) != small || chosen(true) != large) ++changes_;
+}
+
+void Policy::note_successor(bool asked) {
+    learn([&] { successor_asks_.sample(asked ? 1000 : 0); });
+}
+
+void Policy::note_large(std::uint32_t heard, std::uint32_t fragments) {
+    learn([&] {
+        const std::uint32_t missed = heard < fragments ? fragments - heard : 0;
+        large_missed_.sample(static_cast<std::uint32_t>(std::uint64_t{missed} * 1000 / fragments));
+    });
+}
+
+void Policy::note_repair(Route route, Nanoseconds took, Nanoseconds round_trip) {
+    learn([&] {
+        if (route == Route::supplier) {
+            ring_repair_.sample(took);
+            const bool slow = ring_repair_.mean().value > kRingRoundTrips * round_trip.value;
+            const bool root_slower = root_repair_.sampled() && root_repair_.mean() > ring_repair_.mean();
+            if (++by_ring_ < kJudgeRingAfter || !slow || root_slower || members_ < kLeastForRoot) return;
+            by_root_ = 0;
+            route_ = Route::root;
+            return;
+        }
+        root_repair_.sample(took);
+        if (++by_root_ < kRetryRingAfter) return;
+        by_ring_ = 0;
+        route_ = Route::supplier;
+        ring_repair_ = SmoothedTime(Nanoseconds{});
+    });
+}
+
+}  // namespace mcastcoll::engine

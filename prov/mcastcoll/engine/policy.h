@@ -1,0 +1,91 @@
+// What a member does about losses: one plan per operation, made when the operation is posted. The rest of the
+// engine asks the plan and knows no policy by name.
+//
+// No plan relies on what another member's plan is: every receiver has a deadline after which it asks its
+// supplier, who remembers the question. So members may differ, which is what lets each of them choose alone.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/config.h"
+#include "engine/timing.h"
+
+namespace mcastcoll::engine {
+
+// Whom a receiver turns to first.
+enum class Route : std::uint8_t {
+    supplier,  // its ring predecessor, who answers by message
+    root,      // up the report tree to the root, who multicasts again; the supplier after fruitless rounds
+};
+
+struct RepairPlan {
+    Route route = Route::supplier;
+    bool chained = false;        // asks for everything from the start, a window at a time, multicast or not
+    bool hands_on = false;       // gives a whole message to its ring successor without being asked
+    std::uint32_t patience = 1;  // of how many silences before it asks
+    bool operator==(const RepairPlan&) const = default;
+};
+
+// What a member chose, and the numbers behind it.
+struct PolicyState {
+    Repair configured = Repair::pull;
+    RepairPlan small, large;
+    std::uint32_t successor_asks = 0;  // of 1000 small operations, those that the ring successor asked for
+    std::uint32_t large_missed = 0;    // of 1000 fragments of large ones, those the multicast did not bring
+    Nanoseconds ring_repair{};         // what an answer along the ring takes, 0: not seen yet
+    Nanoseconds root_repair{};         // what another multicast by the root takes, 0: not seen yet
+    std::uint64_t changes = 0;
+};
+
+// A share in thousandths that follows the last samples, and a switch with hysteresis on it.
+class Share {
+  public:
+    // on: from where on the switch is on, in thousandths; it is off again below a third of it. samples: of so
+    // many the share is about the mean.
+    Share(std::uint32_t on, std::uint32_t samples) : turns_on_(on), samples_(samples) {}
+    // One sample, itself a share.
+    void sample(std::uint32_t permille) {
+        const auto wanted = static_cast<std::int64_t>(permille) * kScale;
+        value_ += (wanted - value_) / samples_;
+        on_ = on_ ? value_ > turns_on_ * kScale / 3 : value_ >= turns_on_ * kScale;
+    }
+    std::uint32_t permille() const { return static_cast<std::uint32_t>(value_ / kScale); }
+    bool on() const { return on_; }
+
+  private:
+    static constexpr std::int64_t kScale = 1024;
+    std::int64_t turns_on_, samples_, value_ = 0;
+    bool on_ = false;
+};
+
+class Policy {
+  public:
+    explicit Policy(const GroupConfig& config);
+
+    RepairPlan plan(bool large, std::uint64_t operation) const;
+    PolicyState state() const;
+    std::uint64_t changes() const { return changes_; }
+
+    // What the automatic policy learns from. Everybody disposes of a small operation which it did not hand
+    // on: had the ring successor to ask for it?
+    void note_successor(bool asked);
+    // A large operation is complete: how much of it came by multicast?
+    void note_large(std::uint32_t heard, std::uint32_t fragments);
+    // A question was answered along the ring, or by the root's multicast.
+    void note_repair(Route route, Nanoseconds took, Nanoseconds round_trip);
+
+  private:
+    RepairPlan chosen(bool large) const;
+    template <typename Change>
+    void learn(Change change);
+
+    const Repair configured_;
+    const std::uint32_t members_;
+    Share successor_asks_, large_missed_;
+    SmoothedTime ring_repair_{Nanoseconds{}}, root_repair_{Nanoseconds{}};
+    Route route_ = Route::supplier;
+    std::uint32_t by_ring_ = 0, by_root_ = 0;  // repairs since the route was chosen
+    std::uint64_t changes_ = 0;
+};
+
+}  // namespace mcastcoll::engine

@@ -1,0 +1,102 @@
+#include "engine/ranges.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace mcastcoll::engine {
+namespace {
+
+// What the costs are made of, in multicasts of one fragment by the root. A message carries a fragment to one
+// leader, who then multicasts it: two sends one after the other, and a little for the inner provider's work.
+constexpr double kRelay = 2.0;
+// Members of the parent that are not in the subset receive and drop every datagram. It costs the root
+// nothing, and them more the more they are: all of the parent for the sake of a few is as bad as this many
+// sends.
+constexpr double kForeign = 20.0;
+// An address more for the whole network, as many sends as that is worth.
+constexpr double kNewAddress = 8.0;
+
+}  // namespace
+
+std::uint32_t AlignedRange::end(std::uint32_t parent_members) const {
+    const std::uint64_t uncut = (std::uint64_t{index} + 1) << level;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(uncut, parent_members));
+}
+
+std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std::uint32_t parent_members) {
+    std::vector<AlignedRange> cover;
+    for (std::size_t at = 0; at < subset.size();) {
+        const std::uint32_t first = subset[at];
+        assert(first < parent_members && (at == 0 || subset[at - 1] < first));
+        // How far the ranks run on without a gap.
+        std::uint32_t run = first;
+        for (std::size_t i = at; i < subset.size() && subset[i] == run; ++i) ++run;
+        AlignedRange range{0, first};
+        // The largest block that begins here; growing one that is cut already adds nothing.
+        while (range.end(parent_members) < parent_members && range.index % 2 == 0) {
+            const AlignedRange wider{range.level + 1, range.index / 2};
+            if (wider.end(parent_members) > run) break;
+            range = wider;
+        }
+        cover.push_back(range);
+        at += range.end(parent_members) - first;
+    }
+    return cover;
+}
+
+std::string_view name_of(Plan plan) {
+    switch (plan) {
+        case Plan::parent:
+            return "the parent's address";
+        case Plan::chained:
+            return "ranges of the parent, one after the other";
+        case Plan::tree:
+            return "ranges of the parent, as a tree";
+        case Plan::own:
+            return "an address of its own";
+    }
+    return "";
+}
+
+PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
+    assert(subset_members > 0 && subset_members <= parent_members && ranges > 0);
+    const double foreign = parent_members - subset_members;
+    PlanCosts costs;
+    costs.parent = 1 + kForeign * foreign / parent_members;
+    costs.chained = ranges;
+    // The tree's depth: each level of messages doubles who has the fragment.
+    costs.tree = 1 + kRelay * std::bit_width(ranges - 1);
+    costs.own = 1 + kNewAddress;
+    return costs;
+}
+
+PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
+                       std::optional<Plan> wanted) {
+    PlanChoice choice;
+    choice.cover = exact_cover(subset, parent_members);
+    const auto ranges = static_cast<std::uint32_t>(choice.cover.size());
+    choice.costs = plan_costs(static_cast<std::uint32_t>(subset.size()), parent_members, ranges);
+    choice.plan = Plan::parent;
+    choice.scarce = !room;
+    if (!room) return choice;
+    const bool few = ranges <= kMostRanges;
+    if (wanted && (few || *wanted == Plan::parent || *wanted == Plan::own)) {
+        choice.plan = *wanted;
+        return choice;
+    }
+    // Of equals the one with fewer addresses to join.
+    double least = choice.costs.parent;
+    const auto offer = [&](Plan plan, double cost) {
+        if (cost >= least) return;
+        least = cost;
+        choice.plan = plan;
+    };
+    offer(Plan::own, choice.costs.own);
+    if (!few) return choice;
+    offer(Plan::chained, choice.costs.chained);
+    offer(Plan::tree, choice.costs.tree);
+    return choice;
+}
+
+}  // namespace mcastcoll::engine

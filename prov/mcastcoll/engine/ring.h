@@ -1,0 +1,35 @@
+// A queue of fixed capacity: what an engine has to remember allocates nothing once it is made.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace mcastcoll::engine {
+
+template <typename T>
+class Ring {
+  public:
+    explicit Ring(std::size_t capacity) : items_(capacity) {}
+    bool empty() const { return count_ == 0; }
+    bool full() const { return count_ == items_.size(); }
+    std::size_t size() const { return count_; }
+    T& at(std::size_t i) { return items_[(head_ + i) % items_.size()]; }
+    T& front() { return items_[head_]; }
+    const T& front() const { return items_[head_]; }
+    bool push(T item) {
+        if (full()) return false;
+        items_[(head_ + count_++) % items_.size()] = std::move(item);
+        return true;
+    }
+    void pop() {
+        head_ = (head_ + 1) % items_.size();
+        --count_;
+    }
+
+  private:
+    std::vector<T> items_;
+    std::size_t head_ = 0, count_ = 0;
+};
+
+}  // namespace mcastcoll::engine

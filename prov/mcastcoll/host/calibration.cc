@@ -1,0 +1,117 @@
+#include "host/calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "host/clock.h"
+
+namespace mcastcoll::host {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kSmall = kKiB, kLarge = 4 * kKiB;
+constexpr std::size_t kPieces = 3;
+// In all; the slots of a large team are 32 KiB.
+constexpr std::size_t kMeasuredBytes = kPieces * (kSmall + 2 * kLarge);
+// A line from one core to another and back: what two more looks cost.
+constexpr double kMeeting_ns = 400;
+// What a byte of a broadcast gains at least that does not go through a slot: the root writes slots that
+// readers have just read, and they wait for it (64 KiB: 7 us instead of 31), which copying by one process
+// does not show.
+constexpr double kLeastGain_ns = 0.25;
+
+// The least time of a few pieces, which begin at `offset`.
+template <class Copy>
+double least_ns(std::size_t& offset, std::size_t bytes, const Copy& copy) {
+    std::int64_t least = INT64_MAX;
+    for (std::size_t i = 0; i < kPieces; ++i, offset += bytes) {
+        const Nanoseconds begin = monotonic_now();
+        if (!copy(offset, bytes)) return -1;
+        least = std::min(least, (monotonic_now() - begin).value);
+    }
+    return static_cast<double>(least);
+}
+
+double per_kib(double ns, std::size_t bytes) {
+    return ns * static_cast<double>(kKiB) / static_cast<double>(bytes);
+}
+
+// From where on a single copy is ahead: both are straight lines. Never, if its line is the steeper one.
+std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meetings) {
+    const double slower = std::max(costs.in_ns_per_kib, costs.out_ns_per_kib);
+    const double faster = std::min(costs.in_ns_per_kib, costs.out_ns_per_kib);
+    const double gain = slower - costs.direct_ns_per_kib;
+    if (gain <= 0) return SIZE_MAX;
+    // In slots the faster of two copies is ahead by a slot, and the rest of it costs nothing.
+    const double first_slot = faster * static_cast<double>(slot_bytes) / kKiB;
+    const double lost = costs.call_ns + meetings * kMeeting_ns - first_slot;
+    return lost <= 0 ? 0 : static_cast<std::size_t>(std::min(lost / gain, 1e9) * kKiB);
+}
+
+}  // namespace
+
+CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address) {
+    CopyCosts costs;
+    if (slots.size() < kMeasuredBytes) return costs;
+    std::array<std::byte, kLarge> own;
+    std::memset(own.data(), 1, own.size());
+    std::size_t offset = 0;
+    const auto straight = [&](std::size_t at, std::size_t bytes) {
+        return copy_from(peer, address + at, own.data(), bytes) == 0;
+    };
+    const double small_ns = least_ns(offset, kSmall, straight);
+    const double large_ns = least_ns(offset, kLarge, straight);
+    const double out_ns = least_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
+        std::memcpy(own.data(), slots.data() + at, bytes);
+        return true;
+    });
+    if (small_ns < 0 || large_ns < 0) return costs;
+    // Into the pieces that the single copies have read: both processes have them, as a slot's writer and
+    // reader.
+    offset = kPieces * kSmall;
+    const double in_ns = least_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
+        std::memcpy(slots.data() + at, own.data(), bytes);
+        return true;
+    });
+    costs.measured = true;
+    costs.direct_ns_per_kib = per_kib(std::max(0.0, large_ns - small_ns), kLarge - kSmall);
+    costs.call_ns = std::max(0.0, small_ns - costs.direct_ns_per_kib * kSmall / kKiB);
+    costs.out_ns_per_kib = per_kib(out_ns, kLarge);
+    costs.in_ns_per_kib = per_kib(in_ns, kLarge);
+    return costs;
+}
+
+// All bounds have bounds, so that a machine that was busy just then does not end up with nonsense. Beyond the
+// upper ones slots fall out of the inner caches, which so short a measurement does not show.
+Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t slot_bytes,
+                      const CopyCosts& costs) {
+    const bool crowded = per_core > 1;
+    Thresholds found;
+    found.single_copy_from = 16 * kKiB;
+    found.blocks_direct_from = found.reduce_direct_from = 128 * kKiB;
+    if (crowded) {
+        // Slots take turns on a core, several for each message; a single copy takes one. With many on a core
+        // slots win all the same, since they stay in its cache for all of them (measured on two cores: 4
+        // members 64 KiB 43 us by slots and 27 straight, 6 as long either way, 8 members 25 and 59).
+        found.single_copy_from = (per_core == 2 ? 48 : 4096) * kKiB;
+        found.reduce_direct_from = 4096 * kKiB;
+        found.blocks_direct_from = 256 * kKiB;
+    } else if (costs.measured) {
+        // The root of a broadcast waits for one more look; who exchanges blocks waits for all offers first,
+        // and in the end for all readers.
+        const auto most = static_cast<std::size_t>(costs.call_ns / kLeastGain_ns);
+        found.single_copy_from =
+            std::clamp(std::min(crossing(costs, slot_bytes, 2), most), 8 * kKiB, 64 * kKiB);
+        found.blocks_direct_from = std::clamp(crossing(costs, slot_bytes, 4), 64 * kKiB, 192 * kKiB);
+        found.reduce_direct_from = std::max(found.blocks_direct_from, 128 * kKiB);
+    }
+    // Two system calls and two lines more; the root has nothing else to do with a core of its own.
+    found.both_copy_from = crowded ? SIZE_MAX : 256 * kKiB;
+    // What everybody combines for himself is work for `members` squared vectors; shares are one more wait for
+    // everybody, which with more members than cores is a context switch each.
+    found.share_from = std::clamp<std::size_t>((crowded ? 64 : 16) * kKiB / members, kKiB, 64 * kKiB);
+    return found;
+}
+
+}  // namespace mcastcoll::host

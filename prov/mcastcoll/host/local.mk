@@ -1,0 +1,32 @@
+# Collectives in shared memory between the processes of one host.
+noinst_LTLIBRARIES += %reldir%/libmcchost.la
+%canon_reldir%_libmcchost_la_SOURCES = \
+	%reldir%/alarm.cc \
+	%reldir%/alarm.h \
+	%reldir%/alltoall.cc \
+	%reldir%/both_copy.cc \
+	%reldir%/broadcast.cc \
+	%reldir%/calibration.cc \
+	%reldir%/calibration.h \
+	%reldir%/clock.h \
+	%reldir%/clusters.cc \
+	%reldir%/direct.cc \
+	%reldir%/formation.cc \
+	%reldir%/gather.cc \
+	%reldir%/layout.h \
+	%reldir%/liveness.cc \
+	%reldir%/liveness.h \
+	%reldir%/offer.h \
+	%reldir%/operation.h \
+	%reldir%/reduce_direct.cc \
+	%reldir%/reduce_scatter.cc \
+	%reldir%/scatter.cc \
+	%reldir%/segment.cc \
+	%reldir%/segment.h \
+	%reldir%/shares.cc \
+	%reldir%/single_copy.cc \
+	%reldir%/single_copy.h \
+	%reldir%/team.cc \
+	%reldir%/team.h \
+	%reldir%/waiting.cc
+%canon_reldir%_libmcchost_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)

@@ -1,0 +1,129 @@
+#include "host/segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "host/liveness.h"
+#include "transport/file_descriptor.h"
+#include "transport/system.h"
+
+namespace mcastcoll::host {
+namespace {
+
+constexpr const char* kFolder = "/dev/shm";
+constexpr const char* kPrefix = "mcastcoll-";
+
+// Processes with another number for this have other process numbers than ours.
+std::uint64_t process_namespace() {
+    struct stat found {};
+    return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
+// Whether the creator that a name tells of is gone for certain.
+bool is_left_over(const char* name) {
+    unsigned long long space = 0, pid = 0, start = 0;
+    if (std::sscanf(name, "mcastcoll-%llx-%llu-%llu-", &space, &pid, &start) != 3) return false;
+    if (space == 0 || space != process_namespace() || pid == 0 || pid > INT32_MAX) return false;
+    return !is_alive(static_cast<std::uint32_t>(pid), start);
+}
+
+}  // namespace
+
+Result<std::string> Segment::draw_name() {
+    std::array<std::uint64_t, 2> random;
+    if (auto drawn = kernel_random(std::as_writable_bytes(std::span(random))); !drawn) return drawn.error();
+    const Process self = this_process();
+    return name_of(self.pid, self.start_time, fmt::format("{:016x}{:016x}", random[0], random[1]));
+}
+
+std::string Segment::name_of(std::uint32_t pid, std::uint64_t start_time, std::string_view secret) {
+    return fmt::format("/{}{:x}-{}-{}-{}", kPrefix, process_namespace(), pid, start_time, secret);
+}
+
+std::size_t Segment::remove_leftovers() {
+    std::size_t removed = 0;
+    DIR* folder = ::opendir(kFolder);
+    if (folder == nullptr) return 0;
+    while (const dirent* entry = ::readdir(folder)) {
+        if (!is_left_over(entry->d_name)) continue;
+        struct stat found {};
+        if (::fstatat(::dirfd(folder), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (found.st_uid != ::geteuid() || !S_ISREG(found.st_mode)) continue;
+        if (::unlinkat(::dirfd(folder), entry->d_name, 0) == 0) ++removed;
+    }
+    ::closedir(folder);
+    return removed;
+}
+
+Result<std::shared_ptr<Segment>> Segment::map(const std::string& name, int descriptor, std::size_t bytes) {
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED) return system_error(errno, fmt::format("cannot map {} of {} bytes", name, bytes));
+    return std::shared_ptr<Segment>(new Segment(name, static_cast<std::byte*>(data), bytes));
+}
+
+Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std::size_t bytes) {
+    remove_leftovers();
+    std::string name = wanted;
+    if (name.empty()) {
+        auto drawn = draw_name();
+        if (!drawn) return drawn.error();
+        name = std::move(drawn).value();
+    }
+    FileDescriptor file(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    if (!file.valid()) return system_error(errno, fmt::format("cannot make shared memory {}", name));
+    // What the umask left of 0600 must still be ours to open.
+    int code = ::fchmod(file.get(), 0600) == 0 && ::ftruncate(file.get(), static_cast<off_t>(bytes)) == 0
+                   ? 0
+                   : errno;
+    if (code == 0) code = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+    if (code != 0) {
+        ::shm_unlink(name.c_str());
+        return system_error(code,
+                            fmt::format("no {} bytes of shared memory for {} in {}", bytes, name, kFolder));
+    }
+    auto mapped = map(name, file.get(), bytes);
+    if (!mapped) ::shm_unlink(name.c_str());
+    return mapped;
+}
+
+Result<void> Segment::probe(std::size_t bytes) {
+    auto made = create({}, bytes);
+    if (!made) return made.error();
+    made.value()->unlink();
+    return {};
+}
+
+Result<std::shared_ptr<Segment>> Segment::open(const std::string& name, std::size_t least_bytes) {
+    FileDescriptor file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
+    if (!file.valid()) return system_error(errno, fmt::format("cannot open shared memory {}", name));
+    struct stat found {};
+    if (::fstat(file.get(), &found) != 0) return system_error(errno, fmt::format("cannot look at {}", name));
+    if (found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
+        return Error{EACCES,
+                     fmt::format("shared memory {} belongs to user {} with mode {:o}, not to us alone", name,
+                                 found.st_uid, found.st_mode & 0777U)};
+    if (static_cast<std::uint64_t>(found.st_size) < least_bytes)
+        return Error{EAGAIN,
+                     fmt::format("shared memory {} has {} bytes, not {}", name, found.st_size, least_bytes)};
+    return map(name, file.get(), static_cast<std::size_t>(found.st_size));
+}
+
+Segment::~Segment() {
+    ::munmap(data_, bytes_);
+}
+
+void Segment::unlink() const {
+    ::shm_unlink(name_.c_str());
+}
+
+}  // namespace mcastcoll::host

@@ -1,0 +1,193 @@
+#include "host/team.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "host/clock.h"
+#include "host/liveness.h"
+
+namespace mcastcoll::host {
+namespace {
+
+constexpr Nanoseconds kPatience = Nanoseconds::from_ms(50);
+
+}  // namespace
+
+Team::~Team() {
+    // Nobody writes into a buffer that its owner has back.
+    while (head_ != tail_ && !is_withdrawn(*open_[head_ % kMaxOpen])) ::sched_yield();
+    peers_[self_].card->stage.store(Stage::left, std::memory_order_seq_cst);
+    if (!formed_ && self_ == 0) segment_->unlink();
+    alarm_.published();
+}
+
+int Team::post(Operation& operation) {
+    if (is_rooted(operation.kind) && operation.root >= size_) return EINVAL;
+    const bool reduces = is_reduction(operation.kind);
+    const std::size_t element_bytes = operation.combiner.element_bytes;
+    if (reduces && operation.bytes > 0 &&
+        (operation.combiner.combine == nullptr || element_bytes == 0 || operation.bytes % element_bytes != 0))
+        return EINVAL;
+    if (tail_ - head_ == kMaxOpen) return EAGAIN;
+    operation.done = false;
+    operation.error = 0;
+    operation.arrived = 0;
+    // An element that is larger than a slot cannot be cut.
+    if (reduces && operation.bytes > 0 && element_bytes > slot_bytes_) return EMSGSIZE;
+    if (failure() != 0) {
+        end(operation, failure());
+        return 0;
+    }
+    open_[tail_++ % kMaxOpen] = &operation;
+    if (tail_ - head_ == 1) progress();
+    return 0;
+}
+
+bool Team::progress() {
+    if (head_ == tail_) return false;
+    bool moved = false;
+    if (formed_ || formed()) [[likely]] {
+        while (head_ != tail_) {
+            const Advance outcome = advance(*open_[head_ % kMaxOpen]);
+            if (outcome == Advance::idle) break;
+            moved = true;
+            if (outcome == Advance::moved) break;
+        }
+    }
+    if (moved) {
+        idle_polls_ = 0;
+        stirred_ = true;
+        idle_since_ = {0};
+        return true;
+    }
+    if (alarm_.failure() != 0) [[unlikely]]
+        return end_all();
+    if (++idle_polls_ % 1024 == 0 || look_at_clock_) check_blocker();
+    return false;
+}
+
+Team::Advance Team::advance(Operation& operation) {
+    switch (operation.kind) {
+        case Kind::broadcast:
+            return broadcast(operation);
+        case Kind::barrier:
+            return leaders_.empty() ? gather_one(operation) : barrier(operation);
+        case Kind::reduce:
+            // One vector of each for the root alone: worth a share only when it does not fit in a slot.
+            return operation.bytes > reduce_whole_ ? reduce_shares(operation) : gather_one(operation);
+        case Kind::allreduce:
+        case Kind::reduce_scatter:
+            return combine_vectors(operation);
+        case Kind::allgather:
+        case Kind::gather:
+        case Kind::scatter:
+        case Kind::alltoall:
+            return move_blocks(operation);
+    }
+    return Advance::idle;
+}
+
+// The oldest operation is over, after so many steps.
+Team::Advance Team::finish(Operation& operation, std::uint64_t steps) {
+    step_ += steps;
+    course_ = {};
+    ++head_;
+    end(operation, 0);
+    return Advance::finished;
+}
+
+void Team::end(Operation& operation, int error) {
+    ++counters_.operations;
+    if (error != 0) ++counters_.failed_operations;
+    operation.error = error;
+    operation.done = true;
+}
+
+bool Team::end_all() {
+    const int error = failure();
+    if (!is_withdrawn(*open_[head_ % kMaxOpen])) return false;
+    course_ = {};
+    while (head_ != tail_) end(*open_[head_++ % kMaxOpen], error);
+    return true;
+}
+
+void Team::fail(int error, std::uint32_t lost) {
+    alarm_.fail(error, lost);
+}
+
+void Team::mismatch() {
+    alarm_.fail(EMSGSIZE);
+}
+
+// Whoever waits directly for a member that is gone poisons the team; those who wait for somebody else hear of
+// it.
+void Team::check_blocker() {
+    look_at_clock_ = false;
+    const Nanoseconds now = monotonic_now();
+    if (idle_since_ == Nanoseconds{0}) idle_since_ = checked_at_ = now;
+    if (now - checked_at_ < kPatience) return;
+    checked_at_ = now;
+    ++counters_.liveness_checks;
+    const Card& card = *peers_[blocker_].card;
+    const Stage stage = card.stage.load(std::memory_order_acquire);
+    if (blocker_ == self_ || stage < Stage::attached) return;
+    if (stage == Stage::left || !is_alive(card.pid, card.start_time)) alarm_.fail(ECONNRESET, blocker_);
+}
+
+bool Team::raise_floor(Step step, std::uint64_t ring) {
+    Step least = step;
+    for (std::uint32_t member = 0; member < size_; ++member) {
+        const Step left = peers_[member].left->step.load(std::memory_order_acquire);
+        if (left >= least) continue;
+        least = left;
+        blocker_ = member;
+    }
+    floor_ = least;
+    return floor_ + ring > step;
+}
+
+Nanoseconds Team::next_deadline() {
+    if (head_ == tail_) return kNever;
+    look_at_clock_ = true;
+    // Nobody rings when something has come through memory.
+    const Nanoseconds now = monotonic_now();
+    if (idle_since_ == Nanoseconds{0}) return now;
+    const std::int64_t idle_ns = (now - idle_since_).value;
+    return now + Nanoseconds{std::clamp<std::int64_t>(idle_ns / 4, 20'000, 1'000'000)};
+}
+
+std::string Team::explain() const {
+    if (!formed_) return fmt::format("team {}: {} members, not all here", name(), size_);
+    const Agreement& agreement = header_.agreement;
+    const auto from = [](std::size_t bytes) {
+        return bytes == SIZE_MAX ? std::string("no size") : fmt::format("{} bytes", bytes);
+    };
+    std::string text = fmt::format(
+        "team {}: {} members on {} cores ({}), {} KiB shared, {} slots of {} bytes each; broadcasts up to {} "
+        "bytes "
+        "beside the flag, larger ones through slots, straight between processes from {}, by both from {}; "
+        "blocks "
+        "straight from {} (scatter: an eighth of that), allreduce and reduce_scatter from {}, allreduces by "
+        "shares "
+        "from {} bytes; barriers {}; sleepers {}",
+        name(), size_, agreement.cores,
+        crowded_ ? "crowded: who waits yields" : "room for all: who waits spins", segment_->bytes() / 1024,
+        slots_, slot_bytes_, kInlineBytes, from(single_copy_from_), from(both_copy_from_),
+        from(blocks_direct_from_), from(reduce_direct_from_), share_from_,
+        leaders_.empty() ? "flat" : fmt::format("through {} leaders of clusters", leaders_.size()),
+        agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
+    if (single_copy_from_ == SIZE_MAX)
+        return text + "; nothing straight, since the kernel or the settings forbid copying between processes";
+    if (agreement.out_ps_per_kib == 0) return text + "; bounds by rule, not measured";
+    return text +
+           fmt::format(
+               "; bounds from measurement: a single copy {:.2f} us and {:.3f} us a KiB, a slot {:.3f} in and "
+               "{:.3f} us a KiB out",
+               agreement.call_ps * 1e-6, agreement.direct_ps_per_kib * 1e-6, agreement.in_ps_per_kib * 1e-6,
+               agreement.out_ps_per_kib * 1e-6);
+}
+
+}  // namespace mcastcoll::host

@@ -1,0 +1,101 @@
+// How to wait. With a core for every member: spin, unless the one that is waited for was last seen on this
+// core. With more members than cores whoever spins keeps another from what it waits for: look a few times,
+// since it may run on another core, then yield. Nothing for long: sleep in the kernel, so that an idle member
+// burns nothing.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "host/clock.h"
+#include "host/team.h"
+
+namespace mcastcoll::host {
+namespace {
+
+// Turns between two calls of the caller's own progress, and looks at the clock.
+constexpr std::uint32_t kSpinTurns = 64;
+constexpr std::uint32_t kYieldTurns = 4;
+constexpr std::uint32_t kSpinsBeforeYield = 16;
+// So long without progress: yield though there are cores enough, and sleep.
+constexpr Nanoseconds kSpinTime = Nanoseconds::from_ms(1);
+constexpr Nanoseconds kRoomyTime = Nanoseconds::from_ms(20);
+constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_us(1000);
+// A sleeper that was woken in vain goes back to sleep after so long.
+constexpr Nanoseconds kSecondWind = Nanoseconds::from_us(100);
+constexpr Nanoseconds kShortestSleep = Nanoseconds::from_us(500);
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longest) {
+    // progress() has moved since the last turn: begin anew.
+    if (stirred_) {
+        stirred_ = false;
+        turns_ = 0;
+        is_quiet_ = shares_core_ = false;
+        quiet_since_ = {0};
+        next_sleep_ = kShortestSleep;
+    }
+    ++turns_;
+    const bool yields = crowded_ ? turns_ > kSpinsBeforeYield : is_quiet_ || shares_core_;
+    if (yields) {
+        ++counters_.yields;
+        ::sched_yield();
+    } else {
+        relax();
+    }
+    if (turns_ % (yields ? kYieldTurns : kSpinTurns) != 0) return;
+    if (!crowded_) notice_core();
+    if (meanwhile != nullptr && meanwhile(argument) != 0) {
+        quiet_since_ = {0};
+        is_quiet_ = false;
+        return;
+    }
+    const Nanoseconds now = monotonic_now();
+    if (quiet_since_ == Nanoseconds{0}) {
+        quiet_since_ = now;
+        is_quiet_ = false;
+    }
+    const Nanoseconds quiet = now - quiet_since_;
+    is_quiet_ = quiet > kSpinTime;
+    const Nanoseconds limit = crowded_ ? kCrowdedTime : kRoomyTime;
+    if (quiet < limit) return;
+    sleep(std::min(longest, next_sleep_));
+    next_sleep_ = std::min(Nanoseconds{2 * next_sleep_.value}, Nanoseconds::from_ms(10));
+    quiet_since_ = monotonic_now() - limit + kSecondWind;
+}
+
+// There are cores enough, but a busy machine may still have put two members on one. Spinning would then last
+// until the scheduler ends it, milliseconds later.
+void Team::notice_core() {
+    const auto core = static_cast<std::uint32_t>(::sched_getcpu()) + 1;
+    std::atomic<std::uint32_t>& told = peers_[self_].left->core;
+    if (told.load(std::memory_order_relaxed) != core) told.store(core, std::memory_order_relaxed);
+    shares_core_ = blocker_ != self_ && peers_[blocker_].left->core.load(std::memory_order_relaxed) == core;
+}
+
+void Team::sleep(Nanoseconds longest) {
+    alarm_.prepare_sleep();
+    look_at_clock_ = true;
+    if (!progress()) {
+        ++counters_.sleeps;
+        alarm_.sleep(longest);
+    }
+    alarm_.end_sleep();
+}
+
+int Team::run(Operation& operation, int (*meanwhile)(void*), void* argument) {
+    if (const int code = post(operation); code != 0) return code;
+    while (!operation.done)
+        if (!progress()) wait_turn(meanwhile, argument, Nanoseconds::from_ms(meanwhile != nullptr ? 1 : 10));
+    return operation.error;
+}
+
+}  // namespace mcastcoll::host

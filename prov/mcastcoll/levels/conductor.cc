@@ -1,0 +1,313 @@
+#include "levels/conductor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace mcastcoll::levels {
+namespace {
+
+// Of chains that a table did not ask for: blocks of different lengths, or no other algorithm is there.
+constexpr std::uint16_t kUsualChains = 2;
+// Parts that are open, for each chain: what comes next has to be posted before it comes. But not long before:
+// members ask for what they are silently waiting for.
+constexpr std::uint32_t kOpenPerChain = 2;
+
+void or_bytes(void* inout, const void* in, std::size_t bytes) {
+    auto* out = static_cast<unsigned char*>(inout);
+    const auto* from = static_cast<const unsigned char*>(in);
+    for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<unsigned char>(out[i] | from[i]);
+}
+
+}  // namespace
+
+Conductor::Conductor(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+                     Selection selection)
+    : placement_(placement),
+      selection_(std::move(selection)),
+      hierarchy_(placement, levels, most_open),
+      plans_(most_open),
+      completions_(most_open) {}
+
+std::size_t Conductor::result_bytes(const Request& request) const {
+    if (request.kind != Kind::allgather) return request.bytes;
+    if (request.block_bytes == nullptr) return request.bytes * placement_.members();
+    std::size_t sum = 0;
+    for (std::uint32_t rank = 0; rank < placement_.members(); ++rank) sum += request.block_bytes[rank];
+    return sum;
+}
+
+// What the selection says, unless this group has not got what it takes.
+Choice Conductor::choose(const Request& request) const {
+    const Choice choice = decide(request).choice;
+    if (request.block_bytes != nullptr)
+        return {Algorithm::chains, std::max(choice.chains, std::uint16_t{kUsualChains})};
+    return choice;
+}
+
+Selection::Decision Conductor::decide(const Request& request) const {
+    const std::uint64_t bytes = request.kind == Kind::allgather
+                                    ? result_bytes(request)
+                                    : longest_buffer(request.kind, request.bytes, placement_.members());
+    Selection::Decision decision = selection_.decide(request.kind, bytes);
+    Choice& choice = decision.choice;
+    if (placement_.hosts() == 1) {
+        choice = {};
+    } else if (choice.algorithm == Algorithm::messages && request.kind == Kind::allgather &&
+               !hierarchy_.supports(Kind::allgather)) {
+        choice = {Algorithm::chains, kUsualChains};
+    } else if (choice.algorithm == Algorithm::split && !hierarchy_.supports(Kind::reduce_scatter)) {
+        choice = {};
+    }
+    return decision;
+}
+
+int Conductor::submit(const Request& request, Nanoseconds now) {
+    if (error_ != 0) return error_;
+    const Choice choice = choose(request);
+    const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
+    if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
+    if (next_ - first_open_ == plans_.size() || open_ + completion_count_ == completions_.size())
+        return EAGAIN;
+    Plan& plan = at(next_);
+    plan.request = request;
+    plan.choice = choice;
+    plan.over = plan.awaiting_part = plan.awaiting_slice = plan.held = false;
+    plan.parts = plan.window = 1;
+    plan.posted = plan.ended = 0;
+    plan.own = plan.awaited = kNoPart;
+    tell(request, choice);
+    if (!direct) set_up(plan);
+    count(plan);
+    ++next_;
+    ++open_;
+    post_parts(now);
+    drain(now);
+    return 0;
+}
+
+void Conductor::tell(const Request& request, const Choice& choice) {
+    const std::size_t bit =
+        static_cast<std::size_t>(request.kind) * kAlgorithms + static_cast<std::size_t>(choice.algorithm);
+    if ((told_ >> bit & 1U) != 0) return;
+    told_ |= std::uint64_t{1} << bit;
+    news_ = {request.kind, choice,
+             request.kind == Kind::allgather
+                 ? result_bytes(request)
+                 : longest_buffer(request.kind, request.bytes, placement_.members())};
+    has_news_ = true;
+}
+
+bool Conductor::poll_news(News& news) {
+    if (!has_news_) return false;
+    news = news_;
+    has_news_ = false;
+    return true;
+}
+
+void Conductor::count(const Plan& plan) {
+    switch (plan.choice.algorithm) {
+        case Algorithm::levels:
+        case Algorithm::messages:
+        case Algorithm::none:
+            ++counters_.walks;
+            return;
+        case Algorithm::reduction:
+            ++counters_.reductions;
+            return;
+        case Algorithm::chains:
+            ++counters_.chains;
+            return;
+        case Algorithm::split:
+            ++counters_.splits;
+            return;
+    }
+}
+
+// Makes of a request what its parts are made of, and puts this member's own block into its place.
+void Conductor::set_up(Plan& plan) {
+    Request& request = plan.request;
+    const std::size_t result = result_bytes(request);
+    if (result == 0) {  // nothing moves, but who disagrees about that shall find out
+        request.kind = Kind::barrier;
+        plan.choice = {};
+        return;
+    }
+    if (plan.choice.algorithm != Algorithm::reduction) return set_up_chains(plan);
+    const std::uint32_t self = placement_.self();
+    std::byte* place = request.buffer + self * request.bytes;
+    if (request.input != place) std::memcpy(place, request.input, request.bytes);
+    std::fill(request.buffer, place, std::byte{});
+    std::fill(place + request.bytes, request.buffer + result, std::byte{});
+    request.kind = Kind::allreduce;
+    request.input = request.buffer;
+    request.bytes = result;
+    request.combiner = {&or_bytes, 1};
+}
+
+void Conductor::set_up_chains(Plan& plan) {
+    const Request& request = plan.request;
+    const std::uint32_t self = placement_.self(), chains = plan.choice.chains;
+    const bool split = plan.choice.algorithm == Algorithm::split;
+    plan.parts = placement_.members() + (split ? 1 : 0);
+    plan.window = kOpenPerChain * chains + (split ? 1 : 0);
+    plan.next_offset = 0;
+    plan.awaiting_slice = split;
+    const std::size_t own_bytes = block_bytes(plan, self);
+    counters_.block_bytes_broadcast += own_bytes;
+    if (own_bytes == 0) return;
+    plan.own = self + (split ? 1 : 0);
+    if (self >= chains) {
+        plan.awaited = plan.own - chains;
+        plan.awaiting_part = true;
+    }
+    if (split) {
+        if (request.input == request.buffer && plan.scratch.size() < own_bytes)
+            plan.scratch.resize(own_bytes);
+        return;
+    }
+    std::size_t offset = 0;
+    for (std::uint32_t rank = 0; rank < self; ++rank) offset += block_bytes(plan, rank);
+    if (request.input != request.buffer + offset)
+        std::memcpy(request.buffer + offset, request.input, own_bytes);
+}
+
+std::size_t Conductor::block_bytes(const Plan& plan, std::uint32_t root) const {
+    const Request& request = plan.request;
+    if (plan.choice.algorithm == Algorithm::split)
+        return slice_of(root, placement_.members(), request.bytes / request.combiner.element_bytes,
+                        request.combiner.element_bytes)
+            .bytes;
+    return request.block_bytes != nullptr ? request.block_bytes[root] : request.bytes;
+}
+
+Slice Conductor::own_slice(const Plan& plan) const {
+    const Combiner& combiner = plan.request.combiner;
+    return slice_of(placement_.self(), placement_.members(), plan.request.bytes / combiner.element_bytes,
+                    combiner.element_bytes);
+}
+
+// Of an allreduce in place the slice is made beside it: contributions to it are read from where it will be.
+Request Conductor::scatter_part(Plan& plan) const {
+    Request part = plan.request;
+    part.kind = Kind::reduce_scatter;
+    const bool in_place = part.input == part.buffer && own_slice(plan).bytes > 0;
+    part.buffer = in_place ? plan.scratch.data() : part.buffer + own_slice(plan).offset;
+    return part;
+}
+
+// The plan's next part; false if there is no room for it now.
+bool Conductor::post_part(Plan& plan, Nanoseconds now) {
+    const std::uint32_t part = plan.posted;
+    const bool split = plan.choice.algorithm == Algorithm::split;
+    Request request = plan.request;
+    if (split && part == 0) {
+        request = scatter_part(plan);
+    } else if (plan.parts > 1) {
+        request.kind = Kind::broadcast;
+        request.root = part - (split ? 1 : 0);
+        request.bytes = block_bytes(plan, request.root);
+        request.buffer += plan.next_offset;
+        request.input = nullptr;
+        request.held = part == plan.own && !plan.may_begin();
+    }
+    if (plan.parts > 1 && request.bytes == 0) {
+        ++plan.posted;
+        end_part(plan, part, now);
+        return true;
+    }
+    const std::uint64_t slot = static_cast<std::uint64_t>(&plan - plans_.data());
+    request.cookie = slot << 32 | part;
+    const int error = hierarchy_.submit(request, now);
+    if (error == EAGAIN) return false;
+    if (error != 0) return fail(error, now), false;
+    ++plan.posted;
+    if (request.kind == Kind::broadcast) plan.next_offset += request.bytes;
+    if (part == plan.own) {
+        plan.held = request.held;
+        plan.number = hierarchy_.last_number();
+    }
+    return true;
+}
+
+// In the order of operations, and in each in the order of its parts.
+bool Conductor::post_parts(Nanoseconds now) {
+    bool moved = false;
+    while (next_to_post_ < next_ && error_ == 0) {
+        Plan& plan = at(next_to_post_);
+        while (plan.posted < plan.parts && plan.posted - plan.ended < plan.window) {
+            if (!post_part(plan, now)) return moved;
+            moved = true;
+        }
+        if (plan.posted < plan.parts) break;
+        ++next_to_post_;
+    }
+    return moved;
+}
+
+void Conductor::end_part(Plan& plan, std::uint32_t part, Nanoseconds now) {
+    ++plan.ended;
+    if (part == plan.awaited) plan.awaiting_part = false;
+    if (plan.awaiting_slice && part == 0) {
+        plan.awaiting_slice = false;
+        const Slice own = own_slice(plan);
+        if (plan.request.input == plan.request.buffer && own.bytes > 0)
+            std::memcpy(plan.request.buffer + own.offset, plan.scratch.data(), own.bytes);
+    }
+    if (plan.held && plan.may_begin()) {
+        plan.held = false;
+        hierarchy_.let_go(plan.number, now);
+    }
+    if (plan.ended == plan.parts) finish(plan, 0);
+}
+
+void Conductor::finish(Plan& plan, int error) {
+    plan.over = true;
+    completions_[(completion_head_ + completion_count_++) % completions_.size()] = {plan.request.cookie,
+                                                                                    error};
+    --open_;
+    while (first_open_ < next_ && at(first_open_).over) ++first_open_;
+}
+
+// What has ended below.
+bool Conductor::drain(Nanoseconds now) {
+    bool moved = false;
+    for (Completion done; hierarchy_.take_completion(done); moved = true)
+        if (done.error == 0)
+            end_part(plans_[done.cookie >> 32], static_cast<std::uint32_t>(done.cookie), now);
+    if (error_ == 0 && hierarchy_.error() != 0) {
+        error_ = hierarchy_.error();
+        end_all();
+        moved = true;
+    }
+    return moved;
+}
+
+bool Conductor::progress(Nanoseconds now) {
+    if (error_ != 0) return false;
+    bool moved = hierarchy_.progress(now);
+    moved |= drain(now);
+    if (error_ == 0) moved |= post_parts(now);
+    return moved;
+}
+
+bool Conductor::take_completion(Completion& completion) {
+    if (completion_count_ == 0) return false;
+    completion = completions_[completion_head_];
+    completion_head_ = (completion_head_ + 1) % completions_.size();
+    --completion_count_;
+    return true;
+}
+
+void Conductor::fail(int error, Nanoseconds now) {
+    if (error_ != 0) return;
+    hierarchy_.fail(error, now);
+    drain(now);
+}
+
+void Conductor::end_all() {
+    for (std::uint64_t number = first_open_; number < next_; ++number)
+        if (Plan& plan = at(number); !plan.over) finish(plan, error_);
+}
+
+}  // namespace mcastcoll::levels

@@ -1,0 +1,80 @@
+#include "levels/courier.h"
+
+#include <algorithm>
+
+namespace mcastcoll::levels {
+
+bool Courier::accept(Bytes message, wire::Decoded& decoded) {
+    decoded = wire::decode(message);
+    const wire::Header& header = decoded.header;
+    const std::uint32_t sender = index_of(header.sender);
+    const bool ours = decoded.refusal == wire::Refusal::none && header.key == config_.key &&
+                      header.epoch == config_.epoch && sender < config_.members && sender != config_.self &&
+                      (header.kind == config_.piece || header.kind == config_.grant);
+    if (!ours) refuse();
+    return ours;
+}
+
+void Courier::take_grant(Credit& credit, const wire::Header& header) {
+    credit.granted = std::max(credit.granted, header.total);
+}
+
+bool Courier::take_piece(Credit& credit, const wire::Decoded& piece) {
+    const std::uint64_t cost = cost_of(piece.payload.size());
+    if (credit.kept + cost > config_.window_bytes) {
+        refuse();
+        return false;
+    }
+    credit.kept += cost;
+    ++counters_.pieces_received;
+    counters_.bytes_received += piece.payload.size();
+    return true;
+}
+
+void Courier::make_grant(std::uint32_t to, Credit& credit, Outgoing& message) {
+    credit.told = credit.used;
+    message.to = to;
+    message.payload = {};
+    message.header = header(config_.grant, 0, 0, credit.used + config_.window_bytes, {});
+    ++counters_.grants_sent;
+}
+
+void Courier::make_piece(std::uint32_t to, Credit& credit, std::uint64_t operation, std::uint64_t of,
+                         std::uint64_t offset, Outgoing& message) {
+    message.to = to;
+    message.header = header(config_.piece, operation, of, offset, message.payload);
+    credit.sent += cost_of(message.payload.size());
+    ++counters_.pieces_sent;
+    counters_.bytes_sent += message.payload.size();
+}
+
+void Courier::watch(std::uint32_t rank) {
+    if (watched_[rank]) return;
+    watched_[rank] = true;
+    watches_.push_back(rank);
+}
+
+bool Courier::poll_watch(std::uint32_t& rank) {
+    if (watches_.empty()) return false;
+    rank = watches_.back();
+    watches_.pop_back();
+    return true;
+}
+
+wire::HeaderBytes Courier::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
+                                  std::uint64_t total, Bytes payload) const {
+    wire::Header header;
+    header.kind = kind;
+    header.key = config_.key;
+    header.epoch = config_.epoch;
+    header.sender = rank_of(config_.self);
+    header.operation = operation_of(operation);
+    header.fragment = fragment_of(static_cast<std::uint32_t>(of));
+    header.payload_bytes = static_cast<std::uint32_t>(payload.size());
+    header.total = total;
+    wire::HeaderBytes encoded;
+    wire::encode(header, payload, encoded);
+    return encoded;
+}
+
+}  // namespace mcastcoll::levels

@@ -1,0 +1,261 @@
+#include "levels/exchange_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "reduce/slices.h"
+
+namespace mcastcoll::levels {
+namespace {
+
+using Pattern = BlockMap::Pattern;
+
+// Bytes that a member may have under way in rounds that overlap, and rounds that always may.
+constexpr std::size_t kOverlapBytes = 512 * 1024;
+constexpr std::size_t kLeastOverlap = 4;
+
+// Input and result may be the same memory.
+void move_block(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes > 0 && to != nullptr && from != nullptr && to != from) std::memmove(to, from, bytes);
+}
+
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
+    return reinterpret_cast<std::uintptr_t>(a) < reinterpret_cast<std::uintptr_t>(b) + b_bytes &&
+           reinterpret_cast<std::uintptr_t>(b) < reinterpret_cast<std::uintptr_t>(a) + a_bytes;
+}
+
+// The making of one schedule.
+struct Maker {
+    Schedule& schedule;
+    const Leg& leg;
+    std::uint32_t self, members;
+
+    std::uint32_t around(std::uint64_t rank) const { return static_cast<std::uint32_t>(rank % members); }
+    BlockMap circle(std::uint32_t first) const { return {Pattern::circle, first, members, leg.bytes}; }
+    BlockMap digit(std::uint32_t bit) const { return {Pattern::digit, bit, members, leg.bytes}; }
+    std::byte* result(std::uint32_t rank) const { return leg.buffer + rank * leg.bytes; }
+
+    void send(std::uint32_t to, std::size_t message, std::size_t after, const std::byte* data,
+              std::size_t bytes, BlockMap map = {}) {
+        schedule.sends.push_back({.to = to,
+                                  .message = static_cast<std::uint32_t>(message),
+                                  .after = static_cast<std::uint32_t>(after),
+                                  .data = data,
+                                  .map = map,
+                                  .bytes = bytes});
+    }
+    void receive(std::uint32_t from, std::size_t message, std::byte* data, std::size_t bytes,
+                 BlockMap map = {}) {
+        schedule.receives.push_back({.from = from,
+                                     .message = static_cast<std::uint32_t>(message),
+                                     .data = data,
+                                     .map = map,
+                                     .bytes = bytes});
+    }
+    std::byte* scratch(std::size_t bytes) {
+        if (schedule.scratch.size() < bytes) schedule.scratch.resize(bytes);
+        return schedule.scratch.data();
+    }
+
+    void gather_linear();
+    void gather_binomial();
+    void scatter_linear();
+    void scatter_binomial();
+    void alltoall_pairwise(std::size_t overlapping);
+    void alltoall_bruck();
+    void allgather_ring();
+    void allgather_bruck();
+    void reduce_scatter();
+};
+
+void Maker::gather_linear() {
+    if (self != leg.root) return send(leg.root, 0, 0, leg.input, leg.bytes);
+    move_block(result(self), leg.input, leg.bytes);
+    for (std::uint32_t i = 1; i < members; ++i)
+        receive(around(self + i), 0, result(around(self + i)), leg.bytes);
+}
+
+void Maker::scatter_linear() {
+    if (self != leg.root) return receive(leg.root, 0, leg.buffer, leg.bytes);
+    move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
+    for (std::uint32_t i = 1; i < members; ++i)
+        send(around(self + i), 0, 0, leg.input + around(self + i) * leg.bytes, leg.bytes);
+}
+
+// A node of the binomial tree over places counted from the root: its subtree are the places from its own on.
+struct Node {
+    std::uint32_t place, subtree, parent;  // place and parent counted from the root
+    Node(std::uint32_t self, std::uint32_t root, std::uint32_t members)
+        : place((self + members - root) % members), subtree(members), parent(place & (place - 1)) {
+        if (place > 0) subtree = std::min(place & ~(place - 1), members - place);
+    }
+};
+
+// The largest subtree is served last in a gather, and first in a scatter: it takes longest.
+void Maker::gather_binomial() {
+    const Node node(self, leg.root, members);
+    const std::uint32_t parent = around(node.parent + leg.root);
+    if (node.place > 0 && node.subtree == 1) return send(parent, 0, 0, leg.input, leg.bytes);
+    const bool root = node.place == 0;
+    std::byte* blocks = root ? leg.buffer : scratch(node.subtree * leg.bytes);
+    move_block(root ? result(self) : blocks, leg.input, leg.bytes);
+    for (std::uint32_t step = 1; step < node.subtree; step <<= 1) {
+        const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
+        const std::uint32_t child = around(self + step);
+        if (root)
+            receive(child, 0, blocks, bytes, circle(child));
+        else
+            receive(child, 0, blocks + step * leg.bytes, bytes);
+    }
+    if (!root) send(parent, 0, schedule.receives.size(), blocks, node.subtree * leg.bytes);
+}
+
+void Maker::scatter_binomial() {
+    const Node node(self, leg.root, members);
+    const std::uint32_t parent = around(node.parent + leg.root);
+    if (node.place > 0 && node.subtree == 1) return receive(parent, 0, leg.buffer, leg.bytes);
+    const bool root = node.place == 0;
+    const std::byte* blocks = leg.input;
+    if (root) {
+        move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
+    } else {
+        receive(parent, 0, scratch(node.subtree * leg.bytes), node.subtree * leg.bytes);
+        blocks = schedule.scratch.data();
+        schedule.end = Schedule::End::copy;
+        schedule.end_bytes = leg.bytes;
+    }
+    for (std::uint32_t step = std::bit_floor(node.subtree - 1); step > 0; step >>= 1) {
+        const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
+        const std::uint32_t child = around(self + step);
+        if (root)
+            send(child, 0, 0, blocks, bytes, circle(child));
+        else
+            send(child, 0, 1, blocks + step * leg.bytes, bytes);
+    }
+}
+
+// In round r the partner of a member is r minus its own rank, and so the other way round. Whoever is its own
+// partner rests. The same partner both ways is what lets a result overwrite the input.
+void Maker::alltoall_pairwise(std::size_t overlapping) {
+    const bool in_place = leg.input == leg.buffer;
+    if (in_place) schedule.order = Schedule::Order::in_place;
+    move_block(result(self), leg.input + self * leg.bytes, leg.bytes);
+    for (std::uint32_t round = 0; round < members; ++round) {
+        const std::uint32_t partner = around(std::uint64_t{round} + members - self);
+        if (partner == self) continue;
+        const std::size_t before = schedule.receives.size();
+        send(partner, 0, before > overlapping ? before - overlapping : 0, leg.input + partner * leg.bytes,
+             leg.bytes);
+        receive(partner, 0, result(partner), leg.bytes);
+    }
+}
+
+// Block i of the scratch memory has i places to go; round k moves those with the bit k by 2^k.
+void Maker::alltoall_bruck() {
+    schedule.order = Schedule::Order::in_turn;
+    schedule.end = Schedule::End::unrotate;
+    std::byte* blocks = scratch(members * leg.bytes);
+    const std::size_t first = (members - self) * leg.bytes, rest = self * leg.bytes;
+    move_block(blocks, leg.input + rest, first);
+    move_block(blocks + first, leg.input, rest);
+    for (std::uint32_t bit = 0; (std::uint32_t{1} << bit) < members; ++bit) {
+        const std::uint32_t step = std::uint32_t{1} << bit, remainder = members % (2 * step);
+        const std::uint32_t count = members / (2 * step) * step + (remainder > step ? remainder - step : 0);
+        send(around(self + step), bit, bit, blocks, count * leg.bytes, digit(bit));
+        receive(around(std::uint64_t{self} + members - step), bit, blocks, count * leg.bytes, digit(bit));
+    }
+}
+
+void Maker::allgather_ring() {
+    move_block(result(self), leg.input, leg.bytes);
+    const std::uint32_t right = around(self + 1), left = around(self + members - 1);
+    for (std::uint32_t round = 0; round + 1 < members; ++round) {
+        send(right, round, round, result(around(self + members - round)), leg.bytes);
+        receive(left, round, result(around(left + members - round)), leg.bytes);
+    }
+}
+
+// What a member has, from its own block on, doubles in each round. Everything goes where it belongs at once,
+// so nothing has to be rotated at the end.
+void Maker::allgather_bruck() {
+    move_block(result(self), leg.input, leg.bytes);
+    std::uint32_t round = 0;
+    for (std::uint32_t have = 1; have < members; have *= 2, ++round) {
+        const std::size_t bytes = std::min(have, members - have) * leg.bytes;
+        send(around(self + members - have), round, round, leg.buffer, bytes, circle(self));
+        receive(around(self + have), round, leg.buffer, bytes, circle(around(self + have)));
+    }
+}
+
+// Everybody sends everybody else's slice to its owner, who combines them in the order of ranks.
+void Maker::reduce_scatter() {
+    schedule.order = Schedule::Order::combined;
+    const std::size_t elements = leg.bytes / leg.combiner.element_bytes;
+    const auto slice = [&](std::uint32_t rank) {
+        return slice_of(rank, members, elements, leg.combiner.element_bytes);
+    };
+    for (std::uint32_t i = 1; i < members; ++i) {
+        const std::uint32_t owner = around(self + i);
+        if (slice(owner).bytes > 0) send(owner, 0, 0, leg.input + slice(owner).offset, slice(owner).bytes);
+    }
+    const Slice own = slice(self);
+    if (own.bytes == 0) return;
+    std::byte* sum = leg.buffer;
+    if (overlap(sum, own.bytes, leg.input, leg.bytes)) {
+        sum = scratch(own.bytes);
+        schedule.end = Schedule::End::copy;
+        schedule.end_bytes = own.bytes;
+    }
+    for (std::uint32_t rank = 0; rank < members; ++rank) receive(rank, 0, sum, own.bytes);
+    schedule.receives[self].own = leg.input + own.offset;
+}
+
+}  // namespace
+
+BlockMap::Place BlockMap::place(std::size_t offset) const {
+    if (pattern == Pattern::whole) return {offset, SIZE_MAX - offset};
+    const std::size_t block = offset / block_bytes, within = offset % block_bytes;
+    if (pattern == Pattern::circle) {
+        const std::size_t at = (first + block) % blocks;
+        return {at * block_bytes + within, (blocks - at) * block_bytes - within};
+    }
+    const std::size_t run = std::size_t{1} << first, low = block % run;
+    const std::size_t at = (block / run * 2 + 1) * run + low;
+    return {at * block_bytes + within, (run - low) * block_bytes - within};
+}
+
+void Schedule::begin(const Leg& leg, ExchangeAlgorithm algorithm, std::uint32_t self, std::uint32_t members) {
+    order = Order::any;
+    end = End::nothing;
+    end_bytes = 0;
+    sends.clear();
+    receives.clear();
+    if (leg.bytes == 0) return;
+    Maker maker{*this, leg, self, members};
+    switch (algorithm) {
+        case ExchangeAlgorithm::linear:
+            if (leg.kind == Kind::gather) return maker.gather_linear();
+            if (leg.kind == Kind::scatter) return maker.scatter_linear();
+            return maker.alltoall_pairwise(members);
+        case ExchangeAlgorithm::binomial:
+            return leg.kind == Kind::gather ? maker.gather_binomial() : maker.scatter_binomial();
+        case ExchangeAlgorithm::pairwise:
+            if (leg.kind == Kind::reduce_scatter) return maker.reduce_scatter();
+            return maker.alltoall_pairwise(std::max(kLeastOverlap, kOverlapBytes / leg.bytes));
+        case ExchangeAlgorithm::bruck:
+            return leg.kind == Kind::alltoall ? maker.alltoall_bruck() : maker.allgather_bruck();
+        case ExchangeAlgorithm::ring:
+            return maker.allgather_ring();
+    }
+}
+
+void Schedule::finish(const Leg& leg, std::uint32_t self, std::uint32_t members) {
+    if (end == End::copy) move_block(leg.buffer, scratch.data(), end_bytes);
+    if (end != End::unrotate) return;
+    for (std::uint32_t i = 0; i < members; ++i)
+        move_block(leg.buffer + (self + members - i) % members * leg.bytes, scratch.data() + i * leg.bytes,
+                   leg.bytes);
+}
+
+}  // namespace mcastcoll::levels

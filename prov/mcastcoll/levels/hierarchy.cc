@@ -1,0 +1,251 @@
+#include "levels/hierarchy.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace mcastcoll::levels {
+
+Hierarchy::Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open)
+    : placement_(placement), levels_(levels), operations_(most_open), completions_(most_open) {}
+
+bool Hierarchy::supports(Kind kind) const {
+    return !moves_blocks(kind) || placement_.hosts() == 1 || levels_[kExchange] != nullptr;
+}
+
+int Hierarchy::submit(const Request& request, Nanoseconds now) {
+    if (error_ != 0) return error_;
+    if (!supports(request.kind)) return ENOSYS;
+    if (next_ - first_open_ == operations_.size() || open_ + completion_count_ == completions_.size())
+        return EAGAIN;
+    Operation& operation = at(next_);
+    operation.request = request;
+    operation.over = false;
+    operation.wanted = {};
+    operation.posted = {};
+    operation.source = -1;
+    operation.result = request.buffer;
+    if (request.kind == Kind::broadcast)
+        plan_broadcast(operation);
+    else
+        plan_reduction(operation);
+    ++next_;
+    ++open_;
+    if (request.kind == Kind::broadcast) relay(operation, now);
+    post_legs(now);
+    if (error_ == 0) step(operation, now);
+    return 0;
+}
+
+void Hierarchy::let_go(std::uint64_t number, Nanoseconds now) {
+    if (number < first_open_ || number >= next_) return;
+    Operation& operation = at(number);
+    if (operation.over || !operation.request.held) return;
+    operation.request.held = false;
+    relay(operation, now);
+}
+
+Leg& Hierarchy::want(Operation& operation, std::size_t level, Kind kind, std::uint32_t root) {
+    operation.wanted[level] = true;
+    Leg& leg = operation.legs[level];
+    leg = Leg{};
+    leg.kind = kind;
+    leg.number = next_;
+    leg.root = root;
+    leg.buffer = operation.result;
+    leg.input = operation.request.input;
+    leg.bytes = operation.request.bytes;
+    leg.combiner = operation.request.combiner;
+    return leg;
+}
+
+void Hierarchy::plan_broadcast(Operation& operation) {
+    const std::uint32_t root = operation.request.root, self = placement_.self();
+    const std::uint32_t host_root = placement_.host_root(root), segment_root = placement_.segment_root(root);
+    if (placement_.host().size() > 1) want(operation, kHost, Kind::broadcast, host_root);
+    if (placement_.leads_host() && placement_.segment().size() > 1)
+        want(operation, kSegment, Kind::broadcast, segment_root);
+    const bool abroad = placement_.site_of(root) != placement_.site_of(self);
+    if (placement_.sites().size() > 1 && (self == root || (placement_.leads_site() && abroad)))
+        want(operation, kSite, Kind::broadcast, root);
+
+    if (self == root) return;
+    if (operation.wanted[kSite])
+        operation.source = kSite;
+    else if (operation.wanted[kSegment] && segment_root != placement_.segment_self())
+        operation.source = kSegment;
+    else
+        operation.source = kHost;
+}
+
+void Hierarchy::plan_reduction(Operation& operation) {
+    const Request& request = operation.request;
+    const bool to_root = request.kind == Kind::reduce;
+    const bool is_root = request.root == placement_.self();
+    if (placement_.hosts() == 1) {
+        if (placement_.host().size() > 1) {
+            want(operation, kHost, request.kind, request.root);
+        } else if (request.bytes > 0 && request.input != nullptr && request.buffer != nullptr &&
+                   request.input != request.buffer) {
+            std::memcpy(request.buffer, request.input, request.bytes);
+        }
+        return;
+    }
+    if (moves_blocks(request.kind)) {
+        want(operation, kExchange, request.kind, request.root);
+        return;
+    }
+    if (to_root && !is_root && placement_.leads_host()) {
+        if (operation.scratch.size() < request.bytes) operation.scratch.resize(request.bytes);
+        operation.result = operation.scratch.data();
+    }
+    // A level's own result is the contribution to the next level out.
+    const auto inward = [&](std::size_t level) {
+        Leg& leg = want(operation, level, request.kind, 0);
+        for (std::size_t inner = 0; inner < level; ++inner)
+            if (operation.wanted[inner]) leg.input = operation.result;
+        return &leg;
+    };
+    if (placement_.host().size() > 1) inward(kHost)->hold = !to_root;
+    const bool several_sites = placement_.sites().size() > 1;
+    if (placement_.leads_host() && placement_.segment().size() > 1)
+        inward(kSegment)->hold = !to_root && several_sites;
+    if (!to_root) {
+        if (several_sites && placement_.leads_site()) inward(kSite);
+    } else if (several_sites || placement_.sites().front() != request.root) {
+        if (placement_.leads_site() || is_root) inward(kSite)->root = request.root;
+    }
+}
+
+// Everybody's contributions of the levels further in are here.
+bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) const {
+    // A reduce's root that stands for nobody takes the result into a buffer that it contributes from.
+    const bool wait_for_end = level == kSite && !placement_.leads_site();
+    for (std::size_t inner = 0; inner < level; ++inner) {
+        if (!operation.wanted[inner]) continue;
+        const Leg& leg = operation.legs[inner];
+        if (!leg.done && (wait_for_end || !leg.gathered)) return false;
+    }
+    return true;
+}
+
+bool Hierarchy::may_post(const Operation& operation, std::size_t level) const {
+    return operation.request.kind == Kind::broadcast || gathered_below(operation, level);
+}
+
+// In the order of operations on each level: its members tell legs apart by their number.
+bool Hierarchy::post_legs(Nanoseconds now) {
+    bool moved = false;
+    for (std::size_t level = 0; level < kLevels; ++level) {
+        std::uint64_t& number = next_to_post_[level];
+        for (number = std::max(number, first_open_); number < next_; ++number) {
+            Operation& operation = at(number);
+            if (!operation.wanted[level] || operation.over) continue;
+            if (!may_post(operation, level)) break;
+            const int error = levels_[level]->post(operation.legs[level], now);
+            if (error == EAGAIN) break;
+            if (error != 0) return fail(error, now), true;
+            operation.posted[level] = moved = true;
+        }
+    }
+    return moved;
+}
+
+// What has arrived from the source may be passed on to the sinks.
+bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
+    std::size_t here = operation.request.held ? 0 : operation.request.bytes;
+    if (operation.source >= 0) {
+        const Leg& source = operation.legs[static_cast<std::size_t>(operation.source)];
+        if (!source.done) here = source.arrived;
+    }
+    bool moved = false;
+    for (std::size_t level = 0; level < kLevels; ++level) {
+        Leg& leg = operation.legs[level];
+        if (!operation.wanted[level] || static_cast<int>(level) == operation.source || leg.ready >= here)
+            continue;
+        leg.ready = here;
+        moved = true;
+        if (operation.posted[level] && !leg.done) levels_[level]->advance(leg, now);
+    }
+    return moved;
+}
+
+// A result from the levels further out may go in.
+bool Hierarchy::release(Operation& operation, Nanoseconds now) {
+    bool moved = false, outer_done = true;
+    for (std::size_t level = kLevels; level-- > 0;) {
+        Leg& leg = operation.legs[level];
+        if (!operation.wanted[level]) continue;
+        if (outer_done && leg.hold && leg.gathered && !leg.released) {
+            leg.released = moved = true;
+            levels_[level]->advance(leg, now);
+        }
+        outer_done = outer_done && leg.done;
+    }
+    return moved;
+}
+
+bool Hierarchy::step(Operation& operation, Nanoseconds now) {
+    bool moved = false, all_done = !operation.request.held;
+    if (operation.request.kind == Kind::broadcast) moved |= relay(operation, now);
+    if (operation.request.kind != Kind::broadcast) moved |= release(operation, now);
+    for (std::size_t level = 0; level < kLevels; ++level) {
+        if (!operation.wanted[level]) continue;
+        const Leg& leg = operation.legs[level];
+        if (leg.done && leg.error != 0) {
+            fail(leg.error, now);
+            return true;
+        }
+        all_done = all_done && leg.done;
+    }
+    if (all_done) {
+        finish(operation, 0);
+        moved = true;
+    }
+    return moved;
+}
+
+bool Hierarchy::progress(Nanoseconds now) {
+    if (error_ != 0) return false;
+    bool moved = false;
+    for (Level* level : levels_)
+        if (level != nullptr) moved |= level->progress(now);
+    moved |= post_legs(now);
+    for (std::uint64_t number = first_open_; number < next_ && error_ == 0; ++number)
+        if (Operation& operation = at(number); !operation.over) moved |= step(operation, now);
+    return moved;
+}
+
+void Hierarchy::finish(Operation& operation, int error) {
+    operation.over = true;
+    completions_[(completion_head_ + completion_count_++) % completions_.size()] = {operation.request.cookie,
+                                                                                    error};
+    --open_;
+    while (first_open_ < next_ && at(first_open_).over) ++first_open_;
+}
+
+bool Hierarchy::take_completion(Completion& completion) {
+    if (completion_count_ == 0) return false;
+    completion = completions_[completion_head_];
+    completion_head_ = (completion_head_ + 1) % completions_.size();
+    --completion_count_;
+    return true;
+}
+
+Nanoseconds Hierarchy::next_deadline() const {
+    Nanoseconds next = kNever;
+    for (const Level* level : levels_)
+        if (level != nullptr) next = std::min(next, level->next_deadline());
+    return next;
+}
+
+void Hierarchy::fail(int error, Nanoseconds now) {
+    if (error_ != 0) return;
+    error_ = error;
+    for (Level* level : levels_)
+        if (level != nullptr) level->fail(error, now);
+    for (std::uint64_t number = first_open_; number < next_; ++number)
+        if (Operation& operation = at(number); !operation.over) finish(operation, error);
+}
+
+}  // namespace mcastcoll::levels

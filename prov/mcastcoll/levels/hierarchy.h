@@ -1,0 +1,116 @@
+// The walk of an operation through the levels of its group: host, segment, site.
+//
+// A broadcast goes from the outside in. On every member it has one source (the member's own buffer, or the
+// one level in which the member is not the root) and any number of sinks (the levels in which it is), all
+// over the same buffer: what has arrived from the source is ready for the sinks, fragment by fragment. The
+// root replaces its host's leader, and its site's leader towards other sites, so that each link between
+// sites is crossed once.
+//
+// A reduction goes from the inside out: a level's leader is told when everybody's contributions are in its
+// buffer, and takes part in the next level with that. The result comes back the same way. So an allreduce
+// has one leg on each level, held until the next level out is done; a barrier is one of no bytes.
+//
+// What moves blocks has one leg: on the host level where the group is on one host, else on the exchange
+// level.
+//
+// Operations are numbered in the order of posting, and legs are posted to each level in that order, which is
+// what levels tell operations apart by. Memory is reserved when the group is made.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "levels/level.h"
+#include "levels/placement.h"
+
+namespace mcastcoll::levels {
+
+struct Request {
+    Kind kind = Kind::broadcast;
+    std::uint32_t root = 0;  // rank in the group
+    std::byte* buffer = nullptr;
+    const std::byte* input = nullptr;  // may be the buffer
+    std::size_t bytes = 0;
+    Combiner combiner;
+    std::uint64_t cookie = 0;  // comes back in the completion
+    // A broadcast's root passes nothing on before let_go().
+    bool held = false;
+    // Of an allgather whose blocks differ in length: theirs, by rank, the same on all members. Looked at
+    // until the operation is over. Only the conductor knows what to do with them.
+    const std::size_t* block_bytes = nullptr;
+};
+
+struct Completion {
+    std::uint64_t cookie = 0;
+    int error = 0;  // positive FI_E*
+};
+
+// From the inside out; the exchange is beside them, among all members wherever they are.
+enum class LevelName : std::uint8_t { host, segment, site, exchange };
+inline constexpr std::size_t kLevels = 4;
+
+class Hierarchy {
+  public:
+    // Levels that do not exist in this group, or that this member has no part in, are null. The site level is
+    // needed wherever there is more than one host: it also brings a reduce's result to its root. So is the
+    // exchange level, or else what moves blocks is not served there.
+    Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open);
+
+    // 0; EAGAIN: too many are open; ENOSYS: not over this group's levels. All members of a group get the same
+    // answer to the latter. Once the group has failed, its error.
+    int submit(const Request& request, Nanoseconds now);
+    bool supports(Kind kind) const;
+    // The number of what was submitted last, for let_go() of what was submitted held.
+    std::uint64_t last_number() const { return next_ - 1; }
+    void let_go(std::uint64_t number, Nanoseconds now);
+    // One turn of moving what can be moved in and between the levels. True if anything was; then there may be
+    // more.
+    bool progress(Nanoseconds now);
+    // The next operation that is over, in any order.
+    bool take_completion(Completion& completion);
+
+    Nanoseconds next_deadline() const;
+    std::size_t open_operations() const { return open_; }
+    // Ends everything with this error, here and in all levels that this member has part in.
+    void fail(int error, Nanoseconds now);
+    int error() const { return error_; }
+
+  private:
+    struct Operation {
+        Request request;
+        bool over = false;
+        std::array<Leg, kLevels> legs;
+        std::array<bool, kLevels> wanted{}, posted{};
+        int source = -1;                 // broadcast: the level that the message comes from; -1: own
+        std::byte* result = nullptr;     // reductions: where this member combines
+        std::vector<std::byte> scratch;  // for a result that is nobody's here
+    };
+
+    static constexpr std::size_t kHost = 0, kSegment = 1, kSite = 2, kExchange = 3;
+
+    Operation& at(std::uint64_t number) { return operations_[number % operations_.size()]; }
+    void plan_broadcast(Operation& operation);
+    void plan_reduction(Operation& operation);
+    Leg& want(Operation& operation, std::size_t level, Kind kind, std::uint32_t root);
+    bool may_post(const Operation& operation, std::size_t level) const;
+    bool gathered_below(const Operation& operation, std::size_t level) const;
+    bool post_legs(Nanoseconds now);
+    bool relay(Operation& operation, Nanoseconds now);
+    bool release(Operation& operation, Nanoseconds now);
+    bool step(Operation& operation, Nanoseconds now);
+    void finish(Operation& operation, int error);
+
+    const Placement& placement_;
+    const std::array<Level*, kLevels> levels_;
+    std::vector<Operation> operations_;
+    std::vector<Completion> completions_;  // a ring
+    std::size_t completion_head_ = 0, completion_count_ = 0;
+    std::uint64_t next_ = 0, first_open_ = 0;
+    std::array<std::uint64_t, kLevels> next_to_post_{};  // operations below have posted their legs there
+    std::size_t open_ = 0;
+    int error_ = 0;
+};
+
+}  // namespace mcastcoll::levels

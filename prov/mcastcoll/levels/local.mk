@@ -1,0 +1,27 @@
+# The walk of operations through host, segment and site.
+noinst_LTLIBRARIES += %reldir%/libmcclevels.la
+%canon_reldir%_libmcclevels_la_SOURCES = \
+	%reldir%/conductor.cc \
+	%reldir%/conductor.h \
+	%reldir%/courier.cc \
+	%reldir%/courier.h \
+	%reldir%/exchange_algorithm.cc \
+	%reldir%/exchange_algorithm.h \
+	%reldir%/exchange_level.cc \
+	%reldir%/exchange_level.h \
+	%reldir%/exchange_receive.cc \
+	%reldir%/exchange_schedule.cc \
+	%reldir%/exchange_schedule.h \
+	%reldir%/hierarchy.cc \
+	%reldir%/hierarchy.h \
+	%reldir%/level.h \
+	%reldir%/placement.cc \
+	%reldir%/placement.h \
+	%reldir%/segment_level.cc \
+	%reldir%/segment_level.h \
+	%reldir%/selection.cc \
+	%reldir%/selection.h \
+	%reldir%/selection_text.cc \
+	%reldir%/site_level.cc \
+	%reldir%/site_level.h
+%canon_reldir%_libmcclevels_la_LIBADD = prov/mcastcoll/engine/libmccengine.la

@@ -1,0 +1,349 @@
+#include "levels/site_level.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+namespace mcastcoll::levels {
+namespace {
+
+// Smaller pieces are sent at the end of a message only.
+constexpr std::size_t kLeastPiece = 16384;
+
+}  // namespace
+
+SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
+    : placement_(placement),
+      config_(config),
+      piece_bytes_((config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
+                   kElementMultiple * kElementMultiple),
+      courier_({.key = config.key,
+                .epoch = config.epoch,
+                .self = placement.self(),
+                .members = placement.members(),
+                .window_bytes = config.window_bytes}) {
+    assert(config.window_bytes >= 2 * cost_of(piece_bytes_));
+}
+
+SiteLevel::Peer& SiteLevel::peer(std::uint32_t rank) {
+    const auto found =
+        std::find_if(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.rank == rank; });
+    if (found != peers_.end()) return *found;
+    peers_.emplace_back();
+    peers_.back().rank = rank;
+    peers_.back().credit = courier_.new_credit();
+    return peers_.back();
+}
+
+void SiteLevel::start(Nanoseconds now) {
+    greeted_ = !placement_.leads_site() || placement_.sites().size() == 1;
+    if (!greeted_ && !is_first()) greet(now);
+}
+
+void SiteLevel::greet(Nanoseconds now) {
+    peer(placement_.sites().front()).grant_due = true;
+    greet_at_ = now + greet_interval_;
+    greet_interval_ = std::min(Nanoseconds{2 * greet_interval_.value}, kMostGreetInterval);
+    moved_ = true;
+}
+
+void SiteLevel::on_greeting(Peer& from) {
+    if (!placement_.leads_site()) return;
+    from.greeted = true;
+    if (!is_first()) {
+        if (from.rank == placement_.sites().front()) greeted_ = true;
+        return;
+    }
+    for (const std::uint32_t leader : placement_.sites())
+        if (leader != placement_.self() && !peer(leader).greeted) return;
+    if (greeted_) {
+        // It asks again: the answer may have come before it knew the group.
+        from.grant_due = from.credit.used == 0 && from.credit.sent == 0;
+        return;
+    }
+    greeted_ = true;
+    for (Peer& one : peers_) one.grant_due = true;
+}
+
+void SiteLevel::send_to(std::uint32_t rank, Course& course, Phase phase, const std::byte* data,
+                        Nanoseconds now) {
+    peer(rank).sends.push_back({&course, phase, data, 0, now});
+}
+
+void SiteLevel::expect(Course& course, Phase phase, const std::vector<std::uint32_t>& from, How how,
+                       Nanoseconds now) {
+    Receive receive{&course, phase, how, {}, now};
+    for (const std::uint32_t rank : from) receive.sources.push_back({rank, 0, false});
+    if (!from.empty()) receives_.push_back(std::move(receive));
+}
+
+// Who takes part: the root first, or the first site's leader, then the leaders of the other sites.
+SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
+    const bool rooted = leg.kind == Kind::broadcast || leg.kind == Kind::reduce;
+    std::vector<std::uint32_t> nodes;
+    if (rooted) nodes.push_back(leg.root);
+    for (const std::uint32_t leader : placement_.sites()) {
+        const bool with_root =
+            leg.kind == Kind::broadcast && placement_.site_of(leader) == placement_.site_of(leg.root);
+        if (!(rooted && (leader == leg.root || with_root))) nodes.push_back(leader);
+    }
+    // The first node of each region, and those of this member's own.
+    std::vector<std::uint32_t> heads, own;
+    std::vector<bool> has_head(placement_.members());
+    for (const std::uint32_t node : nodes) {
+        const std::uint32_t region = placement_.region_of(node);
+        if (!has_head[region]) heads.push_back(node);
+        has_head[region] = true;
+        if (region == placement_.region_of(placement_.self())) own.push_back(node);
+    }
+    Neighbours result;
+    result.is_root = nodes.front() == placement_.self();
+    connect(heads, config_.algorithm, result);
+    connect(own, config_.within_algorithm, result);
+    return result;
+}
+
+// Adds this member's part of one tree to its neighbours, if it is in it.
+void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
+                        Neighbours& result) const {
+    const auto self =
+        static_cast<std::size_t>(std::find(nodes.begin(), nodes.end(), placement_.self()) - nodes.begin());
+    if (self == nodes.size()) return;
+    if (self > 0) result.parent = nodes[algorithm.parent_of(self)];
+    for (std::size_t node = 1; node < nodes.size(); ++node)
+        if (algorithm.parent_of(node) == self) result.children.push_back(nodes[node]);
+}
+
+// Vectors come from the children and go to the parent; node 0 has the sum.
+void SiteLevel::post_inward(Course& course, const Neighbours& near, Nanoseconds now) {
+    Leg& leg = *course.leg;
+    const bool contributes = placement_.leads_site();
+    if (near.children.empty()) {
+        if (!near.is_root) return send_to(near.parent, course, Phase::in, leg.input, now);
+        if (leg.bytes > 0 && leg.buffer != leg.input) std::memcpy(leg.buffer, leg.input, leg.bytes);
+        return;
+    }
+    if (contributes && leg.bytes > 0 && leg.buffer != leg.input)
+        std::memcpy(leg.buffer, leg.input, leg.bytes);
+    expect(course, Phase::in, near.children, contributes ? How::combine : How::copy_then_combine, now);
+    if (!near.is_root) send_to(near.parent, course, Phase::in, leg.buffer, now);
+}
+
+// A message or result comes from the parent and goes to the children.
+void SiteLevel::post_outward(Course& course, const Neighbours& near, Nanoseconds now) {
+    if (!near.is_root) expect(course, Phase::out, {near.parent}, How::copy, now);
+    std::vector<std::uint32_t> order = near.children;
+    if (config_.algorithm.shape().last_child_first) std::reverse(order.begin(), order.end());
+    for (const std::uint32_t child : order) send_to(child, course, Phase::out, course.leg->buffer, now);
+}
+
+int SiteLevel::post(Leg& leg, Nanoseconds now) {
+    if (error_ != 0) return error_;
+    if (moves_blocks(leg.kind)) return ENOSYS;
+    const Neighbours near = neighbours(leg);
+    Course& course = courses_.emplace_back();
+    course.leg = &leg;
+    course.is_root = near.is_root;
+    course.leaf = near.children.empty();
+    if (leg.kind != Kind::broadcast) post_inward(course, near, now);
+    if (leg.kind != Kind::reduce) post_outward(course, near, now);
+    moved_ = true;
+    settle(course);
+    return 0;
+}
+
+void SiteLevel::advance(Leg&, Nanoseconds) {
+    moved_ = true;
+}
+
+void SiteLevel::on_message(Bytes message, Nanoseconds) {
+    wire::Decoded decoded;
+    if (!courier_.accept(message, decoded)) return;
+    const wire::Header& header = decoded.header;
+    moved_ = true;
+    Peer& from = peer(index_of(header.sender));
+    if (header.kind == wire::Kind::grant) {
+        Courier::take_grant(from.credit, header);
+        on_greeting(from);
+        return;
+    }
+    if (!courier_.take_piece(from.credit, decoded)) return;
+    const std::uint64_t operation = number_of(header.operation);
+    from.pieces.push_back({operation >> 1,
+                           static_cast<Phase>(operation & 1),
+                           header.total,
+                           index_of(header.fragment),
+                           {decoded.payload.begin(), decoded.payload.end()}});
+}
+
+// The next piece of this source, if it is here and its turn has come. Messages may overtake each other.
+bool SiteLevel::take(Receive& receive, std::size_t index) {
+    Source& source = receive.sources[index];
+    Peer& from = peer(source.rank);
+    const Leg& leg = *receive.course->leg;
+    const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
+        return piece.number == leg.number && piece.phase == receive.phase && piece.offset == source.taken &&
+               !source.finished(leg.bytes);
+    });
+    if (next == from.pieces.end()) return false;
+    const std::size_t bytes = next->bytes.size();
+    if (next->total != static_cast<std::uint32_t>(leg.bytes) || bytes > leg.bytes - source.taken) {
+        failure_ = EMSGSIZE;
+        return false;
+    }
+    if (index > 0 && source.taken + bytes > receive.sources[index - 1].taken) return false;
+    if (bytes > 0) {
+        std::byte* to = leg.buffer + source.taken;
+        if (receive.how == How::copy || (receive.how == How::copy_then_combine && index == 0))
+            std::memcpy(to, next->bytes.data(), bytes);
+        else
+            leg.combiner(to, next->bytes.data(), bytes);
+    }
+    source.taken += bytes;
+    source.heard = true;
+    from.credit.use(bytes);
+    from.pieces.erase(next);
+    return true;
+}
+
+bool SiteLevel::progress(Nanoseconds now) {
+    if (!greeted_ && greet_at_ <= now) greet(now);
+    bool moved = moved_;
+    moved_ = false;
+    for (std::size_t i = 0; i < receives_.size();) {
+        Receive& receive = receives_[i];
+        Course& course = *receive.course;
+        Leg& leg = *course.leg;
+        bool all = true;
+        for (std::size_t index = 0; index < receive.sources.size(); ++index) {
+            while (take(receive, index)) moved = true;
+            all = all && receive.sources[index].finished(leg.bytes);
+        }
+        (receive.phase == Phase::in ? course.combined : leg.arrived) = receive.sources.back().taken;
+        if (!all) {
+            watch_late(receive, now);
+            ++i;
+            continue;
+        }
+        receives_.erase(receives_.begin() + static_cast<std::ptrdiff_t>(i));
+        settle(course);
+    }
+    for (const Peer& one : peers_)
+        if (!one.sends.empty() && now - one.sends.front().since >= config_.watch_delay)
+            courier_.watch(one.rank);
+    if (failure_ != 0) fail(failure_, now);
+    return moved;
+}
+
+void SiteLevel::watch_late(const Receive& receive, Nanoseconds now) {
+    if (now - receive.since < config_.watch_delay) return;
+    for (const Source& source : receive.sources)
+        if (!source.finished(receive.course->leg->bytes)) courier_.watch(source.rank);
+}
+
+// Done when nothing of it is expected and nothing to be sent.
+void SiteLevel::settle(Course& course) {
+    for (const Receive& receive : receives_)
+        if (receive.course == &course) return;
+    for (const Peer& one : peers_)
+        for (const Send& send : one.sends)
+            if (send.course == &course) return;
+    course.leg->done = true;
+    courses_.remove_if([&](const Course& one) { return &one == &course; });
+    moved_ = true;
+}
+
+// Bytes that may be sent by now: what is said to be ready, what is combined, or what has come.
+std::size_t SiteLevel::sendable(const Send& send) {
+    const Course& course = *send.course;
+    const Leg& leg = *course.leg;
+    if (send.phase == Phase::in) return course.leaf ? leg.bytes : course.combined;
+    if (!course.is_root) return leg.arrived;
+    if (leg.kind == Kind::broadcast) return leg.ready;
+    return course.leaf ? leg.bytes : course.combined;
+}
+
+// Of a message of no bytes too something has to come before it goes on.
+bool SiteLevel::is_due(const Send& send) const {
+    const bool result = send.phase == Phase::out && send.course->is_root;
+    for (const Receive& receive : receives_) {
+        if (receive.course != send.course || receive.phase != (result ? Phase::in : send.phase)) continue;
+        return std::all_of(receive.sources.begin(), receive.sources.end(),
+                           [](const Source& source) { return source.heard; });
+    }
+    return true;
+}
+
+bool SiteLevel::next_piece(Peer& to, Outgoing& message) {
+    if (to.sends.empty()) return false;
+    Send& send = to.sends.front();
+    Course& course = *send.course;
+    const Leg& leg = *course.leg;
+    const std::size_t bytes = std::min<std::size_t>(sendable(send) - send.sent, piece_bytes_);
+    const bool last = send.sent + bytes == leg.bytes;
+    if (!last && bytes < std::min<std::size_t>(kLeastPiece, piece_bytes_)) return false;
+    if (!is_due(send) || !to.credit.may_send(bytes)) return false;
+    message.payload = Bytes(send.data + send.sent, bytes);
+    courier_.make_piece(to.rank, to.credit, leg.number << 1 | static_cast<std::uint64_t>(send.phase),
+                        leg.bytes, send.sent, message);
+    send.sent += bytes;
+    if (last) {
+        to.sends.pop_front();
+        settle(course);
+    }
+    return true;
+}
+
+bool SiteLevel::poll_outgoing(Outgoing& message) {
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        turn_ = (turn_ + 1) % peers_.size();
+        Peer& to = peers_[turn_];
+        if (to.grant_due || to.credit.used - to.credit.told >= config_.window_bytes / 4) {
+            to.grant_due = false;
+            courier_.make_grant(to.rank, to.credit, message);
+            return true;
+        }
+        if (next_piece(to, message)) return true;
+    }
+    return false;
+}
+
+bool SiteLevel::needs(std::uint32_t rank) const {
+    for (const Receive& receive : receives_)
+        for (const Source& source : receive.sources)
+            if (source.rank == rank && !source.finished(receive.course->leg->bytes)) return true;
+    return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& one) {
+        return one.rank == rank && (!one.sends.empty() || one.credit.missed());
+    });
+}
+
+Nanoseconds SiteLevel::next_deadline() const {
+    Nanoseconds next = greeted_ ? kNever : greet_at_;
+    for (const Receive& receive : receives_)
+        if (std::any_of(receive.sources.begin(), receive.sources.end(),
+                        [&](const Source& source) { return !courier_.watched(source.rank); }))
+            next = std::min(next, receive.since + config_.watch_delay);
+    for (const Peer& one : peers_)
+        if (!one.sends.empty() && !courier_.watched(one.rank))
+            next = std::min(next, one.sends.front().since + config_.watch_delay);
+    return next;
+}
+
+void SiteLevel::fail(int error, Nanoseconds) {
+    if (error_ != 0) return;
+    error_ = error;
+    receives_.clear();
+    for (Peer& one : peers_) {
+        one.sends.clear();
+        one.pieces.clear();
+    }
+    for (const Course& course : courses_) {
+        course.leg->done = true;
+        course.leg->error = error;
+    }
+    courses_.clear();
+    moved_ = true;
+}
+
+}  // namespace mcastcoll::levels

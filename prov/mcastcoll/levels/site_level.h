@@ -1,0 +1,163 @@
+// Between sites: a tree of reliable messages. It is flat unless the user says otherwise, because links are
+// long there and each is to be crossed once: the root of a broadcast sends the message once to every other
+// site's leader; of a reduction each site's leader sends its site's vector once, and the first site's leader
+// the result back. Of each region (placement.h) only the first in that order takes part in the tree between
+// regions, and passes on within its own: so a link between regions, too, is crossed once, however many sites
+// are at its ends.
+//
+// Messages are pieces of at most so many bytes. Whoever has not posted an operation yet keeps its pieces, up
+// to a window per sender, and grants the sender more as it uses them up. Between two members pieces are sent
+// in the order of operations, so that what a receiver waits for never waits for room behind what it cannot
+// take yet. Vectors are combined in the order of sites, each piece when its turn comes, so the result does
+// not depend on who was first.
+//
+// A piece for a member that has not heard of the group yet would be lost. So sites greet before they work:
+// the first site's leader is sent an empty grant again and again, and when it has one from everybody it
+// answers all.
+//
+// Pure as the engine is: messages in, messages out.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <string_view>
+#include <vector>
+
+#include "levels/courier.h"
+#include "levels/level.h"
+#include "levels/placement.h"
+#include "topology/algorithm.h"
+
+namespace mcastcoll::levels {
+
+// How often a site that is not answered greets: less and less.
+inline constexpr Nanoseconds kLeastGreetInterval = Nanoseconds::from_ms(5);
+inline constexpr Nanoseconds kMostGreetInterval = Nanoseconds::from_ms(500);
+
+struct SiteConfig {
+    GroupKey key{};
+    Epoch epoch{};
+    std::uint32_t message_bytes = 65536;   // longest message, header included
+    std::uint32_t window_bytes = 1 << 20;  // pieces that a receiver keeps for each sender
+    Nanoseconds watch_delay = Nanoseconds::from_ms(100);
+    topology::Algorithm algorithm;         // the shape of the tree: between regions,
+    topology::Algorithm within_algorithm;  // and between the sites of one
+};
+
+class SiteLevel final : public Level {
+  public:
+    using Outgoing = levels::Outgoing;
+
+    SiteLevel(const Placement& placement, const SiteConfig& config);
+
+    // Begins to greet. Nobody posts before greeted().
+    void start(Nanoseconds now);
+    bool greeted() const { return greeted_; }
+
+    int post(Leg& leg, Nanoseconds now) override;
+    void advance(Leg& leg, Nanoseconds now) override;
+    bool progress(Nanoseconds now) override;
+    Nanoseconds next_deadline() const override;
+    void fail(int error, Nanoseconds now) override;
+    std::string_view algorithm() const override { return config_.algorithm.shape().name; }
+
+    // Pieces and grants of this group; anything else is not ours.
+    static bool takes(wire::Kind kind) { return kind == wire::Kind::piece || kind == wire::Kind::grant; }
+    void on_message(Bytes message, Nanoseconds now);
+
+    // What is to go out, one at a time, while messages can be sent.
+    bool poll_outgoing(Outgoing& message);
+    // A member whose process is to be watched, because an operation has waited long for it.
+    bool poll_watch(std::uint32_t& rank) { return courier_.poll_watch(rank); }
+    // This member is gone. It may have done its share, so that is no error by itself.
+    void lose(std::uint32_t rank) { peer(rank).credit.lose(); }
+    // Something that is open here waits for this member, or it is lost and was sent something since.
+    bool needs(std::uint32_t rank) const;
+
+    const CourierCounters& counters() const { return courier_.counters(); }
+
+  private:
+    enum class Phase : std::uint8_t { in, out };
+    enum class How : std::uint8_t { copy, combine, copy_then_combine };
+    // A leg on its way.
+    struct Course {
+        Leg* leg = nullptr;
+        bool is_root = false, leaf = false;
+        std::size_t combined = 0;  // bytes that hold all children's contributions
+    };
+    // A vector or message on its way to another member.
+    struct Send {
+        Course* course = nullptr;
+        Phase phase = Phase::in;
+        const std::byte* data = nullptr;
+        std::size_t sent = 0;
+        Nanoseconds since{};
+    };
+    struct Neighbours {
+        bool is_root = false;
+        std::uint32_t parent = 0;
+        std::vector<std::uint32_t> children;
+    };
+    struct Piece {
+        std::uint64_t number = 0;
+        Phase phase = Phase::in;
+        std::uint64_t offset = 0;
+        std::uint32_t total = 0;  // the message's length, its low 32 bits
+        std::vector<std::byte> bytes;
+    };
+    struct Peer {
+        std::uint32_t rank = 0;
+        std::deque<Send> sends;    // in the order of operations
+        std::deque<Piece> pieces;  // early ones, and those whose turn to be combined has not come
+        Credit credit;
+        bool grant_due = false, greeted = false;
+    };
+    struct Source {
+        std::uint32_t rank = 0;
+        std::size_t taken = 0;
+        bool heard = false;  // a message of no bytes is one piece, too
+        bool finished(std::size_t bytes) const { return heard && taken == bytes; }
+    };
+    // What a posted leg still expects.
+    struct Receive {
+        Course* course = nullptr;
+        Phase phase = Phase::in;
+        How how = How::copy;
+        std::vector<Source> sources;  // in the order of combination
+        Nanoseconds since{};
+    };
+
+    Peer& peer(std::uint32_t rank);
+    bool is_first() const { return placement_.sites().front() == placement_.self(); }
+    void greet(Nanoseconds now);
+    void on_greeting(Peer& from);
+    Neighbours neighbours(const Leg& leg) const;
+    void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
+                 Neighbours& result) const;
+    void post_inward(Course& course, const Neighbours& near, Nanoseconds now);
+    void post_outward(Course& course, const Neighbours& near, Nanoseconds now);
+    void send_to(std::uint32_t rank, Course& course, Phase phase, const std::byte* data, Nanoseconds now);
+    void expect(Course& course, Phase phase, const std::vector<std::uint32_t>& from, How how,
+                Nanoseconds now);
+    bool take(Receive& receive, std::size_t index);
+    static std::size_t sendable(const Send& send);
+    bool is_due(const Send& send) const;
+    bool next_piece(Peer& to, Outgoing& message);
+    void settle(Course& course);
+    void watch_late(const Receive& receive, Nanoseconds now);
+
+    const Placement& placement_;
+    const SiteConfig config_;
+    const std::uint32_t piece_bytes_;
+    Courier courier_;
+    std::deque<Peer> peers_;
+    std::vector<Receive> receives_;
+    std::list<Course> courses_;  // of legs posted and not done
+    std::size_t turn_ = 0;
+    int error_ = 0, failure_ = 0;
+    bool moved_ = false, greeted_ = false;
+    Nanoseconds greet_at_ = kNever, greet_interval_ = kLeastGreetInterval;
+};
+
+}  // namespace mcastcoll::levels

@@ -1,0 +1,134 @@
+#include "ofi/host_level.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace mcastcoll::ofi {
+host::Kind team_kind(levels::Kind kind) {
+    switch (kind) {
+        case levels::Kind::broadcast:
+            return host::Kind::broadcast;
+        case levels::Kind::barrier:
+            return host::Kind::barrier;
+        case levels::Kind::reduce:
+            return host::Kind::reduce;
+        case levels::Kind::allreduce:
+            return host::Kind::allreduce;
+        case levels::Kind::allgather:
+            return host::Kind::allgather;
+        case levels::Kind::gather:
+            return host::Kind::gather;
+        case levels::Kind::scatter:
+            return host::Kind::scatter;
+        case levels::Kind::alltoall:
+            return host::Kind::alltoall;
+        case levels::Kind::reduce_scatter:
+            break;
+    }
+    return host::Kind::reduce_scatter;
+}
+
+HostLevel::HostLevel(std::unique_ptr<host::Team> team, std::size_t most_open)
+    : team_(std::move(team)), entries_(most_open) {
+    free_.reserve(most_open);
+    order_.reserve(most_open);
+    for (std::size_t i = most_open; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+}
+
+int HostLevel::post(levels::Leg& leg, Nanoseconds) {
+    if (free_.empty()) return EAGAIN;
+    const std::uint32_t handle = free_.back();
+    Entry& entry = entries_[handle];
+    entry.leg = &leg;
+    entry.two = leg.hold;
+    entry.first = {};
+    host::Operation& operation = entry.first;
+    operation.kind = team_kind(leg.kind);
+    operation.root = leg.root;
+    operation.buffer = leg.buffer;
+    operation.input = leg.input;
+    operation.bytes = leg.bytes;
+    operation.combiner = leg.combiner;
+    operation.ready = leg.ready;
+    if (const int error = entry.two ? post_two(entry) : team_->post(operation); error != 0) return error;
+    free_.pop_back();
+    leg.handle = handle;
+    order_.push_back(handle);
+    ++open_;
+    return 0;
+}
+
+// Both or none: what is posted cannot be taken back.
+int HostLevel::post_two(Entry& entry) {
+    if (2 * (open_ + 1) > host::Team::kMaxOpen) return EAGAIN;
+    entry.first.kind = host::Kind::reduce;
+    entry.first.root = 0;
+    entry.second = {};
+    entry.second.kind = host::Kind::broadcast;
+    entry.second.buffer = entry.leg->bytes > 0 ? entry.leg->buffer : &entry.token;
+    entry.second.bytes = std::max<std::size_t>(1, entry.leg->bytes);
+    if (const int error = team_->post(entry.first); error != 0) return error;
+    return team_->post(entry.second);
+}
+
+void HostLevel::advance(levels::Leg& leg, Nanoseconds) {
+    Entry& entry = entries_[leg.handle];
+    if (entry.leg != &leg) return;
+    if (!entry.two)
+        entry.first.ready = leg.ready;
+    else if (leg.released)
+        entry.second.ready = entry.second.bytes;
+}
+
+bool HostLevel::update(Entry& entry) {
+    levels::Leg& leg = *entry.leg;
+    bool moved = false;
+    if (leg.kind == levels::Kind::broadcast && entry.first.arrived > leg.arrived) {
+        leg.arrived = entry.first.arrived;
+        moved = true;
+    }
+    if (entry.two && entry.first.done && entry.first.error == 0 && !leg.gathered && team_->self() == 0) {
+        leg.gathered = moved = true;
+    }
+    const host::Operation& last = entry.two ? entry.second : entry.first;
+    const int error = entry.first.error != 0 ? entry.first.error : last.error;
+    if (entry.first.done && (last.done || error != 0)) {
+        end(entry, error);
+        return true;
+    }
+    return moved;
+}
+
+void HostLevel::end(Entry& entry, int error) {
+    entry.leg->error = error;
+    entry.leg->done = true;
+    entry.leg = nullptr;
+    --open_;
+}
+
+bool HostLevel::progress(Nanoseconds) {
+    if (open_ == 0) return false;
+    bool moved = team_->progress();
+    for (const std::uint32_t handle : order_) moved |= update(entries_[handle]);
+    std::erase_if(order_, [this](std::uint32_t handle) {
+        if (entries_[handle].leg != nullptr) return false;
+        free_.push_back(handle);
+        return true;
+    });
+    return moved;
+}
+
+// The team lets go of every buffer when it is told. With nothing open here a blocking call may be using it.
+void HostLevel::fail(int error, Nanoseconds) {
+    team_->fail(error);
+    if (open_ == 0) return;
+    team_->progress();
+    for (const std::uint32_t handle : order_) {
+        Entry& entry = entries_[handle];
+        if (entry.leg != nullptr) end(entry, error);
+        free_.push_back(handle);
+    }
+    order_.clear();
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,48 @@
+// Inside a host: the team's shared memory as a level. A leg that is held is two operations of the team, a
+// reduction to the leader and a broadcast from it, which waits for the release.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "host/team.h"
+#include "levels/level.h"
+
+namespace mcastcoll::ofi {
+
+host::Kind team_kind(levels::Kind kind);
+
+class HostLevel final : public levels::Level {
+  public:
+    HostLevel(std::unique_ptr<host::Team> team, std::size_t most_open);
+
+    int post(levels::Leg& leg, Nanoseconds now) override;
+    void advance(levels::Leg& leg, Nanoseconds now) override;
+    bool progress(Nanoseconds now) override;
+    Nanoseconds next_deadline() const override { return open_ == 0 ? kNever : team_->next_deadline(); }
+    void fail(int error, Nanoseconds now) override;
+    std::string_view algorithm() const override { return "shm"; }
+
+    host::Team& team() { return *team_; }
+    bool idle() const { return open_ == 0; }
+
+  private:
+    struct Entry {
+        levels::Leg* leg = nullptr;
+        host::Operation first, second;
+        bool two = false;
+        std::byte token{};  // what a broadcast of nothing sends, so that it can be held
+    };
+
+    bool update(Entry& entry);
+    void end(Entry& entry, int error);
+    int post_two(Entry& entry);
+
+    std::unique_ptr<host::Team> team_;
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> free_;
+    std::vector<std::uint32_t> order_;  // entries in use
+    std::size_t open_ = 0;
+};
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,87 @@
+// One collective operation as a station gets it, however the application asked for it, and the checks that
+// make one of what the application said. Which collectives there are is one table in here.
+//
+// In place: where input and result are equally long, or the result is a slice of what is reduced, they may
+// begin at the same address. Where one is a member's part of the other (gather, allgather, scatter), it may
+// lie where that part has its place. They may not overlap otherwise. libfabric says nothing about that, and
+// has no flag for it.
+#pragma once
+
+#include <rdma/fi_collective.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "levels/level.h"
+#include "mcastcoll/mcastcoll.h"
+#include "reduce/combiner.h"
+#include "wire/result.h"
+#include "wire/types.h"
+
+namespace mcastcoll::ofi {
+
+using levels::Kind;
+
+struct Copies;
+
+struct Request {
+    Kind kind = Kind::barrier;
+    const void* input = nullptr;  // of all but barrier and broadcast: what this member gives
+    void* buffer = nullptr;       // of a broadcast: what is sent or received; else where the result goes
+    std::size_t bytes = 0;        // of one member's part; reduce_scatter: of the whole vector
+    Combiner combiner;            // of reductions; element_bytes is that of the datatype in any case
+    fi_addr_t group = FI_ADDR_NOTAVAIL;
+    fi_addr_t root = 0;  // a rank
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+    // Of the message form, which says how long both buffers are in all.
+    std::optional<std::size_t> input_bytes{}, result_bytes{};
+    std::shared_ptr<Copies> copies{};  // of buffers in several pieces
+};
+
+// What the application said, in libfabric's words. What a collective does not need is not looked at.
+struct Call {
+    fi_collective_op collective = FI_BARRIER;
+    const void* input = nullptr;
+    void* buffer = nullptr;
+    std::size_t count = 0;
+    fi_datatype datatype = FI_VOID;
+    fi_op op = FI_NOOP;
+    fi_addr_t group = FI_ADDR_NOTAVAIL;
+    fi_addr_t root = 0;
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+};
+
+// How much of a buffer a collective uses, with parts of so many bytes.
+enum class Extent : std::uint8_t { nothing, part, all_parts, slice };
+std::size_t extent_bytes(Extent extent, const Request& request, std::size_t self, std::size_t members);
+
+// What is what in a collective. Buffers of rooted ones that only the root has are not looked at elsewhere.
+struct Shape {
+    Extent input = Extent::nothing, result = Extent::nothing;
+    bool rooted = false, only_root_gives = false, only_root_gets = false;
+};
+const Shape& shape_of(Kind kind);
+
+// Errors: ENOSYS, there is no such collective; EOPNOTSUPP, not with this datatype and operator; EINVAL.
+Result<Request> make_request(const Call& call);
+// As the above, from fi_mcastcoll_group_ops.run's arguments.
+Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group);
+// In the message form an alltoall's part follows from the number of members, and lengths must be what the
+// group makes of them.
+Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
+// The rest of the checks, which need to know the group. What they find wrong is wrong on this member alone,
+// or on all.
+Result<void> check_in_group(const Request& request, Rank self, std::size_t members);
+
+// Whether fi_query_collective() says yes: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. Costs a few table look-ups.
+// Barriers have no datatype and no operator, and what only moves data no operator: these are not looked at.
+int supports(fi_collective_op collective, fi_datatype datatype, fi_op op);
+
+// Bytes of one element of what is gathered or broadcast; FI_VOID counts bytes. None for what is no datatype.
+std::optional<std::size_t> datatype_bytes(fi_datatype datatype);
+
+}  // namespace mcastcoll::ofi

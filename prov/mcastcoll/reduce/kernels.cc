@@ -1,0 +1,226 @@
+// One loop, instantiated for every pair of the two type lists below and, on x86, for two instruction sets.
+// The table of pointers is made by the compiler from the same lists, so a datatype or an operator is one
+// line.
+#include "reduce/kernels.h"
+
+#include <array>
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define MCC_REDUCE_AVX2 1
+#endif
+
+namespace mcastcoll {
+namespace {
+
+__extension__ using Int128 = __int128;
+__extension__ using Uint128 = unsigned __int128;
+
+// In the order of enum fi_datatype. The last two have no name in older headers.
+using Datatypes = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
+                             std::uint32_t, std::int64_t, std::uint64_t, float, double, std::complex<float>,
+                             std::complex<double>, long double, std::complex<long double>, Int128, Uint128>;
+static_assert(FI_INT8 == 0 && FI_UINT64 == 7 && FI_FLOAT == 8 && FI_DOUBLE_COMPLEX == 11 &&
+              FI_LONG_DOUBLE == 12 && FI_LONG_DOUBLE_COMPLEX == 13);
+
+template <typename T>
+concept Integer = std::integral<T> || std::same_as<T, Int128> || std::same_as<T, Uint128>;
+template <typename T>
+concept Ordered = Integer<T> || std::floating_point<T>;
+
+// What integers are added and multiplied in: unsigned, so that they wrap, and no narrower than int, so that
+// the promotion to it does not bring the sign back.
+template <typename T>
+using Modular =
+    std::conditional_t<sizeof(T) <= sizeof(unsigned), unsigned,
+                       std::conditional_t<sizeof(T) <= sizeof(std::uint64_t), std::uint64_t, Uint128>>;
+
+template <typename T>
+bool truth(T value) {
+    return value != T{};
+}
+
+// An operator without a form for a datatype has no kernel for it.
+struct Min {
+    template <Ordered T>
+    static T apply(T inout, T in) {
+        return in < inout ? in : inout;
+    }
+};
+struct Max {
+    template <Ordered T>
+    static T apply(T inout, T in) {
+        return in > inout ? in : inout;
+    }
+};
+struct Sum {
+    template <Integer T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(static_cast<Modular<T>>(inout) + static_cast<Modular<T>>(in));
+    }
+    template <typename T>
+    static T apply(T inout, T in) {
+        return inout + in;
+    }
+};
+struct Product {
+    template <Integer T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(static_cast<Modular<T>>(inout) * static_cast<Modular<T>>(in));
+    }
+    template <typename T>
+    static T apply(T inout, T in) {
+        return inout * in;
+    }
+};
+// The bitwise operators on truths do without a branch, which the vectoriser needs.
+struct LogicalOr {
+    template <typename T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(truth(inout) | truth(in));
+    }
+};
+struct LogicalAnd {
+    template <typename T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(truth(inout) & truth(in));
+    }
+};
+struct BitwiseOr {
+    template <Integer T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(inout | in);
+    }
+};
+struct BitwiseAnd {
+    template <Integer T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(inout & in);
+    }
+};
+struct LogicalXor {
+    template <typename T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(truth(inout) ^ truth(in));
+    }
+};
+struct BitwiseXor {
+    template <Integer T>
+    static T apply(T inout, T in) {
+        return static_cast<T>(inout ^ in);
+    }
+};
+
+// In the order of enum fi_op.
+using Operators =
+    std::tuple<Min, Max, Sum, Product, LogicalOr, LogicalAnd, BitwiseOr, BitwiseAnd, LogicalXor, BitwiseXor>;
+static_assert(FI_MIN == 0 && FI_PROD == 3 && FI_LAND == 5 && FI_BAND == 7 && FI_LXOR == 8 && FI_BXOR == 9);
+
+template <typename Op, typename T>
+concept Allowed = requires(T value) {
+    { Op::apply(value, value) } -> std::same_as<T>;
+};
+
+// Elements are copied in and out, because an address need not be aligned: a caller's buffer that is not must
+// not fail on that caller alone. The copies are plain loads and stores in the end. Iteration i touches
+// element i only, whether the vectors are apart or the same (ivdep).
+template <typename T, typename Op>
+[[gnu::always_inline]] inline void loop(void* inout, const void* in, std::size_t elements) {
+    auto* to = static_cast<std::byte*>(inout);
+    const auto* from = static_cast<const std::byte*>(in);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < elements; ++i) {
+        T a, b;
+        std::memcpy(&a, to + i * sizeof(T), sizeof(T));
+        std::memcpy(&b, from + i * sizeof(T), sizeof(T));
+        a = Op::apply(a, b);
+        std::memcpy(to + i * sizeof(T), &a, sizeof(T));
+    }
+}
+
+using Combine = decltype(Combiner::combine);
+
+template <typename T, typename Op>
+void combine_plain(void* inout, const void* in, std::size_t elements) {
+    loop<T, Op>(inout, in, elements);
+}
+
+#if MCC_REDUCE_AVX2
+template <typename T, typename Op>
+[[gnu::target("avx2")]] void combine_avx2(void* inout, const void* in, std::size_t elements) {
+    loop<T, Op>(inout, in, elements);
+}
+#endif
+
+template <typename T, typename Op, bool kWide>
+constexpr Combine kernel() {
+    if constexpr (!Allowed<Op, T>) {
+        return nullptr;
+    } else {
+#if MCC_REDUCE_AVX2
+        if (kWide) return &combine_avx2<T, Op>;
+#endif
+        return &combine_plain<T, Op>;
+    }
+}
+
+template <typename List>
+constexpr std::size_t kLength = std::tuple_size_v<List>;
+using Row = std::array<Combine, kLength<Operators>>;
+using Table = std::array<Row, kLength<Datatypes>>;
+
+template <typename T, bool kWide>
+constexpr Row row() {
+    return []<typename... Op>(std::type_identity<std::tuple<Op...>>) {
+        return Row{kernel<T, Op, kWide>()...};
+    }(std::type_identity<Operators>{});
+}
+
+template <bool kWide>
+constexpr Table table() {
+    return []<typename... T>(std::type_identity<std::tuple<T...>>) {
+        return Table{row<T, kWide>()...};
+    }(std::type_identity<Datatypes>{});
+}
+
+constexpr auto kElementBytes = []<typename... T>(std::type_identity<std::tuple<T...>>) {
+    return std::array<std::size_t, kLength<Datatypes>>{sizeof(T)...};
+}(std::type_identity<Datatypes>{});
+
+const Table& best_table() {
+    static constexpr Table plain = table<false>();
+#if MCC_REDUCE_AVX2
+    static constexpr Table wide = table<true>();
+    if (__builtin_cpu_supports("avx2")) return wide;
+#endif
+    return plain;
+}
+
+// The enumerators' own types are narrower than what a caller may put in them.
+template <typename Enumerator>
+std::size_t index_of_value(Enumerator value) {
+    return static_cast<std::size_t>(static_cast<std::underlying_type_t<Enumerator>>(value));
+}
+
+}  // namespace
+
+std::optional<Combiner> combiner(fi_datatype datatype, fi_op op) {
+    const std::size_t row = index_of_value(datatype), column = index_of_value(op);
+    if (row >= kLength<Datatypes> || column >= kLength<Operators>) return {};
+    const Combine combine = best_table()[row][column];
+    if (combine == nullptr) return {};
+    return Combiner{combine, static_cast<std::uint32_t>(kElementBytes[row])};
+}
+
+std::optional<std::size_t> element_bytes(fi_datatype datatype) {
+    const std::size_t row = index_of_value(datatype);
+    if (row >= kLength<Datatypes>) return {};
+    return kElementBytes[row];
+}
+
+}  // namespace mcastcoll

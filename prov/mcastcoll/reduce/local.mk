@@ -1,0 +1,11 @@
+# Vectors combined element by element.
+noinst_LTLIBRARIES += %reldir%/libmccreduce.la
+%canon_reldir%_libmccreduce_la_SOURCES = \
+	%reldir%/combiner.h \
+	%reldir%/kernels.cc \
+	%reldir%/kernels.h \
+	%reldir%/slices.h
+%canon_reldir%_libmccreduce_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
+# Vectorised whatever the level of optimisation is above 0; no fused multiply-add, which would round otherwise
+# on processors that have it.
+%canon_reldir%_libmccreduce_la_CXXFLAGS = $(AM_CXXFLAGS) -ftree-vectorize -ffp-contract=off

@@ -1,0 +1,117 @@
+// Where a member of a group is: the cluster it belongs to at each level, outside in. Pure: no system is
+// asked.
+//
+// The levels are those of Karonis et al. (2000), continued inside the host. Each names what its clusters
+// have in common: two processes of one site, of one host, of one shared cache. The outermost, the wan, has
+// the whole group for its only cluster. How deep a member's place reaches is its own affair: a process that
+// is bound to nothing ends at its host.
+//
+// Identities are numbers, compared only within the enclosing cluster. Names are for people.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wire/types.h"
+
+namespace mcastcoll::topology {
+
+enum class Level : std::uint8_t {
+    wan,      // everybody: what connects the sites
+    site,     // near each other: what connects the segments of a site
+    segment,  // one multicast domain: connects its hosts
+    host,     // shares memory: connects its processes
+    package,  // and what is inside a host
+    numa,
+    l3,
+    l2,
+    core,
+};
+inline constexpr std::size_t kLevels = 9;
+constexpr std::size_t index_of(Level level) {
+    return static_cast<std::size_t>(level);
+}
+constexpr Level level_of(std::size_t index) {
+    return static_cast<Level>(index);
+}
+constexpr bool is_inside_host(Level level) {
+    return level > Level::host;
+}
+
+// "site", and "sites" for `count` other than 1.
+std::string_view name_of(Level level);
+std::string counted(Level level, std::size_t count);
+std::optional<Level> level_named(std::string_view name);
+// "site, segment, host ..." for complaints; without the wan, which cannot be left out.
+std::string level_names();
+
+class LevelSet {
+  public:
+    constexpr bool has(Level level) const { return (bits_ >> index_of(level) & 1) != 0; }
+    constexpr void add(Level level) { bits_ = static_cast<std::uint16_t>(bits_ | 1U << index_of(level)); }
+    constexpr void remove(Level level) {
+        bits_ = static_cast<std::uint16_t>(bits_ & ~(1U << index_of(level)));
+    }
+    constexpr std::uint16_t bits() const { return bits_; }
+    static constexpr LevelSet from_bits(std::uint16_t bits) {
+        LevelSet set;
+        set.bits_ = bits;
+        return set;
+    }
+    bool operator==(const LevelSet&) const = default;
+
+  private:
+    std::uint16_t bits_ = 0;
+};
+
+// A few printable characters, without an allocation.
+class Name {
+  public:
+    static constexpr std::size_t kMost = 23;
+
+    Name() = default;
+    // Cuts what is too long, ending it with "..", and turns what is not printable into '?'.
+    explicit Name(std::string_view text);
+    std::string_view view() const { return {text_.data(), size_}; }
+    bool empty() const { return size_ == 0; }
+    bool operator==(const Name& other) const { return view() == other.view(); }
+
+  private:
+    std::array<char, kMost> text_{};
+    std::uint8_t size_ = 0;
+};
+
+struct Coordinate {
+    std::uint64_t id = 0;
+    Name name;  // empty inside a host, where the number tells it
+    bool operator==(const Coordinate&) const = default;
+};
+
+// The place of one member. A level that is not known has no coordinate; the wan never has one.
+class Place {
+  public:
+    const std::optional<Coordinate>& at(Level level) const { return coordinates_[index_of(level)]; }
+    void set(Level level, std::uint64_t id, std::string_view name = {}) {
+        coordinates_[index_of(level)] = Coordinate{id, Name(name)};
+    }
+    // A cluster that is known by its name alone.
+    void set_named(Level level, std::string_view name) { set(level, id_of_name(name), name); }
+    void clear(Level level) { coordinates_[index_of(level)].reset(); }
+    // Levels that have a coordinate, the wan besides.
+    std::size_t depth() const;
+    // "site A, host h3, package 0, core 4"
+    std::string to_string() const;
+    bool operator==(const Place&) const = default;
+
+    // Stable: the same everywhere.
+    static std::uint64_t id_of_name(std::string_view name);
+
+  private:
+    std::array<std::optional<Coordinate>, kLevels> coordinates_{};
+};
+
+}  // namespace mcastcoll::topology

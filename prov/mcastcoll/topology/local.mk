@@ -1,0 +1,44 @@
+# Where the members of a group are.  The model is pure; what asks the system is a library of its own.
+noinst_LTLIBRARIES += %reldir%/libmcctopology.la
+%canon_reldir%_libmcctopology_la_SOURCES = \
+	%reldir%/algorithm.cc \
+	%reldir%/algorithm.h \
+	%reldir%/levels.cc \
+	%reldir%/levels.h \
+	%reldir%/map.cc \
+	%reldir%/map.h \
+	%reldir%/override.cc \
+	%reldir%/override.h \
+	%reldir%/place_codec.cc \
+	%reldir%/place_codec.h \
+	%reldir%/policy.cc \
+	%reldir%/policy.h \
+	%reldir%/site_survey.cc \
+	%reldir%/site_survey.h \
+	%reldir%/sites.cc \
+	%reldir%/sites.h \
+	%reldir%/subnet.cc \
+	%reldir%/subnet.h \
+	%reldir%/tree.cc \
+	%reldir%/tree.h
+
+# Asks the system.
+noinst_LTLIBRARIES += %reldir%/libmccdiscover.la
+%canon_reldir%_libmccdiscover_la_SOURCES = \
+	%reldir%/discover.cc \
+	%reldir%/discover.h \
+	%reldir%/host_identity.cc \
+	%reldir%/host_identity.h \
+	%reldir%/machine.h \
+	%reldir%/report.cc \
+	%reldir%/report.h
+if HAVE_HWLOC
+%canon_reldir%_libmccdiscover_la_SOURCES += %reldir%/machine_hwloc.cc
+else
+%canon_reldir%_libmccdiscover_la_SOURCES += %reldir%/machine_unknown.cc
+endif
+%canon_reldir%_libmccdiscover_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS) $(HWLOC_CFLAGS)
+%canon_reldir%_libmccdiscover_la_LIBADD = \
+	%reldir%/libmcctopology.la \
+	prov/mcastcoll/transport/libmcctransport.la \
+	$(HWLOC_LIBS)

@@ -1,0 +1,170 @@
+#include <errno.h>
+#include <hwloc.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "topology/machine.h"
+#include "transport/system.h"
+
+namespace mcastcoll::topology {
+
+struct Machine::Topology {
+    hwloc_topology_t handle = nullptr;
+    ~Topology() {
+        if (handle != nullptr) hwloc_topology_destroy(handle);
+    }
+};
+
+void Machine::Free::operator()(Topology* topology) const {
+    delete topology;
+}
+
+namespace {
+
+class Bitmap {
+  public:
+    Bitmap() : bitmap_(hwloc_bitmap_alloc()) {}
+    explicit Bitmap(const Processors& processors) : Bitmap() {
+        for (const unsigned processor : processors) hwloc_bitmap_set(bitmap_, processor);
+    }
+    Bitmap(const Bitmap&) = delete;
+    Bitmap& operator=(const Bitmap&) = delete;
+    ~Bitmap() { hwloc_bitmap_free(bitmap_); }
+    hwloc_bitmap_t get() const { return bitmap_; }
+
+  private:
+    hwloc_bitmap_t bitmap_;
+};
+
+Processors processors_of(hwloc_const_bitmap_t bitmap) {
+    Processors processors;
+    if (hwloc_bitmap_weight(bitmap) < 0) return processors;  // unlimited: no machine has that
+    for (int at = hwloc_bitmap_first(bitmap); at >= 0; at = hwloc_bitmap_next(bitmap, at))
+        processors.push_back(static_cast<unsigned>(at));
+    return processors;
+}
+
+hwloc_obj_type_t type_of(Level level) {
+    switch (level) {
+        case Level::package:
+            return HWLOC_OBJ_PACKAGE;
+        case Level::numa:
+            return HWLOC_OBJ_NUMANODE;
+        case Level::l3:
+            return HWLOC_OBJ_L3CACHE;
+        case Level::l2:
+            return HWLOC_OBJ_L2CACHE;
+        case Level::core:
+            return HWLOC_OBJ_CORE;
+        case Level::wan:
+        case Level::site:
+        case Level::segment:
+        case Level::host:
+            break;
+    }
+    return HWLOC_OBJ_MACHINE;
+}
+
+// The same for all processes of the machine, whatever part of it they see.
+unsigned number_of(hwloc_obj_t object) {
+    const bool numbered = object->type == HWLOC_OBJ_PACKAGE || object->type == HWLOC_OBJ_NUMANODE;
+    if (numbered && object->os_index != HWLOC_UNKNOWN_INDEX) return object->os_index;
+    return static_cast<unsigned>(hwloc_bitmap_first(object->complete_cpuset));
+}
+
+template <typename Visit>
+void for_each_object(hwloc_topology_t topology, Level level, const Visit& visit) {
+    for (hwloc_obj_t object = nullptr;
+         (object = hwloc_get_next_obj_by_type(topology, type_of(level), object)) != nullptr;)
+        if (!hwloc_bitmap_iszero(object->cpuset))
+            visit(object);  // memory without processors is nobody's place
+}
+
+unsigned long wanted_flags() {
+    // All of the machine, so that numbers agree; and nothing that takes time or moves us about.
+    unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
+#if HWLOC_API_VERSION >= 0x00020500
+    flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
+#endif
+#if HWLOC_API_VERSION >= 0x00020800
+    flags |=
+        HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+#endif
+    return flags;
+}
+
+}  // namespace
+
+Result<Machine> Machine::load(const char* xml, const char* synthetic) {
+    std::unique_ptr<Topology, Free> topology(new Topology);
+    if (hwloc_topology_init(&topology->handle) != 0) return system_error(errno, "hwloc");
+    hwloc_topology_t handle = topology->handle;
+    if (xml != nullptr && hwloc_topology_set_xml(handle, xml) != 0)
+        return system_error(errno, std::string("hwloc cannot read ") + xml);
+    if (synthetic != nullptr && hwloc_topology_set_synthetic(handle, synthetic) != 0)
+        return Error{EINVAL, std::string("hwloc does not understand the machine \"") + synthetic +
+                                 "\"; it is to be like \"package:2 l3:2 core:4 pu:2\""};
+    hwloc_topology_set_flags(handle, wanted_flags());
+    if (hwloc_topology_load(handle) != 0) {
+        const int code = errno != 0 ? errno : EIO;
+        return system_error(code, "hwloc cannot look at the machine");
+    }
+    return Machine(std::move(topology));
+}
+
+Result<Machine> Machine::of_this_system() {
+    return load(nullptr, nullptr);
+}
+
+Result<Machine> Machine::of_xml(const std::string& file) {
+    return load(file.c_str(), nullptr);
+}
+
+Result<Machine> Machine::of_synthetic(const std::string& description) {
+    return load(nullptr, description.c_str());
+}
+
+Processors Machine::allowed() const {
+    return processors_of(hwloc_topology_get_allowed_cpuset(topology_->handle));
+}
+
+Processors Machine::own() const {
+    // Of the main thread: threads that others have started (drivers do) may run anywhere.  Asked of the
+    // system also where the machine is only described: resource managers hand descriptions of this very one
+    // out.
+    cpu_set_t bound;
+    CPU_ZERO(&bound);
+    if (::sched_getaffinity(::getpid(), sizeof bound, &bound) != 0) return allowed();
+    const Bitmap set;
+    for (unsigned i = 0; i < CPU_SETSIZE; ++i)
+        if (CPU_ISSET(i, &bound) != 0) hwloc_bitmap_set(set.get(), i);
+    hwloc_topology_t handle = topology_->handle;
+    hwloc_bitmap_and(set.get(), set.get(), hwloc_topology_get_allowed_cpuset(handle));
+    return hwloc_bitmap_iszero(set.get()) ? allowed() : processors_of(set.get());
+}
+
+std::vector<Processors> Machine::objects(Level level) const {
+    std::vector<Processors> result;
+    for_each_object(topology_->handle, level,
+                    [&](hwloc_obj_t object) { result.push_back(processors_of(object->cpuset)); });
+    return result;
+}
+
+void Machine::locate(const Processors& processors, Place& place) const {
+    if (processors.empty()) return;
+    const Bitmap set(processors);
+    for (std::size_t i = index_of(Level::host) + 1; i < kLevels; ++i) {
+        const Level level = level_of(i);
+        // The lowest number, where several hold it: two kinds of memory beside the same processors.
+        std::optional<unsigned> number;
+        for_each_object(topology_->handle, level, [&](hwloc_obj_t object) {
+            if (hwloc_bitmap_isincluded(set.get(), object->cpuset) == 0) return;
+            if (!number || number_of(object) < *number) number = number_of(object);
+        });
+        if (number) place.set(level, *number);
+    }
+}
+
+}  // namespace mcastcoll::topology

@@ -1,0 +1,215 @@
+#include "topology/report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "topology/host_identity.h"
+#include "topology/place_codec.h"
+#include "transport/system.h"
+#include "transport/watch_point.h"
+
+namespace mcastcoll::topology {
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kUnfinished = ".new";
+
+std::uint64_t own_pid_namespace() {
+    struct stat found = {};
+    return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
+std::string program_name() {
+    const FileDescriptor file(::open("/proc/self/comm", O_RDONLY | O_CLOEXEC));
+    std::array<char, 64> text;
+    const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : 0;
+    return got <= 1 ? "" : std::string(text.data(), static_cast<std::size_t>(got - 1));
+}
+
+std::string hex(Bytes bytes) {
+    std::string text;
+    for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+    return text;
+}
+
+nlohmann::ordered_json to_json(const ReportedGroup& group) {
+    nlohmann::ordered_json object;
+    object["key"] = fmt::format("{:016x}", group.key);
+    object["rank"] = index_of(group.rank);
+    object["state"] = group.state;
+    object["policy"] = hex(encode(group.policy));
+    object["levels"] = nlohmann::ordered_json::array();
+    for (const ReportedLevel& level : group.levels)
+        object["levels"].push_back({{"level", name_of(level.level)},
+                                    {"connects", level.connects},
+                                    {"lane", level.lane},
+                                    {"algorithm", level.algorithm},
+                                    {"why", level.why}});
+    object["places"] = nlohmann::ordered_json::array();
+    for (const Place& place : group.places) object["places"].push_back(hex(encode(place).bytes()));
+    return object;
+}
+
+// The process is known to be gone, or another one has its number.
+bool is_dead(const ReportName& name) {
+    const auto pid = static_cast<pid_t>(name.pid);
+    if (::kill(pid, 0) != 0) return errno == ESRCH;
+    auto start = process_start_time(pid);
+    return start && name.start_time != 0 && start.value() != name.start_time;
+}
+
+}  // namespace
+
+std::vector<ReportedLevel> describe_levels(const Map& map) {
+    std::vector<ReportedLevel> result;
+    for (std::size_t i = 0; i < kLevels; ++i) {
+        const Level level = level_of(i);
+        ReportedLevel& one = result.emplace_back();
+        one.level = level;
+        one.connects = map.connects(level);
+        one.why = map.why(level);
+        if (!one.connects) continue;
+        one.algorithm = map.policy().algorithms.at(level).name();
+        one.lane = level >= Level::host           ? "shared memory"
+                   : one.algorithm == "multicast" ? "multicast"
+                                                  : "messages";
+    }
+    return result;
+}
+
+std::vector<std::string> report_folders() {
+    std::vector<std::string> folders;
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    if (runtime != nullptr && *runtime == '/') folders.push_back(fmt::format("{}/mcastcoll", runtime));
+    folders.push_back(fmt::format("/dev/shm/mcastcoll-{}", ::geteuid()));
+    return folders;
+}
+
+Result<FileDescriptor> open_report_folder(const std::string& folder, bool make) {
+    if (make && ::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return system_error(errno, folder);
+    FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened.valid()) return system_error(errno, folder);
+    struct stat found = {};
+    if (::fstat(opened.get(), &found) != 0) return system_error(errno, folder);
+    if (found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
+        return Error{EPERM, fmt::format("{} is open to other users; it is left alone", folder)};
+    return opened;
+}
+
+std::optional<ReportName> parse_report_name(std::string_view text) {
+    ReportName name;
+    name.complete = !text.ends_with(kUnfinished);
+    if (!name.complete) text.remove_suffix(kUnfinished.size());
+    if (!text.ends_with(kSuffix)) return std::nullopt;
+    text.remove_suffix(kSuffix.size());
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    for (std::uint64_t* number : {&name.pid, &name.start_time, &name.pid_namespace, &name.part}) {
+        if (number != &name.pid && (at == end || *at++ != '.')) return std::nullopt;
+        const auto [next, error] = std::from_chars(at, end, *number);
+        if (error != std::errc()) return std::nullopt;
+        at = next;
+    }
+    if (at != end || name.pid == 0 || name.pid > INT32_MAX) return std::nullopt;
+    return name;
+}
+
+std::string to_string(const ReportName& name) {
+    return fmt::format("{}.{}.{}.{}{}{}", name.pid, name.start_time, name.pid_namespace, name.part, kSuffix,
+                       name.complete ? "" : kUnfinished);
+}
+
+std::size_t remove_stale_reports(const FileDescriptor& folder) {
+    const std::uint64_t own_namespace = own_pid_namespace();
+    const int copy = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copy < 0) return 0;
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(copy), &::closedir);
+    if (list == nullptr) return ::close(copy), 0;
+    std::size_t removed = 0;
+    while (const dirent* entry = ::readdir(list.get())) {
+        const auto name = parse_report_name(entry->d_name);
+        if (!name || name->pid_namespace != own_namespace || !is_dead(*name)) continue;
+        if (::unlinkat(folder.get(), entry->d_name, 0) == 0) ++removed;
+    }
+    return removed;
+}
+
+Result<JobReport> JobReport::open(unsigned part) {
+    Error last;
+    for (const std::string& folder : report_folders()) {
+        auto opened = open_in(folder, part);
+        if (opened) return opened;
+        last = opened.error();
+    }
+    return last;
+}
+
+Result<JobReport> JobReport::open_in(const std::string& folder, unsigned part) {
+    JobReport report;
+    auto opened = open_report_folder(folder, true);
+    if (!opened) return opened.error();
+    report.folder_ = std::move(opened).value();
+    report.folder_name_ = folder;
+    report.owner_ = ::getpid();
+    if (auto start = process_start_time(::getpid())) report.start_time_ = start.value();
+    report.file_name_ = to_string(ReportName{static_cast<std::uint64_t>(report.owner_), report.start_time_,
+                                             own_pid_namespace(), part, true});
+    remove_stale_reports(report.folder_);
+    return report;
+}
+
+JobReport::JobReport(JobReport&& other) noexcept
+    : folder_name_(std::move(other.folder_name_)),
+      file_name_(std::exchange(other.file_name_, {})),
+      folder_(std::move(other.folder_)),
+      start_time_(other.start_time_),
+      owner_(other.owner_) {}
+
+JobReport::~JobReport() {
+    if (!file_name_.empty() && ::getpid() == owner_) ::unlinkat(folder_.get(), file_name_.c_str(), 0);
+}
+
+Result<void> JobReport::write(const Report& report) {
+    nlohmann::ordered_json object;
+    object["version"] = 1;
+    object["pid"] = owner_;
+    object["host"] = host_name();
+    object["program"] = program_name();
+    object["groups"] = nlohmann::ordered_json::array();
+    for (const ReportedGroup& group : report.groups) object["groups"].push_back(to_json(group));
+    object["counters"] = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : report.counters) object["counters"][name] = value;
+    // A name may hold any bytes; only text goes out.
+    const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+
+    const std::string unfinished = file_name_ + std::string(kUnfinished);
+    const FileDescriptor file(::openat(folder_.get(), unfinished.c_str(),
+                                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file.valid()) return system_error(errno, path());
+    for (std::size_t at = 0; at < text.size();) {
+        const ssize_t wrote = ::write(file.get(), text.data() + at, text.size() - at);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) {
+            const int code = errno;
+            ::unlinkat(folder_.get(), unfinished.c_str(), 0);
+            return system_error(code, path());
+        }
+        at += static_cast<std::size_t>(wrote);
+    }
+    if (::renameat(folder_.get(), unfinished.c_str(), folder_.get(), file_name_.c_str()) != 0)
+        return system_error(errno, path());
+    return {};
+}
+
+}  // namespace mcastcoll::topology

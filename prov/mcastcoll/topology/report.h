@@ -1,0 +1,91 @@
+// What a running process tells mcastcoll-topo about its groups: a small JSON file in a folder that only its
+// user may enter, replaced as a whole whenever something changes, and removed when its writer goes.
+//
+//     $XDG_RUNTIME_DIR/mcastcoll, or /dev/shm/mcastcoll-UID where there is no such folder
+//     PID.START.NAMESPACE.PART.json
+//
+// The name tells which process it is of: its number, start time and pid namespace (containers may share the
+// folder), and a part, since a process may have several writers. Files of processes that have died are
+// removed by whoever opens the folder next, unless they are of another pid namespace, where nobody here can
+// tell.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "topology/levels.h"
+#include "topology/map.h"
+#include "topology/policy.h"
+#include "transport/file_descriptor.h"
+#include "wire/result.h"
+
+namespace mcastcoll::topology {
+
+struct ReportedLevel {
+    Level level{};
+    bool connects = false;
+    std::string lane;       // what carries it: "multicast", "shared memory", "messages"
+    std::string algorithm;  // "flat"
+    std::string why;        // one sentence
+};
+
+struct ReportedGroup {
+    std::uint64_t key = 0;
+    Rank rank{};  // of the process that reports
+    std::vector<Place> places;
+    Policy policy;
+    std::vector<ReportedLevel> levels;
+    std::string state;  // "ready", "failed: ..."
+};
+
+struct Report {
+    std::vector<ReportedGroup> groups;
+    std::vector<std::pair<std::string, std::uint64_t>> counters;
+};
+
+// What the map and its policy have to say, to be corrected where the group does otherwise.
+std::vector<ReportedLevel> describe_levels(const Map& map);
+
+class JobReport {
+  public:
+    // In the first folder of report_folders() that can be used. Parts of a process have different numbers.
+    static Result<JobReport> open(unsigned part = 0);
+    static Result<JobReport> open_in(const std::string& folder, unsigned part);
+    JobReport(JobReport&& other) noexcept;
+    JobReport& operator=(JobReport&&) = delete;
+    ~JobReport();
+
+    // Replaces what was written before.
+    Result<void> write(const Report& report);
+    std::string path() const { return folder_name_ + '/' + file_name_; }
+
+  private:
+    JobReport() = default;
+    std::string folder_name_;
+    std::string file_name_;
+    FileDescriptor folder_;
+    std::uint64_t start_time_ = 0;
+    int owner_ = 0;  // a child of fork() leaves its parent's file alone
+};
+
+// Where reports of this user may be, the best first.
+std::vector<std::string> report_folders();
+
+// Opens a folder that belongs to this user and is closed to others, and makes it if asked to.
+Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
+// Removes files of dead processes; returns how many.
+std::size_t remove_stale_reports(const FileDescriptor& folder);
+
+// Out of a file's name, nothing when it is not one of ours.
+struct ReportName {
+    std::uint64_t pid = 0, start_time = 0, pid_namespace = 0, part = 0;
+    bool complete = false;  // not one that is still being written
+};
+std::optional<ReportName> parse_report_name(std::string_view name);
+std::string to_string(const ReportName& name);
+
+}  // namespace mcastcoll::topology

@@ -1,0 +1,44 @@
+// The multilevel tree of one operation (Karonis et al. 2000): at each level the leaders of neighbouring
+// clusters are connected by that level's algorithm, the root standing in for the leader of every cluster it
+// is in. So one edge leads into each cluster other than the root's, and a slow link is crossed once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "topology/map.h"
+
+namespace mcastcoll::topology {
+
+class Tree {
+  public:
+    Rank root() const { return root_; }
+    std::size_t members() const { return parents_.size(); }
+    // kNoRank for the root.
+    Rank parent(Rank rank) const { return parents_[index_of(rank)]; }
+    // The level that connects it to its parent; of the root: the wan.
+    Level level(Rank rank) const { return edge_levels_[index_of(rank)]; }
+    // In the order to serve them: farthest first.
+    std::span<const Rank> children(Rank rank) const {
+        const std::size_t i = index_of(rank);
+        return std::span(children_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
+    }
+    // Edges between this rank and the root.
+    std::size_t distance(Rank rank) const;
+
+  private:
+    friend Tree make_tree(const Map& map, Rank root, const Algorithms& algorithms);
+    Rank root_ = kNoRank;
+    std::vector<Rank> parents_;
+    std::vector<Level> edge_levels_;
+    std::vector<Rank> children_;  // by parent
+    std::vector<std::uint32_t> starts_;
+};
+
+// `root` is a member.
+Tree make_tree(const Map& map, Rank root, const Algorithms& algorithms);
+inline Tree make_tree(const Map& map, Rank root) {
+    return make_tree(map, root, map.policy().algorithms);
+}
+
+}  // namespace mcastcoll::topology

@@ -1,0 +1,194 @@
+#include "transport/multicast_hub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstdio>
+#include <utility>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+// The kernel's default, and all that is known of IPv6, which has no such limit of its own.
+constexpr std::size_t kUsualMemberships = 20;
+
+std::size_t kernel_memberships(int family) {
+    if (family != 4) return kUsualMemberships;
+    unsigned limit = 0;
+    if (FILE* file = std::fopen("/proc/sys/net/ipv4/igmp_max_memberships", "re")) {
+        if (std::fscanf(file, "%u", &limit) != 1) limit = 0;
+        std::fclose(file);
+    }
+    return limit > 0 ? limit : kUsualMemberships;
+}
+
+bool is_kernel_limit(int code) {
+    return code == ENOBUFS || code == ENOMEM;
+}
+
+}  // namespace
+
+Membership& Membership::operator=(Membership&& other) noexcept {
+    std::swap(hub_, other.hub_);
+    std::swap(group_, other.group_);
+    return *this;
+}
+
+Membership::~Membership() {
+    if (hub_ != nullptr) hub_->leave(group_);
+}
+
+MulticastHub::MulticastHub(const UdpMulticastOptions& options)
+    : options_(options),
+      max_payload_(payload_for(options)),
+      per_socket_(options.memberships_per_socket > 0 ? options.memberships_per_socket
+                                                     : kernel_memberships(options.family)) {}
+
+Result<std::unique_ptr<MulticastHub>> MulticastHub::open(const UdpMulticastOptions& options) {
+    if (auto valid = check(options); !valid) return valid.error();
+    std::unique_ptr<MulticastHub> hub(new MulticastHub(options));
+    if (hub->max_payload_ == 0)
+        return Error{EMSGSIZE, fmt::format("the MTU of {}, {} bytes, leaves no room for a payload",
+                                           options.interface.name, options.interface.mtu)};
+    hub->poll_set_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+    if (!hub->poll_set_.valid()) return system_error(errno, "cannot watch multicast sockets");
+    return hub;
+}
+
+Result<Membership> MulticastHub::join(const SocketAddress& group) {
+    const int family = options_.family == 4 ? AF_INET : AF_INET6;
+    if (group.family() != family || !group.is_multicast() || group.port() == 0)
+        return Error{EINVAL,
+                     fmt::format("{} is no IPv{} multicast group with a port", group, options_.family)};
+    auto share = shares_.find(group);
+    if (share == shares_.end()) {
+        if (options_.most_memberships > 0 && shares_.size() >= options_.most_memberships)
+            return Error{ENOBUFS, fmt::format("{} multicast addresses are joined, which is the limit",
+                                              shares_.size())};
+        auto receiver = join_somewhere(group);
+        if (!receiver) return receiver.error();
+        share = shares_.emplace(group, Share{0, receiver.value()}).first;
+    }
+    ++share->second.users;
+    return Membership(*this, group);
+}
+
+// The socket of this port with the fewest memberships, when it may have another; null when there is none.
+UdpReceiver* MulticastHub::roomiest(std::uint16_t port, std::size_t& sockets) {
+    UdpReceiver* best = nullptr;
+    for (const auto& receiver : receivers_) {
+        if (receiver->port() != port) continue;
+        ++sockets;
+        if (receiver->memberships() < per_socket_ &&
+            (best == nullptr || receiver->memberships() < best->memberships()))
+            best = receiver.get();
+    }
+    return best;
+}
+
+Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
+    std::size_t sockets = 0;
+    UdpReceiver* shared = roomiest(group.port(), sockets);
+    if (shared == nullptr || sockets < kSpread) {
+        auto opened = open_receiver(group);
+        // Without a descriptor to spare, a socket that is there will do.
+        if (opened || shared == nullptr) return opened;
+    }
+    auto joined = shared->join(group);
+    if (joined) return shared;
+    if (!is_kernel_limit(joined.error().code)) return joined.error();
+    // The kernel allows fewer than it said: it will not be asked again.
+    per_socket_ = std::max<std::size_t>(1, shared->memberships());
+    return open_receiver(group);
+}
+
+Result<UdpReceiver*> MulticastHub::open_receiver(const SocketAddress& group) {
+    auto opened = UdpReceiver::open(options_, group.port());
+    if (!opened) return opened.error();
+    auto receiver = std::make_unique<UdpReceiver>(std::move(opened).value());
+    if (auto joined = receiver->join(group); !joined) return joined.error();
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = receiver.get();
+    if (::epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, receiver->descriptor(), &event) != 0)
+        return system_error(errno, "cannot watch a multicast socket");
+    receive_buffer_bytes_ = receiver->buffer_bytes();
+    receives_runs_ = receiver->takes_runs();
+    if (!batch_) batch_.emplace(max_payload_, receives_runs_);
+    receivers_.push_back(std::move(receiver));
+    return receivers_.back().get();
+}
+
+void MulticastHub::leave(const SocketAddress& group) {
+    const auto share = shares_.find(group);
+    assert(share != shares_.end());
+    if (--share->second.users > 0) return;
+    UdpReceiver* receiver = share->second.receiver;
+    receiver->leave(group);
+    shares_.erase(share);
+    if (receiver->memberships() > 0) return;
+    counters_.socket_drops += receiver->drops();
+    std::erase_if(receivers_, [&](const auto& one) { return one.get() == receiver; });
+}
+
+bool MulticastHub::has_room() const {
+    if (options_.most_memberships > 0 && shares_.size() >= options_.most_memberships) return false;
+    // The one way to learn whether another descriptor can be had is to take one.
+    return FileDescriptor(::fcntl(poll_set_.get(), F_DUPFD_CLOEXEC, 0)).valid();
+}
+
+Result<UdpSender*> MulticastHub::sender(bool loop) {
+    UdpSender& one = senders_[loop ? 1 : 0];
+    if (!one.is_open())
+        if (auto opened = one.open(options_, loop); !opened) return opened.error();
+    return &one;
+}
+
+std::size_t MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
+    auto from = sender(to.loop);
+    if (!from) {
+        ++counters_.send_errors;
+        send_error_ = from.error().code;
+        return 0;
+    }
+    const std::size_t accepted = from.value()->send(datagrams, to.group, counters_);
+    if (accepted < datagrams.size()) send_error_ = from.value()->take_error();
+    return accepted;
+}
+
+int MulticastHub::take_send_error() {
+    return std::exchange(send_error_, 0);
+}
+
+std::size_t MulticastHub::receive(Nanoseconds, DeliverDatagram deliver) {
+    if (receivers_.empty()) return 0;
+    if (receivers_.size() == 1) return batch_->take(receivers_[0]->descriptor(), deliver, counters_);
+    // Asking which of several sockets have something costs as much as asking one of them for it.
+    std::array<epoll_event, kReady> ready;
+    const int count = ::epoll_wait(poll_set_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+    std::size_t taken = 0;
+    bool more = count == static_cast<int>(ready.size());
+    for (int i = 0; i < count; ++i) {
+        const auto* receiver = static_cast<const UdpReceiver*>(ready[static_cast<std::size_t>(i)].data.ptr);
+        const std::size_t got = batch_->take(receiver->descriptor(), deliver, counters_);
+        more = more || got == kBatch;
+        taken += got;
+    }
+    return more ? std::max(taken, kBatch) : std::min(taken, kBatch - 1);
+}
+
+MulticastCounters MulticastHub::counters() const {
+    MulticastCounters result = counters_;
+    for (const auto& receiver : receivers_) result.socket_drops += receiver->drops();
+    return result;
+}
+
+}  // namespace mcastcoll

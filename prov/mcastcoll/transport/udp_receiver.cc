@@ -1,0 +1,159 @@
+#include "transport/udp_receiver.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+// Any message fits. The buffers are not a power of two apart, lest all their beginnings share a cache set.
+constexpr std::size_t kRunBuffer = 65536;
+constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
+
+// The size of the datagrams that a received message is a run of; 0 when it is a single one.
+std::size_t run_unit(msghdr& message) {
+    for (cmsghdr* note = CMSG_FIRSTHDR(&message); note != nullptr; note = CMSG_NXTHDR(&message, note)) {
+        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
+        int unit = 0;
+        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
+        return unit > 0 ? static_cast<std::size_t>(unit) : 0;
+    }
+    return 0;
+}
+
+// Joins or leaves, by name of the option.
+bool change_v4(int descriptor, int name, const SocketAddress& group, unsigned interface_index) {
+    ip_mreqn request{};
+    std::memcpy(&request.imr_multiaddr, group.address_bytes().data(), sizeof request.imr_multiaddr);
+    request.imr_ifindex = static_cast<int>(interface_index);
+    return ::setsockopt(descriptor, IPPROTO_IP, name, &request, sizeof request) == 0;
+}
+
+bool change_v6(int descriptor, int name, const SocketAddress& group, unsigned interface_index) {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, group.address_bytes().data(), sizeof request.ipv6mr_multiaddr);
+    request.ipv6mr_interface = interface_index;
+    return ::setsockopt(descriptor, IPPROTO_IPV6, name, &request, sizeof request) == 0;
+}
+
+}  // namespace
+
+Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t port) {
+    const bool v4 = options.family == 4;
+    UdpReceiver receiver;
+    receiver.port_ = port;
+    receiver.interface_index_ = options.interface.index;
+    auto socket = open_datagram_socket(v4 ? AF_INET : AF_INET6);
+    if (!socket) return socket.error();
+    receiver.socket_ = std::move(socket).value();
+    const int descriptor = receiver.socket_.get();
+    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
+        return set.error();
+    // Only what this very socket has joined, not what any process of the host has.
+    auto own = v4 ? set_option(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL")
+                  : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
+    if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
+    if (!own) return own.error();
+    auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
+    if (!granted) return granted.error();
+    receiver.buffer_bytes_ = granted.value();
+    // A kernel without it hands over single datagrams.
+    receiver.takes_runs_ = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+    const SocketAddress any =
+        v4 ? SocketAddress(in_addr{INADDR_ANY}, port) : SocketAddress(in6addr_any, port);
+    if (::bind(descriptor, any.data(), any.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to port {}", port));
+    return receiver;
+}
+
+Result<void> UdpReceiver::join(const SocketAddress& group) {
+    const bool joined = group.family() == AF_INET
+                            ? change_v4(socket_.get(), IP_ADD_MEMBERSHIP, group, interface_index_)
+                            : change_v6(socket_.get(), IPV6_ADD_MEMBERSHIP, group, interface_index_);
+    if (!joined) return system_error(errno, fmt::format("cannot join {}", group));
+    ++memberships_;
+    return {};
+}
+
+void UdpReceiver::leave(const SocketAddress& group) {
+    if (group.family() == AF_INET)
+        (void)change_v4(socket_.get(), IP_DROP_MEMBERSHIP, group, interface_index_);
+    else
+        (void)change_v6(socket_.get(), IPV6_DROP_MEMBERSHIP, group, interface_index_);
+    --memberships_;
+}
+
+std::uint64_t UdpReceiver::drops() const {
+    std::uint32_t info[SK_MEMINFO_VARS] = {};
+    socklen_t size = sizeof info;
+    return ::getsockopt(socket_.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
+}
+
+ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs) : max_payload_(max_payload), runs_(runs) {
+    const std::size_t length = runs ? kRunBuffer : max_payload;
+    const std::size_t stride = runs ? kRunBufferStride : max_payload;
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * stride);
+    sources_.resize(kBatch);
+    messages_.resize(kBatch);
+    pieces_.resize(kBatch);
+    controls_.resize(kBatch);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+        pieces_[i] = {buffers_.get() + i * stride, length};
+        msghdr& in = messages_[i].msg_hdr;
+        in.msg_name = sources_[i].data();
+        in.msg_namelen = SocketAddress::capacity();
+        in.msg_iov = &pieces_[i];
+        in.msg_iovlen = 1;
+        if (!runs) continue;
+        in.msg_control = controls_[i].bytes.data();
+        in.msg_controllen = controls_[i].bytes.size();
+    }
+}
+
+std::size_t ReceiveBatch::take(int descriptor, DeliverDatagram deliver, MulticastCounters& counters) {
+    int got;
+    do {
+        got = ::recvmmsg(descriptor, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK) ++counters.receive_errors;
+        return 0;
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) deliver_message(i, deliver, counters);
+    return static_cast<std::size_t>(got);
+}
+
+void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, MulticastCounters& counters) {
+    mmsghdr& message = messages_[slot];
+    const std::size_t length = message.msg_len;
+    const std::size_t run = runs_ ? run_unit(message.msg_hdr) : 0;
+    message.msg_hdr.msg_namelen = SocketAddress::capacity();
+    if (runs_) message.msg_hdr.msg_controllen = controls_[slot].bytes.size();
+    counters.bytes_received += length;
+    const std::size_t unit = run > 0 ? run : length;
+    if (length > unit) ++counters.runs_received;
+    const auto* const begin = static_cast<const std::byte*>(pieces_[slot].iov_base);
+    const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
+    std::size_t at = 0;
+    // At least once: a datagram can be empty.
+    do {
+        const std::size_t size = std::min(unit, length - at);
+        ++counters.datagrams_received;
+        if (cut || size > max_payload_)
+            ++counters.truncated;
+        else
+            deliver(Bytes(begin + at, size), sources_[slot]);
+        at += size;
+    } while (at < length);
+}
+
+}  // namespace mcastcoll

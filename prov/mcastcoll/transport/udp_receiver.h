@@ -1,0 +1,77 @@
+// The receiving side of UDP multicast.
+//
+// A UdpReceiver is one socket, bound to a port that all processes of the host share (each gets its own copy
+// of a multicast), with any number of memberships up to the kernel's limit. It hears only what it has joined,
+// only on its own interface, besides what somebody sends to the port directly.
+//
+// A ReceiveBatch is the memory to receive into; one serves all sockets. Receiving uses recvmmsg: one call
+// takes all that waits, one datagram as well as a full batch, and a call that gets fewer than a batch has
+// also learnt that the socket is empty. One datagram of 64 bytes on a veth, median in us on a slow machine:
+//   - one datagram, known to be the last: recvmmsg 1.19; recvmsg until it finds nothing 1.33 (first call
+//   0.91)
+//   - an empty socket: recvmmsg 0.45, recvmsg 0.42
+//   - each of 32 that wait: 0.49
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "transport/multicast_transport.h"
+#include "transport/udp_socket.h"
+
+namespace mcastcoll {
+
+class UdpReceiver {
+  public:
+    static Result<UdpReceiver> open(const UdpMulticastOptions& options, std::uint16_t port);
+
+    // ENOBUFS or ENOMEM: the kernel allows this socket no more memberships.
+    Result<void> join(const SocketAddress& group);
+    void leave(const SocketAddress& group);
+
+    int descriptor() const { return socket_.get(); }
+    std::uint16_t port() const { return port_; }
+    std::size_t memberships() const { return memberships_; }
+    std::size_t buffer_bytes() const { return buffer_bytes_; }
+    bool takes_runs() const { return takes_runs_; }
+    std::uint64_t drops() const;
+
+  private:
+    UdpReceiver() = default;
+    FileDescriptor socket_;
+    unsigned interface_index_ = 0;
+    std::uint16_t port_ = 0;
+    std::size_t memberships_ = 0, buffer_bytes_ = 0;
+    bool takes_runs_ = false;
+};
+
+class ReceiveBatch {
+  public:
+    ReceiveBatch(std::size_t max_payload, bool runs);
+    ReceiveBatch(const ReceiveBatch&) = delete;
+    ReceiveBatch& operator=(const ReceiveBatch&) = delete;
+
+    // Takes at most kBatch messages with one system call; returns how many.
+    std::size_t take(int descriptor, DeliverDatagram deliver, MulticastCounters& counters);
+
+  private:
+    static constexpr std::size_t kBatch = MulticastTransport::kBatch;
+    struct RunControl {
+        alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
+    };
+    void deliver_message(std::size_t slot, DeliverDatagram deliver, MulticastCounters& counters);
+
+    const std::size_t max_payload_;
+    const bool runs_;
+    // Not cleared: what is never received into stays unmapped.
+    std::unique_ptr<std::byte[]> buffers_;
+    std::vector<SocketAddress> sources_;
+    std::vector<mmsghdr> messages_;
+    std::vector<iovec> pieces_;
+    std::vector<RunControl> controls_;
+};
+
+}  // namespace mcastcoll

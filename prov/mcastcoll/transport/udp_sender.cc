@@ -1,0 +1,230 @@
+#include "transport/udp_sender.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+// What every kernel that has UDP_SEGMENT takes at once. The bytes leave room for the headers.
+constexpr std::size_t kMaxRunDatagrams = 64;
+constexpr std::size_t kMaxRunBytes = 65000;
+Result<void> aim_v4(int descriptor, const UdpMulticastOptions& options, bool loop) {
+    ip_mreqn request{};
+    request.imr_ifindex = static_cast<int>(options.interface.index);
+    std::memcpy(&request.imr_address, options.interface.v4->address_bytes().data(),
+                sizeof request.imr_address);
+    if (::setsockopt(descriptor, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) != 0)
+        return system_error(errno, fmt::format("cannot multicast on {}", options.interface.name));
+    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_LOOP, loop, "IP_MULTICAST_LOOP"); !set)
+        return set;
+    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_TTL, options.ttl, "IP_MULTICAST_TTL");
+        !set)
+        return set;
+    return set_option(descriptor, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+}
+
+Result<void> aim_v6(int descriptor, const UdpMulticastOptions& options, bool loop) {
+    const int index = static_cast<int>(options.interface.index);
+    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"); !set)
+        return set;
+    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop, "IPV6_MULTICAST_LOOP");
+        !set)
+        return set;
+    if (auto set =
+            set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, options.ttl, "IPV6_MULTICAST_HOPS");
+        !set)
+        return set;
+    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_DONTFRAG, 1, "IPV6_DONTFRAG"); !set) return set;
+    return set_option(descriptor, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER");
+}
+
+// sendmsg does not write through its pieces, but iovec is shared with readers and has no const.
+iovec piece_of(Bytes bytes) {
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+std::size_t size_of(const Datagram& datagram) {
+    return datagram.header.size() + datagram.payload.size();
+}
+
+bool is_transient(int code) {
+    return code == EAGAIN || code == EWOULDBLOCK || code == ENOBUFS || code == ENOMEM;
+}
+
+// Whatever is sent to the sender's own port is dropped before it takes up memory: nobody ever reads it.
+void refuse_incoming(int descriptor) {
+    sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    const sock_fprog program{1, &drop};
+    // Without the filter the socket's small default buffer fills up once.
+    (void)::setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+}  // namespace
+
+Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
+    auto socket = open_datagram_socket(options.family == 4 ? AF_INET : AF_INET6);
+    if (!socket) return socket.error();
+    const int descriptor = socket.value().get();
+    refuse_incoming(descriptor);
+    auto granted = size_buffer(descriptor, options.send_buffer_bytes, SO_SNDBUFFORCE, SO_SNDBUF);
+    if (!granted) return granted.error();
+    auto aimed = options.family == 4 ? aim_v4(descriptor, options, loop) : aim_v6(descriptor, options, loop);
+    if (!aimed) return aimed;
+    const SocketAddress& own = options.family == 4 ? *options.interface.v4 : *options.interface.v6;
+    if (::bind(descriptor, own.data(), own.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to {} of {}", own, options.interface.name));
+    auto local = SocketAddress::of_socket(descriptor);
+    if (!local) return local.error();
+    int segment = 0;
+    socklen_t size = sizeof segment;
+    sends_runs_ = options.offload && ::getsockopt(descriptor, IPPROTO_UDP, UDP_SEGMENT, &segment, &size) == 0;
+    local_ = local.value();
+    buffer_bytes_ = granted.value();
+    interface_index_ = options.interface.index;
+    max_payload_ = payload_for(options);
+    prepare_batch();
+    socket_ = std::move(socket).value();
+    return {};
+}
+
+void UdpSender::prepare_batch() {
+    messages_.resize(kBatch);
+    pieces_.resize(2 * kGather);
+    controls_.resize(kBatch);
+    runs_.resize(kBatch);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+        messages_[i].msg_hdr.msg_name = to_.data();
+        msghdr control{};
+        control.msg_control = controls_[i].bytes.data();
+        control.msg_controllen = controls_[i].bytes.size();
+        cmsghdr* note = CMSG_FIRSTHDR(&control);
+        note->cmsg_level = IPPROTO_UDP;
+        note->cmsg_type = UDP_SEGMENT;
+        note->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    }
+}
+
+void UdpSender::note_failure(int code, MulticastCounters& counters) {
+    if (is_transient(code)) {
+        ++counters.send_would_block;
+        return;
+    }
+    ++counters.send_errors;
+    error_ = code;
+}
+
+// After the kernel refused a run: true when the reason may be that it was one, and there will be no more.
+bool UdpSender::give_up_runs(int code) {
+    if (runs_[0] == 1) return false;
+    if (code != EINVAL && code != EIO && code != EOPNOTSUPP && code != EMSGSIZE) return false;
+    sends_runs_ = false;
+    return true;
+}
+
+// How many of the datagrams, at least one, can be sent as one message.
+std::size_t UdpSender::run_length(std::span<const Datagram> datagrams) const {
+    const std::size_t unit = size_of(datagrams[0]);
+    // What is too long gets its error alone.
+    if (!sends_runs_ || unit == 0 || unit > max_payload_) return 1;
+    const std::size_t most =
+        std::min({datagrams.size(), kMaxRunDatagrams, std::max<std::size_t>(1, kMaxRunBytes / unit)});
+    std::size_t length = 1;
+    while (length < most && size_of(datagrams[length]) == unit) ++length;
+    // An empty datagram would vanish at the end of a run.
+    if (length < most && size_of(datagrams[length]) < unit && size_of(datagrams[length]) > 0) ++length;
+    return length;
+}
+
+void UdpSender::compose(std::size_t message, std::span<const Datagram> run, std::size_t first_piece) {
+    for (std::size_t i = 0; i < run.size(); ++i) {
+        pieces_[first_piece + 2 * i] = piece_of(run[i].header);
+        pieces_[first_piece + 2 * i + 1] = piece_of(run[i].payload);
+    }
+    msghdr& out = messages_[message].msg_hdr;
+    out.msg_iov = &pieces_[first_piece];
+    out.msg_iovlen = 2 * run.size();
+    runs_[message] = run.size();
+    if (run.size() == 1) {
+        out.msg_control = nullptr;
+        out.msg_controllen = 0;
+        return;
+    }
+    out.msg_control = controls_[message].bytes.data();
+    out.msg_controllen = controls_[message].bytes.size();
+    const auto unit = static_cast<std::uint16_t>(size_of(run[0]));
+    std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&out)), &unit, sizeof unit);
+}
+
+// Prepares messages for the first of the datagrams and returns how many messages.
+std::size_t UdpSender::gather(std::span<const Datagram> datagrams) {
+    std::size_t messages = 0;
+    std::size_t taken = 0;
+    while (messages < kBatch && taken < datagrams.size()) {
+        const std::size_t length = run_length(datagrams.subspan(taken));
+        if (taken + length > kGather) break;
+        compose(messages++, datagrams.subspan(taken, length), 2 * taken);
+        taken += length;
+    }
+    return messages;
+}
+
+// Counts the first `messages` prepared ones as sent and returns how many datagrams they were.
+std::size_t UdpSender::count_sent(std::size_t messages, MulticastCounters& counters) {
+    std::size_t datagrams = 0;
+    for (std::size_t i = 0; i < messages; ++i) {
+        datagrams += runs_[i];
+        counters.bytes_sent += messages_[i].msg_len;
+        if (runs_[i] > 1) ++counters.runs_sent;
+    }
+    counters.datagrams_sent += datagrams;
+    return datagrams;
+}
+
+// How many of the first `count` prepared messages the kernel took; negative with errno when not even one.
+int UdpSender::send_batch(std::size_t count) {
+    for (;;) {
+        int sent;
+        if (count == 1) {
+            const ssize_t bytes = ::sendmsg(socket_.get(), &messages_[0].msg_hdr, MSG_DONTWAIT);
+            messages_[0].msg_len = bytes < 0 ? 0 : static_cast<unsigned>(bytes);
+            sent = bytes < 0 ? -1 : 1;
+        } else {
+            sent = ::sendmmsg(socket_.get(), messages_.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
+        }
+        if (sent >= 0 || errno != EINTR) return sent;
+    }
+}
+
+std::size_t UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& group,
+                            MulticastCounters& counters) {
+    to_ = group.with_scope(interface_index_);
+    for (mmsghdr& message : messages_) message.msg_hdr.msg_namelen = to_.size();
+    std::size_t accepted = 0;
+    while (accepted < datagrams.size()) {
+        const int sent = send_batch(gather(datagrams.subspan(accepted)));
+        if (sent < 0) {
+            const int code = errno;
+            if (give_up_runs(code)) continue;
+            note_failure(code, counters);
+            break;
+        }
+        // A short count hides its reason: the next turn asks for the first refused one again and learns it.
+        accepted += count_sent(static_cast<std::size_t>(sent), counters);
+    }
+    return accepted;
+}
+
+int UdpSender::take_error() {
+    return std::exchange(error_, 0);
+}
+
+}  // namespace mcastcoll

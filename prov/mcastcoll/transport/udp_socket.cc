@@ -1,0 +1,75 @@
+#include "transport/udp_socket.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+namespace {
+
+constexpr std::size_t kUdpHeader = 8;
+constexpr std::size_t kIpv4Header = 20;
+constexpr std::size_t kIpv6Header = 40;
+constexpr std::size_t kMaxIpv4Packet = 65535;
+constexpr std::size_t kMaxIpv6Payload = 65535;
+
+}  // namespace
+
+Result<void> set_option(int descriptor, int level, int name, int value, const char* what) {
+    if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0)
+        return system_error(errno, fmt::format("cannot set {} to {}", what, value));
+    return {};
+}
+
+Result<FileDescriptor> open_datagram_socket(int family) {
+    FileDescriptor socket(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.valid()) return system_error(errno, "cannot open a UDP socket");
+    return socket;
+}
+
+// Asks for a buffer beyond the system's limit first, which takes privilege, then within it; returns what was
+// granted.
+Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, int limited) {
+    const int wanted = static_cast<int>(std::min<std::size_t>(bytes, INT32_MAX / 2));
+    if (bytes > 0 && ::setsockopt(descriptor, SOL_SOCKET, forced, &wanted, sizeof wanted) != 0) {
+        if (::setsockopt(descriptor, SOL_SOCKET, limited, &wanted, sizeof wanted) != 0)
+            return system_error(errno, fmt::format("cannot set a socket buffer to {} bytes", bytes));
+    }
+    int granted = 0;
+    socklen_t size = sizeof granted;
+    if (::getsockopt(descriptor, SOL_SOCKET, limited, &granted, &size) != 0)
+        return system_error(errno, "cannot read the size of a socket buffer");
+    return static_cast<std::size_t>(granted);
+}
+
+Result<void> check(const UdpMulticastOptions& options) {
+    const Interface& interface = options.interface;
+    if (options.family != 4 && options.family != 6)
+        return Error{EINVAL, fmt::format("multicast needs IP version 4 or 6, not {}", options.family)};
+    if (options.ttl < 0 || options.ttl > 255)
+        return Error{EINVAL, fmt::format("the multicast TTL is 0 to 255, not {}", options.ttl)};
+    if (interface.index == 0) return Error{EINVAL, "no interface was given to multicast on"};
+    if (!interface.up) return Error{ENETDOWN, fmt::format("interface {} is down", interface.name)};
+    // The loopback lacks the flag on Linux, yet multicasts within the host.
+    if (!interface.multicast && !interface.loopback)
+        return Error{EOPNOTSUPP, fmt::format("interface {} does not multicast", interface.name)};
+    if (!(options.family == 4 ? interface.v4 : interface.v6))
+        return Error{EADDRNOTAVAIL, fmt::format("interface {} has no IPv{} address to send from",
+                                                interface.name, options.family)};
+    return {};
+}
+
+std::size_t payload_for(const UdpMulticastOptions& options) {
+    const std::size_t mtu = options.interface.mtu;
+    const std::size_t headers = (options.family == 4 ? kIpv4Header : kIpv6Header) + kUdpHeader;
+    const std::size_t largest = options.family == 4 ? kMaxIpv4Packet - headers : kMaxIpv6Payload - kUdpHeader;
+    std::size_t payload = mtu > headers ? std::min(mtu - headers, largest) : 0;
+    if (options.payload_limit > 0) payload = std::min(payload, options.payload_limit);
+    return payload;
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,54 @@
+// What the sending and the receiving side of UDP multicast have in common: the options, their checks, and a
+// few socket calls that report errors in words.
+#pragma once
+
+#include <cstddef>
+
+#include "transport/file_descriptor.h"
+#include "transport/interface.h"
+#include "wire/result.h"
+
+// Kernel interfaces that are younger than some C libraries.
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace mcastcoll {
+
+struct UdpMulticastOptions {
+    Interface interface;
+    // 4 or 6.
+    int family = 4;
+    int ttl = 1;
+    // 0 leaves the system's default. More than the system's limit is granted to privileged processes only.
+    std::size_t receive_buffer_bytes = 0;
+    std::size_t send_buffer_bytes = 0;
+    // Upper bound of max_payload(); 0 is none. The MTU of a loopback makes for 2 MiB of receive buffers.
+    std::size_t payload_limit = 0;
+    // Lets runs of datagrams travel as one where the kernel can. Off: each is sent and received, and can be
+    // lost, alone.
+    bool offload = true;
+    // Different addresses that may be joined at once; 0 is as many as there are descriptors for.
+    std::size_t most_memberships = 0;
+    // Memberships of one socket; 0 is what the kernel says it allows.
+    std::size_t memberships_per_socket = 0;
+};
+
+Result<void> check(const UdpMulticastOptions& options);
+// Bytes that fit in one unfragmented datagram; 0 when the MTU leaves no room.
+std::size_t payload_for(const UdpMulticastOptions& options);
+
+Result<void> set_option(int descriptor, int level, int name, int value, const char* what);
+// Not blocking, closed on exec.
+Result<FileDescriptor> open_datagram_socket(int family);
+// Asks for a buffer beyond the system's limit first, which takes privilege, then within it; returns what was
+// granted. `forced` and `limited` are SO_RCVBUFFORCE and SO_RCVBUF, or those for sending.
+Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, int limited);
+
+}  // namespace mcastcoll

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Measures collectives of libfabric or MPI, one stack beside the others, taking turns in one run.
+
+Why it exists: on a shared machine two runs cannot be compared with each other, only turns of one run can.  The arguments are here;
+perf_bench.py measures, perf_stacks.py knows the stacks, perf_report.py and perf_plot.py say what came of it.
+"""
+import argparse
+import os
+import signal
+import sys
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
+    if os.path.exists(os.path.join(folder, "perf_bench.py")):
+        sys.path.insert(0, os.path.realpath(folder))
+
+import perf_plot  # noqa: E402
+import perf_report  # noqa: E402
+from perf_arguments import MOST_RANKS, number, numbers, places_of, sizes, version, words  # noqa: E402
+from perf_bench import Bench  # noqa: E402
+from perf_stacks import HERE as MODULES  # noqa: E402
+from perf_stacks import StackError, cores, read_tables  # noqa: E402
+
+MPI = ("bcast", "barrier", "reduce", "allreduce", "allgather", "allgatherv", "gather", "gatherv", "scatter", "scatterv", "alltoall",
+       "alltoallv", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+FABRIC = ("broadcast", "barrier", "reduce", "allreduce", "allgather", "gather", "scatter", "alltoall", "reduce_scatter")
+OPERATIONS = {"mpi": MPI + tuple(f"i{name}" for name in MPI), "fabric": FABRIC}
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+STACKS = {"mpi": "mcastcoll,ompi-tuned,ompi-han", "fabric": "fi-mcastcoll,fi-rxm"}
+DEFAULT_OPERATIONS = {"mpi": "bcast,barrier,allreduce,allgather", "fabric": "broadcast,barrier,allreduce,allgather"}
+
+
+def arguments():
+    p = argparse.ArgumentParser(prog="mcastcoll-perf", description=__doc__.splitlines()[0], allow_abbrev=False,
+                                epilog="mcastcoll-perf(1) says what is measured, and how; 'stacks.conf' beside it has the stacks.")
+    p.add_argument("--level", choices=("mpi", "fabric"), default="mpi", help="what is called (mpi)")
+    p.add_argument("--operation", "--operations", dest="operations", type=words, metavar="O,O,..",
+                   help="'all', or some of: " + ", ".join(MPI) + "; with i before them the nonblocking ones; with --level fabric: "
+                   + ", ".join(OPERATIONS["fabric"]))
+    p.add_argument("--sizes", type=sizes, default="8,1K,64K,1M", metavar="S,S,..", help="bytes, see mcastcoll-perf(1) (8,1K,64K,1M)")
+    p.add_argument("--ranks", "--members", dest="ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..",
+                   help="processes (4, or one a host)")
+    p.add_argument("--hosts", type=numbers(2, MOST_RANKS), metavar="H,H,..",
+                   help="over so many hosts of util/cluster, as root (this host only)")
+    p.add_argument("--stacks", type=words, metavar="S,S,..", help="the first is compared with each other one "
+                   f"({STACKS['mpi']}; --level fabric: {STACKS['fabric']})")
+    p.add_argument("--stack", action="append", default=[], metavar="'NAME=LAUNCHER WORDS'",
+                   help="one more; LAUNCHER is openmpi, mpich or fabric")
+    p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="rows as in stacks.conf")
+    p.add_argument("--list-stacks", action="store_true", help="name them")
+    p.add_argument("--inner", metavar="PROVIDER", help="FI_MCASTCOLL_INNER, as tcp or shm")
+    p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
+    p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help="turns of each stack at each cell (5)")
+    p.add_argument("--seconds", type=number(0.01, 600, float), default=0.3, metavar="S", help="of each turn (0.3)")
+    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="a turn that takes longer has hung (60)")
+    p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="of the whole run: fewer rounds where time is short")
+    p.add_argument("--metric", choices=("last", "max"), default="last", help="last: the last rank's end minus the start; "
+                   "max: the longest of all ranks' own times, as OSU and IMB have it (last)")
+    p.add_argument("--yield", dest="yields", choices=("auto", "yes", "no"), default="auto",
+                   help="idle ranks of Open MPI yield; auto: where they fill all cores")
+    p.add_argument("--probes", type=number(0, 1000000), default=0, metavar="N", help="calls of MPI_Test while overlapping (0)")
+    p.add_argument("--csv", metavar="FILE")
+    p.add_argument("--json", metavar="FILE")
+    p.add_argument("--svg", metavar="FILE", help="latency against size, or against ranks where there is one size")
+    p.add_argument("--fail-above", type=number(0.01, 1000, float), metavar="F",
+                   help="exit with 1 where the first stack takes more than F times what the best other one does")
+    p.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    p.add_argument("--version", action="version", version=version("mcastcoll-perf"))
+    return p
+
+
+def choose_operations(p, args):
+    known = OPERATIONS[args.level]
+    chosen = args.operations or words(DEFAULT_OPERATIONS[args.level])
+    if chosen == ["all"]:
+        chosen = list(known[:len(MPI)] if args.level == "mpi" else known)
+    for name in chosen:
+        if name not in known:
+            p.error(f"argument --operation: '{name}': give 'all' or some of {', '.join(known)}")
+    cells = []
+    for name in chosen:
+        plain = name[1:] if args.level == "mpi" and name not in MPI else name
+        if plain in REDUCTIONS and any(s % 8 for s in args.sizes):
+            p.error(f"argument --sizes: {name} adds doubles: give multiples of 8")
+        cells += [(name, s) for s in ([0] if plain == "barrier" else args.sizes)]
+    return cells
+
+
+def choose_stacks(p, args):
+    tables = [os.path.join(MODULES, "stacks.conf"), *args.stacks_file]
+    try:
+        known = read_tables(tables, args.stack)
+    except StackError as problem:
+        p.error(str(problem))
+    if args.list_stacks:
+        for stack in known.values():
+            settings = [f"{name}={value}" for name, value in stack.settings.items()]
+            print(f"{stack.name:<15} {stack.level():<7} {' '.join(settings + stack.options)}")
+        sys.exit(0)
+    fits = [name for name, stack in known.items() if stack.level() == args.level]
+    named = [row.partition("=")[0] for row in args.stack]
+    usual = words(STACKS[args.level])
+    args.stacks = args.stacks or usual + [name for name in named if name in fits and name not in usual]
+    for name in args.stacks:
+        if name not in fits:
+            p.error(f"argument --stacks: '{name}': give some of {', '.join(fits)} at the {args.level} level")
+    return [known[name] for name in args.stacks]
+
+
+def main():
+    p = arguments()
+    args = p.parse_args()
+    if args.hosts and args.level == "fabric":
+        p.error("argument --hosts: only at the mpi level; members of --level fabric are on this host")
+    stacks, cells, places = choose_stacks(p, args), choose_operations(p, args), places_of(p, args, args.yields, args.inner)
+    for path in filter(None, (args.csv, args.json, args.svg)):
+        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            p.error(f"no folder for {path}")
+    if args.svg and not perf_plot.can_plot():
+        p.error("argument --svg: needs gnuplot: run util/install-deps")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the jobs are ended
+    bench = Bench(stacks, places, cells, rounds=args.rounds, seconds=args.seconds, timeout_s=args.timeout, limit_s=args.limit,
+                  probes=args.probes, metric=args.metric, enough=args.fail_above, quiet=args.quiet)
+    about, failed = perf_report.head(args, cores()), False
+    try:
+        bench.run()
+    except KeyboardInterrupt:
+        failed = True
+    finally:  # also what an interrupted run has
+        rows = bench.rows
+        perf_report.print_table(rows, about, sys.stdout)
+        if args.csv:
+            perf_report.write_csv(args.csv, rows)
+        if args.json:
+            perf_report.write_json(args.json, rows, about, bench.notes)
+        problem = perf_plot.write_svg(args.svg, rows, args.metric) if args.svg else None
+        if problem:
+            print(f"mcastcoll-perf: --svg: {problem}", file=sys.stderr)
+    for row in rows:
+        failed |= bool(row["error"]) and "does not have it" not in row["error"]
+    failed |= not rows or any(note.startswith("FAIL") for note in bench.notes)
+    worse = perf_report.slower(rows, args.fail_above) if args.fail_above else []
+    for text in worse:
+        print(f"slower: {text}")
+    return 1 if failed or worse or problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What the arguments of mcastcoll-perf and mcastcoll-tune have in common: sizes, numbers, lists, and where ranks are."""
+import argparse
+import os
+import subprocess
+
+from perf_stacks import HERE, Place, cores, program_path
+
+MOST_RANKS = 63
+MOST_BYTES = 1 << 30
+
+
+def size(text):
+    number = text[:-1] if text[-1:] in ("K", "M", "G") else text
+    if not number.isdigit() or int(number) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0) > MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"'{text}': give bytes up to 1G, comma-separated, with K, M or G")
+    return int(number) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
+
+
+def sizes(text):
+    return list(dict.fromkeys(size(word) for word in text.split(",")))
+
+
+def number(low, high, kind=int):
+    def read(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"'{text}': give a number from {low:g} to {high:g}")
+        return value
+    return read
+
+
+def numbers(low, high):
+    one = number(low, high)
+    return lambda text: list(dict.fromkeys(one(word) for word in text.split(",")))
+
+
+def words(text):
+    return [word for word in dict.fromkeys(text.split(",")) if word]
+
+
+def version(tool):
+    """The source's, or when installed that of the program beside."""
+    source = os.path.join(HERE, "..", "..", "configure.ac")
+    if os.path.exists(source):
+        with open(source) as file:
+            number = next(line for line in file if line.startswith("AC_INIT")).split("[")[2].split("]")[0]
+        return f"{tool} {number}"
+    program = program_path("mcastcoll-perf-fabric")
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30).stdout if program else ""
+    return f"{tool} {said.split()[-1]}" if said.split() else tool
+
+
+def places_of(p, args, yields, inner):
+    """All combinations of --hosts and --ranks; who yields is 'auto', 'yes' or 'no'."""
+    if args.hosts and os.geteuid() != 0:
+        p.error("argument --hosts: network namespaces need root")
+    places = []
+    for hosts in args.hosts or [0]:
+        for ranks in args.ranks or [hosts or 4]:
+            if hosts and ranks < hosts:
+                p.error(f"argument --ranks: {ranks} ranks on {hosts} hosts: give at least one for each host")
+            places.append(Place(ranks, hosts, args.loss, yields == "yes" or (yields == "auto" and ranks >= cores()), inner))
+    return places

@@ -1,0 +1,231 @@
+"""Measures stacks in turns: mcastcoll-perf's and mcastcoll-tune's common part.
+
+Algorithm: at each place (number of hosts and ranks) every stack has one job.  All jobs stay alive, asleep, and are woken one at a
+time: for each cell (operation and size), for each round, every stack measures once, the first to go being another one each round.
+So whatever else the machine does hits all alike, and nobody pays for launching.  A turn's figure is its median; a stack's is the
+median of its turns; a ratio is the median of the rounds' ratios, each between turns that were neighbours.  A stack that is ten
+times behind after two turns, or a hundred times after one, gets no more of them in that cell.  One that hangs, dies or has wrong
+data is reported as such and launched again for the next cell.  Where the first stack would not pass, there are up to three times the
+rounds: a ratio from a few turns on a busy machine is a guess.
+
+On the lab the switch's ports count what each host sends during a turn, which is divided by the operations of the turn; the barriers
+between them are in it.
+
+Who owns what: the Bench ends every job it started; the Lab takes its cluster down.
+"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from perf_job import Job
+from perf_stacks import LAB, StackError, cores, launch_line
+
+LOST = {1: 100, 2: 10}  # turns: how many times behind
+LEAST_TURNS = 2
+MOST_LAUNCHES = 3
+MOST_AGAIN = 3
+FIGURES = ("min", "p10", "median", "p90", "p99")
+
+
+class Lab:
+    """Hosts made of network namespaces (util/cluster), for as long as this object is entered."""
+
+    def __init__(self, hosts, loss):
+        self.hosts, self.loss = hosts, loss
+
+    def __enter__(self):
+        if not self.hosts:
+            return self
+        if not os.path.exists(os.path.join(LAB, "up")):
+            raise StackError("--hosts needs the cluster lab of the source tree (util/cluster)")
+        os.environ.update(VC=f"mcp{os.getpid()}", VC_OWNER=str(os.getpid()))
+        os.environ.setdefault("GSO", "off")  # so that the filters lose single datagrams
+        self.call("down", "--stale")
+        self.call("up", str(self.hosts))
+        if self.loss:
+            self.call("loss", f"{self.loss:g}")
+        return self
+
+    def __exit__(self, *_):
+        if self.hosts:
+            subprocess.run([os.path.join(LAB, "down")], stdout=subprocess.DEVNULL, timeout=120, check=False)
+
+    def sent_bytes(self):
+        """What each host has sent so far, as its port of the switch counts it; nothing where there is no lab."""
+        if not self.hosts:
+            return []
+        done = subprocess.run(["ip", "-n", f"{os.environ['VC']}-sw0", "-s", "-j", "link"], capture_output=True, text=True, timeout=60)
+        ports = {port["ifname"]: port["stats64"]["rx"]["bytes"] for port in json.loads(done.stdout or "[]") if "stats64" in port}
+        return [ports.get(f"h{i}", 0) for i in range(self.hosts)]
+
+    @staticmethod
+    def call(tool, *words):
+        done = subprocess.run([os.path.join(LAB, tool), *words], capture_output=True, text=True, timeout=180)
+        if done.returncode != 0:
+            raise StackError(f"util/cluster/{tool} {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+
+
+class Bench:
+    def __init__(self, stacks, places, cells, *, rounds, seconds, timeout_s, limit_s=None, probes=0, metric="last",
+                 enough=None, quiet=False):
+        self.stacks, self.places, self.cells = stacks, places, cells
+        self.rounds, self.seconds, self.timeout_s, self.limit_s = rounds, seconds, timeout_s, limit_s
+        self.probes, self.metric, self.enough, self.quiet = probes, metric, enough, quiet
+        self.start, self.rows, self.notes = time.monotonic(), [], []
+        self.cells_left = self.cells_all = len(cells) * len(places)
+        self.jobs, self.launches, self.place, self.lab = {}, {}, None, None
+
+    def say(self, text):
+        if not self.quiet:
+            print(f"[{time.monotonic() - self.start:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+    def note(self, text):
+        if text not in self.notes:
+            self.notes.append(text)
+            self.say(text)
+
+    def launch(self, stack):
+        """The stack's job, alive; None where it cannot be had."""
+        job = self.jobs.get(stack.name)
+        if job and not job.error:
+            return job
+        if self.launches.get(stack.name, 0) == MOST_LAUNCHES:
+            return None
+        self.launches[stack.name] = self.launches.get(stack.name, 0) + 1
+        try:
+            job = Job(stack, self.place, *launch_line(stack, self.place, self.timeout_s))
+        except (StackError, OSError) as problem:
+            self.launches[stack.name] = MOST_LAUNCHES
+            self.note(f"{stack.name} cannot be launched: {problem}")
+            return None
+        self.jobs[stack.name] = job
+        if job.error:
+            self.launches[stack.name] = MOST_LAUNCHES  # it would not start the next time
+            self.failed(job)
+            return None
+        return job
+
+    def failed(self, job):
+        job.close()
+        self.note(f"FAIL {job.stack.name}, {self.place}: {job.error}")
+        for line in job.tail():
+            self.say(f"     {line}")
+
+    def turn(self, stack, cell, turns):
+        job = self.launch(stack)
+        if not job:
+            return "not launched"
+        before = self.lab.sent_bytes()
+        result = job.turn(*cell, self.seconds, self.probes if cell[0].startswith("i") else 0, self.timeout_s)
+        if result is None:
+            self.failed(job)
+            return job.error
+        if "unavailable" in result:
+            return result["unavailable"]
+        result["sent_bytes"] = [(b - a) / max(result["operations"], 1) for a, b in zip(before, self.lab.sent_bytes())]
+        turns.append(result)
+        return f"{result['bad']} results were wrong" if result["bad"] else None
+
+    def median(self, turns):
+        return statistics.median(t[f"{self.metric}_us"]["median"] for t in turns) if turns else float("inf")
+
+    def behind(self, turns, best):
+        return any(len(turns) >= t and self.median(turns) > factor * best for t, factor in LOST.items())
+
+    def in_doubt(self, turns):
+        """Whether the first stack is slower than it may be."""
+        first = turns[self.stacks[0].name]
+        return self.enough and any(self.ratio(first, turns[s.name]) > self.enough for s in self.stacks[1:])
+
+    def ratio(self, first, turns):
+        """Of the turns that were neighbours; 0 where there are none."""
+        pairs = [(a[f"{self.metric}_us"]["median"], b[f"{self.metric}_us"]["median"]) for a, b in zip(first, turns)]
+        return statistics.median(a / max(b, 1e-3) for a, b in pairs) if pairs else 0
+
+    def measure(self, cell):
+        """All turns of one cell; on a machine too slow for that only as many as fit into its share of the time left, but two."""
+        begin, turns = time.monotonic(), {s.name: [] for s in self.stacks}
+        share = (self.start + self.limit_s - begin) / self.cells_left if self.limit_s else None
+        errors = {}
+        for number in range(self.rounds * MOST_AGAIN):
+            spent = time.monotonic() - begin
+            if number >= self.rounds and not self.in_doubt(turns):
+                break
+            if share is not None and number >= (LEAST_TURNS if share > 0 else 1) and spent * (number + 1) / number > share:
+                break
+            first, best = number % len(self.stacks), min(self.median(t) for t in turns.values())
+            for stack in self.stacks[first:] + self.stacks[:first]:
+                if stack.name in errors or (stack is not self.stacks[0] and self.behind(turns[stack.name], best)):
+                    continue
+                error = self.turn(stack, cell, turns[stack.name])
+                if error:
+                    errors[stack.name] = error
+        self.cells_left -= 1
+        return [self.row(cell, stack, turns, errors.get(stack.name)) for stack in self.stacks]
+
+    def row(self, cell, stack, turns, error):
+        own, reference = turns[stack.name], turns[self.stacks[0].name]
+        row = {"operation": cell[0], "bytes": cell[1], "hosts": self.place.hosts, "ranks": self.place.ranks,
+               "stack": stack.name, "error": error}
+        if not own:
+            return row
+        for metric in ("last", "max"):
+            for figure in FIGURES:
+                row[f"{metric}_{figure}_us"] = round(statistics.median(t[f"{metric}_us"][figure] for t in own), 3)
+        row["median_us"], row["p99_us"] = row[f"{self.metric}_median_us"], row[f"{self.metric}_p99_us"]
+        row["rounds_us"] = [t[f"{self.metric}_us"]["median"] for t in own]
+        row["samples"], row["bad"] = sum(t["samples"] for t in own), sum(t["bad"] for t in own)
+        if "overlap_percent" in own[0]:
+            row["overlap_percent"] = round(statistics.median(t["overlap_percent"] for t in own), 1)
+        if own[0]["sent_bytes"]:
+            sent = [statistics.median(t["sent_bytes"][host] for t in own) for host in range(self.place.hosts)]
+            row["sent_bytes"], row["sent_most_bytes"] = round(statistics.mean(sent)), round(max(sent))
+        if stack is not self.stacks[0] and reference:
+            row["ratio"] = round(self.ratio(reference, own), 3)
+        return row
+
+    def progress(self, cell, rows):
+        left = (time.monotonic() - self.start) / (self.cells_all - self.cells_left) * self.cells_left
+        figures = ", ".join(f"{r['stack']} {r['median_us']:.1f}" if "median_us" in r else f"{r['stack']} -" for r in rows)
+        size = f" {cell[1]} B" if cell[1] else ""
+        self.say(f"{self.place}, {cell[0]}{size}: {figures} us ({self.cells_all - self.cells_left} of {self.cells_all}, "
+                 f"about {left:.0f} s left)")
+
+    def at_place(self, place):
+        self.place, self.jobs, self.launches = place, {}, {}
+        try:
+            with Lab(place.hosts, place.loss) as self.lab:
+                try:
+                    for stack in self.stacks:
+                        self.launch(stack)
+                    per_core = place.ranks / cores()
+                    self.say(f"{place}, {per_core:g} per core: {sum(not j.error for j in self.jobs.values())} stacks are up")
+                    for cell in self.cells:
+                        rows = self.measure(cell)
+                        self.rows += rows
+                        self.progress(cell, rows)
+                finally:
+                    self.close()
+        except StackError as problem:
+            self.note(f"FAIL {place}: {problem}")
+
+    def close(self):
+        for name, job in self.jobs.items():
+            had_error = job.error
+            job.close()
+            if job.error and not had_error:
+                # A peer that had given all its results is its own affair.
+                ours = name == self.stacks[0].name or not job.stuck
+                self.note(f"{'FAIL ' if ours else ''}{name}, {self.place}: {job.error}")
+            for line in job.said().splitlines():
+                if "coll/mcastcoll" in line and len(self.notes) < 100:
+                    words = line.partition("coll/mcastcoll")[2].lstrip(": ")
+                    self.note(f"{name} says: {words}")
+
+    def run(self):
+        for place in self.places:
+            self.at_place(place)
+        return self.rows

@@ -1,0 +1,65 @@
+#!/bin/bash
+# test_perf.sh -- mcastcoll-perf and mcastcoll-tune: arguments, a small run at the fabric level, what a table follows from.
+set -u
+cd "$(dirname "$0")" || exit 1
+perf=./mcastcoll-perf.py failed=0
+export MCASTCOLL_BUILD=${MCASTCOLL_BUILD:-$OLDPWD}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+check() { # check TEXT COMMAND...
+    local text=$1
+    shift
+    if "$@" >/dev/null 2>&1; then echo "ok   $text"; else echo "FAIL $text" && failed=1; fi
+}
+refuses() { # refuses WANTED ARGUMENT...: exit code 2 and a message with WANTED in it
+    local wanted=$1 said
+    shift
+    said=$("$@" 2>&1)
+    if [ $? = 2 ] && grep -qF -- "$wanted" <<<"$said"; then echo "ok   refuses ${*:2}"; else echo "FAIL refuses ${*:2}" && failed=1; fi
+}
+refuses "give 'all' or some of bcast" $perf --operation nonsense
+refuses "bytes up to 1G" $perf --sizes 8,x
+refuses "bytes up to 1G" $perf --sizes 2G
+refuses "give multiples of 8" $perf --operation allreduce --sizes 12
+refuses "give a number from 2 to 63" $perf --ranks 1
+refuses "give some of mcastcoll" $perf --stacks nobody
+refuses "is no launcher: give openmpi" $perf --stack 'x=slurm a'
+refuses "this host" $perf --level fabric --hosts 2
+refuses "give some of allgather, allreduce" ./mcastcoll-tune.py --table provider --out "$work/x" --operation barrier
+refuses "no folder for" ./mcastcoll-tune.py --table provider --out /nowhere/x
+
+fabric() {
+    timeout 100 "$perf" --level fabric --members 3 --operation broadcast,barrier,allreduce --sizes 8,4K --rounds 2 --seconds 0.05 --quiet \
+        --stacks fi-hosts,fi-blocking --csv "$work/a.csv" --json "$work/a.json" || return
+    python3 - "$work" <<'END'
+import csv, json, sys
+table, rows = json.load(open(sys.argv[1] + "/a.json")), list(csv.DictReader(open(sys.argv[1] + "/a.csv")))
+assert len(table["rows"]) == len(rows) == 2 * (2 + 1 + 2), len(rows)
+for row in table["rows"]:
+    assert row["bad"] == 0 and row["samples"] >= 3 and len(row["rounds_us"]) == 2, row
+    assert row["last_min_us"] <= row["last_median_us"] <= row["last_p99_us"], row
+    assert ("ratio" in row) == (row["stack"] == "fi-blocking"), row
+END
+}
+check "a run at the fabric level" fabric
+
+rows() {
+    python3 - <<'END'
+from perf_selection import choices, table_text
+times = {(4, 4, "allgather", 8): {"messages": 9.0, "reduction": 5.0}, (4, 4, "allgather", 64): {"messages": 9.0, "reduction": 6.0},
+         (4, 4, "allgather", 4096): {"messages": 9.0, "reduction": 8.9}, (8, 8, "allgather", 8): {"messages": 4.0, "reduction": 5.0}}
+rows = choices("provider", times, 0.05)
+assert [row[:5] for row in rows] == [
+    ["allgather", (None, None), (2, 7), (None, 16383), "reduction"],
+    ["allgather", (None, None), (2, 7), (16384, None), "messages"],
+    ["allgather", (None, None), (8, None), (None, None), "messages"]], rows
+words = [line.split() for line in table_text(rows, ["x"]).splitlines() if not line.startswith("#")]
+assert words[0] == ["allgather", "*", "2-7", "-16383", "reduction"], words
+assert words[1] == ["allgather", "*", "2-7", "16384-", "messages"], words
+here = choices("component", {(1, 4, "bcast", 8): {"here": 5.0, "previous": 4.9}}, 0.05)
+assert here[0][:5] == ["bcast", (None, None), (1, 1), (None, None), "here"], here
+assert words[2] == ["allgather", "*", "8-", "*", "messages"], words
+END
+}
+check "rows of a table" rows
+exit $failed

@@ -1,0 +1,279 @@
+// The applications of a world: they post, look at every byte when an operation completes, and scribble over
+// the buffer, because from then on an engine may neither read nor write it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "world.h"
+
+namespace mcastcoll::sim {
+namespace {
+
+constexpr std::byte kScribble{0xdd};  // in a buffer that is the application's again
+
+// Completed buffers are watched for late writes until this much is kept; then the oldest is looked at a last
+// time and freed.
+constexpr std::uint64_t kMostRetiredBytes = 256ULL << 20;
+
+}  // namespace
+
+const std::vector<std::byte>& World::content(Group& group, std::uint64_t step) {
+    auto& content = group.content[step];
+    if (content == nullptr) {
+        const auto number = static_cast<std::uint32_t>(&group - groups_.data());
+        const Step& what = group.plan->script[step];
+        content = std::make_shared<const std::vector<std::byte>>(
+            engine::reduces(what.kind)
+                ? reduced(number, step, what, group.members, group.plan->config.tree_arity)
+                : content_of(number, step, what.bytes));
+    }
+    return *content;
+}
+
+bool World::can_post(const Member& member) const {
+    const std::size_t steps = groups_[member.group].plan->script.size();
+    return member.joined && !member.failed && !member.closed && member.posted.size() < steps &&
+           member.posted.size() < member.completed + options_.in_flight;
+}
+
+void World::post_pipelined(std::uint32_t index) {
+    Member& member = members_[index];
+    if (options_.separated) return;
+    while (can_post(member)) {
+        if (member.next_post > now()) {
+            if (!member.post_due) network_->wake(index, member.next_post, kPost);
+            member.post_due = true;
+            return;
+        }
+        member.next_post = now() + random_.up_to(options_.think);
+        post_one(index);
+    }
+    if (member.joined && member.completed == groups_[member.group].plan->script.size()) close(index);
+}
+
+void World::post_one(std::uint32_t index) {
+    Member& member = members_[index];
+    if (member.failed || member.closed) return;
+    Group& group = groups_[member.group];
+    const std::uint64_t number = member.posted.size();
+    const Step& step = group.plan->script[number];
+    Posted& posted = member.posted.emplace_back();
+    posted.posted_at = now();
+    fill(index, number);
+    const engine::Operation wanted{.kind = step.kind,
+                                   .root = step.root,
+                                   .buffer = posted.buffer.data(),
+                                   .bytes = step.bytes,
+                                   .cookie = number,
+                                   .ready = posted.ready,
+                                   .input = posted.input.empty() ? nullptr : posted.input.data(),
+                                   .combiner = combiner_of(step.combination),
+                                   .hold = step.hold};
+    engine::Operation operation = wanted;
+    if (options_.tamper) options_.tamper(rank_of(index - group.begin), number, operation);
+    bool taken = false;
+    call(index, [&](engine::Engine& engine) { taken = engine.submit(operation, now()).ok(); });
+    if (!taken && !member.failed) trouble(fmt::format("{} refused step {}", name_of(index), number));
+    ++posted_operations_;
+}
+
+void World::close(std::uint32_t index) {
+    Member& member = members_[index];
+    if (member.failed || member.closed) return;
+    member.closed = true;
+    call(index, [&](engine::Engine& engine) { engine.close(now()); });
+}
+
+void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
+    Member& member = members_[index];
+    Group& group = groups_[member.group];
+    const std::uint64_t number = effect.cookie;
+    if (number >= member.posted.size())
+        return trouble(fmt::format("{} completed step {}, which it never posted", name_of(index), number));
+    Posted& posted = member.posted[number];
+    if (posted.done) return trouble(fmt::format("{} completed step {} twice", name_of(index), number));
+    posted.done = true;
+    posted.status = effect.status;
+    posted.done_at = now();
+    ++member.completed;
+    failed_operations_ += effect.status != 0;
+    if (effect.status == 0 && !posted.buffer.empty() && gets_result(index, number)) {
+        const std::vector<std::byte>& right = content(group, number);
+        if (std::memcmp(right.data(), posted.buffer.data(), right.size()) != 0) {
+            const auto wrong = std::mismatch(right.begin(), right.end(), posted.buffer.begin()).first;
+            trouble(fmt::format("{} has a wrong byte {} in step {}", name_of(index), wrong - right.begin(),
+                                number));
+        }
+    }
+    std::fill(posted.buffer.begin(), posted.buffer.end(), kScribble);
+    std::fill(posted.input.begin(), posted.input.end(), kScribble);  // what is read too late is wrong
+    retire(index, number);
+    if (!options_.deaths.empty()) kill_after(member.completed);
+    step_done(group, number);
+}
+
+// One member has nothing more to do with a step.
+void World::step_done(Group& group, std::uint64_t step) {
+    if (--group.unfinished[step] > 0) return;
+    group.content[step] = nullptr;
+    if (!options_.separated || step != group.step || group.joined < group.members) return;
+    ++group.step;
+    begin_step(group);
+}
+
+void World::forget_unfinished(std::uint32_t index) {
+    const Member& member = members_[index];
+    Group& group = groups_[member.group];
+    for (std::uint64_t step = 0; step < group.unfinished.size(); ++step)
+        if (step >= member.posted.size() || !member.posted[step].done) step_done(group, step);
+    if (!member.joined) one_more_joined(group);
+}
+
+bool World::scribbled(const Posted& posted) const {
+    return std::all_of(posted.buffer.begin(), posted.buffer.end(),
+                       [](std::byte byte) { return byte == kScribble; });
+}
+
+void World::retire(std::uint32_t index, std::uint64_t step) {
+    const std::size_t bytes = members_[index].posted[step].buffer.size();
+    if (bytes == 0) return;
+    retired_.push_back({index, step});
+    retired_bytes_ += bytes;
+    while (retired_bytes_ > kMostRetiredBytes) {
+        const Retired oldest = retired_.front();
+        retired_.pop_front();
+        Posted& posted = members_[oldest.member].posted[oldest.step];
+        if (!scribbled(posted))
+            trouble(fmt::format("{} wrote into step {} after its end", name_of(oldest.member), oldest.step));
+        retired_bytes_ -= posted.buffer.size();
+        std::vector<std::byte>().swap(posted.buffer);
+    }
+}
+
+// Or never will.
+void World::one_more_joined(Group& group) {
+    if (++group.joined == group.members && options_.separated) begin_step(group);
+}
+
+void World::member_joined(std::uint32_t index) {
+    Member& member = members_[index];
+    Group& group = groups_[member.group];
+    if (member.joined) return trouble(fmt::format("{} joined twice", name_of(index)));
+    member.joined = true;
+    member.joined_bytes = member.bytes;
+    joined_at_ = now();
+    one_more_joined(group);
+    if (!options_.separated && member.next_post <= now() && !member.post_due) {
+        member.post_due = true;
+        network_->wake(index, now(), kPost);
+    }
+}
+
+// The next separated operation, or the close when there is none.
+void World::begin_step(Group& group) {
+    const Nanoseconds start = now() + options_.settle;
+    if (group.step == group.plan->script.size()) {
+        if (++groups_done_ == groups_.size()) {
+            traffic_of_operations_ = network_->traffic();
+            traffic_of_operations_.datagrams -= traffic_at_begin_.datagrams;
+            traffic_of_operations_.messages -= traffic_at_begin_.messages;
+        }
+        return network_->wake_run(group.begin, group.members, start, kClose);
+    }
+    if (group.step == 0 && ++groups_begun_ == groups_.size()) traffic_at_begin_ = network_->traffic();
+    group.began_at[group.step] = start;
+    if (options_.arrival.pattern == Arrival::Pattern::together)
+        return network_->wake_run(group.begin, group.members, start, kPost);
+    const auto late = static_cast<std::uint32_t>(random_.below(group.members));
+    for (std::uint32_t rank = 0; rank < group.members; ++rank)
+        network_->wake(group.begin + rank,
+                       start + options_.arrival.of(rank, group.plan->script[group.step], late, random_),
+                       kPost);
+}
+
+std::string World::check_member(std::uint32_t index, bool must_succeed) const {
+    const Member& member = members_[index];
+    const std::vector<Step>& script = groups_[member.group].plan->script;
+    if (must_succeed && member.failed) return fmt::format("{} failed with {}", name_of(index), member.status);
+    if (must_succeed && !member.joined) return fmt::format("{} never joined", name_of(index));
+    for (std::uint64_t number = 0; number < member.posted.size(); ++number) {
+        const Posted& posted = member.posted[number];
+        const Step& step = script[number];
+        if (!posted.done)
+            return fmt::format("{} never ended step {} ({} of {} bytes from {})", name_of(index), number,
+                               engine::name_of(step.kind), step.bytes, index_of(step.root));
+        if (must_succeed && posted.status != 0)
+            return fmt::format("{} ended step {} with {}", name_of(index), number, posted.status);
+        if (!scribbled(posted))
+            return fmt::format("{} wrote into step {} after its end", name_of(index), number);
+    }
+    if (must_succeed && member.posted.size() != script.size())
+        return fmt::format("{} posted {} of {}", name_of(index), member.posted.size(), script.size());
+    if (must_succeed && !member.left) return fmt::format("{} never left", name_of(index));
+    if (!member.over)
+        return fmt::format("{} neither failed nor left: posted {}, completed {}, {}closed, phase {}",
+                           name_of(index), member.posted.size(), member.completed,
+                           member.closed ? "" : "not ", static_cast<int>(member.engine->phase()));
+    return {};
+}
+
+std::string World::first_unfinished() const {
+    for (std::uint32_t index = 0; index < members_.size(); ++index)
+        if (!members_[index].over) return check_member(index, true);
+    return "nobody";
+}
+
+std::string World::check() const {
+    if (!trouble_.empty()) return trouble_;
+    // A group that lost a member may have failed; all others must have succeeded.
+    for (const Group& group : groups_) {
+        bool bereaved = false;
+        for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index)
+            bereaved = bereaved || network_->dead(index);
+        for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index) {
+            if (network_->dead(index)) continue;
+            if (std::string wrong = check_member(index, !bereaved); !wrong.empty())
+                return fmt::format("{} (at {} us)", wrong, now().value / 1000);
+        }
+    }
+    return {};
+}
+
+Nanoseconds World::duration(std::uint64_t step, std::uint32_t group) const {
+    return span(step, step, group);
+}
+
+Nanoseconds World::span(std::uint64_t from, std::uint64_t to, std::uint32_t group) const {
+    Nanoseconds first = kNever, last{};
+    for (std::uint32_t index = begin_of(group); index < begin_of(group) + groups_[group].members; ++index) {
+        const Member& member = members_[index];
+        if (from < member.posted.size()) first = std::min(first, member.posted[from].posted_at);
+        if (to < member.posted.size()) last = std::max(last, member.posted[to].done_at);
+    }
+    return first == kNever ? kNever : last - first;
+}
+
+std::vector<Nanoseconds> World::times(std::uint64_t step, std::uint32_t group) const {
+    std::vector<Nanoseconds> times;
+    for (std::uint32_t index = begin_of(group); index < begin_of(group) + groups_[group].members; ++index) {
+        const Member& member = members_[index];
+        if (step < member.posted.size() && member.posted[step].done)
+            times.push_back(member.posted[step].done_at - groups_[group].began_at[step]);
+    }
+    return times;
+}
+
+engine::Counters World::total() const {
+    engine::Counters sum;
+    for (const Member& member : members_) engine::add(sum, member.engine->counters());
+    return sum;
+}
+
+std::int64_t World::peak_bytes_per_member() const {
+    std::int64_t most = 0;
+    for (const Member& member : members_) most = std::max(most, member.peak_bytes);
+    return most;
+}
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,204 @@
+#include "command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <bit>
+#include <cstdio>
+
+#include "figures/networks.h"
+#include "text.h"
+
+namespace mcastcoll::sim {
+namespace {
+
+// What is bound to the options before it is understood.
+struct Words {
+    std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8";
+    std::string latency, overhead, gap, settle, retransmission;
+    double gigabits = 0;
+};
+
+CLI::Validator time_value() {
+    return {[](std::string& text) {
+                return parse_time(text) ? std::string{}
+                                        : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
+            },
+            "TIME"};
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+    unsigned shift = 0;
+    if (text.ends_with('K')) shift = 10;
+    if (text.ends_with('M')) shift = 20;
+    if (text.ends_with('G')) shift = 30;
+    if (shift > 0) text.remove_suffix(1);
+    const auto value = parse_count(text);
+    if (!value || *value > (std::uint64_t{1} << 30) >> shift) return std::nullopt;
+    return *value << shift;
+}
+
+std::string take_arrival(const std::string& text, Arrival& arrival) {
+    static constexpr struct {
+        const char* name;
+        Arrival::Pattern pattern;
+    } kPatterns[] = {{"skew", Arrival::Pattern::skew},
+                     {"root-first", Arrival::Pattern::root_first},
+                     {"root-late", Arrival::Pattern::root_late},
+                     {"one-late", Arrival::Pattern::one_late}};
+    if (text == "together") return {};
+    const auto parts = split(text, ':');
+    for (const auto& known : kPatterns) {
+        if (parts[0] != known.name) continue;
+        const auto by = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
+        if (!by) break;
+        arrival = {known.pattern, *by};
+        return {};
+    }
+    return fmt::format(
+        "--arrival '{}': allowed are together, skew:TIME, root-first:TIME, root-late:TIME, one-late:TIME",
+        text);
+}
+
+std::string take_root_sync(const std::string& text, Experiment& experiment) {
+    const auto parts = split(text, ':');
+    for (std::uint8_t i = 0; i < engine::kRootSyncCount; ++i) {
+        const auto sync = static_cast<engine::RootSync>(i);
+        if (parts[0] != engine::name_of(sync)) continue;
+        const bool wants_time = sync == engine::RootSync::delay;
+        const auto delay = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
+        if (wants_time != (parts.size() == 2) || (wants_time && !delay)) break;
+        experiment.root_sync = sync;
+        if (delay) experiment.root_delay = *delay;
+        return {};
+    }
+    return fmt::format("--root-sync '{}': allowed are none, delay:TIME, random, adaptive", text);
+}
+
+std::string take_root(const std::string& text, Experiment& experiment) {
+    if (text == "rotate") return {};
+    const auto rank = parse_count(text);
+    if (!rank || *rank >= experiment.ranks)
+        return fmt::format("--root '{}': allowed are 0 to {}, and rotate", text, experiment.ranks - 1);
+    experiment.root = static_cast<std::uint32_t>(*rank);
+    return {};
+}
+
+void set_time(const std::string& text, Nanoseconds& time) {
+    if (!text.empty()) time = *parse_time(text);
+}
+
+// Understands the words; returns a complaint or "".
+std::string digest(const Words& words, Command& command) {
+    Experiment& experiment = command.experiment;
+    const auto size = parse_size(words.size);
+    if (!size) return fmt::format("--size '{}': allowed are 0 to 1G bytes, with K, M or G", words.size);
+    experiment.bytes = *size;
+    if (std::string wrong = take_root(words.root, experiment); !wrong.empty()) return wrong;
+    if (std::string wrong = take_arrival(words.arrival, experiment.arrival); !wrong.empty()) return wrong;
+    if (std::string wrong = take_root_sync(words.root_sync, experiment); !wrong.empty()) return wrong;
+    auto faults = parse_faults(words.faults);
+    if (!faults) return fmt::format("--faults {}", faults.error().message);
+    experiment.faults = faults.value();
+    if (command.loss_percent > 0) experiment.faults.loss = command.loss_percent / 100;
+    if (const NamedNetwork* network = network_named(command.figures.network))
+        experiment.model = network->model();
+    if (words.gigabits > 0) experiment.model.ns_per_byte = 8 / words.gigabits;
+    set_time(words.latency, experiment.model.latency);
+    set_time(words.overhead, experiment.model.send_overhead);
+    set_time(words.overhead, experiment.model.receive_overhead);
+    set_time(words.gap, experiment.model.gap);
+    set_time(words.settle, experiment.settle);
+    set_time(words.retransmission, experiment.model.retransmission);
+    if (experiment.slots && !std::has_single_bit(*experiment.slots))
+        return fmt::format("--slots {}: allowed are powers of two from 8 to 1024", *experiment.slots);
+    if (command.policy == "binomial") return {};
+    for (std::uint8_t i = 0; i < engine::kRepairCount; ++i)
+        if (command.policy == engine::name_of(static_cast<engine::Repair>(i)))
+            experiment.policy = static_cast<engine::Repair>(i);
+    return {};
+}
+
+void add_options(CLI::App& app, Words& words, Command& command) {
+    Experiment& e = command.experiment;
+    app.add_option("--ranks", e.ranks, "processes, one on each host")->check(CLI::Range(2, 1 << 20));
+    app.add_option("--size", words.size, "bytes of a broadcast, with K, M or G");
+    app.add_option("--ops", e.operations, "broadcasts")->check(CLI::Range(1, 1'000'000));
+    app.add_option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
+        ->check(CLI::Range(0.0, 100.0));
+    app.add_option("--policy", command.policy,
+                   "who repairs, or binomial: a tree of messages without an engine")
+        ->check(CLI::IsMember({"push", "pull", "sync", "auto", "binomial"}));
+    app.add_option("--seed", e.seed, "decides everything: the same seed gives the same run");
+    app.add_option("--root", words.root, "a rank, or rotate: every rank in turn");
+    app.add_option(
+        "--arrival", words.arrival,
+        "when the ranks come to an operation: together, skew:TIME (each up to so late), root-first:TIME "
+        "(the others so late), root-late:TIME, one-late:TIME (another one every time)");
+    app.add_option("--faults", words.faults, "what goes wrong, see below");
+    app.add_option("--root-sync", words.root_sync,
+                   "what a root waits for: none, delay:TIME, random, adaptive");
+    app.add_option("--groups", e.groups, "groups over the same hosts, all at work at once")
+        ->check(CLI::Range(1, 64));
+    app.add_option("--slots", e.slots, "operations between the slowest and the fastest member")
+        ->check(CLI::Range(8, 1024));
+    app.add_option("--window", e.window, "fragments a root may be ahead")->check(CLI::Range(16, 4096));
+    app.add_option("--fragment", e.fragment_bytes, "bytes of payload in a datagram")
+        ->check(CLI::Range(64, 8192));
+    app.add_option("--stash", e.stash_bytes, "bytes up to which a message counts as small")
+        ->check(CLI::Range(64, 1 << 20));
+    app.add_option("--latency", words.latency, "of the wires between two hosts [10us]")->check(time_value());
+    app.add_option("--overhead", words.overhead, "of a processor per packet sent or received [1us]")
+        ->check(time_value());
+    app.add_option("--gap", words.gap, "between two packets of an adapter [500ns]")->check(time_value());
+    app.add_option("--bandwidth", words.gigabits, "in Gbit/s [10]")->check(CLI::Range(0.001, 10'000.0));
+    app.add_option("--port-buffer", e.model.port_buffer,
+                   "bytes of multicast that wait at an output port of the switch");
+    app.add_option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
+    app.add_option("--retransmission", words.retransmission, "of a lost message [4 round trips]")
+        ->check(time_value());
+    app.add_option("--settle", words.settle, "pause between two operations [200us]")->check(time_value());
+    app.add_flag("--json", command.json, "print one JSON object instead of a table");
+    app.add_option("--campaign", command.campaign,
+                   "run that many seeds, each its own scenario, under all oracles")
+        ->check(CLI::Range(1, 1'000'000'000));
+    app.add_option("--first", command.first, "the first seed of a campaign");
+    app.add_option("--jobs", command.jobs, "processes of a campaign")->check(CLI::Range(1, 1024));
+    add_figure_options(app, command.figures);
+    app.footer(
+        std::string(
+            "Words of --faults, separated by commas; a SHARE is 0..1 or a percentage, a TIME has a unit:\n") +
+        faults_help());
+}
+
+}  // namespace
+
+bool parse(int argc, char** argv, Command& command, int& exit_code) {
+    CLI::App app("Runs the protocol engine of mcastcoll in a simulated network, in virtual time.",
+                 "mcastcoll-sim");
+    app.set_version_flag("--version", "mcastcoll-sim " MCC_VERSION);
+    app.get_formatter()->column_width(28);
+    app.option_defaults()->always_capture_default();
+    Words words;
+    add_options(app, words, command);
+    command.replay = "mcastcoll-sim";
+    for (int i = 1; i < argc; ++i) command.replay += fmt::format(" {}", argv[i]);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+        exit_code = app.exit(success);
+        return false;
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "mcastcoll-sim: {}; see --help\n", error.what());
+        exit_code = 2;
+        return false;
+    }
+    if (std::string wrong = digest(words, command); !wrong.empty()) {
+        fmt::print(stderr, "mcastcoll-sim: {}\n", wrong);
+        exit_code = 2;
+        return false;
+    }
+    return true;
+}
+
+}  // namespace mcastcoll::sim

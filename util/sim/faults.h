@@ -1,0 +1,112 @@
+// The weather: everything that can go wrong between a sender and a receiver, as a plain description (Faults)
+// and as the dice that are thrown for every datagram and message (Weather). Hosts are meant wherever a number
+// names somebody.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "random.h"
+#include "wire/packet.h"
+#include "wire/result.h"
+
+namespace mcastcoll::sim {
+
+inline constexpr std::uint32_t kAnybody = UINT32_MAX;
+
+struct Window {
+    Nanoseconds from{}, to = kNever;
+    bool covers(Nanoseconds now) const { return now >= from && now < to; }
+};
+
+struct Faults {
+    // Of multicast copies, shares from 0 to 1.
+    double loss = 0;         // each receiver by itself
+    double switch_loss = 0;  // all receivers lose the same datagram
+    // Gilbert and Elliott's bursts, per receiver: into the bad state, out of it, and lost while in it.
+    double burst_begin = 0, burst_end = 1, burst_loss = 1;
+    std::uint32_t nth = 0;  // every nth copy is lost
+    struct AtHost {
+        std::uint32_t host = 0;
+        double amount = 0;
+    };
+    std::vector<AtHost> receiver_loss;
+    double duplicate = 0, corrupt = 0;  // a second copy; one byte changed
+    double reorder = 0;                 // share that is late by reorder_delay
+    Nanoseconds reorder_delay = Nanoseconds::from_us(50);
+    // Nobody's multicasts reach anybody, or those of one sender, or those to one receiver.
+    struct Silence {
+        Window when;
+        std::uint32_t sender = kAnybody, receiver = kAnybody;
+    };
+    std::vector<Silence> silences;
+    // Hosts below `cut` and the others are apart: multicasts between them are lost, messages, if they are cut
+    // off too, wait until it is over.
+    struct Partition {
+        Window when;
+        std::uint32_t cut = 0;
+        bool messages = false;
+    };
+    std::vector<Partition> partitions;
+
+    // Of messages.
+    double message_loss = 0;  // late by the network's retransmission time
+    double spike = 0;         // late by spike_delay
+    Nanoseconds spike_delay = Nanoseconds::from_ms(2);
+    bool messages_overtake = false;  // messages of a pair do not wait for each other
+
+    // Of both.
+    Nanoseconds jitter{};          // late by up to this
+    std::vector<AtHost> slow;      // all that a host does takes this many times as long
+    double backpressure = 0;       // share of polls at which a host's sending is refused
+    Nanoseconds heal_at = kNever;  // everything above is over from here on
+
+    // By hand, for tests: true drops this datagram for this rank of the only group.
+    std::function<bool(const wire::Header&, Rank receiver)> drop;
+    // Breaks the promise that messages are reliable, to prove that the oracles notice.
+    std::function<bool(const wire::Header&, Rank receiver)> lose_message;
+};
+
+// The little language of --faults: "loss=1%,delay=30us,dead=1ms-5ms,slow=3:10"; faults_help() lists the
+// words.
+Result<Faults> parse_faults(std::string_view text);
+std::string to_string(const Faults& faults);
+const char* faults_help();
+
+class Weather {
+  public:
+    Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed);
+
+    const Faults& faults() const { return faults_; }
+    // Nothing can happen to a multicast: its receivers need not be looked at one by one.
+    bool fair(Nanoseconds now) const { return fair_for_multicasts_ || healed(now); }
+    bool loses_for_all(Nanoseconds now) { return !healed(now) && random_.chance(faults_.switch_loss); }
+    bool loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver);
+    bool duplicates(Nanoseconds now) { return !healed(now) && random_.chance(faults_.duplicate); }
+    bool corrupts(Nanoseconds now) { return !healed(now) && random_.chance(faults_.corrupt); }
+    Nanoseconds copy_delay(Nanoseconds now);
+    // When a message that would arrive at `at` really does.
+    Nanoseconds message_arrival(Nanoseconds at, std::uint32_t sender, std::uint32_t receiver,
+                                Nanoseconds retransmission);
+    bool refuses(Nanoseconds now) { return !healed(now) && random_.chance(faults_.backpressure); }
+    std::uint64_t draw() { return random_.next(); }
+
+  private:
+    bool healed(Nanoseconds now) const { return now >= faults_.heal_at; }
+    bool silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) const;
+
+    const Faults faults_;
+    bool fair_for_multicasts_, fair_for_messages_;
+    Random random_;
+    std::uint64_t copies_ = 0;
+    std::vector<bool> in_burst_;
+    std::vector<double> receiver_loss_;  // empty when all have the same
+    // Until when a pair's messages wait for one that is late; only pairs that have one.
+    std::unordered_map<std::uint64_t, Nanoseconds> held_until_;
+};
+
+}  // namespace mcastcoll::sim

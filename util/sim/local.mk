@@ -1,0 +1,87 @@
+# The simulator.  The library leaves the engine to whoever links it: mcastcoll-sim takes the provider's own archive.
+noinst_LTLIBRARIES += %reldir%/libmccsim.la
+%canon_reldir%_libmccsim_la_SOURCES = \
+	%reldir%/application.cc \
+	%reldir%/campaign.cc \
+	%reldir%/campaign.h \
+	%reldir%/command_line.cc \
+	%reldir%/command_line.h \
+	%reldir%/composite.cc \
+	%reldir%/composite.h \
+	%reldir%/event_queue.h \
+	%reldir%/fault_words.cc \
+	%reldir%/faults.cc \
+	%reldir%/faults.h \
+	%reldir%/figures/acceptance.cc \
+	%reldir%/figures/acceptance.h \
+	%reldir%/figures/channels.cc \
+	%reldir%/figures/command.cc \
+	%reldir%/figures/command.h \
+	%reldir%/figures/figure.h \
+	%reldir%/figures/networks.cc \
+	%reldir%/figures/networks.h \
+	%reldir%/figures/odds.cc \
+	%reldir%/figures/sites.cc \
+	%reldir%/figures/trial.cc \
+	%reldir%/figures/trial.h \
+	%reldir%/figures/two_stage.cc \
+	%reldir%/figures/write.cc \
+	%reldir%/measure.cc \
+	%reldir%/measure.h \
+	%reldir%/memory_meter.cc \
+	%reldir%/memory_meter.h \
+	%reldir%/message_tree.cc \
+	%reldir%/message_tree.h \
+	%reldir%/network.cc \
+	%reldir%/network.h \
+	%reldir%/parcel.h \
+	%reldir%/program.cc \
+	%reldir%/program.h \
+	%reldir%/random.h \
+	%reldir%/scenario.cc \
+	%reldir%/scenario.h \
+	%reldir%/script.cc \
+	%reldir%/script.h \
+	%reldir%/streams.cc \
+	%reldir%/text.cc \
+	%reldir%/text.h \
+	%reldir%/trees.cc \
+	%reldir%/trees.h \
+	%reldir%/wan_links.h \
+	%reldir%/world.cc \
+	%reldir%/world.h
+%canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/%reldir%
+%canon_reldir%_libmccsim_la_LIBADD = prov/mcastcoll/transport/libmcctransport.la
+
+bin_PROGRAMS += %reldir%/mcastcoll-sim
+%canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/main.cc
+%canon_reldir%_mcastcoll_sim_LDADD = %reldir%/libmccsim.la prov/mcastcoll/engine/libmccengine.la
+
+# Engines that are broken on purpose: the campaign must catch them.  One file of the engine is compiled anew, the linker takes
+# the others from the archive.
+check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring
+%canon_reldir%_broken_duplicates_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/broadcast.cc
+%canon_reldir%_broken_duplicates_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DUPLICATE_CHECK
+%canon_reldir%_broken_duplicates_LDADD = %reldir%/libmccsim.la prov/mcastcoll/engine/libmccengine.la
+%canon_reldir%_broken_ring_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/supply_graph.cc
+%canon_reldir%_broken_ring_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_LAST_RING_EDGE
+%canon_reldir%_broken_ring_LDADD = %reldir%/libmccsim.la prov/mcastcoll/engine/libmccengine.la
+
+TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
+EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
+
+EXTRA_DIST += docs/FIGURES.md docs/POLICIES.md \
+	docs/figures/policies.csv docs/figures/policies.svg \
+	docs/figures/size.csv docs/figures/size.svg \
+	docs/figures/ranks.csv docs/figures/ranks.svg \
+	docs/figures/first-last.csv docs/figures/first-last.svg \
+	docs/figures/penalty.csv docs/figures/penalty.svg \
+	docs/figures/crc.csv docs/figures/crc.svg \
+	docs/figures/collisions.csv docs/figures/collisions.svg \
+	docs/figures/channels-latency.csv docs/figures/channels-latency.svg \
+	docs/figures/channels-cost.csv docs/figures/channels-cost.svg \
+	docs/figures/channels-count.csv docs/figures/channels-count.svg \
+	docs/figures/karonis-wan.csv docs/figures/karonis-wan.svg \
+	docs/figures/karonis-lan.csv docs/figures/karonis-lan.svg \
+	docs/figures/karonis-both.csv docs/figures/karonis-both.svg \
+	docs/figures/karonis-clusters.csv docs/figures/karonis-clusters.svg

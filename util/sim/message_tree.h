@@ -1,0 +1,58 @@
+// The yardstick: broadcasts along a tree of whole point-to-point messages, in the same network and without an
+// engine. The tree is the binomial one that MPI libraries use, or whatever the caller hands in (trees.h).
+// Barriers have no place here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network.h"
+#include "script.h"
+#include "trees.h"
+
+namespace mcastcoll::sim {
+
+class MessageTree : public Sink {
+  public:
+    MessageTree(std::uint32_t ranks, std::vector<Step> script, const Model& model, const Faults& faults,
+                std::uint64_t seed, const Arrival& arrival, Nanoseconds settle,
+                TreeOf tree_of = binomial_tree);
+
+    // All broadcasts, each when the one before is over everywhere. Returns what went wrong, or "".
+    std::string run();
+    // Of every rank, from the start of a step until it is through with it.
+    const std::vector<Nanoseconds>& times(std::uint64_t step) const { return times_[step]; }
+    Nanoseconds now() const { return network_->now(); }
+    const Network::Traffic& traffic() const { return network_->traffic(); }
+    const Network& network() const { return *network_; }
+    // Called when a step is over everywhere, and before the first.
+    std::function<void(std::uint64_t steps_done)> step_over;
+
+  private:
+    void on_packet(std::uint32_t, Bytes) override {}
+    void on_message(std::uint32_t rank, std::uint32_t from, Bytes message) override;
+    void on_wake(std::uint32_t rank, std::uint32_t tag) override;
+    void begin_step();
+    void forward(std::uint32_t rank);
+
+    const std::uint32_t ranks_;
+    const std::vector<Step> script_;
+    const Arrival arrival_;
+    const Nanoseconds settle_;
+    const TreeOf tree_of_;
+    Tree tree_;  // of the step under way
+    Random random_;
+    std::unique_ptr<Network> network_;
+    std::uint64_t step_ = 0;
+    std::uint32_t unfinished_ = 0;
+    Nanoseconds began_at_{};
+    std::vector<std::byte> content_;
+    std::vector<bool> entered_, has_;
+    std::vector<std::vector<Nanoseconds>> times_;
+    std::string trouble_;
+};
+
+}  // namespace mcastcoll::sim

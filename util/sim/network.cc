@@ -1,0 +1,349 @@
+#include "network.h"
+
+#include <cassert>
+
+namespace mcastcoll::sim {
+namespace {
+
+std::uint32_t one_more_than(const std::vector<std::uint32_t>& numbers, std::uint32_t least) {
+    return numbers.empty() ? least : *std::max_element(numbers.begin(), numbers.end()) + 1;
+}
+
+}  // namespace
+
+Network::Network(const Model& model, const Faults& faults, std::uint32_t hosts,
+                 std::vector<std::uint32_t> host_of, std::vector<std::uint32_t> group_of, std::uint64_t seed,
+                 Sink& sink)
+    : model_(model),
+      retransmission_(model.retransmission.value > 0 ? model.retransmission
+                                                     : Nanoseconds{4 * model.round_trip(64).value}),
+      weather_(faults, hosts, seed),
+      sink_(sink),
+      hosts_(hosts),
+      machines_(one_more_than(model.layout.machine_of, hosts)),
+      wan_(one_more_than(model.layout.site_of, 1), model.wan),
+      host_of_(std::move(host_of)),
+      group_of_(std::move(group_of)),
+      listens_to_(host_of_.size()),
+      in_flight_(host_of_.size()) {
+    assert(group_of_.size() == host_of_.size());
+    if (model.shared_address) std::fill(group_of_.begin(), group_of_.end(), 0);
+    for (std::uint32_t endpoint = 0; endpoint < group_of_.size(); ++endpoint)
+        while (group_begin_.size() <= group_of_[endpoint]) group_begin_.push_back(endpoint);
+    group_begin_.push_back(static_cast<std::uint32_t>(group_of_.size()));
+    for (std::uint32_t host = 0; host < hosts; ++host) {
+        hosts_[host].machine = model.layout.machine(host);
+        hosts_[host].site = model.layout.site(host);
+    }
+    for (const Faults::AtHost& slow : faults.slow)
+        if (slow.host < hosts) hosts_[slow.host].factor = static_cast<float>(slow.amount);
+}
+
+Network::~Network() {
+    while (!events_.empty()) {
+        const Event event = events_.pop();
+        if (event.parcel != nullptr) event.parcel->drop();
+    }
+    for (const Host& host : hosts_)
+        for (std::uint32_t at = host.inbox_first; at != kNothing; at = waiting_[at].next)
+            waiting_[at].parcel->drop();
+}
+
+Nanoseconds Network::scaled(const Host& host, Nanoseconds overhead) const {
+    if (host.factor == 1) return overhead;
+    return {
+        static_cast<std::int64_t>(static_cast<double>(overhead.value) * static_cast<double>(host.factor))};
+}
+
+void Network::schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count,
+                       Parcel* parcel, std::uint32_t tag) {
+    Event event{};
+    event.at = std::max(at, now_);
+    event.what = static_cast<std::uint64_t>(what) & 15;
+    event.tag = tag & 15;
+    event.first = first;
+    event.count = count;
+    event.parcel = parcel;
+    events_.push(event);
+}
+
+void Network::wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag) {
+    schedule(Event::What::wake, at, first, count, nullptr, tag);
+}
+
+void Network::release(Parcel* parcel) {
+    const std::uint32_t from = parcel->from;
+    if (parcel->drop()) --in_flight_[from];
+}
+
+bool Network::may_send(std::uint32_t endpoint) {
+    const Nanoseconds full = model_.wire_time(model_.send_buffer);
+    return machine_at(endpoint).adapter_free - now_ <= full && !weather_.refuses(now_);
+}
+
+Nanoseconds Network::free_at(std::uint32_t endpoint) const {
+    const Nanoseconds half = model_.wire_time(model_.send_buffer / 2);
+    return std::max(now_ + model_.latency, machine_at(endpoint).adapter_free - half);
+}
+
+// Processor, adapter, wire to the switch.
+void Network::send(std::uint32_t from, Parcel* parcel) {
+    Host& host = host_at(from);
+    Machine& machine = machine_at(from);
+    ++in_flight_[from];
+    host.processor_free = std::max(host.processor_free, now_) + scaled(host, model_.send_overhead);
+    const Nanoseconds start = std::max(host.processor_free, machine.adapter_free);
+    machine.adapter_free = start + std::max(model_.gap, model_.wire_time(parcel->size()));
+    machine.out.add(*parcel);
+    schedule(Event::What::enter, start + Nanoseconds{model_.latency.value / 2}, host.site, 1, parcel);
+}
+
+// Hosts are machines of their own unless a layout says otherwise, and several endpoints on one host have
+// always talked through its adapter.
+bool Network::local(std::uint32_t from, std::uint32_t to) const {
+    return !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
+}
+
+// What the receiver's processor has to do with it.
+Nanoseconds Network::receiving(const Parcel& parcel) const {
+    if (!parcel.local) return model_.receive_overhead;
+    return {static_cast<std::int64_t>(static_cast<double>(parcel.size()) * model_.memory.ns_per_byte)};
+}
+
+void Network::send_local(Parcel* parcel, std::uint32_t first, std::uint32_t count) {
+    Host& host = host_at(parcel->from);
+    ++in_flight_[parcel->from];
+    parcel->local = true;
+    traffic_.local_messages += count;
+    host.processor_free = std::max(host.processor_free, now_) + scaled(host, model_.memory.overhead);
+    schedule(Event::What::arrive, host.processor_free + model_.memory.latency, first, count, parcel);
+}
+
+void Network::publish(std::uint32_t from, std::uint32_t first, std::uint32_t count, Bytes header,
+                      Bytes payload) {
+    Parcel* parcel = Parcel::make(header, payload);
+    parcel->from = from;
+    parcel->to = first;
+    send_local(parcel, first, count);
+}
+
+void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
+    Parcel* parcel = Parcel::make(header, payload);
+    parcel->from = from;
+    parcel->to = to;
+    if (local(from, to)) return send_local(parcel, to, 1);
+    ++traffic_.messages;
+    send(from, parcel);
+}
+
+void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload) {
+    Parcel* parcel = Parcel::make(header, payload);
+    parcel->from = from;
+    parcel->to = group_of_[from];
+    parcel->multicast = true;
+    parcel->range = static_cast<std::uint8_t>(range);
+    ++traffic_.datagrams;
+    send(from, parcel);
+}
+
+// The output port to the receiver, and the wire behind it. The receive overhead is part of the arrival, so
+// that an idle processor needs one event per parcel. A message for another site takes the link there first.
+void Network::enter_message(Parcel* parcel, std::uint32_t site) {
+    const std::uint32_t receiver = host_of_[parcel->to], to = hosts_[receiver].site;
+    if (site != to) {
+        const std::uint32_t next = wan_.next(site, to);
+        const Nanoseconds onward =
+            next == to ? model_.wire_time(parcel->size()) : wan_.wire_time(parcel->size());
+        return schedule(Event::What::enter, wan_.cross(site, next, *parcel, now_, onward), next, 1, parcel);
+    }
+    Machine& machine = machine_at(parcel->to);
+    const Faults& faults = weather_.faults();
+    if (faults.lose_message && faults.lose_message(wire::decode(parcel->bytes()).header, rank_of(parcel->to)))
+        return release(parcel);
+    const Nanoseconds wire = model_.wire_time(parcel->size());
+    machine.port_free = std::max(machine.port_free, now_) + wire;
+    machine.in.add(*parcel);
+    const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
+    const Nanoseconds at = weather_.message_arrival(machine.port_free + half + model_.receive_overhead,
+                                                    host_of_[parcel->from], receiver, retransmission_);
+    schedule(Event::What::arrive, at, parcel->to, 1, parcel);
+}
+
+void Network::enter_multicast(Parcel* parcel) {
+    const std::uint32_t begin = group_begin_[parcel->to], end = group_begin_[parcel->to + 1];
+    run_ = Event{};
+    if (!weather_.loses_for_all(now_))
+        for (std::uint32_t endpoint = begin; endpoint < end; ++endpoint) {
+            if (listens_to_[endpoint] != parcel->range || (endpoint == parcel->from && !model_.own_copies))
+                continue;
+            if (host_at(endpoint).site != host_at(parcel->from).site) continue;
+            copy_to(endpoint, parcel);
+        }
+    flush_run();
+    release(parcel);
+}
+
+// One copy on its way through the output port of a receiver.
+void Network::copy_to(std::uint32_t endpoint, Parcel* parcel) {
+    const std::uint32_t receiver = host_of_[endpoint];
+    Machine& machine = machine_at(endpoint);
+    if (host_dead(receiver)) return;
+    ++traffic_.copies;
+    const bool fair = weather_.fair(now_) || endpoint == parcel->from;
+    const Faults& faults = weather_.faults();
+    if (!fair) {
+        const bool by_hand = faults.drop && now_ < faults.heal_at &&
+                             faults.drop(wire::decode(parcel->bytes()).header, rank_of(endpoint));
+        if (by_hand || weather_.loses_copy(now_, host_of_[parcel->from], receiver)) {
+            ++traffic_.copies_lost;
+            return;
+        }
+    }
+    const Nanoseconds wire = model_.wire_time(parcel->size());
+    const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
+    for (int copies = !fair && weather_.duplicates(now_) ? 2 : 1; copies > 0; --copies) {
+        if (machine.port_free - now_ > model_.wire_time(model_.port_buffer)) {
+            ++traffic_.port_drops;
+            continue;
+        }
+        machine.port_free = std::max(machine.port_free, now_) + wire;
+        machine.in.add(*parcel);
+        const Nanoseconds at = machine.port_free + half + model_.receive_overhead;
+        if (fair) {
+            add_to_run(endpoint, parcel, at);
+            continue;
+        }
+        const Nanoseconds late = at + weather_.copy_delay(now_);
+        if (!weather_.corrupts(now_)) {
+            add_to_run(endpoint, parcel, late);
+            continue;
+        }
+        Parcel* damaged = parcel->copy();
+        ++in_flight_[damaged->from];
+        damaged->data()[weather_.draw() % damaged->size()] ^= std::byte{0x10};
+        schedule(Event::What::arrive, late, endpoint, 1, damaged);
+    }
+}
+
+void Network::add_to_run(std::uint32_t endpoint, Parcel* parcel, Nanoseconds at) {
+    if (run_.parcel != nullptr && run_.at == at && run_.first + run_.count == endpoint) {
+        ++run_.count;
+        return;
+    }
+    flush_run();
+    run_.parcel = parcel;
+    run_.at = at;
+    run_.first = endpoint;
+    run_.count = 1;
+}
+
+void Network::flush_run() {
+    if (run_.parcel == nullptr) return;
+    run_.parcel->keep();
+    schedule(Event::What::arrive, run_.at, run_.first, run_.count, run_.parcel);
+    run_.parcel = nullptr;
+}
+
+// When a host that looks at the network now and then sees what is there at a moment.
+Nanoseconds Network::serving_time(std::uint32_t host, Nanoseconds at) const {
+    if (host >= model_.read_every.size() || model_.read_every[host].value <= 0) return at;
+    const std::int64_t every = model_.read_every[host].value;
+    return {(at.value + every - 1) / every * every};
+}
+
+// At once when the processor has been idle for the receive overhead, otherwise through the inbox.
+void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
+    const std::uint32_t number = host_of_[endpoint];
+    Host& host = hosts_[number];
+    if (host.dead) return;
+    const bool empty = host.inbox_first == kNothing;
+    const Nanoseconds overhead = receiving(*parcel);
+    // What comes over the wire has the overhead in its time already; memory is copied from now on.
+    const Nanoseconds begun = parcel->local ? now_ : now_ - overhead;
+    const Nanoseconds done = std::max(begun, host.processor_free) + scaled(host, overhead);
+    const Nanoseconds served = empty ? serving_time(number, done) : kNever;
+    if (served <= now_) return hand_over(endpoint, parcel);
+    if (parcel->multicast && host.datagrams_waiting >= model_.socket_buffer) {
+        ++traffic_.socket_drops;
+        return;
+    }
+    host.datagrams_waiting += parcel->multicast;
+    std::uint32_t slot = waiting_free_;
+    if (slot == kNothing) {
+        slot = static_cast<std::uint32_t>(waiting_.size());
+        waiting_.emplace_back();
+    } else {
+        waiting_free_ = waiting_[slot].next;
+    }
+    parcel->keep();
+    waiting_[slot] = {parcel, endpoint, kNothing};
+    (empty ? host.inbox_first : waiting_[host.inbox_last].next) = slot;
+    host.inbox_last = slot;
+    if (empty) schedule(Event::What::serve, served, number, 1, nullptr);
+}
+
+void Network::serve(std::uint32_t number) {
+    Host& host = hosts_[number];
+    const std::uint32_t slot = host.inbox_first;
+    const Waiting waiting = waiting_[slot];
+    host.inbox_first = waiting.next;
+    if (host.inbox_first == kNothing) host.inbox_last = kNothing;
+    waiting_[slot].next = waiting_free_;
+    waiting_free_ = slot;
+    host.datagrams_waiting -= waiting.parcel->multicast;
+    if (!host.dead) hand_over(waiting.endpoint, waiting.parcel);
+    release(waiting.parcel);
+    if (host.inbox_first == kNothing) return;
+    const Nanoseconds overhead = receiving(*waiting_[host.inbox_first].parcel);
+    const Nanoseconds next = std::max(host.processor_free, now_) + scaled(host, overhead);
+    schedule(Event::What::serve, next, number, 1, nullptr);
+}
+
+void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
+    Host& host = hosts_[host_of_[endpoint]];
+    host.processor_free = std::max(host.processor_free, now_);
+    auto mix = [this](std::uint64_t value) { digest_ = (digest_ ^ value) * 1099511628211ULL; };
+    mix(static_cast<std::uint64_t>(now_.value));
+    mix(std::uint64_t{endpoint} << 32 | parcel->size());
+    std::uint64_t begin = 0;  // magic, kind and checksum, which covers the rest
+    std::memcpy(&begin, parcel->data(), std::min<std::size_t>(sizeof begin, parcel->size()));
+    mix(begin);
+    if (parcel->multicast)
+        sink_.on_packet(endpoint, parcel->bytes());
+    else
+        sink_.on_message(endpoint, parcel->from, parcel->bytes());
+}
+
+void Network::kill(std::uint32_t host) {
+    hosts_[host].dead = true;
+}
+
+bool Network::step() {
+    if (events_.empty()) return false;
+    const Event event = events_.pop();
+    assert(event.at >= now_);
+    now_ = event.at;
+    switch (static_cast<Event::What>(event.what)) {
+        case Event::What::enter:
+            if (event.parcel->multicast)
+                enter_multicast(event.parcel);
+            else
+                enter_message(event.parcel, event.first);
+            break;
+        case Event::What::arrive:
+            for (std::uint32_t i = 0; i < event.count; ++i) arrive(event.first + i, event.parcel);
+            release(event.parcel);
+            break;
+        case Event::What::serve:
+            serve(event.first);
+            break;
+        case Event::What::wake:
+            for (std::uint32_t i = 0; i < event.count; ++i)
+                if (!dead(event.first + i))
+                    sink_.on_wake(event.first + i, static_cast<std::uint32_t>(event.tag));
+            break;
+    }
+    return true;
+}
+
+}  // namespace mcastcoll::sim

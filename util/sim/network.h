@@ -1,0 +1,184 @@
+// A network in virtual time. Hosts are those of LogGP (Culler et al. 1993, Alexandrov et al. 1995): a
+// processor is busy for an overhead with everything it sends and receives, an adapter sends one byte per G
+// and at most one packet per gap, a wire has a latency. All hosts hang on one switch that cuts through,
+// copies multicasts to its output ports, and has a queue at each port: a multicast that finds it full is
+// dropped there, a message waits. At most a multicast costs one event plus one per run of receivers it
+// reaches at the same moment.
+//
+// So far a host is a machine with one processor. A layout may say otherwise: hosts that share a machine are
+// its processors, each with an inbox, behind one adapter and one port; messages between them go through
+// memory, where the receiver copies. Machines may stand in several sites, each with a switch, between which
+// there are links (wan_links.h) that take messages and no multicast.
+//
+// An endpoint is a member of a group on a host; several may share one. The network knows nothing of engines:
+// it tells its Sink what arrives where.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "event_queue.h"
+#include "faults.h"
+#include "wan_links.h"
+
+namespace mcastcoll::sim {
+
+// Which machine each host belongs to, and which site each machine.
+struct Layout {
+    std::vector<std::uint32_t> machine_of;  // empty: each host is a machine
+    std::vector<std::uint32_t> site_of;     // empty: all in site 0
+
+    std::uint32_t machine(std::uint32_t host) const { return machine_of.empty() ? host : machine_of[host]; }
+    std::uint32_t site(std::uint32_t host) const { return site_of.empty() ? 0 : site_of[machine(host)]; }
+};
+
+// Memory between the processes of a machine.
+struct Memory {
+    Nanoseconds latency{200};  // until the other one sees it
+    Nanoseconds overhead{50};  // of telling
+    double ns_per_byte = 0.1;  // 10 GB/s a core
+};
+
+struct Model {
+    Nanoseconds latency = Nanoseconds::from_us(10);  // of the wires from host to host
+    Nanoseconds send_overhead = Nanoseconds::from_us(1);
+    Nanoseconds receive_overhead = Nanoseconds::from_us(1);
+    Nanoseconds gap{500};
+    double ns_per_byte = 0.8;                // 10 Gbit/s
+    std::uint32_t port_buffer = 512 * 1024;  // bytes of multicast that wait at an output port
+    std::uint32_t socket_buffer = 1024;      // datagrams that wait for a host's processor
+    std::uint32_t send_buffer = 128 * 1024;  // bytes that wait in an adapter before sending is refused
+    Nanoseconds retransmission{};            // of a lost message; 0: four round trips
+    bool own_copies = false;                 // a sender hears its own multicasts
+    bool shared_address = false;             // all groups multicast to one address
+    Layout layout{};
+    Memory memory{};
+    Wan wan{};
+    std::vector<Nanoseconds> read_every;  // hosts that look at their inbox only this often; shorter: all do
+
+    Nanoseconds wire_time(std::size_t bytes) const {
+        return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
+    }
+    Nanoseconds one_way(std::size_t bytes) const {
+        return send_overhead + latency + wire_time(bytes) + receive_overhead;
+    }
+    Nanoseconds round_trip(std::size_t bytes) const { return one_way(bytes) + one_way(bytes); }
+};
+
+class Sink {
+  public:
+    virtual ~Sink() = default;
+    virtual void on_packet(std::uint32_t endpoint, Bytes datagram) = 0;
+    virtual void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) = 0;
+    virtual void on_wake(std::uint32_t endpoint, std::uint32_t tag) = 0;
+};
+
+class Network {
+  public:
+    struct Traffic {
+        std::uint64_t datagrams = 0, messages = 0, copies = 0, copies_lost = 0, port_drops = 0,
+                      socket_drops = 0, local_messages = 0;
+    };
+
+    // host_of: of every endpoint. address_of: of every endpoint, ascending; endpoints of one address are
+    // neighbours.
+    Network(const Model& model, const Faults& faults, std::uint32_t hosts, std::vector<std::uint32_t> host_of,
+            std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink);
+    Network(const Network&) = delete;
+    Network& operator=(const Network&) = delete;
+    ~Network();
+
+    Nanoseconds now() const { return now_; }
+    const Traffic& traffic() const { return traffic_; }
+    std::uint64_t digest() const { return digest_; }
+
+    void send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload);
+    // To a run of endpoints on the sender's machine at once: one writes into memory, all read.
+    void publish(std::uint32_t from, std::uint32_t first, std::uint32_t count, Bytes header, Bytes payload);
+    // Each range of a group has an address of its own.
+    void multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload);
+    // Which of its group's addresses an endpoint listens to; kNoRange without a multicast socket.
+    static constexpr std::uint8_t kNoRange = UINT8_MAX;
+    void listen(std::uint32_t endpoint, std::uint8_t range) { listens_to_[endpoint] = range; }
+    // False while the adapter's queue is full or the weather refuses: free_at() says when to look again.
+    bool may_send(std::uint32_t endpoint);
+    Nanoseconds free_at(std::uint32_t endpoint) const;
+    // The processor of this endpoint's host has something to do until then.
+    Nanoseconds busy_until(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]].processor_free; }
+    std::uint32_t in_flight(std::uint32_t endpoint) const { return in_flight_[endpoint]; }
+    std::uint32_t host_of(std::uint32_t endpoint) const { return host_of_[endpoint]; }
+    const WanLinks& wan() const { return wan_; }
+    // Through the port of a machine: from the switch to it, and the other way.
+    const Crossed& into(std::uint32_t machine) const { return machines_[machine].in; }
+    const Crossed& out_of(std::uint32_t machine) const { return machines_[machine].out; }
+
+    void wake(std::uint32_t endpoint, Nanoseconds at, std::uint32_t tag) { wake_run(endpoint, 1, at, tag); }
+    void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag);
+    void kill(std::uint32_t host);
+    bool dead(std::uint32_t endpoint) const { return host_dead(host_of_[endpoint]); }
+    bool host_dead(std::uint32_t host) const { return hosts_[host].dead; }
+    // Does what comes next; false when nothing does.
+    bool step();
+
+  private:
+    static constexpr std::uint32_t kNothing = UINT32_MAX;
+    struct Host {
+        Nanoseconds processor_free{};
+        std::uint32_t machine = 0, site = 0;
+        std::uint32_t inbox_first = kNothing, inbox_last = kNothing;
+        std::uint32_t datagrams_waiting = 0;
+        float factor = 1;  // how much longer everything takes here
+        bool dead = false;
+    };
+    struct Machine {
+        Nanoseconds adapter_free{}, port_free{};
+        Crossed in, out;
+    };
+    struct Waiting {  // in an inbox
+        Parcel* parcel = nullptr;
+        std::uint32_t endpoint = 0, next = kNothing;
+    };
+
+    Host& host_at(std::uint32_t endpoint) { return hosts_[host_of_[endpoint]]; }
+    const Host& host_at(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]]; }
+    Machine& machine_at(std::uint32_t endpoint) { return machines_[host_at(endpoint).machine]; }
+    const Machine& machine_at(std::uint32_t endpoint) const { return machines_[host_at(endpoint).machine]; }
+    bool local(std::uint32_t from, std::uint32_t to) const;
+    Nanoseconds receiving(const Parcel& parcel) const;
+    void send_local(Parcel* parcel, std::uint32_t first, std::uint32_t count);
+    Nanoseconds scaled(const Host& host, Nanoseconds overhead) const;
+    void send(std::uint32_t from, Parcel* parcel);
+    void release(Parcel* parcel);
+    void schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count, Parcel* parcel,
+                  std::uint32_t tag = 0);
+    void enter_message(Parcel* parcel, std::uint32_t site);
+    void enter_multicast(Parcel* parcel);
+    void copy_to(std::uint32_t endpoint, Parcel* parcel);
+    void add_to_run(std::uint32_t endpoint, Parcel* parcel, Nanoseconds at);
+    void flush_run();
+    void arrive(std::uint32_t endpoint, Parcel* parcel);
+    void serve(std::uint32_t host);
+    void hand_over(std::uint32_t endpoint, Parcel* parcel);
+    Nanoseconds serving_time(std::uint32_t host, Nanoseconds at) const;
+
+    const Model model_;
+    const Nanoseconds retransmission_;
+    Weather weather_;
+    Sink& sink_;
+    std::vector<Host> hosts_;
+    std::vector<Machine> machines_;
+    WanLinks wan_;
+    const std::vector<std::uint32_t> host_of_;
+    std::vector<std::uint32_t> group_of_, group_begin_;
+    std::vector<std::uint8_t> listens_to_;
+    std::vector<std::uint32_t> in_flight_;  // parcels of each endpoint that are not yet gone
+    EventQueue events_;
+    std::vector<Waiting> waiting_;
+    std::uint32_t waiting_free_ = kNothing;
+    Nanoseconds now_{1};
+    Event run_;  // of arrivals that are being collected
+    Traffic traffic_;
+    std::uint64_t digest_ = 14695981039346656037ULL;
+};
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,38 @@
+// The simulator's only source of chance: SplitMix64 (Steele, Lea, Flood 2014), so that a seed gives the same
+// run with every compiler and standard library.
+#pragma once
+
+#include <cstdint>
+
+#include "wire/types.h"
+
+namespace mcastcoll::sim {
+
+class Random {
+  public:
+    explicit Random(std::uint64_t seed) : state_(seed) {}
+
+    std::uint64_t next() {
+        std::uint64_t mixed = (state_ += 0x9e3779b97f4a7c15ULL);
+        mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+        mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
+        return mixed ^ (mixed >> 31);
+    }
+    // In [0, bound); 0 for a bound of 0.
+    std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
+    // In [least, most].
+    std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + below(most - least + 1); }
+    double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+    // What cannot or must happen draws nothing.
+    bool chance(double share) { return share > 0 && (share >= 1 || unit() < share); }
+    Nanoseconds up_to(Nanoseconds most) {
+        return most.value <= 0
+                   ? Nanoseconds{}
+                   : Nanoseconds{static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most.value)))};
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,211 @@
+#include "scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "text.h"
+
+namespace mcastcoll::sim {
+namespace {
+
+// What all members of a scenario receive together, so that a campaign stays quick.
+constexpr std::uint64_t kMostBytes = 6ULL << 20;
+constexpr std::uint64_t kMostCompletions = 1200;
+
+template <typename T, std::size_t N>
+T pick(Random& random, const T (&choices)[N]) {
+    return choices[random.below(N)];
+}
+
+Nanoseconds us_between(Random& random, std::uint64_t least, std::uint64_t most) {
+    return Nanoseconds::from_us(static_cast<std::int64_t>(random.between(least, most)));
+}
+
+std::uint32_t draw_hosts(Random& random) {
+    const std::uint64_t sort = random.below(100);
+    if (sort < 70) return static_cast<std::uint32_t>(random.between(2, 12));
+    if (sort < 97) return static_cast<std::uint32_t>(random.between(13, 40));
+    return static_cast<std::uint32_t>(random.between(41, 120));
+}
+
+engine::GroupConfig draw_config(Random& random) {
+    engine::GroupConfig config;
+    config.repair = static_cast<engine::Repair>(random.below(engine::kRepairCount));
+    if (random.chance(0.3)) {
+        config.root_sync = static_cast<engine::RootSync>(random.below(engine::kRootSyncCount));
+        config.root_delay = us_between(random, 0, 200);
+    }
+    config.fragment_bytes = pick(random, {512U, 1424U, 1424U, 1424U, 4096U});
+    config.window = pick(random, {16U, 64U, 256U});
+    config.initial_window = static_cast<std::uint32_t>(random.between(1, std::min(config.window, 48U)));
+    config.stash_bytes = config.fragment_bytes * static_cast<std::uint32_t>(random.between(1, 6));
+    config.operation_slots = pick(random, {8U, 16U, 64U, 64U});
+    config.checkpoint_every = pick(random, {config.operation_slots / 4, config.operation_slots / 2});
+    config.channels = static_cast<std::uint32_t>(random.between(1, config.operation_slots));
+    config.tree_arity = static_cast<std::uint32_t>(random.between(1, engine::kMaxArity));
+    config.large_tree_arity = static_cast<std::uint32_t>(random.between(1, 3));
+    config.early_buffers = static_cast<std::uint32_t>(random.between(0, 4));
+    config.pending_operations = 64;
+    config.probes = static_cast<std::uint32_t>(random.between(1, 6));
+    config.epoch = Epoch{1};
+    return config;
+}
+
+// Some groups speak to several addresses: runs of ranks, each with one of its own.
+void draw_ranges(Random& random, engine::GroupConfig& config) {
+    if (!random.chance(0.2)) return;
+    config.ranges = static_cast<std::uint32_t>(random.between(1, std::min(config.members, 4U)));
+    config.relay = random.chance(0.5);
+    for (std::uint32_t rank = 0; rank < config.members; ++rank)
+        config.range_of.push_back(static_cast<std::uint8_t>(rank * config.ranges / config.members));
+}
+
+// Some hosts in any order; the first group has all of them, so that every host has something to do.
+std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, bool all) {
+    std::vector<std::uint32_t> members(hosts);
+    std::iota(members.begin(), members.end(), 0U);
+    if (all) return members;
+    for (std::uint32_t i = hosts - 1; i > 0; --i) std::swap(members[i], members[random.below(i + 1)]);
+    members.resize(random.between(2, hosts));
+    return members;
+}
+
+void draw_plans(Random& random, std::uint32_t hosts, Options& options) {
+    const std::uint32_t groups =
+        hosts > 40 || random.chance(0.75) ? 1 : static_cast<std::uint32_t>(random.between(2, 3));
+    for (std::uint32_t group = 0; group < groups; ++group) {
+        Plan& plan = options.plans.emplace_back();
+        plan.hosts = draw_members(random, hosts, group == 0);
+        plan.config = draw_config(random);
+        plan.config.members = static_cast<std::uint32_t>(plan.hosts.size());
+        plan.config.key = GroupKey{random.next()};
+        draw_ranges(random, plan.config);
+        const std::uint64_t most_steps = kMostCompletions / groups / plan.config.members + 2;
+        const auto count =
+            static_cast<std::uint32_t>(random.between(2, std::min<std::uint64_t>(most_steps, 120)));
+        const std::uint64_t most_bytes = kMostBytes / groups / plan.config.members / 4;
+        const std::uint64_t large = random.chance(0.3) ? most_bytes : std::uint64_t{20'000};
+        plan.script = varied_script(random.next(), plan.config.members, count, std::min(large, most_bytes));
+        if (random.chance(0.1)) {
+            plan.no_socket.resize(plan.config.members);
+            for (std::uint64_t i = random.between(1, 3); i > 0; --i)
+                plan.no_socket[random.below(plan.config.members)] = true;
+        }
+    }
+}
+
+void draw_model(Random& random, std::uint32_t hosts, Model& model) {
+    model.latency = us_between(random, 1, 60);
+    model.send_overhead = Nanoseconds{static_cast<std::int64_t>(random.between(0, 3000))};
+    model.receive_overhead = Nanoseconds{static_cast<std::int64_t>(random.between(0, 3000))};
+    model.ns_per_byte = pick(random, {0.08, 0.8, 8.0});
+    model.port_buffer = pick(random, {16U * 1024, 128U * 1024, 512U * 1024});
+    model.socket_buffer = pick(random, {64U, 256U, 1024U});
+    model.send_buffer = pick(random, {16U * 1024, 128U * 1024});
+    model.own_copies = random.chance(0.3);
+    model.shared_address = random.chance(0.3);
+    if (!random.chance(0.1)) return;
+    model.read_every.resize(hosts);
+    model.read_every[random.below(hosts)] = us_between(random, 20, 3000);
+}
+
+Window draw_window(Random& random) {
+    const Nanoseconds from = us_between(random, 0, 12'000);
+    return {from, from + us_between(random, 500, 20'000)};
+}
+
+void draw_losses(Random& random, std::uint32_t hosts, Faults& faults) {
+    if (random.chance(0.5)) faults.loss = pick(random, {0.001, 0.01, 0.05, 0.2, 0.6, 1.0});
+    if (random.chance(0.1)) faults.switch_loss = pick(random, {0.01, 0.1, 0.5});
+    if (random.chance(0.15)) {
+        faults.burst_begin = pick(random, {0.001, 0.01, 0.1});
+        faults.burst_end = pick(random, {0.02, 0.2, 0.5});
+        faults.burst_loss = pick(random, {0.5, 1.0});
+    }
+    if (random.chance(0.05)) faults.nth = static_cast<std::uint32_t>(random.between(2, 50));
+    if (random.chance(0.1))
+        faults.receiver_loss.push_back(
+            {static_cast<std::uint32_t>(random.below(hosts)), pick(random, {0.1, 0.5, 1.0})});
+    if (random.chance(0.15)) faults.duplicate = pick(random, {0.01, 0.2});
+    if (random.chance(0.15)) faults.corrupt = pick(random, {0.005, 0.05});
+    if (random.chance(0.15)) {
+        faults.reorder = pick(random, {0.01, 0.2});
+        faults.reorder_delay = us_between(random, 5, 500);
+    }
+}
+
+void draw_faults(Random& random, std::uint32_t hosts, Faults& faults) {
+    if (random.chance(0.1)) return;  // fair weather
+    draw_losses(random, hosts, faults);
+    const auto host = static_cast<std::uint32_t>(random.below(hosts));
+    if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random)});
+    if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random), .receiver = host});
+    if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random), .sender = host});
+    if (random.chance(0.08))
+        faults.partitions.push_back({draw_window(random),
+                                     static_cast<std::uint32_t>(random.between(1, hosts - 1)),
+                                     random.chance(0.5)});
+    if (random.chance(0.15)) faults.message_loss = pick(random, {0.001, 0.02, 0.1});
+    if (random.chance(0.15)) {
+        faults.spike = pick(random, {0.005, 0.05});
+        faults.spike_delay = us_between(random, 100, 10'000);
+    }
+    faults.messages_overtake = random.chance(0.4);
+    if (random.chance(0.3)) faults.jitter = us_between(random, 1, 400);
+    if (random.chance(0.1)) faults.slow.push_back({host, pick(random, {3.0, 20.0})});
+    if (random.chance(0.1)) faults.backpressure = pick(random, {0.1, 0.6});
+    if (random.chance(0.2)) faults.heal_at = us_between(random, 2000, 40'000);
+}
+
+void draw_timing(Random& random, Options& options) {
+    options.separated = random.chance(0.3);
+    options.arrival.pattern = static_cast<Arrival::Pattern>(random.below(5));
+    options.arrival.by = us_between(random, 1, 2000);
+    options.settle = us_between(random, 0, 100);
+    options.in_flight = static_cast<std::uint32_t>(random.between(1, 12));
+    if (random.chance(0.5)) options.think = us_between(random, 1, 500);
+    if (random.chance(0.5)) options.start_skew = us_between(random, 1, 3000);
+    options.stream_pace = us_between(random, 1, pick(random, {20U, 300U, 3000U}));
+}
+
+}  // namespace
+
+Options draw_scenario(std::uint64_t seed) {
+    Random random(Random(seed).next());  // neighbouring seeds have nothing in common
+    Options options;
+    options.seed = random.next();
+    const std::uint32_t hosts = draw_hosts(random);
+    draw_plans(random, hosts, options);
+    draw_model(random, hosts, options.model);
+    draw_faults(random, hosts, options.faults);
+    draw_timing(random, options);
+    if (random.chance(0.15)) {
+        Death& death = options.deaths.emplace_back();
+        death.host = static_cast<std::uint32_t>(random.below(hosts));
+        if (random.chance(0.5))
+            death.at = us_between(random, 1, 20'000);
+        else
+            death.after = random.below(options.plans[0].script.size() + 1);
+    }
+    return options;
+}
+
+std::string summary_of(const Options& options) {
+    std::string text;
+    for (const Plan& plan : options.plans)
+        text += fmt::format(
+            "group of {}, {} ops, {}, root sync {}, window {}, slots {}, fragment {}, {} ranges{}; ",
+            plan.config.members, plan.script.size(), engine::name_of(plan.config.repair),
+            engine::name_of(plan.config.root_sync), plan.config.window, plan.config.operation_slots,
+            plan.config.fragment_bytes, plan.config.ranges, plan.config.relay ? ", relayed" : "");
+    text += fmt::format("{}, latency {}, faults {}", options.separated ? "separated" : "pipelined",
+                        to_string(options.model.latency), to_string(options.faults));
+    for (const Death& death : options.deaths)
+        text += death.at != kNever ? fmt::format(", host {} dies at {}", death.host, to_string(death.at))
+                                   : fmt::format(", host {} dies after {} ops", death.host, death.after);
+    return text;
+}
+
+}  // namespace mcastcoll::sim

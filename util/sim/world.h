@@ -1,0 +1,225 @@
+// Whole groups of production engines in virtual time, the applications that use them, and the oracles that
+// watch: every byte right and exactly once, nothing written into a buffer that is the application's again,
+// nothing from another group or operation, no memory beyond what the join left, no more in flight than
+// stated, every operation finished or failed by the deadline, everybody gone after the close.
+//
+// The world owns the network, the engines and all buffers. One seed decides everything.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "memory_meter.h"
+#include "network.h"
+#include "script.h"
+
+namespace mcastcoll::sim {
+
+// One group and what it does.
+struct Plan {
+    engine::GroupConfig config;        // self is filled in for every member
+    std::vector<std::uint32_t> hosts;  // of the ranks; empty: rank r is on host r
+    std::vector<Step> script;
+    std::vector<bool> no_socket;  // ranks without a multicast socket
+};
+
+struct Death {
+    std::uint32_t host = 0;
+    Nanoseconds at = kNever;
+    std::uint64_t after = UINT64_MAX;  // or when some member has completed that many operations
+};
+
+struct Options {
+    // Either one group, whose script run() is given, or several.
+    engine::GroupConfig group;
+    std::vector<bool> no_socket;
+    std::vector<Plan> plans;
+    Model model;
+    Faults faults;
+    std::vector<Death> deaths;
+    std::uint64_t seed = 1;
+    // Either all members come to an operation when the one before is over everywhere, plus the arrival
+    // pattern, or each keeps some posted and waits up to `think` between two posts.
+    bool separated = false;
+    Arrival arrival;
+    Nanoseconds settle = Nanoseconds::from_us(100);  // between two separated operations
+    std::uint32_t in_flight = 4;
+    Nanoseconds think{};
+    Nanoseconds start_skew{};                            // members join up to this late
+    Nanoseconds stream_pace = Nanoseconds::from_us(50);  // a streaming root gets more up to this late
+    Nanoseconds time_limit = Nanoseconds::from_ms(60'000);
+    bool check_invariants = true;  // after every call into an engine; slow for large groups
+    // A member's own word on its configuration.
+    std::function<void(engine::GroupConfig&)> each;
+    // What the application of a member really posts, when it is not what the script says. Only for canaries.
+    std::function<void(Rank, std::uint64_t step, engine::Operation&)> tamper;
+    std::function<void(Nanoseconds now, std::uint64_t events)> progress;  // called now and then
+};
+
+class World : public Sink {
+  public:
+    explicit World(Options options);
+
+    // Joins, does the scripts, closes. Returns what went wrong, or "". Once.
+    std::string run();
+    // The same for the only group.
+    std::string run(std::vector<Step> script);
+    // The same, with a death when `after` operations have completed on some member, or at a moment.
+    std::string run_killing(std::vector<Step> script, Rank rank, std::uint64_t after);
+    std::string run_killing_at(std::vector<Step> script, Rank rank, Nanoseconds at);
+
+    const engine::Engine& engine(std::uint32_t rank, std::uint32_t group = 0) const {
+        return *members_[begin_of(group) + rank].engine;
+    }
+    // What ended the group for a member: 0 while nothing has.
+    int status(std::uint32_t rank, std::uint32_t group = 0) const {
+        return members_[begin_of(group) + rank].status;
+    }
+    engine::Counters total() const;
+    Nanoseconds now() const { return network_->now(); }
+    Nanoseconds joined_at() const { return joined_at_; }  // when the last member had joined
+    Nanoseconds killed_at() const { return killed_at_; }
+    // From the first post of a step until its last completion.
+    Nanoseconds duration(std::uint64_t step, std::uint32_t group = 0) const;
+    // Of every member, from the start of a separated operation until its completion.
+    std::vector<Nanoseconds> times(std::uint64_t step, std::uint32_t group = 0) const;
+    // From the first post of step `from` until the last completion of step `to`.
+    Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
+    // What was sent from the start of the first separated operation to the end of the last.
+    Network::Traffic traffic_of_operations() const { return traffic_of_operations_; }
+    const Network::Traffic& traffic() const { return network_->traffic(); }
+    std::int64_t peak_bytes_per_member() const;
+    std::uint64_t events() const { return steps_; }
+    std::uint64_t failed_operations() const { return failed_operations_; }
+    // A digest of everything that was delivered and when, to tell whether two runs were the same.
+    std::uint64_t digest() const { return network_->digest(); }
+    // Hands a member a datagram as if it had come from the wire.
+    void inject(std::uint32_t member, Bytes datagram);
+    // Called with every datagram that is multicast: what a listener on the wire sees.
+    std::function<void(Bytes)> tap;
+
+  private:
+    enum Tag : std::uint32_t { kStart, kTimer, kPost, kPoll, kPeerLost, kDeath, kClose, kAdvance, kRelease };
+    struct Posted {
+        std::vector<std::byte> buffer;
+        std::vector<std::byte> input;   // of a reduction that is not in place
+        std::vector<std::byte> source;  // what a stream brings, while it does
+        Nanoseconds posted_at{}, done_at{};
+        std::uint64_t ready = UINT64_MAX;  // as a streaming root, what the engine was told
+        std::uint64_t arrived = 0;         // what it said has come, and was looked at
+        int status = 0;
+        bool done = false;
+    };
+    struct Member {
+        std::unique_ptr<engine::Engine> engine;
+        std::vector<Posted> posted;
+        std::vector<std::uint64_t> held;     // steps that rank 0 is to release
+        std::vector<std::uint64_t> streams;  // steps whose bytes have not all come to this root
+        std::vector<Rank> watched;           // whose death it wants to know of
+        std::uint64_t completed = 0;
+        Nanoseconds next_post{}, timer = kNever;
+        std::int64_t bytes = 0, peak_bytes = 0, joined_bytes = 0;
+        std::uint32_t group = 0, in_flight_limit = 0;
+        int status = 0;
+        bool joined = false, left = false, failed = false, closed = false, over = false;
+        bool post_due = false, poll_due = false;
+    };
+    struct Group {
+        const Plan* plan = nullptr;
+        std::uint32_t begin = 0, members = 0;  // of members_
+        std::vector<std::shared_ptr<const std::vector<std::byte>>>
+            content;                            // by step, while somebody needs it
+        std::vector<std::uint32_t> unfinished;  // by step: members that have not completed it
+        std::uint32_t joined = 0;
+        std::uint64_t step = 0;             // the separated operation under way
+        std::vector<Nanoseconds> began_at;  // by step
+    };
+
+    // world.cc
+    void make_members();
+    void start();
+    void on_packet(std::uint32_t member, Bytes datagram) override;
+    void on_message(std::uint32_t member, std::uint32_t from, Bytes message) override;
+    void on_wake(std::uint32_t member, std::uint32_t tag) override;
+    template <typename Call>
+    void call(std::uint32_t index, Call&& call);
+    void pump(std::uint32_t member);
+    bool poll(std::uint32_t index, engine::Allowed allowed, engine::Effect& effect);
+    void take_effect(std::uint32_t member, const engine::Effect& effect);
+    void arm_timer(std::uint32_t member);
+    void on_timer(std::uint32_t member);
+    void tell_lost(std::uint32_t member);
+    void kill(std::uint32_t host);
+    void kill_after(std::uint64_t completed);
+    bool in_time();
+
+    // application.cc
+    bool can_post(const Member& member) const;
+    void post_pipelined(std::uint32_t member);
+    void post_one(std::uint32_t member);
+    void close(std::uint32_t member);
+    void take_completion(std::uint32_t member, const engine::Effect& effect);
+    void retire(std::uint32_t member, std::uint64_t step);
+    void member_joined(std::uint32_t member);
+    void one_more_joined(Group& group);
+    void step_done(Group& group, std::uint64_t step);
+    void forget_unfinished(std::uint32_t member);
+    void begin_step(Group& group);
+    const std::vector<std::byte>& content(Group& group, std::uint64_t step);
+    bool scribbled(const Posted& posted) const;
+
+    // streams.cc
+    void fill(std::uint32_t member, std::uint64_t step);
+    std::vector<std::byte>& streamed_into(Posted& posted) const;
+    void take_gathered(std::uint32_t member, std::uint64_t step);
+    void release_held(std::uint32_t member);
+    bool gets_result(std::uint32_t member, std::uint64_t step) const;
+    void advance_streams(std::uint32_t member);
+    void check_arrived(std::uint32_t member);
+
+    std::string check() const;
+    std::string first_unfinished() const;
+    std::string check_member(std::uint32_t member, bool must_succeed) const;
+
+    std::uint32_t begin_of(std::uint32_t group) const { return groups_[group].begin; }
+    std::string name_of(std::uint32_t member) const;
+    void trouble(std::string what);
+
+    Options options_;
+    std::vector<Group> groups_;
+    std::vector<Member> members_;
+    std::unique_ptr<Network> network_;
+    Random random_;
+    struct Retired {
+        std::uint32_t member;
+        std::uint64_t step;
+    };
+    std::deque<Retired> retired_;  // completed, their buffers still watched
+    std::uint64_t retired_bytes_ = 0;
+    std::uint64_t steps_ = 0, failed_operations_ = 0, posted_operations_ = 0;
+    std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;
+    std::vector<std::uint32_t> doomed_;  // hosts to end when the present event is over
+    Network::Traffic traffic_at_begin_, traffic_of_operations_;
+    Nanoseconds joined_at_{}, killed_at_ = kNever;
+    std::string trouble_;
+};
+
+// Every call into an engine goes through here: its memory is accounted for, and what comes out is taken.
+template <typename Call>
+void World::call(std::uint32_t index, Call&& call) {
+    Member& member = members_[index];
+    {
+        const MemoryMeter meter;
+        call(*member.engine);
+        member.bytes += meter.grown();
+    }
+    member.peak_bytes = std::max(member.peak_bytes, member.bytes);
+    pump(index);
+}
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,159 @@
+#include "job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "topology/place_codec.h"
+#include "transport/system.h"
+
+namespace mcastcoll::topo {
+namespace {
+
+using nlohmann::json;
+using topology::Place;
+using topology::ReportedGroup;
+using topology::ReportedLevel;
+
+constexpr std::size_t kMostReportBytes = 256UL << 20;
+
+std::optional<std::vector<std::byte>> unhex(const std::string& text) {
+    std::vector<std::byte> bytes;
+    if (text.size() % 2 != 0) return std::nullopt;
+    for (std::size_t i = 0; i < text.size(); i += 2) {
+        unsigned value = 0;
+        const char* from = text.data() + i;
+        const auto [end, error] = std::from_chars(from, from + 2, value, 16);
+        if (error != std::errc() || end != from + 2) return std::nullopt;
+        bytes.push_back(static_cast<std::byte>(value));
+    }
+    return bytes;
+}
+
+ReportedLevel level_from(const json& object) {
+    ReportedLevel level;
+    const auto named = topology::level_named(object.at("level").get<std::string>());
+    if (!named) throw std::runtime_error("a level that is not known");
+    level.level = *named;
+    level.connects = object.at("connects").get<bool>();
+    level.lane = object.at("lane").get<std::string>();
+    level.algorithm = object.at("algorithm").get<std::string>();
+    level.why = object.at("why").get<std::string>();
+    return level;
+}
+
+ReportedGroup group_from(const json& object) {
+    ReportedGroup group;
+    const auto key = object.at("key").get<std::string>();
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), group.key, 16);
+    if (error != std::errc() || end != key.data() + key.size())
+        throw std::runtime_error("a key that is none");
+    group.rank = static_cast<Rank>(object.at("rank").get<std::uint32_t>());
+    group.state = object.at("state").get<std::string>();
+    const auto policy_bytes = unhex(object.at("policy").get<std::string>());
+    const auto policy = policy_bytes ? topology::decode_policy(*policy_bytes) : std::nullopt;
+    if (!policy) throw std::runtime_error("a policy that is not understood");
+    group.policy = *policy;
+    for (const json& level : object.at("levels")) group.levels.push_back(level_from(level));
+    for (const json& text : object.at("places")) {
+        const auto bytes = unhex(text.get<std::string>());
+        const auto place = bytes ? topology::decode_place(*bytes) : std::nullopt;
+        if (!place) throw std::runtime_error("a place that is not understood");
+        group.places.push_back(*place);
+    }
+    if (index_of(group.rank) >= group.places.size()) throw std::runtime_error("a rank beyond its group");
+    return group;
+}
+
+Result<std::string> read_report(int folder, const char* name) {
+    const FileDescriptor file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file.valid()) return system_error(errno, name);
+    std::string text;
+    std::array<char, 16384> chunk;
+    for (;;) {
+        const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
+        if (got < 0) return system_error(errno, name);
+        if (got == 0) return text;
+        text.append(chunk.data(), static_cast<std::size_t>(got));
+        if (text.size() > kMostReportBytes) return Error{EFBIG, fmt::format("{}: too long", name)};
+    }
+}
+
+}  // namespace
+
+Result<LoadedReport> parse_report(const std::string& text) {
+    try {
+        const json object = json::parse(text);
+        if (object.at("version").get<int>() != 1) return Error{EINVAL, "its version is not known"};
+        LoadedReport loaded;
+        loaded.pid = object.at("pid").get<std::uint64_t>();
+        loaded.host = object.at("host").get<std::string>();
+        loaded.program = object.at("program").get<std::string>();
+        for (const json& group : object.at("groups")) loaded.report.groups.push_back(group_from(group));
+        for (const auto& [name, value] : object.at("counters").items())
+            loaded.report.counters.emplace_back(name, value.get<std::uint64_t>());
+        return loaded;
+    } catch (const std::exception& error) {
+        return Error{EINVAL, error.what()};
+    }
+}
+
+LoadedReports load_reports(const std::vector<std::string>& folders) {
+    LoadedReports loaded;
+    for (const std::string& folder : folders) {
+        auto opened = topology::open_report_folder(folder, false);
+        if (!opened) {
+            if (opened.error().code != ENOENT) loaded.complaints.push_back(opened.error().message);
+            continue;
+        }
+        topology::remove_stale_reports(opened.value());
+        const int copy = ::openat(opened.value().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy), &::closedir);
+        while (const dirent* entry = list == nullptr ? nullptr : ::readdir(list.get())) {
+            const auto name = topology::parse_report_name(entry->d_name);
+            if (!name || !name->complete) continue;
+            const std::string path = fmt::format("{}/{}", folder, entry->d_name);
+            auto text = read_report(opened.value().get(), entry->d_name);
+            if (!text && text.error().code == ENOENT) continue;  // it has just gone
+            auto parsed = text ? parse_report(text.value()) : Result<LoadedReport>(text.error());
+            if (!parsed) {
+                loaded.complaints.push_back(fmt::format("{}: {}", path, parsed.error().message));
+                continue;
+            }
+            loaded.reports.push_back(std::move(parsed).value());
+            loaded.reports.back().path = path;
+        }
+    }
+    std::sort(loaded.reports.begin(), loaded.reports.end(),
+              [](const LoadedReport& a, const LoadedReport& b) { return a.pid < b.pid; });
+    return loaded;
+}
+
+std::vector<JobGroup> groups_of(const LoadedReports& loaded) {
+    std::vector<JobGroup> groups;
+    for (const LoadedReport& one : loaded.reports) {
+        for (const ReportedGroup& group : one.report.groups) {
+            auto found = std::find_if(groups.begin(), groups.end(), [&group](const JobGroup& known) {
+                return known.group->key == group.key && known.group->places.size() == group.places.size();
+            });
+            if (found == groups.end()) found = groups.insert(groups.end(), JobGroup{&group, &one, {}});
+            if (group.rank < found->group->rank) {
+                found->group = &group;
+                found->speaker = &one;
+            }
+            found->reporting.push_back(group.rank);
+        }
+    }
+    for (JobGroup& group : groups) std::sort(group.reporting.begin(), group.reporting.end());
+    return groups;
+}
+
+}  // namespace mcastcoll::topo

@@ -1,0 +1,27 @@
+# mcastcoll-topo: shows where processes are and which trees that makes.
+bin_PROGRAMS += %reldir%/mcastcoll-topo
+%canon_reldir%_mcastcoll_topo_SOURCES = \
+	%reldir%/job.cc \
+	%reldir%/job.h \
+	%reldir%/main.cc \
+	%reldir%/members.cc \
+	%reldir%/members.h \
+	%reldir%/selection.cc \
+	%reldir%/selection.h \
+	%reldir%/show.cc \
+	%reldir%/show.h \
+	%reldir%/svg.cc \
+	prov/mcastcoll/levels/selection.cc \
+	prov/mcastcoll/levels/selection_text.cc \
+	prov/mcastcoll/ofi/selection_file.cc
+%canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
+%canon_reldir%_mcastcoll_topo_LDADD = prov/mcastcoll/topology/libmccdiscover.la
+
+# A process that reports groups as the provider does, for the test.
+check_PROGRAMS += %reldir%/reporter
+%canon_reldir%_reporter_SOURCES = %reldir%/reporter.cc
+%canon_reldir%_reporter_LDADD = prov/mcastcoll/topology/libmccdiscover.la
+
+TESTS += %reldir%/test_topo.sh
+EXTRA_DIST += %reldir%/test_topo.sh
+dist_man_MANS += man/mcastcoll-topo.1

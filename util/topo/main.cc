@@ -1,0 +1,261 @@
+// mcastcoll-topo: where processes are, and which trees that makes; of this host, of groups that are
+// described, and of running jobs.
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "job.h"
+#include "members.h"
+#include "ofi/selection_file.h"
+#include "selection.h"
+#include "show.h"
+#include "topology/discover.h"
+#include "topology/machine.h"
+#include "transport/socket_address.h"
+
+namespace {
+
+using namespace mcastcoll;
+using namespace mcastcoll::topo;
+using topology::Level;
+
+struct Command {
+    std::string topology, address, members, svg, folder;
+    MadeUp made_up;
+    std::string host_count;
+    unsigned root = 0;
+    std::uint64_t pid = 0;
+    bool json = false, job = false, selection = false;
+};
+
+int complain(const std::string& what, int code = 2) {
+    fmt::print(stderr, "mcastcoll-topo: {}\n", what);
+    return code;
+}
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (!file.is_open() || file.bad()) return Error{EIO, fmt::format("cannot read {}", path)};
+    return text;
+}
+
+void print_json(const nlohmann::ordered_json& object) {
+    fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+bool write_svg(const Command& command, const topology::Map& map, const topology::Tree& tree) {
+    if (command.svg.empty()) return true;
+    std::ofstream file(command.svg);
+    file << as_svg(map, tree);
+    file.close();
+    return !file.fail();
+}
+
+int show_group(const Command& command, const std::vector<topology::Place>& places,
+               const topology::Policy& policy) {
+    if (command.root >= places.size())
+        return complain(fmt::format("--root {}: allowed are 0 to {}", command.root, places.size() - 1));
+    const topology::Map map(places, policy);
+    const topology::Tree tree = topology::make_tree(map, rank_of(command.root));
+    const auto levels = topology::describe_levels(map);
+    if (!write_svg(command, map, tree)) return complain(fmt::format("cannot write {}", command.svg), 1);
+    if (command.json) {
+        print_json(as_json(map, tree, levels));
+    } else {
+        fmt::print("{} members, root {}\n\n{}\n{}", map.members(), command.root, levels_as_text(map, levels),
+                   tree_as_text(map, tree));
+    }
+    return 0;
+}
+
+int show_host(const Command& command, const topology::Override& override) {
+    SocketAddress address;
+    if (!command.address.empty()) {
+        auto parsed = SocketAddress::parse(command.address);
+        if (!parsed) return complain(fmt::format("--address {}", parsed.error().message));
+        address = parsed.value();
+    }
+    const topology::Discovery found = topology::discover(override, address.address_bytes());
+    auto machine = topology::Machine::of_this_system();
+    nlohmann::ordered_json object;
+    object["place"] = nlohmann::ordered_json::object();
+    for (std::size_t i = 1; i < topology::kLevels; ++i) {
+        const Level level = topology::level_of(i);
+        const auto& coordinate = found.place.at(level);
+        if (!coordinate) continue;
+        nlohmann::ordered_json one{{"id", fmt::format("{:x}", coordinate->id)}};
+        if (!coordinate->name.empty()) one["name"] = coordinate->name.view();
+        object["place"][std::string(topology::name_of(level))] = one;
+    }
+    object["machine"] = nlohmann::ordered_json::object();
+    if (machine) {
+        for (std::size_t i = topology::index_of(Level::package); i < topology::kLevels; ++i)
+            object["machine"][std::string(topology::name_of(topology::level_of(i)))] =
+                machine.value().objects(topology::level_of(i)).size();
+        object["processors"] = machine.value().allowed().size();
+        object["bound_to"] = machine.value().own();
+    }
+    object["notes"] = found.notes;
+    if (command.json) return print_json(object), 0;
+    fmt::print("this process   {}\n", found.place.to_string());
+    if (machine) {
+        fmt::print("the machine   ");
+        for (std::size_t i = topology::index_of(Level::package); i < topology::kLevels; ++i)
+            fmt::print(" {},", topology::counted(topology::level_of(i),
+                                                 machine.value().objects(topology::level_of(i)).size()));
+        fmt::print(" {} processors to use, bound to {} of them\n", machine.value().allowed().size(),
+                   machine.value().own().size());
+    }
+    for (const std::string& note : found.notes) fmt::print("not known      {}\n", note);
+    return 0;
+}
+
+int show_selection(const Command& command) {
+    const char* variable = std::getenv("FI_MCASTCOLL_SELECTION");
+    const std::string file = variable != nullptr ? variable : "";
+    const auto rows = ofi::read_selection(file);
+    if (!rows) return complain(fmt::format("FI_MCASTCOLL_SELECTION: {}", rows.error().message));
+    if (command.json)
+        print_json(selection_as_json(rows.value(), file));
+    else
+        fmt::print("{}", selection_as_text(rows.value(), file));
+    return 0;
+}
+
+int show_job(const Command& command) {
+    const auto folders =
+        command.folder.empty() ? topology::report_folders() : std::vector<std::string>{command.folder};
+    LoadedReports loaded = load_reports(folders);
+    if (command.pid != 0)
+        std::erase_if(loaded.reports, [&](const LoadedReport& one) { return one.pid != command.pid; });
+    for (const std::string& what : loaded.complaints) complain(what);
+    const std::vector<JobGroup> groups = groups_of(loaded);
+    nlohmann::ordered_json all;
+    all["processes"] = nlohmann::ordered_json::array();
+    for (const LoadedReport& one : loaded.reports)
+        all["processes"].push_back(
+            {{"pid", one.pid}, {"program", one.program}, {"counters", one.report.counters}});
+    all["groups"] = nlohmann::ordered_json::array();
+    if (!command.json && loaded.reports.empty())
+        fmt::print("no process of this user reports a group on this host ({})\n", fmt::join(folders, ", "));
+    for (const JobGroup& job : groups) {
+        const topology::Map map(job.group->places, job.group->policy);
+        if (command.root >= map.members())
+            return complain(fmt::format("--root {}: group {:016x} has ranks 0 to {}", command.root,
+                                        job.group->key, map.members() - 1));
+        const topology::Tree tree = topology::make_tree(map, rank_of(command.root));
+        if (&job == &groups.front() && !write_svg(command, map, tree))
+            return complain(fmt::format("cannot write {}", command.svg), 1);
+        if (command.json) {
+            nlohmann::ordered_json object = as_json(map, tree, job.group->levels);
+            object["key"] = fmt::format("{:016x}", job.group->key);
+            object["state"] = job.group->state;
+            object["reporting"] = nlohmann::ordered_json::array();
+            for (const Rank rank : job.reporting) object["reporting"].push_back(index_of(rank));
+            all["groups"].push_back(std::move(object));
+            continue;
+        }
+        fmt::print("group {:016x} of {}: {} members, {}; ranks {} report here\n\n{}\n{}\n", job.group->key,
+                   job.speaker->program, map.members(), job.group->state, ranges(job.reporting),
+                   levels_as_text(map, job.group->levels), tree_as_text(map, tree));
+    }
+    if (command.json) return print_json(all), 0;
+    for (const LoadedReport& one : loaded.reports) {
+        fmt::print("process {} {} on {}:", one.pid, one.program, one.host);
+        for (const auto& [name, value] : one.report.counters)
+            if (value != 0) fmt::print(" {}={}", name, value);
+        fmt::print("\n");
+    }
+    return 0;
+}
+
+void add_options(CLI::App& app, Command& command) {
+    app.add_option("--topology", command.topology,
+                   "what the user says, instead of FI_MCASTCOLL_TOPOLOGY: words or a file");
+    app.add_option("--address", command.address, "of this host: look at it as the process's own");
+    app.add_option("--members", command.members, "show the group that this file describes")
+        ->check(CLI::ExistingFile);
+    app.add_option("--synthetic", command.made_up.machine,
+                   "show a group on machines like \"package:2 l3:2 core:8 pu:2\" (hwloc)");
+    app.add_option("--hosts", command.made_up.hosts, "how many of them, or SITE:HOSTS,SITE:HOSTS,...");
+    app.add_option("--ranks", command.made_up.ranks, "on each host; 0: one for each place to bind to")
+        ->check(CLI::Range(0, 1 << 20));
+    app.add_option("--bind", command.made_up.bind, "what a rank is bound to")
+        ->check(CLI::IsMember({"none", "package", "numa", "l3", "l2", "core"}));
+    app.add_option("--order", command.made_up.order, "of the ranks: a host after the other, or in turn")
+        ->check(CLI::IsMember({"block", "cyclic"}));
+    app.add_option("--root", command.root, "of the tree");
+    app.add_flag("--job", command.job, "show the groups of this user's running processes on this host");
+    app.add_option("--pid", command.pid, "with --job: of this process only");
+    app.add_option("--folder", command.folder, "with --job: where they report");
+    app.add_flag("--selection", command.selection,
+                 "print the table of algorithms (FI_MCASTCOLL_SELECTION, then what is built in)");
+    app.add_flag("--json", command.json, "print one JSON object");
+    app.add_option("--svg", command.svg, "draw the tree into this file");
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Shows where processes are and which trees of collectives that makes.", "mcastcoll-topo");
+    app.set_version_flag("--version", "mcastcoll-topo " MCC_VERSION);
+    app.get_formatter()->column_width(28);
+    Command command;
+    add_options(app, command);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        return complain(fmt::format("{}; see --help", error.what()));
+    }
+    const bool made_up = app.count("--synthetic") + app.count("--hosts") + app.count("--ranks") > 0;
+    const bool described = app.count("--members") > 0;
+    if (int{made_up} + int{described} + int{command.job} + int{command.selection} > 1)
+        return complain(
+            "--members, --job, --selection and --synthetic (with --hosts, --ranks) exclude each other");
+    if (!command.job && (command.pid != 0 || !command.folder.empty()))
+        return complain("--pid and --folder belong to --job");
+    if (command.job) return show_job(command);
+    if (command.selection) return show_selection(command);
+
+    const char* variable = std::getenv("FI_MCASTCOLL_TOPOLOGY");
+    const std::string words = app.count("--topology") > 0 ? command.topology
+                              : variable != nullptr       ? variable
+                                                          : "";
+    auto override = topology::read_override(words);
+    if (!override)
+        return complain(fmt::format("{}: {}",
+                                    app.count("--topology") > 0 ? "--topology" : "FI_MCASTCOLL_TOPOLOGY",
+                                    override.error().message));
+    if (!made_up && !described) {
+        if (!command.svg.empty()) return complain("--svg needs a group: --members, --synthetic or --job");
+        return show_host(command, override.value());
+    }
+    std::string text;
+    if (described) {
+        auto read = read_file(command.members);
+        if (!read) return complain(read.error().message, 1);
+        text = read.value();
+    }
+    auto places = described ? parse_members(text, command.members) : make_members(command.made_up);
+    if (!places) return complain(places.error().message);
+    return show_group(command, places.value(), override.value().policy());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        return complain(error.what(), 1);
+    }
+}

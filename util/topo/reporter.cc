@@ -1,0 +1,52 @@
+// Reports a group of four on two hosts, as one rank of a job does, until its standard input ends.
+//     reporter FOLDER RANK [fork]     with fork: a child exits first, which must not take the report along
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "topology/report.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::topology;
+
+int main(int argc, char** argv) {
+    if (argc < 3) return 2;
+    auto job = JobReport::open_in(argv[1], 0);
+    if (!job) {
+        std::fprintf(stderr, "%s\n", job.error().message.c_str());
+        return 1;
+    }
+    ReportedGroup group;
+    group.key = 0x1234abcd;
+    group.rank = rank_of(std::strtoul(argv[2], nullptr, 10));
+    group.state = "ready";
+    for (int i = 0; i < 4; ++i) {
+        Place place;
+        place.set_named(Level::host, i < 2 ? "left" : "right");
+        place.set(Level::core, static_cast<std::uint64_t>(i % 2));
+        group.places.push_back(place);
+    }
+    const Map map(group.places, group.policy);
+    group.levels = describe_levels(map);
+    group.levels[index_of(Level::segment)].lane = "messages";
+    group.levels[index_of(Level::segment)].why = "nobody hears the multicast";
+    const Report report{{group}, {{"operations", 17}, {"lost", 0}}};
+    for (int turn = 0; turn < 2; ++turn) {
+        if (auto written = job.value().write(report); !written) {
+            std::fprintf(stderr, "%s\n", written.error().message.c_str());
+            return 1;
+        }
+    }
+    if (argc > 3 && std::strcmp(argv[3], "fork") == 0) {
+        const pid_t child = ::fork();
+        if (child == 0) std::exit((job.value().~JobReport(), 0));
+        ::waitpid(child, nullptr, 0);
+    }
+    std::printf("%s\n", job.value().path().c_str());
+    std::fflush(stdout);
+    while (std::getchar() != EOF) continue;
+    return 0;
+}

@@ -1,0 +1,111 @@
+#include "show.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace mcastcoll::topo {
+
+using topology::Level;
+using topology::Map;
+using topology::ReportedLevel;
+using topology::Tree;
+
+std::string ranges(const std::vector<Rank>& ranks) {
+    std::string text;
+    for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+        last = first;
+        while (last + 1 < ranks.size() && index_of(ranks[last + 1]) == index_of(ranks[last]) + 1) ++last;
+        if (!text.empty()) text += ',';
+        text += fmt::format("{}", index_of(ranks[first]));
+        if (last > first) text += fmt::format("-{}", index_of(ranks[last]));
+    }
+    return text;
+}
+
+std::string where(const Map& map, Rank rank) {
+    std::string text;
+    for (std::size_t i = 1; i < topology::kLevels; ++i) {
+        const Level level = topology::level_of(i);
+        // A level at which all are together tells nothing.
+        if (map.clusters(level) < 2) continue;
+        const std::string title = map.title(level, map.cluster(rank, level));
+        if (title.empty()) continue;
+        if (!text.empty()) text += ", ";
+        text += fmt::format("{} {}", topology::name_of(level), title);
+    }
+    return text;
+}
+
+std::string levels_as_text(const Map& map, const std::vector<ReportedLevel>& levels) {
+    std::string text =
+        fmt::format("{:<8} {:>8}  {:<13} {:<10} {}\n", "level", "clusters", "lane", "algorithm", "why");
+    for (const ReportedLevel& one : levels)
+        text += fmt::format("{:<8} {:>8}  {:<13} {:<10} {}\n", topology::name_of(one.level),
+                            map.clusters(one.level), one.connects ? one.lane : "-",
+                            one.connects ? one.algorithm : "-", one.why);
+    return text;
+}
+
+std::string tree_as_text(const Map& map, const Tree& tree) {
+    struct Line {
+        Rank rank;
+        std::size_t depth;
+    };
+    std::string text;
+    std::vector<Line> stack{{tree.root(), 0}};
+    while (!stack.empty()) {
+        const auto [rank, depth] = stack.back();
+        stack.pop_back();
+        const std::string place = where(map, rank);
+        text += fmt::format("{:{}}{}{}{}\n", "", 2 * depth, index_of(rank),
+                            depth == 0 ? " root" : fmt::format(" by {}", topology::name_of(tree.level(rank))),
+                            place.empty() ? "" : fmt::format("  ({})", place));
+        // Leaves first, on a line for each level.
+        std::vector<Rank> leaves, inner;
+        const auto children = tree.children(rank);
+        for (const Rank child : children) (tree.children(child).empty() ? leaves : inner).push_back(child);
+        for (std::size_t first = 0, last = 0; first < leaves.size(); first = last) {
+            while (last < leaves.size() && tree.level(leaves[last]) == tree.level(leaves[first])) ++last;
+            const std::vector<Rank> same(leaves.begin() + static_cast<std::ptrdiff_t>(first),
+                                         leaves.begin() + static_cast<std::ptrdiff_t>(last));
+            text += fmt::format("{:{}}{} by {}\n", "", 2 * depth + 2, ranges(same),
+                                topology::name_of(tree.level(leaves[first])));
+        }
+        for (auto child = inner.rbegin(); child != inner.rend(); ++child)
+            stack.push_back({*child, depth + 1});
+    }
+    return text;
+}
+
+nlohmann::ordered_json as_json(const Map& map, const Tree& tree, const std::vector<ReportedLevel>& levels) {
+    nlohmann::ordered_json object;
+    object["members"] = map.members();
+    object["root"] = index_of(tree.root());
+    object["levels"] = nlohmann::ordered_json::array();
+    for (const ReportedLevel& one : levels)
+        object["levels"].push_back({{"level", topology::name_of(one.level)},
+                                    {"clusters", map.clusters(one.level)},
+                                    {"connects", one.connects},
+                                    {"lane", one.lane},
+                                    {"algorithm", one.algorithm},
+                                    {"why", one.why}});
+    object["tree"] = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < map.members(); ++i) {
+        const Rank rank = rank_of(i);
+        nlohmann::ordered_json node{{"rank", i}, {"where", where(map, rank)}};
+        if (rank == tree.root()) {
+            node["parent"] = nullptr;
+        } else {
+            node["parent"] = index_of(tree.parent(rank));
+            node["level"] = topology::name_of(tree.level(rank));
+        }
+        node["children"] = nlohmann::ordered_json::array();
+        for (const Rank child : tree.children(rank)) node["children"].push_back(index_of(child));
+        object["tree"].push_back(std::move(node));
+    }
+    return object;
+}
+
+}  // namespace mcastcoll::topo
