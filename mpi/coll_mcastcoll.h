@@ -266,10 +266,7 @@ void mcc_types_init(void);
 bool mcc_reduction(ompi_datatype_t* datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* operation);
 
 // coll_mcastcoll_calls.c
-typedef struct {
-    void (*ours[kMccForms])(void);
-} MccEntries;
-extern const MccEntries mcc_entries[kMccCollectives];
+void (*mcc_entry(MccCollective collective, MccForm form))(void);
 
 #define MCC_VERBOSE(level, ...) opal_output_verbose(level, mca_coll_mcastcoll_component.output, __VA_ARGS__)
 

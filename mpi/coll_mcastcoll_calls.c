@@ -83,6 +83,63 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block,
           (input, result, count, type, op,))
 // clang-format on
 
-#define MCC_ENTRY(enumerator, name) \
-    [enumerator] = {{(void (*)(void))mcc_##name, (void (*)(void))mcc_i##name}},
-const MccEntries mcc_entries[kMccCollectives] = {MCC_COLLECTIVES(MCC_ENTRY)};
+// Inside a host a small barrier or broadcast takes less time than a job's bookkeeping. What needs none of
+// that (a group that serves, memory that is contiguous, one segment) goes to the provider as it is.
+static bool needs_no_job(const MccModule* m, MccCollective collective, enum fi_collective_op needed,
+                         size_t bytes) {
+    return kMccServing == m->state && !m->group->failed && mcc_group_has(m, needed) &&
+           mcc_selected(m, kMccBlocking, collective, bytes);
+}
+
+static int fail_at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
+                        const struct fi_mcastcoll_request* request, int error) {
+    MccJob job;
+    begin(&job, comm, module, kMccBlocking, collective);
+    job.whole = *request;
+    return mcc_fail(job.module->group, &job, error);
+}
+
+static int mcc_barrier_at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module) {
+    static const struct fi_mcastcoll_request kRequest = {
+        .size = sizeof(kRequest), .collective = FI_BARRIER, .datatype = FI_VOID, .op = FI_NOOP};
+    MccModule* m = (MccModule*)module;
+    if (!needs_no_job(m, kMccBarrier, FI_BARRIER, 0)) return mcc_barrier(comm, module);
+    const int error = mcc_run(m->group, &kRequest);
+    if (0 == error) return OMPI_SUCCESS;
+    // Nobody has begun it: mcc_barrier() asks once more, and then the previous module.
+    if (FI_ENOSYS == error) return mcc_barrier(comm, module);
+    return fail_at_once(comm, module, kMccBarrier, &kRequest, error);
+}
+
+static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int root,
+                             ompi_communicator_t* comm, mca_coll_base_module_t* module) {
+    const MccComponent* c = &mca_coll_mcastcoll_component;
+    MccModule* m = (MccModule*)module;
+    size_t width = 0;
+    ompi_datatype_type_size(type, &width);
+    const size_t bytes = width * (size_t)count;
+    if (0 == bytes || bytes < c->bcast_min_message || bytes > c->segment || bytes > c->max_message ||
+        !needs_no_job(m, kMccBcast, FI_BROADCAST, bytes))
+        return mcc_bcast(buffer, count, type, root, comm, module);
+    struct fi_mcastcoll_request request = {.size = sizeof(request),
+                                           .collective = FI_BROADCAST,
+                                           .datatype = FI_UINT8,
+                                           .op = FI_NOOP,
+                                           .root = (uint32_t)root,
+                                           .buffer = mcc_contiguous(buffer, (size_t)count, type),
+                                           .count = bytes};
+    if (NULL == request.buffer) return mcc_bcast(buffer, count, type, root, comm, module);
+    const int error = mcc_run(m->group, &request);
+    if (0 == error) return OMPI_SUCCESS;
+    if (FI_ENOSYS == error) return mcc_bcast(buffer, count, type, root, comm, module);
+    return fail_at_once(comm, module, kMccBcast, &request, error);
+}
+
+#define MCC_ENTRY(enumerator, name) [enumerator] = {(void (*)(void))mcc_##name, (void (*)(void))mcc_i##name},
+static void (*const kEntries[kMccCollectives][kMccForms])(void) = {MCC_COLLECTIVES(MCC_ENTRY)};
+
+void (*mcc_entry(MccCollective collective, MccForm form))(void) {
+    if (kMccBlocking == form && kMccBarrier == collective) return (void (*)(void))mcc_barrier_at_once;
+    if (kMccBlocking == form && kMccBcast == collective) return (void (*)(void))mcc_bcast_at_once;
+    return kEntries[collective][form];
+}

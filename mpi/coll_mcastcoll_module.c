@@ -179,7 +179,7 @@ mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority)
     for (int i = 0; i < kMccCollectives; ++i) {
         if (0 == (c->enabled >> i & 1) || 0 == (c->offered & served_by(i))) continue;
         for (int form = 0; form < (c->nonblocking ? kMccForms : kMccNonblocking); ++form)
-            offer(m, i, form, mcc_entries[i].ours[form]);
+            offer(m, i, form, mcc_entry(i, form));
     }
     *priority = c->priority;
     return &m->super;

@@ -22,7 +22,7 @@ using host::Operation;
 using host::Team;
 using host::TeamConfig;
 
-TestSuite(host, .timeout = 60);
+TestSuite(host, .timeout = 300);
 
 namespace {
 
@@ -185,6 +185,48 @@ Test(host, many_open_operations_end_in_order) {
         for (std::size_t i = 0; i < ops.size(); ++i)
             if (!ops[i].done || values[i] != i) return 3;
         return 0;
+    });
+    cr_assert_eq(failures, 0);
+}
+
+// Some members call what is over at once where others post, in another pattern for each operation.
+Test(host, plain_calls_beside_operations) {
+    for (const std::uint32_t count : {1U, 2U, 3U, 5U}) {
+        const int failures = run_members(members(count), [count](Team& team) {
+            constexpr std::size_t kLengths[] = {8, 0, host::kInlineBytes, host::kInlineBytes + 1, 5000};
+            std::vector<std::byte> data(5000);
+            for (std::uint32_t i = 0; i < 4000; ++i) {
+                const bool is_barrier = i % 3 == 0;
+                const std::uint32_t root = i % count;
+                const std::size_t bytes = is_barrier ? 0 : kLengths[i % 5];
+                const auto value = static_cast<std::byte>(i);
+                std::memset(data.data(), root == team.self() ? static_cast<int>(value) : 0, data.size());
+                Operation op{.kind = is_barrier ? Kind::barrier : Kind::broadcast, .root = root};
+                op.buffer = data.data();
+                op.bytes = op.ready = bytes;
+                const bool plain = (i >> team.self() % 8 & 1) != 0;
+                const int code = plain ? team.run_plain({op.kind, root, data.data(), bytes}) : team.run(op);
+                if (code != 0) return 1;
+                if (bytes > 0 && (data[0] != value || data[bytes - 1] != value)) return 2;
+                if (root != team.self() && data.back() != (bytes == data.size() ? value : std::byte{}))
+                    return 3;
+            }
+            return team.counters().operations == 4000 ? 0 : 4;
+        });
+        cr_assert_eq(failures, 0, "%u members", count);
+    }
+}
+
+Test(host, plain_calls_that_differ_end_with_an_error) {
+    const int failures = run_members(members(2), [](Team& team) {
+        std::uint64_t data[2] = {};
+        const std::size_t bytes = team.self() == 0 ? 8 : 16;
+        const int code = team.run_plain({Kind::broadcast, 0, reinterpret_cast<std::byte*>(data), bytes});
+        if (team.self() == 1) return code == EMSGSIZE ? 0 : 1;
+        // The root was done when it had written, and is told at its next call.
+        int later = 0;
+        for (int i = 0; later == 0 && i < 100; ++i) later = team.run_plain({});
+        return later == EMSGSIZE ? 0 : 2;
     });
     cr_assert_eq(failures, 0);
 }

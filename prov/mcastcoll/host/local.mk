@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/alarm.cc \
 	%reldir%/alarm.h \
 	%reldir%/alltoall.cc \
+	%reldir%/at_once.cc \
 	%reldir%/both_copy.cc \
 	%reldir%/broadcast.cc \
 	%reldir%/calibration.cc \
@@ -18,6 +19,7 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/liveness.h \
 	%reldir%/offer.h \
 	%reldir%/operation.h \
+	%reldir%/pause.h \
 	%reldir%/reduce_direct.cc \
 	%reldir%/reduce_scatter.cc \
 	%reldir%/scatter.cc \

@@ -107,6 +107,9 @@ class Team {
     // Posts and waits; calls `meanwhile` now and then, which returns non-zero when it got something done.
     // The operation's error, or post()'s.
     int run(Operation& operation, int (*meanwhile)(void*) = nullptr, void* argument = nullptr);
+    // The same for a barrier or broadcast. What lies beside the flag and is there, or comes at once, needs no
+    // Operation: its bookkeeping would take longer than the memory does.
+    int run_plain(const Plain& plain, int (*meanwhile)(void*) = nullptr, void* argument = nullptr);
     // One turn of waiting, after progress() has returned false: spins, yields or sleeps, for `longest` at
     // most. For callers with a loop of their own; who has other things to wait for passes a short time.
     void wait_turn(int (*meanwhile)(void*) = nullptr, void* argument = nullptr,
@@ -189,6 +192,12 @@ class Team {
     void end(Operation& operation, int error);
     bool end_all();
     void check_blocker();
+
+    // at_once.cc
+    bool await_word(std::uint32_t member, Kind kind, std::uint64_t& word);
+    bool barrier_at_once();
+    bool broadcast_at_once(const Plain& plain);
+    void finish_at_once();
 
     // waiting.cc
     void notice_core();

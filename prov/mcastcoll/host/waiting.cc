@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "host/clock.h"
+#include "host/pause.h"
 #include "host/team.h"
 
 namespace mcastcoll::host {
@@ -23,14 +24,6 @@ constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_us(1000);
 // A sleeper that was woken in vain goes back to sleep after so long.
 constexpr Nanoseconds kSecondWind = Nanoseconds::from_us(100);
 constexpr Nanoseconds kShortestSleep = Nanoseconds::from_us(500);
-
-void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -49,7 +42,7 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
         ++counters_.yields;
         ::sched_yield();
     } else {
-        relax();
+        pause();
     }
     if (turns_ % (yields ? kYieldTurns : kSpinTurns) != 0) return;
     if (!crowded_) notice_core();

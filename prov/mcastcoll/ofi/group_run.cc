@@ -20,16 +20,13 @@ constexpr int kNotOver = -1;
 
 // Barriers and broadcasts of bytes, for which the checks of make_request() would take as long as a small
 // operation itself. False: not one of them, or something is wrong with it, which make_request() tells.
-bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host::Operation& operation) {
+bool is_plain(const fi_mcastcoll_request& request, std::size_t members, host::Plain& plain) {
     if (request.size < sizeof request) return false;
     if (request.collective == FI_BARRIER) return true;
     if (request.collective != FI_BROADCAST || request.datatype != FI_UINT8 || request.root >= members ||
         request.buffer == nullptr)
         return false;
-    operation.kind = host::Kind::broadcast;
-    operation.root = request.root;
-    operation.buffer = static_cast<std::byte*>(request.buffer);
-    operation.bytes = operation.ready = request.count;
+    plain = {host::Kind::broadcast, request.root, static_cast<std::byte*>(request.buffer), request.count};
     return true;
 }
 
@@ -45,21 +42,41 @@ void fill(const Request& request, host::Operation& operation) {
 
 }  // namespace
 
+template <typename Run>
+ssize_t Group::run_in_team(const Run& run, int (*meanwhile)(void*), void* argument) {
+    if (meanwhile == nullptr) {
+        meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
+        argument = &station_;
+    }
+    const int error = run(host_level_->team(), meanwhile, argument);
+    in_team_.store(false, std::memory_order_release);
+    // What was refused was not begun, and harms nobody.
+    if (error != 0 && host_level_->team().failure() != 0) [[unlikely]] {
+        const auto lock = station_.lock();
+        fail_group(error, lost_here(), station_.time());
+    }
+    return -error;
+}
+
 ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
     return guard([&]() -> ssize_t {
         Group& group = *reinterpret_cast<McFid*>(mc)->group;
-        host::Operation operation;
-        if (fill_plainly(*request, group.size(), operation) && group.enter_team())
-            return group.run_in_team(operation, meanwhile, argument);
+        if (host::Plain plain; is_plain(*request, group.size(), plain) && group.enter_team())
+            return group.run_in_team(
+                [&plain](host::Team& team, auto... waiting) { return team.run_plain(plain, waiting...); },
+                meanwhile, argument);
         const auto made = make_request(*request, group.token());
         if (!made) return -made.error().code;
         if (const auto fits = check_in_group(made.value(), group.self(), group.size()); !fits)
             return -fits.error().code;
         if (group.enter_team()) {
+            host::Operation operation;
             fill(made.value(), operation);
-            return group.run_in_team(operation, meanwhile, argument);
+            return group.run_in_team(
+                [&operation](host::Team& team, auto... waiting) { return team.run(operation, waiting...); },
+                meanwhile, argument);
         }
         {
             const auto lock = group.station_.lock();
@@ -69,21 +86,6 @@ ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwh
         }
         return group.run_over_levels(made.value(), meanwhile, argument);
     });
-}
-
-ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
-    if (meanwhile == nullptr) {
-        meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
-        argument = &station_;
-    }
-    const int error = host_level_->team().run(operation, meanwhile, argument);
-    in_team_.store(false, std::memory_order_release);
-    // What was refused was not begun, and harms nobody.
-    if (error != 0 && operation.done) {
-        const auto lock = station_.lock();
-        fail_group(error, lost_here(), station_.time());
-    }
-    return -error;
 }
 
 ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument) {
