@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -215,6 +216,28 @@ Test(host, plain_calls_beside_operations) {
         });
         cr_assert_eq(failures, 0, "%u members", count);
     }
+}
+
+Test(host, who_shares_a_core_keeps_all_of_its_cores) {
+    MembersOptions options = members(2);
+    options.config.crowding = TeamConfig::Crowding::roomy;
+    const int failures = run_members(options, [](Team& team) {
+        cpu_set_t before, one, after;
+        if (::sched_getaffinity(0, sizeof before, &before) != 0) return 1;
+        CPU_ZERO(&one);
+        for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+            if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+        if (::sched_setaffinity(0, sizeof one, &one) != 0) return 2;
+        // On one core, with no other to go to; then with others.
+        for (int i = 0; i < 1000; ++i)
+            if (barrier(team) != 0) return 3;
+        if (::sched_setaffinity(0, sizeof before, &before) != 0) return 4;
+        for (int i = 0; i < 20'000; ++i)
+            if (barrier(team) != 0) return 5;
+        if (::sched_getaffinity(0, sizeof after, &after) != 0) return 6;
+        return CPU_EQUAL(&before, &after) ? 0 : 7;
+    });
+    cr_assert_eq(failures, 0);
 }
 
 Test(host, plain_calls_that_differ_end_with_an_error) {

@@ -131,7 +131,8 @@ Test(host, a_dead_process_and_a_reused_number) {
     cr_assert_eq(host::is_alive(parent, 1), false, "started at another time");
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
-    ::usleep(50'000);
+    siginfo_t ended;
+    cr_assert_eq(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
     cr_assert_eq(host::is_alive(static_cast<std::uint32_t>(child), 0), false, "a zombie is dead");
     ::waitpid(child, nullptr, 0);
     cr_assert_eq(host::is_alive(static_cast<std::uint32_t>(child), 0), false);

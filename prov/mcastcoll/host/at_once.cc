@@ -15,7 +15,7 @@ constexpr int kLooks = 64;
 }  // namespace
 
 bool Team::await_word(std::uint32_t member, Kind kind, std::uint64_t& word) {
-    for (int left = crowded_ ? 1 : kLooks;;) {
+    for (int left = crowded_ || shares_core_ ? 1 : kLooks;;) {
         word = look(member, step_, kind);
         if (word != 0) [[likely]]
             return true;

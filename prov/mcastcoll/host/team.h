@@ -75,6 +75,7 @@ struct TeamCounters {
     std::uint64_t single_copy_bytes = 0;
     std::uint64_t yields = 0;
     std::uint64_t sleeps = 0;
+    std::uint64_t moves = 0;  // away from a core that another member had, too
     std::uint64_t liveness_checks = 0;
 };
 
@@ -354,6 +355,9 @@ class Team {
     Nanoseconds idle_since_{0};
     bool is_quiet_ = false;     // spinning has lasted too long
     bool shares_core_ = false;  // with whom it waits for
+    bool look_soon_ = false;    // it did when the last operation ended
+    std::uint32_t shared_looks_ = 0;
+    std::uint32_t patience_with_sharing_ = 64;  // looks
     Nanoseconds quiet_since_{0};
     Nanoseconds checked_at_{0};
     Nanoseconds next_sleep_{0};

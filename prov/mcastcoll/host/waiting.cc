@@ -23,7 +23,18 @@ constexpr Nanoseconds kRoomyTime = Nanoseconds::from_ms(20);
 constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_us(1000);
 // A sleeper that was woken in vain goes back to sleep after so long.
 constexpr Nanoseconds kSecondWind = Nanoseconds::from_us(100);
+constexpr std::uint32_t kMostPatience = 1U << 16;
 constexpr Nanoseconds kShortestSleep = Nanoseconds::from_us(500);
+
+// Sends this thread to another of the cores that it may run on. It may come back at once.
+void leave_core(int core) {
+    cpu_set_t allowed, others;
+    if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    others = allowed;
+    CPU_CLR(core, &others);
+    if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0) return;
+    ::sched_setaffinity(0, sizeof allowed, &allowed);
+}
 
 }  // namespace
 
@@ -32,6 +43,7 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
     if (stirred_) {
         stirred_ = false;
         turns_ = 0;
+        look_soon_ = shares_core_;
         is_quiet_ = shares_core_ = false;
         quiet_since_ = {0};
         next_sleep_ = kShortestSleep;
@@ -44,8 +56,9 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
     } else {
         pause();
     }
-    if (turns_ % (yields ? kYieldTurns : kSpinTurns) != 0) return;
+    if (turns_ % (yields || look_soon_ ? kYieldTurns : kSpinTurns) != 0) return;
     if (!crowded_) notice_core();
+    look_soon_ = false;
     if (meanwhile != nullptr && meanwhile(argument) != 0) {
         quiet_since_ = {0};
         is_quiet_ = false;
@@ -65,13 +78,23 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
     quiet_since_ = monotonic_now() - limit + kSecondWind;
 }
 
-// There are cores enough, but a busy machine may still have put two members on one. Spinning would then last
-// until the scheduler ends it, milliseconds later.
+// There are cores enough, but the scheduler may still have put two members on one. Spinning would then last
+// until it ends it, milliseconds later. And those who yield to each other stay there: they are never out of
+// work for long enough to be worth a migration. So whoever finds himself there again and again goes away.
 void Team::notice_core() {
     const auto core = static_cast<std::uint32_t>(::sched_getcpu()) + 1;
     std::atomic<std::uint32_t>& told = peers_[self_].left->core;
     if (told.load(std::memory_order_relaxed) != core) told.store(core, std::memory_order_relaxed);
     shares_core_ = blocker_ != self_ && peers_[blocker_].left->core.load(std::memory_order_relaxed) == core;
+    if (!shares_core_) {
+        shared_looks_ = 0;
+    } else if (++shared_looks_ >= patience_with_sharing_) {
+        shared_looks_ = 0;
+        // Where it does not help, since somebody else has the other cores, it becomes rare.
+        patience_with_sharing_ = std::min(2 * patience_with_sharing_, kMostPatience);
+        ++counters_.moves;
+        leave_core(static_cast<int>(core) - 1);
+    }
 }
 
 void Team::sleep(Nanoseconds longest) {
