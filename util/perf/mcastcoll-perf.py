@@ -57,7 +57,7 @@ def arguments():
     p.add_argument("--metric", choices=("last", "max"), default="last", help="last: the last rank's end minus the start; "
                    "max: the longest of all ranks' own times, as OSU and IMB have it (last)")
     p.add_argument("--yield", dest="yields", choices=("auto", "yes", "no"), default="auto",
-                   help="idle ranks of Open MPI yield; auto: where they fill all cores")
+                   help="idle ranks of Open MPI yield; auto: where they have no core each")
     p.add_argument("--probes", type=number(0, 1000000), default=0, metavar="N", help="calls of MPI_Test while overlapping (0)")
     p.add_argument("--csv", metavar="FILE")
     p.add_argument("--json", metavar="FILE")

@@ -62,5 +62,6 @@ def places_of(p, args, yields, inner):
         for ranks in args.ranks or [hosts or 4]:
             if hosts and ranks < hosts:
                 p.error(f"argument --ranks: {ranks} ranks on {hosts} hosts: give at least one for each host")
-            places.append(Place(ranks, hosts, args.loss, yields == "yes" or (yields == "auto" and ranks >= cores()), inner))
+            crowded = ranks > cores() or (hosts and ranks == cores())
+            places.append(Place(ranks, hosts, args.loss, yields == "yes" or (yields == "auto" and crowded), inner))
     return places

@@ -155,8 +155,9 @@ def openmpi_command(stack, place, program, env):
         mpirun = find_program("mpirun.openmpi", "mpirun")
         if not mpirun:
             raise StackError("no mpirun of Open MPI here: run util/install-deps")
-        command = [mpirun, *OPENMPI, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1" if place.yields else "0"]
-        command += ["-n", str(place.ranks)]
+        # A core for each rank where there are enough, as Open MPI does by itself.  On the lab all hosts would take the same.
+        command = [mpirun, *OPENMPI, "--bind-to", "core" if place.ranks <= cores() else "none"]
+        command += ["--mca", "mpi_yield_when_idle", "1" if place.yields else "0", "-n", str(place.ranks)]
         if "ob1" in options and "btl" not in chosen:
             options += ["--mca", "btl", "self,vader"]
         if "FI_PROVIDER_PATH" in env:
