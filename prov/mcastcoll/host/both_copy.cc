@@ -28,7 +28,7 @@
 namespace mcastcoll::host {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
 constexpr std::uint64_t kPiecesAtOnce = 8;  // by one call of progress()
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 40;
 

@@ -107,7 +107,7 @@ Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t
         found.reduce_direct_from = std::max(found.blocks_direct_from, 128 * kKiB);
     }
     // Two system calls and two lines more; the root has nothing else to do with a core of its own.
-    found.both_copy_from = crowded ? SIZE_MAX : 256 * kKiB;
+    found.both_copy_from = crowded ? SIZE_MAX : 64 * kKiB;
     // What everybody combines for himself is work for `members` squared vectors; shares are one more wait for
     // everybody, which with more members than cores is a context switch each.
     found.share_from = std::clamp<std::size_t>((crowded ? 64 : 16) * kKiB / members, kKiB, 64 * kKiB);
