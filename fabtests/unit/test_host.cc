@@ -30,6 +30,13 @@ namespace {
 // Around what fits beside the flag, into a slot, and into several; the last goes straight between memories.
 const std::vector<std::size_t> kSizes{0, 1, 2, 7, 14, 15, 127, 500, 1024, 1025, 5000, 30'000};
 
+int post_and_wait(Team& team, Operation& operation) {
+    if (const int code = team.post(operation); code != 0) return code;
+    while (!operation.done)
+        if (!team.progress()) team.wait_turn();
+    return operation.error;
+}
+
 }  // namespace
 
 Test(host, every_kind_size_and_root) {
@@ -190,24 +197,26 @@ Test(host, many_open_operations_end_in_order) {
     cr_assert_eq(failures, 0);
 }
 
-// Some members call what is over at once where others post, in another pattern for each operation.
-Test(host, plain_calls_beside_operations) {
+// Some members run what is over at once where others post, in another pattern for each operation.
+Test(host, running_beside_posting) {
     for (const std::uint32_t count : {1U, 2U, 3U, 5U}) {
         const int failures = run_members(members(count), [count](Team& team) {
-            constexpr std::size_t kLengths[] = {8, 0, host::kInlineBytes, host::kInlineBytes + 1, 5000};
+            constexpr std::size_t kLengths[] = {8, 0, host::kInlineBytes, host::kInlineBytes + 8, 5000};
             std::vector<std::byte> data(5000);
             for (std::uint32_t i = 0; i < 4000; ++i) {
-                const bool is_barrier = i % 3 == 0;
+                const bool is_barrier = i % 4 == 0, is_sum = i % 4 == 3;
                 const std::uint32_t root = i % count;
                 const std::size_t bytes = is_barrier ? 0 : kLengths[i % 5];
                 const auto value = static_cast<std::byte>(i);
                 std::memset(data.data(), root == team.self() ? static_cast<int>(value) : 0, data.size());
-                Operation op{.kind = is_barrier ? Kind::barrier : Kind::broadcast, .root = root};
-                op.buffer = data.data();
+                // Nobody but the root adds anything, so that a sum is what a broadcast is.
+                const Kind kind = is_sum ? Kind::allreduce : Kind::broadcast;
+                Operation op{.kind = is_barrier ? Kind::barrier : kind, .root = root};
+                if (is_sum) op.combiner = {add, 8};
+                op.input = op.buffer = data.data();
                 op.bytes = op.ready = bytes;
-                const bool plain = (i >> team.self() % 8 & 1) != 0;
-                const int code = plain ? team.run_plain({op.kind, root, data.data(), bytes}) : team.run(op);
-                if (code != 0) return 1;
+                const bool at_once = (i >> team.self() % 8 & 1) != 0;
+                if ((at_once ? team.run(op) : post_and_wait(team, op)) != 0) return 1;
                 if (bytes > 0 && (data[0] != value || data[bytes - 1] != value)) return 2;
                 if (root != team.self() && data.back() != (bytes == data.size() ? value : std::byte{}))
                     return 3;
@@ -240,15 +249,17 @@ Test(host, who_shares_a_core_keeps_all_of_its_cores) {
     cr_assert_eq(failures, 0);
 }
 
-Test(host, plain_calls_that_differ_end_with_an_error) {
+Test(host, tiny_lengths_that_differ_end_with_an_error) {
     const int failures = run_members(members(2), [](Team& team) {
         std::uint64_t data[2] = {};
         const std::size_t bytes = team.self() == 0 ? 8 : 16;
-        const int code = team.run_plain({Kind::broadcast, 0, reinterpret_cast<std::byte*>(data), bytes});
+        Operation op{.kind = Kind::broadcast, .buffer = reinterpret_cast<std::byte*>(data)};
+        op.bytes = op.ready = bytes;
+        const int code = team.run(op);
         if (team.self() == 1) return code == EMSGSIZE ? 0 : 1;
         // The root was done when it had written, and is told at its next call.
         int later = 0;
-        for (int i = 0; later == 0 && i < 100; ++i) later = team.run_plain({});
+        for (int i = 0; later == 0 && i < 100; ++i) later = barrier(team);
         return later == EMSGSIZE ? 0 : 2;
     });
     cr_assert_eq(failures, 0);

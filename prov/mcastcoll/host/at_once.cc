@@ -1,5 +1,5 @@
-// Barriers and small broadcasts that are over at once: one line of each member, looked for a few microseconds
-// at most. What takes longer goes the way of all operations, from where it stands.
+// Barriers, small broadcasts and small allreduces that are over at once: one line of each member, looked for
+// a few microseconds at most. What takes longer goes the way of all operations, from where it stands.
 #include <algorithm>
 #include <cstring>
 
@@ -24,58 +24,67 @@ bool Team::await_word(std::uint32_t member, Kind kind, std::uint64_t& word) {
     }
 }
 
-void Team::finish_at_once() {
+// As gather_one(), which goes on where this one stops.
+bool Team::gather_at_once(Operation& operation) {
+    const std::size_t bytes = operation.bytes;
+    if (!may_write(step_, kLines)) return false;
+    if (bytes > 0) std::memcpy(line_of(self_, step_).payload.data(), operation.input, bytes);
+    publish(step_, operation.kind, true, bytes);
+    course_.begun = true;
+    for (; course_.next < size_; ++course_.next) {
+        std::uint64_t word;
+        if (course_.next != self_ && !await_word(course_.next, operation.kind, word)) return false;
+        if (bytes > 0 && !read_one(operation, course_.next, step_)) return false;
+        if (bytes == 0 && course_.next != self_ && Word::count(word) != 0) return mismatch(), false;
+    }
+    floor_ = std::max(floor_, step_);
+    course_.begun = false;
+    course_.next = 0;
+    return true;
+}
+
+// As broadcast_inline(), which also tells those whose lengths differ.
+bool Team::broadcast_at_once(Operation& operation) {
+    const std::size_t bytes = operation.bytes;
+    if (operation.root == self_) {
+        if (operation.ready < bytes || !may_write(step_, kLines)) return false;
+        std::memcpy(line_of(self_, step_).payload.data(), operation.buffer, bytes);
+        publish(step_, Kind::broadcast, true, bytes);
+        return true;
+    }
+    std::uint64_t word;
+    if (!await_word(operation.root, Kind::broadcast, word)) return false;
+    if (Word::count(word) != bytes || !Word::final(word)) return false;
+    std::memcpy(operation.buffer, line_of(operation.root, step_).payload.data(), bytes);
+    operation.arrived = bytes;
+    return true;
+}
+
+// Whether an allreduce makes sense, and everybody combines all of it for himself, beside the flag.
+bool Team::is_for_gather_one(const Operation& operation) const {
+    const auto [combine, element_bytes] = operation.combiner;
+    return combine != nullptr && element_bytes > 0 && operation.bytes > 0 &&
+           operation.bytes % element_bytes == 0 &&
+           operation.bytes < std::min(share_from_, reduce_direct_from_);
+}
+
+bool Team::at_once(Operation& operation) {
+    if (!formed_ || head_ != tail_ || failure() != 0 || operation.bytes > kInlineBytes) return false;
+    if (operation.kind == Kind::broadcast) {
+        if (operation.bytes == 0 || operation.root >= size_ || !broadcast_at_once(operation)) return false;
+    } else if (operation.kind == Kind::barrier) {
+        if (!leaders_.empty() || operation.bytes > 0 || !gather_at_once(operation)) return false;
+    } else if (operation.kind != Kind::allreduce || !is_for_gather_one(operation) ||
+               !gather_at_once(operation)) {
+        return false;
+    }
     leave(step_);
     ++step_;
     ++counters_.operations;
     ++counters_.inline_steps;
-}
-
-bool Team::barrier_at_once() {
-    std::uint64_t word;
-    if (!may_write(step_, kLines)) return false;
-    publish(step_, Kind::barrier, true, 0);
-    for (std::uint32_t member = 0; member < size_; ++member) {
-        if (member == self_) continue;
-        if (!await_word(member, Kind::barrier, word)) {
-            // gather_one() goes on from here.
-            course_.begun = true;
-            course_.next = member;
-            return false;
-        }
-    }
-    floor_ = std::max(floor_, step_);
-    return finish_at_once(), true;
-}
-
-bool Team::broadcast_at_once(const Plain& plain) {
-    if (plain.root == self_) {
-        if (!may_write(step_, kLines)) return false;
-        std::memcpy(line_of(self_, step_).payload.data(), plain.buffer, plain.bytes);
-        publish(step_, Kind::broadcast, true, plain.bytes);
-        return finish_at_once(), true;
-    }
-    std::uint64_t word;
-    if (!await_word(plain.root, Kind::broadcast, word)) return false;
-    // A root with another length is told so by broadcast_inline().
-    if (Word::count(word) != plain.bytes || !Word::final(word)) return false;
-    std::memcpy(plain.buffer, line_of(plain.root, step_).payload.data(), plain.bytes);
-    return finish_at_once(), true;
-}
-
-int Team::run_plain(const Plain& plain, int (*meanwhile)(void*), void* argument) {
-    const bool is_barrier = plain.kind == Kind::barrier;
-    if (formed_ && head_ == tail_ && failure() == 0 && leaders_.empty()) {
-        if (is_barrier && barrier_at_once()) return 0;
-        const bool fits = plain.bytes > 0 && plain.bytes <= kInlineBytes && plain.root < size_;
-        if (!is_barrier && fits && broadcast_at_once(plain)) return 0;
-    }
-    Operation operation;
-    operation.kind = plain.kind;
-    operation.root = plain.root;
-    operation.buffer = plain.buffer;
-    operation.bytes = operation.ready = plain.bytes;
-    return run(operation, meanwhile, argument);
+    operation.error = 0;
+    operation.done = true;
+    return true;
 }
 
 }  // namespace mcastcoll::host

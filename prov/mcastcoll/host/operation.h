@@ -48,12 +48,4 @@ struct Operation {
     int error = 0;  // a positive errno; FI_E* have the same numbers
 };
 
-// A barrier or a broadcast and nothing more: what most calls of programs are (Team::run_plain).
-struct Plain {
-    Kind kind = Kind::barrier;
-    std::uint32_t root = 0;
-    std::byte* buffer = nullptr;
-    std::size_t bytes = 0;
-};
-
 }  // namespace mcastcoll::host

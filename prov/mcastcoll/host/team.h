@@ -106,11 +106,9 @@ class Team {
     // Never waits. True when something moved.
     bool progress();
     // Posts and waits; calls `meanwhile` now and then, which returns non-zero when it got something done.
-    // The operation's error, or post()'s.
+    // The operation's error, or post()'s. What lies beside the flag and is there, or comes at once, is over
+    // without being posted: the bookkeeping would take longer than the memory does.
     int run(Operation& operation, int (*meanwhile)(void*) = nullptr, void* argument = nullptr);
-    // The same for a barrier or broadcast. What lies beside the flag and is there, or comes at once, needs no
-    // Operation: its bookkeeping would take longer than the memory does.
-    int run_plain(const Plain& plain, int (*meanwhile)(void*) = nullptr, void* argument = nullptr);
     // One turn of waiting, after progress() has returned false: spins, yields or sleeps, for `longest` at
     // most. For callers with a loop of their own; who has other things to wait for passes a short time.
     void wait_turn(int (*meanwhile)(void*) = nullptr, void* argument = nullptr,
@@ -196,9 +194,10 @@ class Team {
 
     // at_once.cc
     bool await_word(std::uint32_t member, Kind kind, std::uint64_t& word);
-    bool barrier_at_once();
-    bool broadcast_at_once(const Plain& plain);
-    void finish_at_once();
+    bool at_once(Operation& operation);
+    bool is_for_gather_one(const Operation& operation) const;
+    bool gather_at_once(Operation& operation);
+    bool broadcast_at_once(Operation& operation);
 
     // waiting.cc
     void notice_core();

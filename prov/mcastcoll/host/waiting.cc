@@ -108,6 +108,7 @@ void Team::sleep(Nanoseconds longest) {
 }
 
 int Team::run(Operation& operation, int (*meanwhile)(void*), void* argument) {
+    if (at_once(operation)) return 0;
     if (const int code = post(operation); code != 0) return code;
     while (!operation.done)
         if (!progress()) wait_turn(meanwhile, argument, Nanoseconds::from_ms(meanwhile != nullptr ? 1 : 10));

@@ -145,8 +145,7 @@ class Group {
                outstanding_.load(std::memory_order_acquire) == 0 &&
                !in_team_.exchange(true, std::memory_order_acquire);
     }
-    template <typename Run>
-    ssize_t run_in_team(const Run& run, int (*meanwhile)(void*), void* argument);
+    ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
     bool nap();
     ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
     // over: where the outcome of a blocking call goes; null: to the completion queue.

@@ -8,6 +8,7 @@
 #include "ofi/group.h"
 #include "ofi/guard.h"
 #include "ofi/live_station.h"
+#include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -18,16 +19,32 @@ constexpr Nanoseconds kAwake = Nanoseconds::from_ms(2);
 constexpr int kNapMs = 1;
 constexpr int kNotOver = -1;
 
-// Barriers and broadcasts of bytes, for which the checks of make_request() would take as long as a small
-// operation itself. False: not one of them, or something is wrong with it, which make_request() tells.
-bool is_plain(const fi_mcastcoll_request& request, std::size_t members, host::Plain& plain) {
+// Barriers, broadcasts of bytes and small allreduces, for which the checks of make_request() would take as
+// long as the operation itself. False: not one of them, or something is wrong with it, which make_request()
+// tells.
+bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host::Operation& operation) {
     if (request.size < sizeof request) return false;
     if (request.collective == FI_BARRIER) return true;
-    if (request.collective != FI_BROADCAST || request.datatype != FI_UINT8 || request.root >= members ||
-        request.buffer == nullptr)
+    if (request.buffer == nullptr) return false;
+    operation.buffer = static_cast<std::byte*>(request.buffer);
+    if (request.collective == FI_BROADCAST) {
+        if (request.datatype != FI_UINT8 || request.root >= members) return false;
+        operation.kind = host::Kind::broadcast;
+        operation.root = request.root;
+        operation.bytes = operation.ready = request.count;
+        return true;
+    }
+    if (request.collective != FI_ALLREDUCE || request.input == nullptr ||
+        request.count > host::kInlineBytes || request.op >= FI_ATOMIC_OP_LAST)
         return false;
-    plain = {host::Kind::broadcast, request.root, static_cast<std::byte*>(request.buffer), request.count};
-    return true;
+    const auto kernel = combiner(request.datatype, request.op);
+    if (!kernel) return false;
+    operation.kind = host::Kind::allreduce;
+    operation.input = static_cast<const std::byte*>(request.input);
+    operation.bytes = request.count * kernel->element_bytes;
+    operation.combiner = *kernel;
+    return operation.input == operation.buffer ||
+           !overlap(operation.input, operation.bytes, operation.buffer, operation.bytes);
 }
 
 void fill(const Request& request, host::Operation& operation) {
@@ -42,41 +59,22 @@ void fill(const Request& request, host::Operation& operation) {
 
 }  // namespace
 
-template <typename Run>
-ssize_t Group::run_in_team(const Run& run, int (*meanwhile)(void*), void* argument) {
-    if (meanwhile == nullptr) {
-        meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
-        argument = &station_;
-    }
-    const int error = run(host_level_->team(), meanwhile, argument);
-    in_team_.store(false, std::memory_order_release);
-    // What was refused was not begun, and harms nobody.
-    if (error != 0 && host_level_->team().failure() != 0) [[unlikely]] {
-        const auto lock = station_.lock();
-        fail_group(error, lost_here(), station_.time());
-    }
-    return -error;
-}
-
 ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
     return guard([&]() -> ssize_t {
         Group& group = *reinterpret_cast<McFid*>(mc)->group;
-        if (host::Plain plain; is_plain(*request, group.size(), plain) && group.enter_team())
-            return group.run_in_team(
-                [&plain](host::Team& team, auto... waiting) { return team.run_plain(plain, waiting...); },
-                meanwhile, argument);
+        host::Operation operation;
+        if (fill_plainly(*request, group.size(), operation) && group.enter_team())
+            return group.run_in_team(operation, meanwhile, argument);
         const auto made = make_request(*request, group.token());
         if (!made) return -made.error().code;
         if (const auto fits = check_in_group(made.value(), group.self(), group.size()); !fits)
             return -fits.error().code;
         if (group.enter_team()) {
-            host::Operation operation;
+            operation = {};
             fill(made.value(), operation);
-            return group.run_in_team(
-                [&operation](host::Team& team, auto... waiting) { return team.run(operation, waiting...); },
-                meanwhile, argument);
+            return group.run_in_team(operation, meanwhile, argument);
         }
         {
             const auto lock = group.station_.lock();
@@ -86,6 +84,21 @@ ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwh
         }
         return group.run_over_levels(made.value(), meanwhile, argument);
     });
+}
+
+ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
+    if (meanwhile == nullptr) {
+        meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
+        argument = &station_;
+    }
+    const int error = host_level_->team().run(operation, meanwhile, argument);
+    in_team_.store(false, std::memory_order_release);
+    // What was refused was not begun, and harms nobody.
+    if (error != 0 && operation.done) [[unlikely]] {
+        const auto lock = station_.lock();
+        fail_group(error, lost_here(), station_.time());
+    }
+    return -error;
 }
 
 ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument) {

@@ -71,11 +71,6 @@ bool is_operator(fi_op op) {
     return op < FI_ATOMIC_OP_LAST || op == FI_NOOP;
 }
 
-bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-    const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
-    return first < second ? second - first < a_bytes : first - second < b_bytes;
-}
-
 // Datatype, operator and count become bytes and a combiner.
 Result<void> measure(const Call& call, Needs needs, Request& request) {
     const auto width = datatype_bytes(call.datatype);
@@ -118,6 +113,11 @@ const std::byte* place_in_place(const Shape& shape, const Request& request, std:
 }
 
 }  // namespace
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+    const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
+    return first < second ? second - first < a_bytes : first - second < b_bytes;
+}
 
 Result<Request> make_request(const Call& call) {
     if (call.collective > FI_GATHER)

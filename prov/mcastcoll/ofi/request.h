@@ -73,6 +73,7 @@ Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t grou
 // In the message form an alltoall's part follows from the number of members, and lengths must be what the
 // group makes of them.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
 // The rest of the checks, which need to know the group. What they find wrong is wrong on this member alone,
 // or on all.
 Result<void> check_in_group(const Request& request, Rank self, std::size_t members);
