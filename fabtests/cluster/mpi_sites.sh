@@ -9,6 +9,7 @@
 #   --operations O,O,.. bcast, barrier, allreduce (default all)
 #   --sizes S,S,..      bytes, with K or M (default 8,64K,1M)
 #   --iterations N      of each that are timed (default 60), fewer of the long ones
+#   --counted N         operations per root whose crossings are counted (default 20), fewer of the long ones
 #   --rounds R          jobs of each kind (default 3)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"   each link between sites (default "5000 1000 0")
 #   --mesh              each two sites have a link of their own; otherwise all hang on site 0
@@ -23,7 +24,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-hosts=6 sites=2,3 ranks=2 stacks=tuned,han,mcastcoll operations=bcast,barrier,allreduce sizes=8,64K,1M iterations=60 rounds=3
+hosts=6 sites=2,3 ranks=2 stacks=tuned,han,mcastcoll operations=bcast,barrier,allreduce sizes=8,64K,1M iterations=60 counted=20 rounds=3
 wan="5000 1000 0" mesh=0 strict='' out='' given_back=''
 while [ $# -gt 0 ]; do
     case $1 in
@@ -31,7 +32,7 @@ while [ $# -gt 0 ]; do
         --version) version; exit 0 ;;
         --mesh) mesh=1; shift ;;
         --strict) strict=--strict; shift ;;
-        --hosts | --sites | --ranks | --stacks | --operations | --sizes | --iterations | --rounds | --wan | --out)
+        --hosts | --sites | --ranks | --stacks | --operations | --sizes | --iterations | --counted | --rounds | --wan | --out)
             [ $# -ge 2 ] && [ -n "$2" ] || bad_usage "'$1' needs a value" ;;&
         --hosts) hosts=$2; shift 2 ;;
         --sites) sites=$2; shift 2 ;;
@@ -40,6 +41,7 @@ while [ $# -gt 0 ]; do
         --operations) operations=$2; shift 2 ;;
         --sizes) sizes=$2; shift 2 ;;
         --iterations) iterations=$2; shift 2 ;;
+        --counted) counted=$2; shift 2 ;;
         --rounds) rounds=$2; shift 2 ;;
         --wan) wan=$2; shift 2 ;;
         --out) out=$2; shift 2 ;;
@@ -57,6 +59,7 @@ each_is stacks "$stacks" 'tuned|han|mcastcoll' "tuned, han or mcastcoll"
 each_is operations "$operations" 'bcast|barrier|allreduce' "bcast, barrier or allreduce"
 each_is sizes "$sizes" '[0-9]{1,9}[KM]?' "bytes, with K or M"
 each_is iterations "$iterations" '[1-9][0-9]{0,5}' "a number"
+each_is counted "$counted" '[1-9][0-9]{0,2}' "a number"
 each_is rounds "$rounds" '[1-9][0-9]{0,2}' "a number"
 can_cluster || finish
 use_build
@@ -104,7 +107,7 @@ sites_of() { # sites_of SITES: everything on a cluster of so many
                 at=$out/jobs/cross.$1.$stack.$operation.$size
                 [ ! -e "$at.1.json" ] || continue
                 times=$(((64 << 20) / (all * ($(numfmt --from=iec "$size") + 1))))
-                times=$((times < 1 ? 1 : times > 20 ? 20 : times))
+                times=$((times < 1 ? 1 : times > counted ? counted : times))
                 count_crossings "$at" "$stack" "$operation" "$size" 1
                 count_crossings "$at" "$stack" "$operation" "$size" $((times * all + 1))
             done
