@@ -18,7 +18,10 @@
 
 // Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
+// A longer vector goes up a tree of messages in any case, and Open MPI's trees wait for fewer of them.
 static const char kBuiltIn[] =
+    "reduce               * 2- 2K- previous\n"
+    "allreduce            * 2- 4K- previous\n"
     "gather               * 2- * previous\n"
     "scatter              * 2- * previous\n"
     "alltoall             * 2- * previous\n"

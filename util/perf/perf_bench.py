@@ -42,7 +42,8 @@ class Lab:
         if not os.path.exists(os.path.join(LAB, "up")):
             raise StackError("--hosts needs the cluster lab of the source tree (util/cluster)")
         os.environ.update(VC=f"mcp{os.getpid()}", VC_OWNER=str(os.getpid()))
-        os.environ.setdefault("GSO", "off")  # so that the filters lose single datagrams
+        if self.loss:
+            os.environ.setdefault("GSO", "off")  # so that the filters lose single datagrams
         self.call("down", "--stale")
         self.call("up", str(self.hosts))
         if self.loss:

@@ -7,7 +7,7 @@ next ones measured.  Each row says what it was chosen from.
 """
 # What the provider's table (FI_MCASTCOLL_SELECTION) may name for an operation, what it falls back on first.
 PROVIDER = {
-    "allgather": ("messages", "reduction", "chains:1", "chains:2", "chains:4", "chains:8"),
+    "allgather": ("messages", "reduction", "chains:1", "chains:2", "chains:4", "chains:8", "chains:16"),
     "allreduce": ("levels", "split:2", "split:4", "split:8"),
 }
 # What the Open MPI component's table (coll_mcastcoll_selection) may name.

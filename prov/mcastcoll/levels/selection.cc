@@ -23,10 +23,17 @@ constexpr std::array kBuiltIn = {
     Row{Kind::allgather,
         kAny,
         kSeveral,
+        {0, 1 << 20},
+        {Algorithm::chains, 16},
+        0,
+        "each member sends its block once, by multicast; receivers have room for as much at once"},
+    Row{Kind::allgather,
+        kAny,
+        kSeveral,
         kAny,
         {Algorithm::chains, 2},
         0,
-        "each member sends its block once, by multicast"},
+        "each member sends its block once, by multicast; more at once would overrun receivers"},
 };
 static_assert(kBuiltIn.size() <= kBuiltInMost);
 
