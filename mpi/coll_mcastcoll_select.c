@@ -20,6 +20,8 @@
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
 // A longer vector goes up a tree of messages in any case, and Open MPI's trees wait for fewer of them.
 static const char kBuiltIn[] =
+    "allgather            * 2- 256K- previous\n"
+    "allgatherv           * 2- 256K- previous\n"
     "reduce               * 2- 2K- previous\n"
     "allreduce            * 2- 4K- previous\n"
     "gather               * 2- * previous\n"
