@@ -22,7 +22,7 @@ using host::Operation;
 using host::Team;
 using host::TeamConfig;
 
-TestSuite(host, .timeout = 60);
+TestSuite(host, .timeout = 600);
 
 namespace {
 
