@@ -107,7 +107,7 @@ void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) 
     const std::size_t connections = 4 * me.size();
     CHECK(groups > 4 * connections);
     Holdings now;
-    const bool done = me.wait_until(milliseconds(10'000), [&] {
+    const bool done = me.wait_until(std::chrono::seconds(me.options().wait_s), [&] {
         now = holdings();
         // Others on this host join and leave meanwhile, but not one group for every few of ours.
         return now.descriptors <= before.descriptors + connections &&
@@ -262,7 +262,7 @@ void add_subsets(Program& program, const std::string& name, std::map<std::string
     program.add({.name = name,
                  .body = subsets,
                  .members = 8,
-                 .timeout_s = 180,
+                 .timeout_s = 600,
                  .environment = std::move(environment),
                  .only_mcastcoll = true,
                  .after = [=] { check_counters(prefix, relayed); }});
@@ -289,10 +289,10 @@ int main(int argc, char** argv) {
                  .members = 6,
                  .environment = {{"FI_MCASTCOLL_PLAN", "own"}},
                  .only_mcastcoll = true});
-    program.add({.name = "hundreds come and go", .body = hundreds, .timeout_s = 120, .only_mcastcoll = true});
+    program.add({.name = "hundreds come and go", .body = hundreds, .timeout_s = 600, .only_mcastcoll = true});
     program.add({.name = "ten thousand come and go",
                  .body = ten_thousand,
-                 .timeout_s = 900,
+                 .timeout_s = 1800,
                  .only_mcastcoll = true,
                  .only_large = true});
     return program.run(argc, argv);

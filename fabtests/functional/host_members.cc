@@ -84,7 +84,7 @@ host::TeamConfig fresh_config(const MembersOptions& options) {
 
 Result<std::unique_ptr<host::Team>> join(const host::TeamConfig& config) {
     if (config.self == 0) return host::Team::create(config);
-    const Nanoseconds give_up = host::monotonic_now() + Nanoseconds::from_ms(10'000);
+    const Nanoseconds give_up = host::monotonic_now() + Nanoseconds::from_ms(60'000);
     for (;;) {
         auto team = host::Team::attach(config);
         // Not there yet, or not finished.

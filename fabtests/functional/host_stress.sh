@@ -10,7 +10,7 @@ for arguments in "--members 1 --count 500" "--members 2 --count 10000" "--member
     "--members 5 --count 2000 --direct-from 1" "--members 4 --count 1000 --threads --direct-from 1" \
     "--members 4 --count 3000 --threads" "--members 3 --count 3000 --threads --no-single-copy"; do
     # shellcheck disable=SC2086  # several words
-    "$program" --quiet --timeout 60 $arguments || { echo "host_stress: failed with $arguments" >&2; failures=$((failures + 1)); }
+    "$program" --quiet --timeout 300 $arguments || { echo "host_stress: failed with $arguments" >&2; failures=$((failures + 1)); }
 done
 [ "$failures" -eq 0 ] && echo "host_stress: all is well"
 exit "$failures"

@@ -204,17 +204,21 @@ void joins_of_one_set(Member& me) {
 
 void late_member(Member& me) {
     constexpr milliseconds kLate{700};
+    constexpr std::size_t kCalled = 0, kCame = 1;  // words
     const auto set = me.everybody();
     const bool late = me.rank() == me.size() - 1;
+    auto& words = me.board().words;
     me.meet();
-    if (late) std::this_thread::sleep_for(kLate);
-    const auto before = Clock::now();
+    if (late) {
+        // A join is asynchronous: the call does not wait for the others.
+        me.wait_until("the others' calls", [&] { return words[kCalled].load() + 1 == me.size(); });
+        std::this_thread::sleep_for(kLate);
+        words[kCame] = 1;
+    }
     const auto group = me.start_join(set.get());
-    const auto called = Clock::now() - before;
+    words[kCalled].fetch_add(1);
     me.finish(*group);
-    // A join is asynchronous: the call does not wait for the others.
-    if (!late) CHECK(called < kLate / 2);
-    if (!late) CHECK(Clock::now() - before > kLate / 2);
+    CHECK(words[kCame] == 1);
     prove_all(me, *group, all_ranks(me));
     me.meet();
 }
@@ -239,11 +243,9 @@ void member_never_joins(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
     if (me.rank() != me.size() - 1) {
-        const auto begin = Clock::now();
         const auto hopeless = me.start_join(set.get());
         me.wait_until("the error event of a join that cannot complete", [&] { return hopeless->done; });
         CHECK(hopeless->error == FI_ETIMEDOUT);
-        CHECK(Clock::now() - begin < std::chrono::seconds(8));
         Ticket& ticket = me.new_ticket();
         CHECK(fi_barrier(me.ep(), hopeless->address(), &ticket) < 0);
         me.drop(ticket);
@@ -278,7 +280,7 @@ void close_and_rejoin(Member& me) {
     // A closed group may linger for others' sake, but not for long. A leak would be one descriptor a round at
     // least.
     std::size_t after = 0;
-    const bool closed = me.wait_until(std::chrono::seconds(5),
+    const bool closed = me.wait_until(std::chrono::seconds(me.options().wait_s),
                                       [&] { return (after = open_descriptors()) <= before + connections; });
     if (!closed) fail("{} descriptors before {} joins and closes, {} after", before, rounds, after);
     me.meet();
@@ -369,7 +371,7 @@ int main(int argc, char** argv) {
                  .body = policies_by_set,
                  .environment = {{"FI_MCASTCOLL_REPAIR", "push"}, {"FI_MCASTCOLL_ROOT_SYNC", "delay:7"}},
                  .only_mcastcoll = true});
-    program.add({.name = "close and rejoin", .body = close_and_rejoin, .timeout_s = 120});
+    program.add({.name = "close and rejoin", .body = close_and_rejoin, .timeout_s = 600});
     program.add({.name = "close while others work", .body = close_while_others_work});
     return program.run(argc, argv);
 }

@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+
 #include "support/program.h"
 
 namespace {
@@ -10,9 +13,10 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
-// What FI_MCASTCOLL_PEER_TIMEOUT is set to, and what a loaded machine may add.
+// What FI_MCASTCOLL_PEER_TIMEOUT is set to. How long it may take is only to tell late from never: operations
+// of 64 MiB are under way, and the machine may be busy with other things.
 constexpr const char* kPeerTimeout = "2000";
-constexpr milliseconds kMustEndWithin{2000 + 4000};
+constexpr milliseconds kMustEndWithin{2000 + 60'000};
 constexpr milliseconds kSleeps{3000};
 
 [[noreturn]] void die() {
@@ -22,6 +26,8 @@ constexpr milliseconds kSleeps{3000};
 
 // The word of a survivor that has seen its operation end.
 constexpr std::size_t kSurvivors = 0;
+// The word that a stopped member will go on.
+constexpr std::size_t kContinued = 2;
 
 // The event queue names the group and who was lost, once.
 const GroupError& expect_group_error(Member& me, const Join& group) {
@@ -50,17 +56,41 @@ void expect_lost(Member& me, const Join& group, unsigned dead) {
     if (lost != dead) fail("the event queue says that rank {} was lost, but it was {}", lost, dead);
 }
 
+// A member that comes late to a death hears of it at once: NULL.
+Ticket* post_or_hear(Member& me, const std::function<ssize_t(Ticket*)>& call) {
+    Ticket& ticket = me.new_ticket();
+    ssize_t result = -FI_EAGAIN;
+    const bool taken = me.wait_until(kMustEndWithin, [&] {
+        result = call(&ticket);
+        return result != -FI_EAGAIN;
+    });
+    if (!taken) fail("an operation was refused with -FI_EAGAIN for {} ms", kMustEndWithin.count());
+    if (result == 0) return &ticket;
+    me.drop(ticket);
+    return nullptr;
+}
+
+Ticket* broadcast_from(Member& me, const Join& group, Buffer& buffer, unsigned root) {
+    return post_or_hear(me, [&](Ticket* ticket) {
+        return fi_broadcast(me.ep(), buffer.data(), buffer.size(), nullptr, group.address(), root, FI_UINT8,
+                            0, ticket);
+    });
+}
+
+Ticket* enter_barrier(Member& me, const Join& group) {
+    return post_or_hear(me, [&](Ticket* ticket) { return fi_barrier(me.ep(), group.address(), ticket); });
+}
+
 // Waits until every operation has ended, with an error for those that could not be done, and says so on the
 // board.
-void survive(Member& me, const std::vector<Ticket*>& tickets, Clock::time_point since) {
+void survive(Member& me, const std::vector<Ticket*>& tickets) {
     me.stage("waiting for the error after a member's death");
     for (Ticket* ticket : tickets) {
-        if (!me.settle(*ticket, kMustEndWithin))
+        if (ticket && !me.settle(*ticket, kMustEndWithin))
             fail("an operation did not end within {} ms of a member's death", kMustEndWithin.count());
     }
-    const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - since);
-    if (tickets.back()->error == 0) fail("the last operation was done, although a member of it is dead");
-    if (took > kMustEndWithin) fail("it took {} ms to end", took.count());
+    if (tickets.back() && tickets.back()->error == 0)
+        fail("the last operation was done, although a member of it is dead");
     me.stage("waiting for the other survivors");
     me.board().words[kSurvivors].fetch_add(1);
     me.wait_until("the other survivors",
@@ -97,21 +127,21 @@ void go_on(Member& me, const Join& group, unsigned dead) {
     me.meet(me.size() - 1);
 }
 
-// The root dies while its broadcast is under way.
+// The root dies while its broadcast is under way. Where it lets others copy from its memory and is then kept
+// from running, they may have all of it; but not the operation behind it.
 void root_dies(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
     Buffer buffer(64u << 20);
     me.finish(me.barrier(*group));
     me.meet();
-    const auto since = Clock::now();
-    Ticket& ticket = me.broadcast(*group, buffer.data(), buffer.size(), 0);
+    Ticket* const first = broadcast_from(me, *group, buffer, 0);
     if (me.rank() == 0) {
         // Through shared memory all of it can be there within milliseconds.
         if (me.options().places == "flat") me.idle(milliseconds(2));
         die();
     }
-    survive(me, {&ticket}, since);
+    survive(me, {first, enter_barrier(me, *group)});
     go_on(me, *group, 0);
 }
 
@@ -123,14 +153,12 @@ void receiver_dies(Member& me) {
     Buffer buffer(64u << 20);
     me.finish(me.barrier(*group));
     me.meet();
-    const auto since = Clock::now();
-    Ticket& first = me.broadcast(*group, buffer.data(), buffer.size(), 0);
+    Ticket* const first = broadcast_from(me, *group, buffer, 0);
     if (me.rank() == victim) {
         me.idle(milliseconds(3));
         die();
     }
-    Ticket& second = me.barrier(*group);
-    survive(me, {&first, &second}, since);
+    survive(me, {first, enter_barrier(me, *group)});
     go_on(me, *group, victim);
 }
 
@@ -145,8 +173,7 @@ void dies_outside_barrier(Member& me) {
         usleep(100'000);
         die();
     }
-    Ticket& ticket = me.barrier(*group);
-    survive(me, {&ticket}, Clock::now());
+    survive(me, {enter_barrier(me, *group)});
     go_on(me, *group, victim);
 }
 
@@ -180,7 +207,7 @@ void dies_in_stream(Member& me) {
                     fail("operation {} was done without a member that died before {}", i, last);
                 continue;
             }
-            survive(me, {ticket}, since);
+            survive(me, {ticket});
         } else {
             me.drop(fresh);
             CHECK(result != -FI_EAGAIN);
@@ -202,12 +229,18 @@ void dies_in_join(Member& me) {
     me.meet();
     if (me.rank() == victim) die();
     const auto joining = me.start_join(set.get());
-    const auto since = Clock::now();
     if (!me.wait_until(kMustEndWithin, [&] { return joining->done; }))
         fail("a join with a dead member did not end within {} ms", kMustEndWithin.count());
     CHECK(joining->error != 0);
-    CHECK(Clock::now() - since < kMustEndWithin);
     me.meet(me.size() - 1);
+}
+
+bool is_stopped(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    const std::size_t name_end = text.rfind(") ");
+    return name_end != std::string::npos && text.compare(name_end + 2, 1, "T") == 0;
 }
 
 // Stopped for longer than the peer timeout, then continued: nobody takes it for dead, and what was under way
@@ -218,27 +251,24 @@ void stopped_is_not_dead(Member& me) {
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.meet();
-    const auto since = Clock::now();
-    if (me.rank() == 0) {
-        const pid_t pid = me.board().places[sleeper].pid;
-        CHECK(kill(pid, SIGSTOP) == 0);
-    }
-    if (me.rank() == sleeper) me.idle(milliseconds(100));
+    if (me.rank() == sleeper) CHECK(raise(SIGSTOP) == 0);
     Buffer buffer(300'000);
     buffer.poison();
     if (me.rank() == 0) buffer.fill(7);
     Ticket& first = me.broadcast(*group, buffer.data(), buffer.size(), 0);
     Ticket& second = me.barrier(*group);
     if (me.rank() == 0) {
+        const pid_t pid = me.board().places[sleeper].pid;
+        me.wait_until("the sleeper to stop", [&] { return is_stopped(pid); });
         me.idle(kSleeps);
         CHECK(!second.done);
-        CHECK(kill(me.board().places[sleeper].pid, SIGCONT) == 0);
+        me.board().words[kContinued] = 1;
+        CHECK(kill(pid, SIGCONT) == 0);
     }
     me.finish(second);
     me.finish(first);
     buffer.check(7, "a broadcast with a stopped member");
-    // The sleeper's own clock may have begun only when it was continued.
-    if (me.rank() != sleeper) CHECK(Clock::now() - since >= kSleeps - milliseconds(500));
+    CHECK(me.board().words[kContinued] == 1);
     me.meet();
 }
 
@@ -266,9 +296,7 @@ void restarted(Member& me) {
     me.finish(me.barrier(*group));
     me.meet();
     if (me.rank() == kVictim) die();
-    const auto since = Clock::now();
-    Ticket& ticket = me.barrier(*group);
-    survive(me, {&ticket}, since);
+    survive(me, {enter_barrier(me, *group)});
     expect_lost(me, *group, kVictim);
     me.board().words[kGone] = 1;
     const auto again = me.join(set.get());
@@ -297,9 +325,9 @@ void stalled(Member& me) {
     if (me.rank() == late) {
         me.wait_until("the others", [&] { return me.board().words[kSurvivors].load() + 1 >= me.size(); });
     } else {
-        Ticket& ticket = me.barrier(*group);
-        survive(me, {&ticket}, Clock::now());
-        CHECK(ticket.error == FI_ETIMEDOUT);
+        Ticket* const ticket = enter_barrier(me, *group);
+        survive(me, {ticket});
+        CHECK(!ticket || ticket->error == FI_ETIMEDOUT);
     }
     const GroupError& error = expect_group_error(me, *group);
     CHECK(error.error == FI_ETIMEDOUT);

@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kMustEndWithin{6000};
+constexpr milliseconds kMustEndWithin{60'000};
 constexpr std::array kCollectives = {FI_BARRIER, FI_BROADCAST, FI_REDUCE, FI_ALLREDUCE, FI_ALLGATHER};
 
 // What is done meanwhile: the endpoint's own progress. Nothing may be thrown through the provider.

@@ -11,7 +11,7 @@ using namespace mcastcoll;
 using engine::SmoothedTime;
 using engine::WindowBitmap;
 
-TestSuite(bitmap, .timeout = 20);
+TestSuite(bitmap, .timeout = 300);
 
 Test(bitmap, capacity_is_a_power_of_two_of_at_least_64) {
     const struct {
@@ -74,7 +74,7 @@ Test(bitmap, find_set_of_nothing) {
     cr_assert_eq(bitmap.find_set(6, 70), 69U, "the bit of 5 is the bit of 69");
 }
 
-TestSuite(timing, .timeout = 20);
+TestSuite(timing, .timeout = 300);
 
 Test(timing, first_sample_replaces_the_guess) {
     SmoothedTime time(Nanoseconds{1000});

@@ -22,7 +22,7 @@ std::vector<MemberPlace> hosts_of_two(std::uint32_t hosts) {
 
 }  // namespace
 
-TestSuite(conductor, .timeout = 60);
+TestSuite(conductor, .timeout = 300);
 
 Test(conductor, all_kinds_by_all_algorithms_over_all_shapes) {
     for (const char* selection : kSelections)

@@ -7,7 +7,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::bench;
 
-TestSuite(disagreement, .timeout = 30);
+TestSuite(disagreement, .timeout = 300);
 
 Test(disagreement, members_that_disagree_end_the_group) {
     const std::uint64_t large = 10 * kPiece;

@@ -29,7 +29,7 @@ Out expect_failure(const std::vector<Out>& all, std::uint32_t others) {
 
 }  // namespace
 
-TestSuite(failure, .timeout = 30);
+TestSuite(failure, .timeout = 300);
 
 Test(failure, a_barrier_names_the_child_that_has_not_entered) {
     Bench bench(patient_config(0, 4));

@@ -41,7 +41,7 @@ struct Root : Bench {
 
 }  // namespace
 
-TestSuite(flow, .timeout = 30);
+TestSuite(flow, .timeout = 300);
 
 Test(flow, a_root_starts_with_a_small_window) {
     Root root;
@@ -222,7 +222,7 @@ Test(flow, asks_are_sent_once_for_each_fragment) {
         cr_assert_eq(asked[i], i == 0 || i == 2 || i == 5 ? 0U : 1U, "fragment %u", i);
 }
 
-TestSuite(barriers, .timeout = 30);
+TestSuite(barriers, .timeout = 300);
 
 Test(barriers, the_leader_releases_when_everybody_has_entered) {
     Bench bench(config_of(0, 3));

@@ -24,7 +24,7 @@ constexpr std::uint32_t kMembers = 5;
 
 }  // namespace
 
-TestSuite(join, .timeout = 30);
+TestSuite(join, .timeout = 300);
 
 // While the probes keep everybody busy an answer is late, and would teach this member to wait as long for
 // repairs ever after.

@@ -55,7 +55,7 @@ const engine::Verdict kLane{.lane = true, .deaf = {}, .mute = {}};
 
 }  // namespace
 
-TestSuite(lane, .timeout = 30);
+TestSuite(lane, .timeout = 300);
 
 Test(lane, eight_silent_operations_are_an_appeal) {
     Leaf leaf;

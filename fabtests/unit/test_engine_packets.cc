@@ -139,7 +139,7 @@ void check_damage(const Damage& damage, bool multicast) {
 
 }  // namespace
 
-TestSuite(packets, .timeout = 30);
+TestSuite(packets, .timeout = 300);
 
 Test(packets, bad_datagrams_change_counters_only) {
     for (const Damage& damage : kDatagrams) check_damage(damage, true);

@@ -7,7 +7,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::bench;
 
-TestSuite(reductions, .timeout = 30);
+TestSuite(reductions, .timeout = 300);
 
 // Rank 0 of 4, whose children are 1 to 3; a gather may come before the post.
 Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come) {

@@ -25,7 +25,7 @@ Packet entered(std::uint32_t sender, std::uint64_t operation) {
 
 }  // namespace
 
-TestSuite(root_sync, .timeout = 30);
+TestSuite(root_sync, .timeout = 300);
 
 Test(root_sync, a_fixed_delay_holds_the_multicast_but_not_the_completion) {
     Bench bench(config_with(RootSync::delay, 0, 4));

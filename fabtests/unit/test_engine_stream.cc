@@ -48,7 +48,7 @@ std::vector<std::uint32_t> asked(const std::vector<Out>& all) {
 
 }  // namespace
 
-TestSuite(streaming, .timeout = 30);
+TestSuite(streaming, .timeout = 300);
 
 Test(streaming, a_large_message_goes_out_as_far_as_whole_fragments_are_ready) {
     Root root(kLarge, 0);

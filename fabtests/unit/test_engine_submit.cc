@@ -4,7 +4,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::bench;
 
-TestSuite(submit, .timeout = 30);
+TestSuite(submit, .timeout = 300);
 
 Test(submit, bad_arguments) {
     Bench bench(config_of(0, 3));

@@ -6,7 +6,7 @@
 
 namespace mcastcoll::levels {
 
-TestSuite(exchange_level, .timeout = 60);
+TestSuite(exchange_level, .timeout = 300);
 
 namespace {
 

@@ -23,7 +23,7 @@ using host::Operation;
 using host::Team;
 using host::TeamConfig;
 
-TestSuite(host, .timeout = 300);
+TestSuite(host, .timeout = 600);
 
 namespace {
 

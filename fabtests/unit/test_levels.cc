@@ -3,7 +3,7 @@
 
 namespace mcastcoll::levels {
 
-TestSuite(levels, .timeout = 60);
+TestSuite(levels, .timeout = 300);
 
 Test(levels, all_kinds_over_all_shapes) {
     for (std::size_t shape = 0; shape < kShapes.size(); ++shape)

@@ -47,7 +47,7 @@ fi_ioc piece(std::array<int, 64>& of, std::size_t from, std::size_t count) {
 
 }  // namespace
 
-TestSuite(message_form, .timeout = 20);
+TestSuite(message_form, .timeout = 300);
 
 Test(message_form, pieces_that_follow_each_other_are_one) {
     Form form(FI_ALLREDUCE);

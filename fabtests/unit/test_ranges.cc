@@ -10,7 +10,7 @@
 
 using namespace mcastcoll::engine;
 
-TestSuite(ranges, .timeout = 60);
+TestSuite(ranges, .timeout = 300);
 
 namespace {
 

@@ -266,7 +266,7 @@ void check_pair(const Datatype& type, const Operator& op, std::size_t count, std
 
 }  // namespace
 
-TestSuite(reduce, .timeout = 60);
+TestSuite(reduce, .timeout = 300);
 
 Test(reduce, every_pair_agrees_with_the_reference) {
     Drawing drawing;

@@ -55,7 +55,7 @@ constexpr std::array kReductions = {FI_REDUCE, FI_ALLREDUCE, FI_REDUCE_SCATTER};
 
 }  // namespace
 
-TestSuite(request, .timeout = 20);
+TestSuite(request, .timeout = 300);
 
 Test(request, says_what_the_call_said) {
     const std::array kinds = {Kind::barrier,   Kind::broadcast, Kind::reduce,

@@ -227,7 +227,7 @@ Test(faults, replayed_and_forged_datagrams_change_nothing) {
         }
 }
 
-TestSuite(canary, .timeout = 60);
+TestSuite(canary, .timeout = 300);
 
 // A wrong byte at the root must be noticed: otherwise none of the tests above proves anything.
 Test(canary, a_wrong_byte_is_noticed) {

@@ -8,7 +8,7 @@
 
 namespace mcastcoll::levels {
 
-TestSuite(site_level, .timeout = 60);
+TestSuite(site_level, .timeout = 300);
 
 // What is sent to a member that does not know the group yet is lost.
 Test(site_level, sites_greet_until_they_are_answered) {

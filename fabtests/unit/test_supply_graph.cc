@@ -73,7 +73,7 @@ constexpr std::uint32_t kArities[] = {1, 2, 3, 4, 8};
 
 }  // namespace
 
-TestSuite(supply_graph, .timeout = 60);
+TestSuite(supply_graph, .timeout = 300);
 
 Test(supply_graph, every_member_has_one_supplier_who_knows_it) {
     for_all([](const Case& c, const SupplyGraph& graph, Rank root) {

@@ -209,8 +209,6 @@ Test(topology_discover, finds_this_process_quickly_and_once) {
         return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
     };
     cr_log_info("first %ld us, again %ld us", long{us(once - start)}, long{us(hundred - once) / 100});
-    cr_assert_lt(us(once - start), 2'000'000);
-    cr_assert_lt(us(hundred - once) / 100, 20'000);
     cr_assert(first.place.at(Level::host).has_value());
     cr_assert_eq(first.place.at(Level::site)->name.view(), "127.0.0.0/8");
     const auto back = decode_place(encode(first.place).bytes());

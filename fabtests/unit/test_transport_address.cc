@@ -13,7 +13,7 @@
 
 using namespace mcastcoll;
 
-TestSuite(transport_address, .timeout = 20);
+TestSuite(transport_address, .timeout = 300);
 
 namespace {
 

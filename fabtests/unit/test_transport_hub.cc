@@ -15,7 +15,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::test;
 
-TestSuite(transport_hub, .timeout = 90);
+TestSuite(transport_hub, .timeout = 300);
 
 namespace {
 
@@ -44,7 +44,7 @@ void say(MulticastHub& hub, const SocketAddress& group, const std::string& text)
 // What a hub hears until `count` datagrams have come or two seconds are over.
 std::multiset<std::string> hear(MulticastHub& hub, std::size_t count) {
     std::multiset<std::string> texts;
-    eventually(2000, [&] {
+    eventually(kPatienceMs, [&] {
         hub.receive(now(), [&](Bytes bytes, const SocketAddress&) {
             texts.emplace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         });
@@ -58,7 +58,7 @@ std::multiset<std::string> hear_until_marked(MulticastHub& hub, MulticastHub& sp
                                              const SocketAddress& marked) {
     std::multiset<std::string> texts;
     say(speaker, marked, "mark");
-    eventually(2000, [&] {
+    eventually(kPatienceMs, [&] {
         hub.receive(now(), [&](Bytes bytes, const SocketAddress&) {
             texts.emplace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         });
@@ -230,7 +230,7 @@ Test(transport_hub, runs_to_several_groups_keep_apart) {
     cr_assert_eq(speaker->send(datagrams, {nth(options, 0), true}), datagrams.size());
     cr_assert_eq(speaker->send(datagrams, {nth(options, 1), false}), datagrams.size());
     std::size_t count = 0;
-    eventually(2000, [&] {
+    eventually(kPatienceMs, [&] {
         hub->receive(now(), [&](Bytes bytes, const SocketAddress& source) {
             heard[source.to_string()].emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             ++count;

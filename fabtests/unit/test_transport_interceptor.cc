@@ -12,7 +12,7 @@
 
 using namespace mcastcoll;
 
-TestSuite(transport_interceptor, .timeout = 20);
+TestSuite(transport_interceptor, .timeout = 300);
 
 namespace {
 

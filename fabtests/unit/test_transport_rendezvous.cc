@@ -16,7 +16,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::test;
 
-TestSuite(transport_rendezvous, .timeout = 20);
+TestSuite(transport_rendezvous, .timeout = 300);
 
 namespace {
 
@@ -49,7 +49,7 @@ Rendezvous open_or_fail(Bytes address) {
 
 std::vector<std::string> receive_texts(Rendezvous& at, std::size_t count, RendezvousSource* from = nullptr) {
     std::vector<std::string> texts;
-    eventually(1000, [&] {
+    eventually(kPatienceMs, [&] {
         at.receive([&](Bytes bytes, const RendezvousSource& source) {
             texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             if (from != nullptr) *from = source;

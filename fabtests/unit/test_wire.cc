@@ -51,7 +51,7 @@ void sign(std::vector<std::byte>& packet) {
 
 }  // namespace
 
-TestSuite(wire, .timeout = 20);
+TestSuite(wire, .timeout = 300);
 
 Test(wire, library_computes_crc32c) {
     unsigned char digits[] = "123456789";

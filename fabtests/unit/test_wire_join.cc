@@ -79,7 +79,7 @@ void refuse_all_damage(const ByteString& good) {
 
 }  // namespace
 
-TestSuite(wire_join, .timeout = 20);
+TestSuite(wire_join, .timeout = 300);
 
 Test(wire_join, hello_round_trip) {
     const auto hello = sample_hello();

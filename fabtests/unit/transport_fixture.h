@@ -22,6 +22,8 @@ void enter_network_namespace();
 void shell(const std::string& command);
 
 Nanoseconds now();
+// For what must come: only what never comes takes so long.
+inline constexpr int kPatienceMs = 60'000;
 // Calls `ready` until it is true, sleeping a little, for at most `milliseconds`.
 bool eventually(int milliseconds, const std::function<bool()>& ready);
 

@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import threading
 
-START_LIMIT_S = 90
-END_LIMIT_S = 30
+START_LIMIT_S = 180
+END_LIMIT_S = 60
 SETTLE_S = 10
 LOG_LINES = 12
 

@@ -6,16 +6,25 @@ perf=./mcastcoll-perf.py failed=0
 export MCASTCOLL_BUILD=${MCASTCOLL_BUILD:-$OLDPWD}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-check() { # check TEXT COMMAND...
+check() { # check TEXT COMMAND...: what the command said is shown where it fails
     local text=$1
     shift
-    if "$@" >/dev/null 2>&1; then echo "ok   $text"; else echo "FAIL $text" && failed=1; fi
+    if "$@" >"$work/said" 2>&1; then
+        echo "ok   $text"
+    else
+        echo "FAIL $text: exit code $?" && failed=1
+        tail -n 60 "$work/said" | sed 's/^/     /'
+    fi
 }
 refuses() { # refuses WANTED ARGUMENT...: exit code 2 and a message with WANTED in it
     local wanted=$1 said
     shift
     said=$("$@" 2>&1)
-    if [ $? = 2 ] && grep -qF -- "$wanted" <<<"$said"; then echo "ok   refuses ${*:2}"; else echo "FAIL refuses ${*:2}" && failed=1; fi
+    if [ $? = 2 ] && grep -qF -- "$wanted" <<<"$said"; then
+        echo "ok   refuses ${*:2}"
+    else
+        echo "FAIL refuses ${*:2}, with '$wanted': $said" && failed=1
+    fi
 }
 refuses "give 'all' or some of bcast" $perf --operation nonsense
 refuses "bytes up to 1G" $perf --sizes 8,x
@@ -28,17 +37,24 @@ refuses "this host" $perf --level fabric --hosts 2
 refuses "give some of allgather, allreduce" ./mcastcoll-tune.py --table provider --out "$work/x" --operation barrier
 refuses "no folder for" ./mcastcoll-tune.py --table provider --out /nowhere/x
 
+# A busy machine may keep a rank from running for seconds: limits are for what hangs, and a stack whose first turn was a hundred times
+# behind rightly gets no second.
 fabric() {
-    timeout 100 "$perf" --level fabric --members 3 --operation broadcast,barrier,allreduce --sizes 8,4K --rounds 2 --seconds 0.05 --quiet \
+    timeout 900 "$perf" --level fabric --timeout 300 --members 3 --operation broadcast,barrier,allreduce --sizes 8,4K --rounds 2 --seconds 0.05 \
         --stacks fi-hosts,fi-blocking --csv "$work/a.csv" --json "$work/a.json" || return
     python3 - "$work" <<'END'
 import csv, json, sys
 table, rows = json.load(open(sys.argv[1] + "/a.json")), list(csv.DictReader(open(sys.argv[1] + "/a.csv")))
 assert len(table["rows"]) == len(rows) == 2 * (2 + 1 + 2), len(rows)
 for row in table["rows"]:
-    assert row["bad"] == 0 and row["samples"] >= 3 and len(row["rounds_us"]) == 2, row
+    assert row["error"] is None and row["bad"] == 0, row
+    first = row["stack"] == "fi-hosts"
+    other = next(r for r in table["rows"] if (r["operation"], r["bytes"], r["stack"]) == (row["operation"], row["bytes"], "fi-hosts"))
+    lost = not first and row["rounds_us"][0] > 100 * other["rounds_us"][0]
+    assert len(row["rounds_us"]) == 2 or (lost and len(row["rounds_us"]) == 1), row
+    assert row["samples"] >= 3 * len(row["rounds_us"]), row
     assert row["last_min_us"] <= row["last_median_us"] <= row["last_p99_us"], row
-    assert ("ratio" in row) == (row["stack"] == "fi-blocking"), row
+    assert ("ratio" in row) != first, row
 END
 }
 check "a run at the fabric level" fabric

@@ -101,7 +101,7 @@ report() { # report RANK [fork]: starts a reporter that lives until its pipe is 
 report 0 fork && exec 8>"$scratch/in0"
 report 1 && exec 9>"$scratch/in1"
 for rank in 0 1; do
-    for _ in $(seq 200); do [ -s "$scratch/out$rank" ] && break; sleep 0.05; done
+    for _ in $(seq 1200); do [ -s "$scratch/out$rank" ] && break; sleep 0.05; done
     [ -f "$(cat "$scratch/out$rank")" ] || fail "rank $rank does not report"
 done
 [ "$(stat -c %a "$jobs")" = 700 ] || fail "the folder is open to others"

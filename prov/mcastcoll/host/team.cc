@@ -13,6 +13,9 @@ namespace mcastcoll::host {
 namespace {
 
 constexpr Nanoseconds kPatience = Nanoseconds::from_ms(50);
+// Between looks at the clock. Few: where more processes run than there are cores, and each poll is followed
+// by a yield, polls are tens of milliseconds apart.
+constexpr std::uint32_t kPollsPerLook = 16;
 
 }  // namespace
 
@@ -65,7 +68,7 @@ bool Team::progress() {
     }
     if (alarm_.failure() != 0) [[unlikely]]
         return end_all();
-    if (++idle_polls_ % 1024 == 0 || look_at_clock_) check_blocker();
+    if (++idle_polls_ % kPollsPerLook == 0 || look_at_clock_) check_blocker();
     return false;
 }
 

@@ -1,6 +1,7 @@
 #include "ofi/fabric.h"
 
 #include <rdma/fi_errno.h>
+#include <time.h>
 
 #include <algorithm>
 #include <memory>
@@ -19,6 +20,14 @@ namespace {
 
 // A read with nothing under way looks after stations only every so often.
 constexpr unsigned kIdleReads = 64;
+
+// Of a few milliseconds, and cheaper than the clock itself: for who reads and then yields to others for that
+// long.
+std::uint64_t coarse_tick() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) << 32 | static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 WaitNest* nest_of(fid& object) {
     WaitNest* nest = nullptr;
@@ -128,7 +137,9 @@ void Fabric::progress_on_read() {
     // Whoever else holds the lock is making progress already.
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;
-    const bool all = ++reads_ % kIdleReads == 0;
+    const std::uint64_t tick = coarse_tick();
+    const bool all = ++reads_ % kIdleReads == 0 || tick != tick_;
+    if (all) tick_ = tick;
     for (std::size_t i = 0; i < stations_.size(); ++i)
         if (all || stations_[i]->busy()) stations_[i]->progress();
 }

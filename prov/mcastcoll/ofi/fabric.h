@@ -9,6 +9,7 @@
 #include <rdma/fi_eq.h>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -75,6 +76,7 @@ class Fabric {
     std::mutex mutex_;
     std::atomic<bool> active_{false};
     unsigned reads_ = 0;
+    std::uint64_t tick_ = 0;  // of the coarse clock, when all stations moved last
     std::vector<Station*> stations_;
     std::vector<WaitNest*> nests_;
 

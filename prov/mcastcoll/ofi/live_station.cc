@@ -17,6 +17,8 @@ namespace {
 // A read with nothing in flight looks after idle groups only every so often: one system call per read would
 // be felt.
 constexpr std::uint64_t kIdleTurns = 16;
+// Who is seldom let run makes few turns, and looks after them all the same.
+constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
 constexpr std::size_t kEarlyHellos = 1024;
 constexpr std::size_t kFailedJoins = 64;
@@ -43,7 +45,9 @@ int LiveStation::progress_with_lock() {
 void LiveStation::progress() {
     const Nanoseconds time = now();
     ++turns_;
-    const bool look_around = busy_groups_ == 0 || turns_ % kIdleTurns == 0;
+    const bool look_around =
+        busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
+    if (look_around) looked_around_at_ = time;
     messenger_->poll();
     if (look_around ||
         std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->greeting(); }))

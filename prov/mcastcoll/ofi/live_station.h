@@ -156,7 +156,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     fi_addr_t next_token_;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
-    Nanoseconds watched_at_{};
+    Nanoseconds looked_around_at_{}, watched_at_{};
     engine::Counters ended_counters_;
     LevelCounters ended_levels_;
     std::uint64_t foreign_messages_ = 0;
