@@ -124,11 +124,22 @@ bool has_endpoints(const std::string& core, fi_ep_type type) {
            }) != nullptr;
 }
 
-// Reliable datagrams over TCP: "tcp" itself since 2.0, "net" in the last versions before, else ofi_rxm.
-Inner reliable_tcp() {
-    for (const char* core : {"tcp", "net"})
-        if (has_endpoints(core, FI_EP_RDM)) return {core, false};
-    return {"tcp", true};
+// Untagged messages, and nothing else, go from one endpoint to another.
+bool only_messages(const fi_info* hints) {
+    constexpr std::uint64_t kOthers = FI_TAGGED | FI_RMA | FI_ATOMIC;
+    return hints != nullptr && hints->caps != 0 && (hints->caps & kOthers) == 0;
+}
+
+// Reliable datagrams over TCP: "tcp" itself since 1.18, "net" in the last versions before, else ofi_rxm.
+//
+// What no receive waits for stops the stream that "net" has to a peer (it keeps four messages of 128 bytes
+// aside), together with everything behind it, so that two messages received in another order than they were
+// sent in wait for ever. Untagged ones have one order only; they get "net", which is quicker.
+std::vector<Inner> reliable_tcp(const fi_info* hints) {
+    if (has_endpoints("tcp", FI_EP_RDM)) return {{"tcp", false}};
+    const Inner net{"net", false}, rxm{"tcp", true};
+    if (!has_endpoints("net", FI_EP_RDM)) return {rxm};
+    return only_messages(hints) ? std::vector{net, rxm} : std::vector{rxm, net};
 }
 
 }  // namespace
@@ -182,15 +193,14 @@ std::optional<FabricName> parse_message_name(std::string_view name) {
     return FabricName{*inner, std::string(parts->second)};
 }
 
-std::vector<Inner> candidates(const std::string& wanted) {
-    if (wanted == "tcp") return {reliable_tcp()};
+std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints) {
+    if (wanted == "tcp") return reliable_tcp(hints);
     if (!wanted.empty()) {
         auto inner = Inner::from_label(wanted);
         return inner ? std::vector{*inner} : std::vector<Inner>{};
     }
-    std::vector<Inner> all;
-    if (has_endpoints("verbs", FI_EP_MSG)) all.push_back({"verbs", true});
-    all.push_back(reliable_tcp());
+    std::vector<Inner> all = reliable_tcp(hints);
+    if (has_endpoints("verbs", FI_EP_MSG)) all.insert(all.begin(), {"verbs", true});
     return all;
 }
 

@@ -54,8 +54,9 @@ struct InfoRequest {
     const fi_info* hints;
 };
 
-// In the order of preference. Empty when the user names a provider that there is not.
-std::vector<Inner> candidates(const std::string& wanted);
+// In the order of preference, for an application with these hints or none. Empty when the user names a
+// provider that there is not.
+std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints);
 // What the inner provider offers for a request, as the application shall see it.
 Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request);
 // What ofi_rxm gets of the core provider underneath it.
