@@ -286,6 +286,33 @@ InfoOwner to_inner(const fi_info& info) {
     return copy;
 }
 
+InfoOwner for_own_messages(const fi_info& inner_info) {
+    const Inner rxm{"tcp", true};
+    const auto name = parse_message_name(inner_info.fabric_attr->name);
+    if (!name || inner_info.fabric_attr->prov_name != rxm.provider_name() ||
+        has_endpoints("tcp", FI_EP_RDM) || !has_endpoints("net", FI_EP_RDM))
+        return InfoOwner(fi_dupinfo(&inner_info));
+    InfoOwner hints(fi_allocinfo());
+    const InfoOwner donor(fi_dupinfo(&inner_info));
+    if (!hints || !donor) return nullptr;
+    hints->caps = FI_MSG;
+    hints->mode = inner_info.mode;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = inner_info.domain_attr->mr_mode;
+    hints->addr_format = inner_info.addr_format;
+    std::swap(hints->src_addr, donor->src_addr);
+    std::swap(hints->src_addrlen, donor->src_addrlen);
+    std::swap(hints->domain_attr->name, donor->domain_attr->name);
+    assign(hints->fabric_attr->name, name->fabric);
+    assign(hints->fabric_attr->prov_name, "net");
+    auto asked = ask({fi_version(), nullptr, nullptr, 0, nullptr}, hints.get(), 0);
+    if (!asked) return InfoOwner(fi_dupinfo(&inner_info));
+    const InfoOwner list = filter(std::move(asked).value(), [](const fi_info& info) {
+        return strcasecmp(info.fabric_attr->prov_name, "net") == 0;
+    });
+    return InfoOwner(fi_dupinfo(list ? list.get() : &inner_info));
+}
+
 int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric) {
     return fi_fabric(inner_info.fabric_attr, fabric, nullptr);
 }

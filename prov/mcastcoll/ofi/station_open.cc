@@ -110,9 +110,14 @@ Result<void> LiveStation::open_all() {
     if (!rendezvous) return rendezvous.error();
     rendezvous_ = std::make_unique<Rendezvous>(std::move(rendezvous).value());
 
-    if (const int rc = open_inner_fabric(*endpoint_.info, fabric_.out()); rc != 0)
+    const bool chosen = settings_.inner.empty() || settings_.inner == "tcp";  // by us, so ours may differ
+    const InfoOwner inner =
+        chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info));
+    if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
+    if (const int rc = open_inner_fabric(*inner, fabric_.out()); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
-    auto messenger = Messenger::open(fabric_.get(), endpoint_.info, *this);
+    log(Level::debug, "own messages go through {}", inner->fabric_attr->prov_name);
+    auto messenger = Messenger::open(fabric_.get(), inner.get(), *this);
     if (!messenger) return messenger.error();
     messenger_ = std::move(messenger).value();
     surveyor_ = std::make_unique<Surveyor>(
