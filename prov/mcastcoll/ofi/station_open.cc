@@ -313,13 +313,14 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
         return Error{FI_EINVAL, "the address is neither FI_ADDR_NOTAVAIL, nor the set's, nor a group's"};
     if (set.av() != endpoint_.av)
         return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
-    if (set.members().empty()) return Error{FI_EINVAL, "the set is empty"};
-    if (set.members().size() > wire::kMostMembers)
+    const std::vector<fi_addr_t> members = set.members();
+    if (members.empty()) return Error{FI_EINVAL, "the set is empty"};
+    if (members.size() > wire::kMostMembers)
         return Error{FI_EINVAL, fmt::format("the set has {} members, at most {} are supported",
-                                            set.members().size(), wire::kMostMembers)};
+                                            members.size(), wire::kMostMembers)};
     JoinPlan plan;
     plan.self = kNoRank;
-    for (fi_addr_t member : set.members()) {
+    for (fi_addr_t member : members) {
         std::byte raw[wire::kMostAddressBytes] = {};
         std::size_t length = sizeof raw;
         if (const int rc = fi_av_lookup(endpoint_.av, member, raw, &length); rc != 0 || length > sizeof raw)
