@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #include "exercise.h"
@@ -162,6 +163,126 @@ void a_thread_that_reads(Member& me) {
     me.meet();
 }
 
+// The same, but the posting thread blocks on the queue, too, before it posts, and then makes progress without
+// reading it: that its own sleep has ended must not make it forgotten that the other one sleeps.
+void two_threads_that_sleep(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    constexpr std::uint64_t kRounds = 200;
+    std::atomic<bool> stop = false;
+    std::exception_ptr problem;
+    std::thread reader([&] {
+        try {
+            while (!stop) {
+                fi_cq_tagged_entry entry{};
+                const ssize_t got = fi_cq_sread(me.cq(), &entry, 1, nullptr, -1);
+                if (got == -FI_EAGAIN || got == -FI_EINTR) continue;
+                if (got != 1) fail("fi_cq_sread returned {}", describe(got));
+                static_cast<Note*>(entry.op_context)->done = 1;
+            }
+        } catch (...) {
+            problem = std::current_exception();
+            me.board().abandoned = true;
+        }
+    });
+    const auto work = [&] {
+        std::array<Note, 2> notes;
+        for (std::uint64_t i = 0; i < kRounds && !me.board().abandoned; ++i) {
+            fi_cq_tagged_entry entry{};
+            CHECK_RETURNS(-FI_EAGAIN, fi_cq_sread(me.cq(), &entry, 1, nullptr, 1));
+            for (Note& note : notes) {
+                note.done = 0;
+                CHECK_RETURNS(0, fi_barrier(me.ep(), group->address(), &note));
+            }
+            const Clock::time_point begun = Clock::now();
+            while (notes[0].done == 0 || notes[1].done == 0) {
+                if (me.board().abandoned) fail("gave up, because another thread or process failed");
+                if (Clock::now() - begun > std::chrono::seconds(me.options().wait_s))
+                    fail("in round {} the other thread slept on", i);
+                (void)me.read_event();
+            }
+        }
+    };
+    std::exception_ptr own;
+    try {
+        work();
+    } catch (...) {
+        own = std::current_exception();
+        me.board().abandoned = true;
+    }
+    stop = true;
+    CHECK_RETURNS(0, fi_cq_signal(me.cq()));
+    reader.join();
+    if (own) std::rethrow_exception(own);
+    if (problem) std::rethrow_exception(problem);
+    me.meet();
+}
+
+// Threads that each make sets, change one they share, and join and leave groups of their own.
+void threads_with_sets(Member& me) {
+    constexpr std::size_t kJoiners = 4;
+    constexpr std::uint64_t kTurns = 12;
+    const auto shared = me.everybody();
+    std::exception_ptr problem;
+    std::mutex first;
+    std::atomic<bool> stop = false;
+    const auto joiner = [&](std::size_t index) {
+        try {
+            for (std::uint64_t turn = 0; turn < kTurns && !stop; ++turn) {
+                // The key tells the joins of threads apart, which come in any order.
+                std::array<std::uint8_t, 2> key{static_cast<std::uint8_t>(index),
+                                                static_cast<std::uint8_t>(turn)};
+                fi_av_set_attr attr{};
+                attr.count = me.size();
+                attr.start_addr = attr.end_addr = FI_ADDR_NOTAVAIL;
+                attr.comm_key = key.data();
+                attr.comm_key_size = key.size();
+                fid_av_set* raw = nullptr;
+                CHECK_RETURNS(0, fi_av_set(me.av(), &attr, &raw, nullptr));
+                const Fid<fid_av_set> set(raw);
+                for (unsigned i = 0; i < me.size(); ++i)
+                    CHECK_RETURNS(0, fi_av_set_insert(raw, me.address_of(i)));
+                // No change of what it has: either of the two calls may come first, and fail.
+                (void)fi_av_set_remove(shared.get(), me.address_of(0));
+                (void)fi_av_set_insert(shared.get(), me.address_of(0));
+                CHECK_RETURNS(0, fi_av_set_union(shared.get(), raw));
+                CHECK_RETURNS(0, fi_av_set_intersect(raw, raw));
+                fid_mc* mc = nullptr;
+                fi_context2 context{};
+                CHECK_RETURNS(0, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, raw, 0, &mc, &context));
+                const Fid<fid_mc> group(mc);
+                // Any thread may read the event of another's join, so the group itself tells.
+                Note note;
+                const Clock::time_point begun = Clock::now();
+                bool posted = false;
+                while (note.done == 0) {
+                    if (!posted) posted = fi_barrier(me.ep(), fi_mc_addr(mc), &note) == 0;
+                    fi_cq_tagged_entry entry{};
+                    if (fi_cq_read(me.cq(), &entry, 1) == 1) static_cast<Note*>(entry.op_context)->done = 1;
+                    std::uint32_t event = 0;
+                    fi_eq_entry joined{};
+                    if (fi_eq_read(me.eq(), &event, &joined, sizeof joined, 0) == -FI_EAVAIL)
+                        fail("a join of thread {} failed", index);
+                    if (stop || me.board().abandoned) fail("gave up, because another failed");
+                    if (Clock::now() - begun > std::chrono::seconds(me.options().wait_s))
+                        fail("thread {} waited for its group {}", index, turn);
+                    std::this_thread::yield();
+                }
+            }
+        } catch (...) {
+            const std::lock_guard lock(first);
+            if (!problem) problem = std::current_exception();
+            stop = true;
+            me.board().abandoned = true;
+        }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < kJoiners; ++i) threads.emplace_back(joiner, i);
+    for (std::thread& thread : threads) thread.join();
+    if (problem) std::rethrow_exception(problem);
+    me.meet();
+}
+
 // Everybody but one posts, and then computes: the one must not have to wait for their next call, and they
 // have theirs afterwards.
 void by_itself(Member& me) {
@@ -218,6 +339,8 @@ int main(int argc, char** argv) {
     add("threads and groups", many_threads, safe);
     add("threads and groups, which move by themselves too", many_threads, all);
     add("a thread that only reads", a_thread_that_reads, waits);
+    add("two threads that sleep", two_threads_that_sleep, waits);
+    add("threads with sets", threads_with_sets, safe);
     add("progress by itself", by_itself, automatic);
     add("progress is manual unless asked for", by_hand, {});
     return program.run(argc, argv);

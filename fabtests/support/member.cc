@@ -42,7 +42,7 @@ void Member::stage(const char* literal) {
 void Member::open_fabric(const Opening& opening) {
     const std::unique_ptr<fi_info, decltype(&fi_freeinfo)> hints(fi_allocinfo(), &fi_freeinfo);
     CHECK(hints != nullptr);
-    hints->caps = FI_MSG | FI_COLLECTIVE;
+    hints->caps = FI_MSG | FI_COLLECTIVE | opening.more_caps;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = 0;

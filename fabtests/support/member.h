@@ -61,6 +61,7 @@ struct Opening {
     fi_av_type av_type = FI_AV_TABLE;
     fi_threading threading = FI_THREAD_UNSPEC;
     fi_progress progress = FI_PROGRESS_UNSPEC;  // of both kinds
+    std::uint64_t more_caps = 0;                // than FI_MSG and FI_COLLECTIVE
     bool successor = false;  // of a member that has died: takes over its address, and nobody waits for it
 };
 

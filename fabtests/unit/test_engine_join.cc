@@ -39,6 +39,52 @@ Test(join, round_trips_are_measured_when_the_probes_are_over) {
     cr_assert_eq(count(bench.drain(), Kind::ping), 1U);
 }
 
+// Who sleeps for a minute right after the join answers the ping then; that is no round trip of the network.
+Test(join, a_pong_that_comes_late_is_no_round_trip) {
+    const auto pong = [](Bench& bench, const Out& ping) {
+        bench.message({.kind = Kind::pong,
+                       .sender = 0,
+                       .total = ping.header.total,
+                       .payload = {},
+                       .key = {},
+                       .epoch = {}});
+    };
+    const auto pings = [](const std::vector<Out>& sent) {
+        std::vector<Out> found;
+        for (const Out& out : sent)
+            if (out.kind == engine::Effect::Kind::message && out.header.kind == Kind::ping)
+                found.push_back(out);
+        return found;
+    };
+    const auto join = [&](Bench& bench) {
+        bench.engine.start(bench.now);
+        bench.message(bench.verdict_message({.lane = true, .deaf = {}, .mute = {}}));
+        return pings(bench.drain());
+    };
+    Bench late(config_of(1, kMembers));
+    auto sent = join(late);
+    cr_assert_eq(sent.size(), 1U);
+    late.now = late.now + Nanoseconds::from_ms(60'000);
+    pong(late, sent[0]);
+    sent = pings(late.drain());
+    cr_assert_eq(sent.size(), 1U, "it is measured again");
+    late.now = late.now + Nanoseconds::from_us(70);
+    pong(late, sent[0]);
+    cr_assert_eq(pings(late.drain()).size(), 0U);
+    cr_assert_eq(late.engine.round_trip().value, Nanoseconds::from_us(70).value);
+
+    // A network that really is that slow: a bounded number of pings, and what it is counts.
+    Bench far(config_of(1, kMembers));
+    std::size_t asked = 0;
+    for (sent = join(far); !sent.empty() && asked < 1000; sent = pings(far.drain())) {
+        ++asked;
+        far.now = far.now + Nanoseconds::from_ms(40);
+        pong(far, sent[0]);
+    }
+    cr_assert(asked > 1 && asked < 100);
+    cr_assert_eq(far.engine.round_trip().value, Nanoseconds::from_ms(40).value);
+}
+
 Test(join, verdicts) {
     const Election elections[] = {
         {"all well", {{}, {0, 2, 3, 4}, {0, 1, 3, 4}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {}, {}},

@@ -48,16 +48,21 @@ WatchPoint receive_point(const Pipe& pipe) {
     return point.value();
 }
 
-// The ids found dead within the time; returns early when `expected` have been.
-std::vector<PeerWatch::Id> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
-    std::vector<PeerWatch::Id> found;
+// Those found dead within the time; returns early when `expected` have been.
+std::vector<PeerWatch::Death> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
+    std::vector<PeerWatch::Death> found;
     eventually(milliseconds, [&] {
-        std::array<PeerWatch::Id, 4> dead;
+        std::array<PeerWatch::Death, 4> dead;
         const std::size_t count = watch.poll(now(), dead);
         found.insert(found.end(), dead.begin(), dead.begin() + static_cast<std::ptrdiff_t>(count));
         return found.size() >= expected;
     });
     return found;
+}
+
+void expect_reason(const PeerWatch::Death& death, const std::string& part) {
+    cr_assert(death.reason.find(part) != std::string::npos, "'%s' is not in the reason '%s'", part.c_str(),
+              death.reason.c_str());
 }
 
 void stopped_lives_killed_is_dead(const PeerWatchOptions& options, std::size_t neighbours) {
@@ -75,7 +80,9 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, std::size_t n
     cr_assert_eq(::poll(&entry, 1, kPatienceMs), 1, "the descriptor wakes a sleeper");
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
-    cr_assert_eq(dead[0], 7);
+    cr_assert_eq(dead[0].id, 7);
+    expect_reason(dead[0], neighbours > 0 ? "its process " + std::to_string(child.pid()) + " has ended"
+                                          : "the idle connection to 127.0.0.1:");
     cr_assert_eq(watch->watched(), 0);
     cr_assert(deaths(*watch, 1, 20).empty(), "a death is told once");
 }
@@ -109,7 +116,9 @@ Test(transport_watch, a_peer_already_gone_is_dead_at_once) {
             point = receive_point(pipe);
         }
         cr_assert(watch->watch(1, point, now()).ok());
-        cr_assert_eq(deaths(*watch, 1, kPatienceMs).size(), 1);
+        const auto dead = deaths(*watch, 1, kPatienceMs);
+        cr_assert_eq(dead.size(), 1);
+        expect_reason(dead[0], tcp_only ? "nobody listens at 127.0.0.1:" : "its process ");
     }
 }
 
@@ -122,7 +131,7 @@ Test(transport_watch, a_reused_process_number_is_not_the_peer) {
     cr_assert(watch->watch(2, self, now()).ok());
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
-    cr_assert_eq(dead[0], 2);
+    cr_assert_eq(dead[0].id, 2);
     cr_assert_eq(watch->watched(), 1);
 }
 
@@ -142,7 +151,7 @@ Test(transport_watch, unwatched_peers_are_not_told) {
     child.signal(SIGKILL);
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
-    cr_assert_eq(dead[0], 2);
+    cr_assert_eq(dead[0].id, 2);
     cr_assert(deaths(*watch, 1, 300).empty());
     cr_assert(watch->watch(1, watch->local_point(), now()).ok(), "a slot is used again");
 }
@@ -158,7 +167,7 @@ Test(transport_watch, many_watchers_of_one_that_never_polls) {
     auto watch = open_or_fail(options);
     constexpr PeerWatch::Id kWatchers = 300;
     for (PeerWatch::Id id = 0; id < kWatchers; ++id) cr_assert(watch->watch(id, point, now()).ok());
-    cr_assert(deaths(*watch, 1, 3000).empty(), "connections nobody accepts are none the worse");
+    cr_assert(deaths(*watch, 1, kPatienceMs).empty(), "connections nobody accepts are none the worse");
     cr_assert(watch->next_deadline() == kNever, "all are connected");
     child.signal(SIGKILL);
     cr_assert_eq(deaths(*watch, kWatchers, kPatienceMs).size(), kWatchers);
@@ -172,7 +181,7 @@ Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
     options.peer_timeout_ms = 2000;
     options.tcp_only = true;
     auto watched = open_or_fail(options);
-    std::array<PeerWatch::Id, 4> dead;
+    std::array<PeerWatch::Death, 4> dead;
     Nanoseconds time = now();
     for (int round = 0; round < 10; ++round) {
         auto watcher = open_or_fail(options);
@@ -200,7 +209,9 @@ Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout)
     const Nanoseconds start = now();
     cr_assert(watch->watch(5, nobody, start).ok());
     cr_assert(watch->next_deadline() != kNever);
-    cr_assert_eq(deaths(*watch, 1, kPatienceMs).size(), 1);
+    const auto dead = deaths(*watch, 1, kPatienceMs);
+    cr_assert_eq(dead.size(), 1);
+    expect_reason(dead[0], "10.77.0.99:4000 could not be reached for 500 ms");
     cr_assert(now() - start >= Nanoseconds::from_ms(500));
 }
 
@@ -229,7 +240,10 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     cr_assert(deaths(*watch, 1, 2500).empty());
     // The far host answers no more, without a word: what it sends us disappears.
     shell("nsenter -t " + std::to_string(far.pid()) + " -n ip route add blackhole 10.77.0.1/32");
-    cr_assert_eq(deaths(*watch, 1, kPatienceMs).size(), 1);
+    const auto dead = deaths(*watch, 1, kPatienceMs);
+    cr_assert_eq(dead.size(), 1);
+    expect_reason(dead[0], "10.77.0.2:");
+    expect_reason(dead[0], "answered no keepalive for 2000 ms");
 }
 
 Test(transport_watch, limits_and_bad_input) {

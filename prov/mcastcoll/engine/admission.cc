@@ -6,6 +6,11 @@
 #include "engine/engine.h"
 
 namespace mcastcoll::engine {
+namespace {
+
+constexpr std::uint32_t kMostPings = 16;  // should all of them take long
+
+}  // namespace
 
 void Engine::start(Nanoseconds now) {
     now_ = now;
@@ -77,6 +82,21 @@ bool Engine::next_admission_message(Effect& effect) {
         return true;
     }
     return false;
+}
+
+// Whoever has joined may sleep, or compute, before it reads its queues again, and a pong that took seconds
+// for that would make every deadline seconds long for the life of the group. So what is longer than silence
+// may last is measured again, when both are awake very likely, and the shortest counts.
+void Engine::on_pong(const wire::Header& header, Nanoseconds now) {
+    const Nanoseconds took = now - Nanoseconds{static_cast<std::int64_t>(header.total)};
+    shortest_pong_ = std::min(shortest_pong_, std::max(took, Nanoseconds{}));
+    if (shortest_pong_ > config_.most_silence && ++long_pongs_ < kMostPings) {
+        ping_due_ = true;
+        return;
+    }
+    round_trip_.sample(shortest_pong_);
+    shortest_pong_ = kNever;
+    long_pongs_ = 0;
 }
 
 }  // namespace mcastcoll::engine

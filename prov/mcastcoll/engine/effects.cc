@@ -220,8 +220,7 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
             pongs_.push(header);
             return;
         case wire::Kind::pong:
-            round_trip_.sample(now - Nanoseconds{static_cast<std::int64_t>(header.total)});
-            return;
+            return on_pong(header, now);
         case wire::Kind::fragment:
         case wire::Kind::release:
         case wire::Kind::relay:

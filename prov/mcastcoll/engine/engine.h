@@ -141,6 +141,7 @@ class Engine {
     void feel(Nanoseconds now);
     void appeal(Nanoseconds now);
     void on_appeal(const wire::Header& header, Nanoseconds now);
+    void on_pong(const wire::Header& header, Nanoseconds now);
     bool next_lane_multicast(Effect& effect);
     bool next_lane_message(Effect& effect);
 
@@ -378,6 +379,8 @@ class Engine {
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever, ready_at_ = kNever;
     Nanoseconds ready_interval_ = kLeastReadyInterval;
     bool ping_due_ = false;
+    std::uint32_t long_pongs_ = 0;  // in a row
+    Nanoseconds shortest_pong_ = kNever;
     Ring<wire::Header> pongs_;
 
     // Timing.

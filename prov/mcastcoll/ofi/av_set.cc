@@ -58,12 +58,14 @@ int AvSet::set_repair(fid_av_set* set, int repair) noexcept {
                   static_cast<int>(engine::Repair::sync) == FI_MCASTCOLL_REPAIR_SYNC &&
                   static_cast<int>(engine::Repair::push) == FI_MCASTCOLL_REPAIR_PUSH);
     if (find(set) == nullptr || repair < 0 || repair >= engine::kRepairCount) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
     from(*set).repair_ = static_cast<engine::Repair>(repair);
     return 0;
 }
 
 int AvSet::set_channels(fid_av_set* set, unsigned channels) noexcept {
     if (find(set) == nullptr || channels < 1 || channels > kMostChannels) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
     from(*set).channels_ = channels;
     return 0;
 }
@@ -75,6 +77,7 @@ int AvSet::set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept 
     if (find(set) == nullptr || sync < 0 || sync >= engine::kRootSyncCount) return -FI_EINVAL;
     const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
     if (delays && delay_us > kMostRootDelayUs) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
     from(*set).root_sync_ = static_cast<engine::RootSync>(sync);
     from(*set).root_delay_us_ = delays ? delay_us : 0;
     return 0;
@@ -82,6 +85,7 @@ int AvSet::set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept 
 
 GroupSettings AvSet::settings(GroupSettings otherwise) const {
     GroupSettings result = otherwise;
+    const std::lock_guard lock(mutex_);
     result.repair = repair_.value_or(result.repair);
     result.channels = channels_.value_or(result.channels);
     if (root_sync_) {
@@ -132,10 +136,6 @@ const AvSet* AvSet::find(const fid_av_set* set) {
                                                                                             : nullptr;
 }
 
-bool AvSet::contains(fi_addr_t address) const {
-    return std::find(members_.begin(), members_.end(), address) != members_.end();
-}
-
 int AvSet::close(fid* object) noexcept {
     AvSet& set = from(*reinterpret_cast<fid_av_set*>(object));
     set.av_.on_set_closed();
@@ -148,8 +148,9 @@ int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexc
     return guard([&] {
         const AvSet* source = find(other);
         if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
-        // Copied, since a set may be combined with itself.
-        const std::vector<fi_addr_t> members = source->members_;
+        // Copied, since a set may be combined with itself, and never are two locks held.
+        const std::vector<fi_addr_t> members = source->members();
+        const std::lock_guard lock(from(*to).mutex_);
         change(from(*to).members_, members, std::unordered_set<fi_addr_t>(members.begin(), members.end()));
         return 0;
     });
@@ -178,8 +179,11 @@ int AvSet::diff(fid_av_set* to, const fid_av_set* other) noexcept {
 int AvSet::insert(fid_av_set* set, fi_addr_t address) noexcept {
     return guard([&] {
         AvSet& self = from(*set);
-        if (!self.av_.has(address) || self.contains(address)) return -FI_EINVAL;
-        self.members_.push_back(address);
+        if (!self.av_.has(address)) return -FI_EINVAL;
+        const std::lock_guard lock(self.mutex_);
+        auto& members = self.members_;
+        if (std::find(members.begin(), members.end(), address) != members.end()) return -FI_EINVAL;
+        members.push_back(address);
         return 0;
     });
 }
@@ -187,6 +191,7 @@ int AvSet::insert(fid_av_set* set, fi_addr_t address) noexcept {
 int AvSet::remove(fid_av_set* set, fi_addr_t address) noexcept {
     return guard([&] {
         AvSet& self = from(*set);
+        const std::lock_guard lock(self.mutex_);
         return std::erase(self.members_, address) > 0 ? 0 : -FI_EINVAL;
     });
 }

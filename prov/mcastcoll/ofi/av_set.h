@@ -1,7 +1,9 @@
 // An address vector set: an ordered list of an address vector's addresses without repetition, entirely ours.
 // A member's place in it is its rank in the groups that are joined with it.
 //
-// The application owns it through its fid_av_set; closing that deletes it.
+// The application owns it through its fid_av_set; closing that deletes it. A lock of its own: several threads
+// may change it, combine it with others and join with it at once (each call sees all of another's change or
+// none).
 #pragma once
 
 #include <rdma/fi_collective.h>
@@ -29,7 +31,10 @@ class AvSet {
     fid_av* av() const { return &av_.inner(); }
     // How a group that is joined with this set is to work, where the set does not say otherwise as given.
     GroupSettings settings(GroupSettings otherwise) const;
-    const std::vector<fi_addr_t>& members() const { return members_; }
+    std::vector<fi_addr_t> members() const {
+        const std::lock_guard lock(mutex_);
+        return members_;
+    }
     // The application's communication key: joins of the same members with another key are another group's,
     // whatever their order. Empty when there is none.
     const wire::ByteString& key() const { return key_; }
@@ -59,15 +64,15 @@ class AvSet {
     static int set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept;
     static fi_ops* object_operations();
     static fi_ops_av_set* operations();
-    bool contains(fi_addr_t address) const;
     Result<void> fill(const fi_av_set_attr& attr);
     template <typename Change>
     static int combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept;
 
     Av& av_;
     Handle handle_;
+    wire::ByteString key_;  // never changes
+    mutable std::mutex mutex_;
     std::vector<fi_addr_t> members_;
-    wire::ByteString key_;
     std::optional<engine::Repair> repair_;
     std::optional<unsigned> channels_;
     std::optional<engine::RootSync> root_sync_;

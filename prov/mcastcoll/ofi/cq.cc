@@ -120,7 +120,8 @@ void Cq::push(const Entry& entry) {
     const std::size_t count = count_.load(std::memory_order_relaxed);
     ring_[(head_ + count) & (ring_.size() - 1)] = entry;
     count_.store(count + 1, std::memory_order_release);
-    // Another thread may have done the work, and left nothing that its descriptors would tell of.
+    // Another thread may sleep, and the one that did the work left nothing that its descriptors would tell
+    // of.
     nest_.wake();
 }
 
@@ -164,6 +165,7 @@ ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
         ++taken;
     }
     count_.store(queued - taken, std::memory_order_release);
+    if (taken < queued) nest_.wake();  // another thread may sleep that this one was woken instead of
     return static_cast<ssize_t>(taken);
 }
 
@@ -228,14 +230,15 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
         const ssize_t got =
             source != nullptr ? readfrom(&inner_, buffer, count, source) : read(&inner_, buffer, count);
         if (got != -FI_EAGAIN) return got;
-        if (deadline.over()) return -FI_EAGAIN;
-        if (nest_.is_open()) nest_.calm();
-        if (nest_.take_signal()) return -FI_EAGAIN;
+        if (deadline.over() || nest_.take_signal()) return -FI_EAGAIN;
         if (!nest_.is_open()) {
             sched_yield();
             continue;
         }
-        nest_.arm();
+        const WaitNest::Sleeper sleeper(nest_);
+        nest_.calm();
+        // What was taken from others that sleep here is looked at below, or by the next read.
+        if (nest_.has_signal()) continue;
         if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) continue;
         if (const int rc = fabric_.inner_trywait(inner_.fid); rc == -FI_EAGAIN)
             continue;

@@ -95,8 +95,8 @@ ssize_t Eq::read_blocking(std::uint32_t* event, void* buffer, std::size_t length
         const ssize_t got = read(&inner_, event, buffer, length, flags);
         if (got != -FI_EAGAIN) return got;
         if (deadline.over()) return -FI_EAGAIN;
+        const WaitNest::Sleeper sleeper(nest_);
         nest_.calm();
-        nest_.arm();
         if (fabric_.active() && !fabric_.prepare_wait()) continue;
         if (const int rc = fabric_.inner_trywait(inner_.fid); rc == -FI_EAGAIN)
             continue;

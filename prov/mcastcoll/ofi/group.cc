@@ -298,11 +298,30 @@ void Group::flush_multicasts() {
     backlog_in_use_ = true;
 }
 
-void Group::on_peer_lost(fi_addr_t messenger_peer, int error) {
+void Group::on_peer_lost(fi_addr_t messenger_peer, int error, const std::string& reason) {
     if (!formed()) return;
     for (std::size_t rank = 0; rank < members_.size(); ++rank)
-        if (members_[rank].messenger_peer == messenger_peer) lost_.emplace_back(rank_of(rank), error);
+        if (members_[rank].messenger_peer == messenger_peer) lose(rank_of(rank), error, reason);
+}
+
+void Group::lose(Rank rank, int error, const std::string& reason) {
+    lost_.emplace_back(rank, error);
+    reasons_.emplace(rank, reason);  // the first counts
     touched_ = true;
+}
+
+// For the log: who was lost, and how this member knows.
+std::string Group::describe_loss(int error, Rank lost) const {
+    if (lost == kNoRank) return {};
+    const wire::ByteString& bytes = plan_.members[index_of(lost)];
+    const auto address = SocketAddress::from_bytes(bytes);
+    const std::string at = address ? fmt::format("{}", address.value())
+                                   : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (error == FI_ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
+    const auto reason = reasons_.find(lost);
+    const char* otherwise = lost == lost_here() ? "its process has ended" : "another member says so";
+    return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
+                       reason != reasons_.end() ? reason->second.c_str() : otherwise);
 }
 
 // The engine tells its members itself, and forgives who has left in peace. So does this: of those that are in

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,7 +84,7 @@ class Group {
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     // The process behind this private address is gone, or cannot be reached any more. Acted upon by the next
     // pump().
-    void on_peer_lost(fi_addr_t messenger_peer, int error);
+    void on_peer_lost(fi_addr_t messenger_peer, int error, const std::string& reason);
 
     // 0 or -FI_E*.
     ssize_t submit(const Request& request, Nanoseconds now) { return submit(request, nullptr, now); }
@@ -173,6 +174,8 @@ class Group {
     void make_team(Nanoseconds now);
     std::string team_name() const;
     Rank lost_here() const;
+    void lose(Rank rank, int error, const std::string& reason);
+    std::string describe_loss(int error, Rank lost) const;
     Nanoseconds stall_at() const;
     void check_stall(Nanoseconds now);
     void check_formed(Nanoseconds now);
@@ -255,6 +258,7 @@ class Group {
     std::uint32_t explained_verdict_ = 0;
     std::uint64_t wrong_source_ = 0;
     std::vector<std::pair<Rank, int>> lost_;  // to be told to the engine
+    std::map<Rank, std::string> reasons_;     // why somebody counts as lost, for the log
     // Gone, without having been needed for anything open: an error as soon as they are.
     std::vector<std::pair<Rank, int>> departed_;
 

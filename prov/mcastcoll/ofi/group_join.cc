@@ -59,8 +59,7 @@ bool Group::on_restart(const wire::Hello& hello) {
     if (!formed() || index_of(hello.rank) >= hellos_.size()) return false;
     const std::optional<wire::Hello>& known = hellos_[index_of(hello.rank)];
     if (!known || known->peer == hello.peer) return false;
-    lost_.emplace_back(hello.rank, FI_ECONNRESET);
-    touched_ = true;
+    lose(hello.rank, FI_ECONNRESET, "another process greets from its address");
     return true;
 }
 

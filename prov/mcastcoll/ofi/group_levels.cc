@@ -238,9 +238,7 @@ void Group::fail_group(int error, Rank lost, Nanoseconds now) {
     shortcut_ = false;
     attach_at_ = kNever;
     station_.groups_changed();
-    const char* how = error == FI_ETIMEDOUT ? "waited for" : "lost";
-    station_.log(Level::warn, "{}: failed: {}{}", name(), fi_strerror(error),
-                 lost == kNoRank ? std::string() : fmt::format(" ({} rank {})", how, index_of(lost)));
+    station_.log(Level::warn, "{}: failed: {}{}", name(), fi_strerror(error), describe_loss(error, lost));
     if (host_level_) {
         const auto& here = placement_->host();
         const auto found = std::find(here.begin(), here.end(), index_of(lost));

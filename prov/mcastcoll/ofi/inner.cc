@@ -124,11 +124,22 @@ bool has_endpoints(const std::string& core, fi_ep_type type) {
            }) != nullptr;
 }
 
-// Reliable datagrams over TCP: "tcp" itself since 2.0, "net" in the last versions before, else ofi_rxm.
-Inner reliable_tcp() {
-    for (const char* core : {"tcp", "net"})
-        if (has_endpoints(core, FI_EP_RDM)) return {core, false};
-    return {"tcp", true};
+// Untagged messages, and nothing else, go from one endpoint to another.
+bool only_messages(const fi_info* hints) {
+    constexpr std::uint64_t kOthers = FI_TAGGED | FI_RMA | FI_ATOMIC;
+    return hints != nullptr && hints->caps != 0 && (hints->caps & kOthers) == 0;
+}
+
+// Reliable datagrams over TCP: "tcp" itself since 1.18, "net" in the last versions before, else ofi_rxm.
+//
+// What no receive waits for stops the stream that "net" has to a peer (it keeps four messages of 128 bytes
+// aside), together with everything behind it, so that two messages received in another order than they were
+// sent in wait for ever. Untagged ones have one order only; they get "net", which is quicker.
+std::vector<Inner> reliable_tcp(const fi_info* hints) {
+    if (has_endpoints("tcp", FI_EP_RDM)) return {{"tcp", false}};
+    const Inner net{"net", false}, rxm{"tcp", true};
+    if (!has_endpoints("net", FI_EP_RDM)) return {rxm};
+    return only_messages(hints) ? std::vector{net, rxm} : std::vector{rxm, net};
 }
 
 }  // namespace
@@ -182,15 +193,14 @@ std::optional<FabricName> parse_message_name(std::string_view name) {
     return FabricName{*inner, std::string(parts->second)};
 }
 
-std::vector<Inner> candidates(const std::string& wanted) {
-    if (wanted == "tcp") return {reliable_tcp()};
+std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints) {
+    if (wanted == "tcp") return reliable_tcp(hints);
     if (!wanted.empty()) {
         auto inner = Inner::from_label(wanted);
         return inner ? std::vector{*inner} : std::vector<Inner>{};
     }
-    std::vector<Inner> all;
-    if (has_endpoints("verbs", FI_EP_MSG)) all.push_back({"verbs", true});
-    all.push_back(reliable_tcp());
+    std::vector<Inner> all = reliable_tcp(hints);
+    if (has_endpoints("verbs", FI_EP_MSG)) all.insert(all.begin(), {"verbs", true});
     return all;
 }
 
@@ -274,6 +284,33 @@ InfoOwner to_inner(const fi_info& info) {
     assign(copy->fabric_attr->prov_name, name->inner.provider_name());
     copy->fabric_attr->prov_version = 0;
     return copy;
+}
+
+InfoOwner for_own_messages(const fi_info& inner_info) {
+    const Inner rxm{"tcp", true};
+    const auto name = parse_message_name(inner_info.fabric_attr->name);
+    if (!name || inner_info.fabric_attr->prov_name != rxm.provider_name() ||
+        has_endpoints("tcp", FI_EP_RDM) || !has_endpoints("net", FI_EP_RDM))
+        return InfoOwner(fi_dupinfo(&inner_info));
+    InfoOwner hints(fi_allocinfo());
+    const InfoOwner donor(fi_dupinfo(&inner_info));
+    if (!hints || !donor) return nullptr;
+    hints->caps = FI_MSG;
+    hints->mode = inner_info.mode;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = inner_info.domain_attr->mr_mode;
+    hints->addr_format = inner_info.addr_format;
+    std::swap(hints->src_addr, donor->src_addr);
+    std::swap(hints->src_addrlen, donor->src_addrlen);
+    std::swap(hints->domain_attr->name, donor->domain_attr->name);
+    assign(hints->fabric_attr->name, name->fabric);
+    assign(hints->fabric_attr->prov_name, "net");
+    auto asked = ask({fi_version(), nullptr, nullptr, 0, nullptr}, hints.get(), 0);
+    if (!asked) return InfoOwner(fi_dupinfo(&inner_info));
+    const InfoOwner list = filter(std::move(asked).value(), [](const fi_info& info) {
+        return strcasecmp(info.fabric_attr->prov_name, "net") == 0;
+    });
+    return InfoOwner(fi_dupinfo(list ? list.get() : &inner_info));
 }
 
 int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric) {

@@ -54,8 +54,9 @@ struct InfoRequest {
     const fi_info* hints;
 };
 
-// In the order of preference. Empty when the user names a provider that there is not.
-std::vector<Inner> candidates(const std::string& wanted);
+// In the order of preference, for an application with these hints or none. Empty when the user names a
+// provider that there is not.
+std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints);
 // What the inner provider offers for a request, as the application shall see it.
 Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request);
 // What ofi_rxm gets of the core provider underneath it.
@@ -63,7 +64,10 @@ Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& requ
 
 // An info as the inner provider wants it back when an object is opened.
 InfoOwner to_inner(const fi_info& info);
-// The fabric of an info that to_inner() made.
+// For reliable messages of our own beside such an endpoint, at its address: of "net" where the application's
+// is ofi_rxm over tcp only because it has tags. Never null, but for want of memory.
+InfoOwner for_own_messages(const fi_info& inner_info);
+// The fabric of an info that to_inner() or for_own_messages() made.
 int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric);
 // The fabric a name of ours stands for.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);

@@ -98,12 +98,13 @@ bool LiveStation::busy() const {
 void LiveStation::check_lost(Nanoseconds time) {
     if (watch_->watched() == 0 || time - watched_at_ < kWatchInterval) return;
     watched_at_ = time;
-    std::array<PeerWatch::Id, 16> lost{};
+    std::array<PeerWatch::Death, 16> lost{};
     const std::size_t count = watch_->poll(time, lost);
     for (std::size_t i = 0; i < count; ++i) {
-        log(Level::info, "the process of peer {} is gone", lost[i]);
+        // No warning yet: it may have left in peace. Groups that it is a loss for warn, with the reason.
+        log(Level::info, "peer {} is gone: {}", lost[i].id, lost[i].reason);
         messenger_->poll();  // what it still said counts
-        for (auto& group : groups_) group->on_peer_lost(lost[i], FI_ECONNRESET);
+        for (auto& group : groups_) group->on_peer_lost(lost[i].id, FI_ECONNRESET, lost[i].reason);
     }
 }
 
@@ -146,7 +147,8 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
     log(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
-    for (auto& group : groups_) group->on_peer_lost(peer, error);
+    const std::string reason = fmt::format("a message to it failed: {}", fi_strerror(error));
+    for (auto& group : groups_) group->on_peer_lost(peer, error, reason);
 }
 
 void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds time) {

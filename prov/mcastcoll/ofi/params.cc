@@ -60,8 +60,10 @@ constexpr std::array<Param, static_cast<std::size_t>(Name::count)> kParams{{
     {Name::inner, "inner", FI_PARAM_STRING, "",
      "auto, tcp, tcp;ofi_rxm, net, shm, verbs;ofi_rxm or another provider's name",
      "Provider underneath, which carries everything point-to-point. tcp means reliable datagrams over TCP "
-     "under whatever "
-     "name this libfabric has them. (default: auto: verbs;ofi_rxm where there is a device, else tcp)",
+     "under whatever name this libfabric has them; before libfabric 1.18 that is tcp;ofi_rxm, and net for "
+     "who "
+     "asks for untagged messages only (net blocks when tagged ones are not received in the order of their "
+     "sending). (default: auto: verbs;ofi_rxm where there is a device, else tcp)",
      0, 0},
     {Name::multicast, "multicast", FI_PARAM_STRING, "auto", "auto or off",
      "auto: use multicast where the join finds it working; off: collectives are point-to-point (default: "

@@ -42,8 +42,8 @@ void ProgressThread::work() {
     try {
         fabric_.add_nest(nest_);
         while (!stop_.load(std::memory_order_acquire)) {
+            const WaitNest::Sleeper sleeper(nest_);
             nest_.calm();
-            nest_.arm();
             // The order of calm() and this look matters: who stops stirs last.
             if (stop_.load(std::memory_order_acquire)) break;
             if (fabric_.prepare_wait())

@@ -40,7 +40,7 @@ int query(const InfoRequest& request, fi_info** info) {
         const auto ours = parse_fabric_name(name);
         return ours ? answer(offers(ours->inner, request), info) : -FI_ENODATA;
     }
-    const std::vector<Inner> inners = candidates(settings.value().inner);
+    const std::vector<Inner> inners = candidates(settings.value().inner, request.hints);
     if (inners.empty())
         log_line(Level::warn, "FI_MCASTCOLL_INNER={} is no provider's name", settings.value().inner);
     for (const Inner& inner : inners) {

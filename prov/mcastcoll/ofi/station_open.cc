@@ -110,9 +110,14 @@ Result<void> LiveStation::open_all() {
     if (!rendezvous) return rendezvous.error();
     rendezvous_ = std::make_unique<Rendezvous>(std::move(rendezvous).value());
 
-    if (const int rc = open_inner_fabric(*endpoint_.info, fabric_.out()); rc != 0)
+    const bool chosen = settings_.inner.empty() || settings_.inner == "tcp";  // by us, so ours may differ
+    const InfoOwner inner =
+        chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info));
+    if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
+    if (const int rc = open_inner_fabric(*inner, fabric_.out()); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
-    auto messenger = Messenger::open(fabric_.get(), endpoint_.info, *this);
+    log(Level::debug, "own messages go through {}", inner->fabric_attr->prov_name);
+    auto messenger = Messenger::open(fabric_.get(), inner.get(), *this);
     if (!messenger) return messenger.error();
     messenger_ = std::move(messenger).value();
     surveyor_ = std::make_unique<Surveyor>(
@@ -308,13 +313,14 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
         return Error{FI_EINVAL, "the address is neither FI_ADDR_NOTAVAIL, nor the set's, nor a group's"};
     if (set.av() != endpoint_.av)
         return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
-    if (set.members().empty()) return Error{FI_EINVAL, "the set is empty"};
-    if (set.members().size() > wire::kMostMembers)
+    const std::vector<fi_addr_t> members = set.members();
+    if (members.empty()) return Error{FI_EINVAL, "the set is empty"};
+    if (members.size() > wire::kMostMembers)
         return Error{FI_EINVAL, fmt::format("the set has {} members, at most {} are supported",
-                                            set.members().size(), wire::kMostMembers)};
+                                            members.size(), wire::kMostMembers)};
     JoinPlan plan;
     plan.self = kNoRank;
-    for (fi_addr_t member : set.members()) {
+    for (fi_addr_t member : members) {
         std::byte raw[wire::kMostAddressBytes] = {};
         std::size_t length = sizeof raw;
         if (const int rc = fi_av_lookup(endpoint_.av, member, raw, &length); rc != 0 || length > sizeof raw)

@@ -56,17 +56,15 @@ int WaitNest::signal() {
 }
 
 void WaitNest::calm() {
-    armed_.store(false, std::memory_order_relaxed);
     std::uint64_t count;
     while (read(signal_.get(), &count, sizeof count) < 0 && errno == EINTR) {
     }
+    stirred_.store(false);
 }
 
 int WaitNest::sleep(int timeout_ms) {
     epoll_event event;
-    const int rc = epoll_wait(poll_set_.get(), &event, 1, timeout_ms) < 0 ? -errno : 0;
-    armed_.store(false, std::memory_order_relaxed);
-    return rc;
+    return epoll_wait(poll_set_.get(), &event, 1, timeout_ms) < 0 ? -errno : 0;
 }
 
 }  // namespace mcastcoll::ofi

@@ -20,19 +20,38 @@ class WaitNest {
     void add(int descriptor);
     void remove(int descriptor);
 
-    // Who is about to sleep says so before it looks around for the last time; calm() and the end of sleep()
-    // take that back. With everything that it looks at under one lock, it sees what there is or is woken.
+    // Who is about to sleep on the descriptor says so before it looks around for the last time. It is never
+    // taken back, since nobody tells us that he woke, and others may sleep on. With everything that it looks
+    // at under one lock, it sees what there is or is woken.
     void arm() { armed_.store(true, std::memory_order_relaxed); }
-    bool armed() const { return armed_.load(std::memory_order_relaxed); }
-    // Wakes who sleeps, or is about to, so that it looks around again; the second only if somebody is.
+    // The same for who calls sleep(); any number of threads may, at once.
+    class Sleeper {
+      public:
+        explicit Sleeper(WaitNest& nest) : nest_(nest) {
+            nest_.sleepers_.fetch_add(1, std::memory_order_relaxed);
+        }
+        ~Sleeper() { nest_.sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+        Sleeper(const Sleeper&) = delete;
+        Sleeper& operator=(const Sleeper&) = delete;
+
+      private:
+        WaitNest& nest_;
+    };
+    bool armed() const {
+        return armed_.load(std::memory_order_relaxed) || sleepers_.load(std::memory_order_relaxed) > 0;
+    }
+    // Wakes who sleeps, or is about to, so that it looks around again; the second only if somebody is, and
+    // with the lock held. Of several only one need wake: who does and leaves something for others wakes
+    // again.
     int stir();
     void wake() {
-        if (armed() && armed_.exchange(false, std::memory_order_relaxed)) stir();
+        if (armed() && !stirred_.exchange(true)) stir();
     }
-    // The same, and has the blocking read end: take_signal() says so, once. Works without descriptors too.
+    // The same, and has a blocking read end: take_signal() says so, once. Works without descriptors too.
     int signal();
     bool take_signal() { return signalled_.exchange(false, std::memory_order_acquire); }
-    // Forgets earlier wakes; before looking around, after which sleep() may follow.
+    bool has_signal() const { return signalled_.load(std::memory_order_acquire); }
+    // Forgets earlier wakes, of all that sleep; who calls it looks around afterwards, whatever it does then.
     void calm();
     // Until something is readable or the time is over; 0, or -FI_E* when interrupted.
     int sleep(int timeout_ms);
@@ -40,7 +59,8 @@ class WaitNest {
   private:
     FileDescriptor poll_set_, signal_;
     int inner_ = -1;
-    std::atomic<bool> signalled_{false}, armed_{false};
+    std::atomic<bool> signalled_{false}, armed_{false}, stirred_{false};
+    std::atomic<unsigned> sleepers_{0};
 };
 
 }  // namespace mcastcoll::ofi

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "transport/system.h"
 
@@ -118,6 +119,7 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     Slot& slot = slots_[index];
     slot.id = id;
     slot.point = point;
+    slot.unanswered = 0;
     slot.dead = false;
     ++slot.generation;
     if (neighbour && !(options_.tcp_only && reachable)) {
@@ -146,8 +148,9 @@ Result<void> PeerWatch::watch_process(Slot& slot) {
         return system_error(code, fmt::format("cannot watch process {}", slot.point.pid));
     slot.state = State::kProcess;
     ++neighbours_;
+    const std::string ended = fmt::format("its process {} has ended", slot.point.pid);
     if (code == ESRCH) {
-        mark_dead(slot);
+        mark_dead(slot, ended);
         return {};
     }
     // The start time is read after the descriptor is held. Where /proc hides other users' processes the
@@ -155,7 +158,7 @@ Result<void> PeerWatch::watch_process(Slot& slot) {
     auto start = process_start_time(static_cast<pid_t>(slot.point.pid));
     const bool other = start && slot.point.start_time != 0 && start.value() != slot.point.start_time;
     if (other || is_readable(slot.descriptor.get())) {
-        mark_dead(slot);
+        mark_dead(slot, ended);
         return {};
     }
     if (const int failed = subscribe(slot, EPOLLIN); failed != 0) {
@@ -176,7 +179,8 @@ void PeerWatch::restart(Slot& slot, Nanoseconds now) {
     const int code = connect_to(slot);
     if (code == 0 || code == EINPROGRESS) return;
     slot.descriptor.reset();
-    if (is_certain_death(code)) mark_dead(slot);
+    slot.unanswered = code;
+    if (is_certain_death(code)) mark_dead(slot, refusal(slot, code));
     if (is_local_shortage(code))
         slot.give_up = std::max(slot.give_up, slot.try_again + Nanoseconds{period_ns});
 }
@@ -202,9 +206,15 @@ int PeerWatch::subscribe(const Slot& slot, std::uint32_t events) {
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
 }
 
-void PeerWatch::mark_dead(Slot& slot) {
+std::string PeerWatch::refusal(const Slot& slot, int code) {
+    return fmt::format("nobody listens at {} any more ({}): its process has ended", slot.point.listener,
+                       std::strerror(code));
+}
+
+void PeerWatch::mark_dead(Slot& slot, std::string reason) {
     if (slot.dead) return;
     slot.dead = true;
+    slot.reason = std::move(reason);
     slot.descriptor.reset();
     ++dead_;
 }
@@ -231,7 +241,8 @@ void PeerWatch::on_event(Slot& slot, std::uint32_t events) {
         case State::kFree:
             return;
         case State::kProcess:
-            if ((events & EPOLLIN) != 0) mark_dead(slot);
+            if ((events & EPOLLIN) != 0)
+                mark_dead(slot, fmt::format("its process {} has ended", slot.point.pid));
             return;
         case State::kConnecting:
             on_connecting(slot);
@@ -254,7 +265,8 @@ void PeerWatch::on_connecting(Slot& slot) {
     }
     // Unreachable for now may pass: the next attempt asks again until the timeout.
     slot.descriptor.reset();
-    if (is_certain_death(code)) mark_dead(slot);
+    slot.unanswered = code;
+    if (is_certain_death(code)) mark_dead(slot, refusal(slot, code));
 }
 
 void PeerWatch::on_connected(Slot& slot) {
@@ -262,20 +274,30 @@ void PeerWatch::on_connected(Slot& slot) {
     socklen_t size = sizeof code;
     if (::getsockopt(slot.descriptor.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
     // Reset, ended, or silent for as long as the kernel was told to wait.
-    if (code != 0 || !is_open(slot.descriptor.get())) mark_dead(slot);
+    const SocketAddress& at = slot.point.listener;
+    if (code == ETIMEDOUT)
+        mark_dead(slot, fmt::format("{} answered no keepalive for {} ms", at, options_.peer_timeout_ms));
+    else if (code != 0)
+        mark_dead(slot, fmt::format("the idle connection to {} broke: {}", at, std::strerror(code)));
+    else if (!is_open(slot.descriptor.get()))
+        mark_dead(slot, fmt::format("the idle connection to {} was closed: its process has ended", at));
 }
 
 void PeerWatch::check_deadlines(Nanoseconds now) {
     for (Slot& slot : slots_) {
         if (slot.state != State::kConnecting || slot.dead) continue;
         if (now >= slot.give_up)
-            mark_dead(slot);
+            mark_dead(slot, fmt::format("{} could not be reached for {} ms{}", slot.point.listener,
+                                        options_.peer_timeout_ms,
+                                        slot.unanswered == 0
+                                            ? std::string()
+                                            : fmt::format(" ({})", std::strerror(slot.unanswered))));
         else if (now >= slot.try_again)
             restart(slot, now);
     }
 }
 
-std::size_t PeerWatch::poll(Nanoseconds now, std::span<Id> dead) {
+std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     std::array<epoll_event, 64> events;
     const int got = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < got; ++i) {
@@ -293,7 +315,7 @@ std::size_t PeerWatch::poll(Nanoseconds now, std::span<Id> dead) {
     std::size_t told = 0;
     for (std::size_t i = 0; dead_ > 0 && told < dead.size() && i < slots_.size(); ++i) {
         if (!slots_[i].dead) continue;
-        dead[told++] = slots_[i].id;
+        dead[told++] = {slots_[i].id, std::move(slots_[i].reason)};
         unwatch(slots_[i].id);
     }
     return told;

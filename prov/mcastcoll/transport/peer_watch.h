@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -55,9 +56,13 @@ class PeerWatch {
     // Ends a watch; unknown ids are ignored.
     void unwatch(Id id);
 
-    // Fills `dead` with the ids of peers found dead, each told once and unwatched by that; returns how many.
-    // When it is filled up there may be more for the next call.
-    std::size_t poll(Nanoseconds now, std::span<Id> dead);
+    struct Death {
+        Id id = 0;
+        std::string reason;  // for people: what told, and of whom
+    };
+    // Fills `dead` with the peers found dead, each told once and unwatched by that; returns how many. When it
+    // is filled up there may be more for the next call.
+    std::size_t poll(Nanoseconds now, std::span<Death> dead);
     // When poll() is due although descriptor() is silent.
     Nanoseconds next_deadline() const;
     // An epoll descriptor that polls readable when poll() may have news.
@@ -75,16 +80,19 @@ class PeerWatch {
         FileDescriptor descriptor;
         Nanoseconds give_up;    // connecting: dead by then
         Nanoseconds try_again;  // connecting: a lost request is sent afresh
+        int unanswered = 0;     // connecting: what the last attempt met, an errno
         bool dead = false;
+        std::string reason;
     };
 
     PeerWatch() = default;
     Result<void> open_listener(const SocketAddress& local);
     Result<void> watch_process(Slot& slot);
+    static std::string refusal(const Slot& slot, int code);
     int connect_to(Slot& slot);
     void restart(Slot& slot, Nanoseconds now);
     int subscribe(const Slot& slot, std::uint32_t events);
-    void mark_dead(Slot& slot);
+    void mark_dead(Slot& slot, std::string reason);
     void release(Slot& slot);
     void on_event(Slot& slot, std::uint32_t events);
     void on_connecting(Slot& slot);
