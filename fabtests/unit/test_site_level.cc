@@ -56,6 +56,67 @@ Test(site_level, lengths_that_differ_are_an_error) {
     cr_assert_eq(in.error, EMSGSIZE);
 }
 
+namespace {
+
+// Tells which vector was first.
+void twice_plus(void* inout, const void* in, std::size_t elements) {
+    auto* to = static_cast<std::uint64_t*>(inout);
+    const auto* from = static_cast<const std::uint64_t*>(in);
+    for (std::size_t i = 0; i < elements; ++i) to[i] = 2 * to[i] + from[i];
+}
+
+// Sends what `from` has to say by now; how many messages.
+int deliver(SiteLevel& from, SiteLevel& to) {
+    int count = 0;
+    for (SiteLevel::Outgoing message; from.poll_outgoing(message); ++count) {
+        std::vector<std::byte> bytes(message.header.begin(), message.header.end());
+        bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
+        to.on_message(bytes, {});
+    }
+    return count;
+}
+
+}  // namespace
+
+// A message each way at once, and the vectors in the order of sites on both sides; long ones there and back.
+Test(site_level, two_sites_exchange_what_is_short) {
+    const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
+    Placement first(0, two_sites), second(1, two_sites);
+    for (const std::size_t elements : {0UL, 1UL, 2048UL, 2049UL}) {
+        for (const bool in_place : {false, true}) {
+            SiteLevel levels[] = {SiteLevel(first, {}), SiteLevel(second, {})};
+            std::vector<std::uint64_t> inputs[2], results[2];
+            Leg legs[2];
+            for (std::uint64_t site = 0; site < 2; ++site) {
+                inputs[site].assign(elements + 1, 10 + site);
+                results[site].resize(elements + 1);
+                auto& to = in_place ? inputs[site] : results[site];
+                legs[site].kind = elements == 0 ? Kind::barrier : Kind::allreduce;
+                legs[site].number = 1;
+                legs[site].input = reinterpret_cast<const std::byte*>(inputs[site].data());
+                legs[site].buffer = reinterpret_cast<std::byte*>(to.data());
+                legs[site].bytes = legs[site].ready = 8 * elements;
+                legs[site].combiner = {twice_plus, 8};
+                cr_assert_eq(levels[site].post(legs[site], {}), 0);
+            }
+            const bool exchanged = elements <= 2048;
+            const int there = deliver(levels[0], levels[1]), back = deliver(levels[1], levels[0]);
+            cr_assert_eq(there, exchanged ? 1 : 0);
+            cr_assert_eq(back, 1);
+            for (int turn = 0; turn < 3; ++turn) {
+                for (SiteLevel& level : levels) level.progress({});
+                if (!exchanged) deliver(levels[0], levels[1]);
+            }
+            for (std::size_t site = 0; site < 2; ++site) {
+                cr_assert(legs[site].done && legs[site].error == 0);
+                const auto& got = in_place ? inputs[site] : results[site];
+                for (std::size_t i = 0; i < elements; ++i) cr_assert_eq(got[i], 2 * 10 + 11);
+                cr_assert_eq(got[elements], in_place ? 10 + site : 0, "nothing behind it");
+            }
+        }
+    }
+}
+
 // Pieces of an operation that nobody posts are kept up to the window, and no further.
 Test(site_level, unposted_pieces_are_bounded) {
     const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};

@@ -10,6 +10,8 @@ namespace {
 
 // Smaller pieces are sent at the end of a message only.
 constexpr std::size_t kLeastPiece = 16384;
+// Longer vectors are a matter of bandwidth, and are combined in place.
+constexpr std::size_t kMostExchanged = 16384;
 
 }  // namespace
 
@@ -130,6 +132,30 @@ void SiteLevel::post_inward(Course& course, const Neighbours& near, Nanoseconds 
     if (!near.is_root) send_to(near.parent, course, Phase::in, leg.buffer, now);
 }
 
+bool SiteLevel::exchanges(const Leg& leg) const {
+    const bool for_all = leg.kind == Kind::barrier || leg.kind == Kind::allreduce;
+    return for_all && placement_.sites().size() == 2 &&
+           leg.bytes <= std::min<std::size_t>(kMostExchanged, piece_bytes_);
+}
+
+// What is sent is a copy, since the result may go where the input is.
+void SiteLevel::post_exchange(Course& course, const Neighbours& near, Nanoseconds now) {
+    Leg& leg = *course.leg;
+    const std::uint32_t other = near.is_root ? near.children.front() : near.parent;
+    course.exchanges = course.leaf = true;
+    course.own = std::make_shared<std::vector<std::byte>>(leg.input, leg.input + leg.bytes);
+    if (near.is_root && leg.bytes > 0 && leg.buffer != leg.input)
+        std::memcpy(leg.buffer, leg.input, leg.bytes);
+    expect(course, Phase::in, {other}, near.is_root ? How::combine : How::combine_own, now);
+    send_to(other, course, Phase::in, course.own->data(), now);
+}
+
+// The first site's vector with this one's, in that order on both sides: the same bits.
+void SiteLevel::combine_own(const Course& course, std::vector<std::byte>& piece, std::size_t offset) const {
+    course.leg->combiner(piece.data(), course.own->data() + offset, piece.size());
+    std::memcpy(course.leg->buffer + offset, piece.data(), piece.size());
+}
+
 // A message or result comes from the parent and goes to the children.
 void SiteLevel::post_outward(Course& course, const Neighbours& near, Nanoseconds now) {
     if (!near.is_root) expect(course, Phase::out, {near.parent}, How::copy, now);
@@ -146,8 +172,12 @@ int SiteLevel::post(Leg& leg, Nanoseconds now) {
     course.leg = &leg;
     course.is_root = near.is_root;
     course.leaf = near.children.empty();
-    if (leg.kind != Kind::broadcast) post_inward(course, near, now);
-    if (leg.kind != Kind::reduce) post_outward(course, near, now);
+    if (exchanges(leg)) {
+        post_exchange(course, near, now);
+    } else {
+        if (leg.kind != Kind::broadcast) post_inward(course, near, now);
+        if (leg.kind != Kind::reduce) post_outward(course, near, now);
+    }
     moved_ = true;
     settle(course);
     return 0;
@@ -195,7 +225,9 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     if (index > 0 && source.taken + bytes > receive.sources[index - 1].taken) return false;
     if (bytes > 0) {
         std::byte* to = leg.buffer + source.taken;
-        if (receive.how == How::copy || (receive.how == How::copy_then_combine && index == 0))
+        if (receive.how == How::combine_own)
+            combine_own(*receive.course, next->bytes, source.taken);
+        else if (receive.how == How::copy || (receive.how == How::copy_then_combine && index == 0))
             std::memcpy(to, next->bytes.data(), bytes);
         else
             leg.combiner(to, next->bytes.data(), bytes);
@@ -221,6 +253,7 @@ bool SiteLevel::progress(Nanoseconds now) {
             all = all && receive.sources[index].finished(leg.bytes);
         }
         (receive.phase == Phase::in ? course.combined : leg.arrived) = receive.sources.back().taken;
+        if (course.exchanges) leg.arrived = course.combined;
         if (!all) {
             watch_late(receive, now);
             ++i;
@@ -266,6 +299,7 @@ std::size_t SiteLevel::sendable(const Send& send) {
 
 // Of a message of no bytes too something has to come before it goes on.
 bool SiteLevel::is_due(const Send& send) const {
+    if (send.course->exchanges) return true;
     const bool result = send.phase == Phase::out && send.course->is_root;
     for (const Receive& receive : receives_) {
         if (receive.course != send.course || receive.phase != (result ? Phase::in : send.phase)) continue;
@@ -290,6 +324,7 @@ bool SiteLevel::next_piece(Peer& to, Outgoing& message) {
     send.sent += bytes;
     if (last) {
         to.sends.pop_front();
+        departing_ = course.own;  // the course may end here, the payload may not
         settle(course);
     }
     return true;
