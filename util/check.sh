@@ -2,8 +2,8 @@
 # check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  Half an hour on two cores.
 #
 # Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, then the cluster's selftest
-# and MPI jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed; checks exported
-# symbols, the installation and the style.  Every step has a time limit and its log in build-check/.  The last line is "N passed,
+# and MPI jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual
+# machine with RDMA; checks exported symbols, the installation and the style.  Every step has a time limit and its log in build-check/.  The last line is "N passed,
 # N failed, N skipped", the exit code is 1 if anything failed.  A step that this machine cannot run (the cluster needs root and
 # network namespaces) says so and counts as skipped.
 #   --quick        build, tests and style only            --no-install  do not look for missing packages
@@ -14,7 +14,7 @@ TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=2640 # a slow machine is no failure; two quiet cores need less than half
-all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill collectives pmpi sites cut slow policies symbols install dist quickstart asan-build asan-units style scripts)
+all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill collectives pmpi verbs sites cut slow policies symbols install dist quickstart asan-build asan-units style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -97,7 +97,11 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
     return 1
 }
 
-packages() { [ -n "${NO_INSTALL:-}" ] || "$TOP/util/install-deps"; }
+packages() {
+    [ -z "${NO_INSTALL:-}" ] || return 0
+    "$TOP/util/install-deps" || return
+    "$TOP/util/install-deps" --lab || echo "the virtual machine's packages cannot be had" # its step says so
+}
 units() { # passing without a single test is no pass
     make -C "$TOP/build" -j2 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
@@ -188,6 +192,7 @@ step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"
 step pmpi 300 "MPICH programs with the interposer" "$TOP/fabtests/cluster/mpi_pmpi.sh"
+step verbs 450 "multicast over RDMA, in a virtual machine with Soft-RoCE" "$TOP/fabtests/verbs/verbs_lab.sh"
 step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/cluster/mpi_sites.sh" --stacks mcastcoll --hosts 4 --sites 2 --ranks 2 --operations bcast,allreduce --sizes 64K \
     --iterations 20 --rounds 1 --strict
 step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/mpi_cut.sh" --hosts 5

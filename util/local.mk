@@ -49,4 +49,9 @@ EXTRA_DIST += \
 	%reldir%/install-deps \
 	%reldir%/plot \
 	%reldir%/quickstart.sh \
-	%reldir%/quickstart_table.py
+	%reldir%/quickstart_table.py \
+	%reldir%/rxe-lab \
+	%reldir%/rxe/hosts \
+	%reldir%/rxe/init \
+	%reldir%/rxe/loss \
+	%reldir%/rxe/prepare

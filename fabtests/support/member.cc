@@ -18,6 +18,14 @@ void must(long result, const char* what) {
 
 constexpr std::size_t kQueueEntries = 1024;
 
+// The one of several, with commas, that is this member's.
+std::string dealt(const std::string& list, unsigned rank) {
+    const auto commas = static_cast<unsigned>(std::count(list.begin(), list.end(), ','));
+    std::size_t begin = 0;
+    for (unsigned skip = rank % (commas + 1); skip > 0; --skip) begin = list.find(',', begin) + 1;
+    return list.substr(begin, list.find(',', begin) - begin);
+}
+
 }  // namespace
 
 Member::Member(const Options& options, Board& board, unsigned rank, unsigned size, const Opening& opening)
@@ -61,8 +69,9 @@ void Member::open_fabric(const Opening& opening) {
     }
     const bool named = !opening.successor && !options_.address.empty() && options_.provider != "shm" &&
                        options_.inner != "shm";
+    const std::string address = dealt(options_.address, rank_);
     fi_info* found = nullptr;
-    const int result = fi_getinfo(FI_VERSION(1, 17), named ? options_.address.c_str() : nullptr, nullptr,
+    const int result = fi_getinfo(FI_VERSION(1, 17), named ? address.c_str() : nullptr, nullptr,
                                   named ? FI_SOURCE : 0, hints.get(), &found);
     if (result == -FI_ENODATA) fail("no provider {} with FI_COLLECTIVE is to be had", options_.provider);
     must(result, "fi_getinfo");

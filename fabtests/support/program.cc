@@ -51,7 +51,8 @@ Program::Program(std::string name, std::string description)
             "really are; or SxH, dealt to S sites of H hosts each")
         ->capture_default_str()
         ->check(CLI::IsMember({"flat", "auto"}) | CLI::Validator(&check_places, "SxH"));
-    app_->add_option("--address", options_.address, "the members' own address, or empty")
+    app_->add_option("--address", options_.address,
+                     "the members' own address, several with commas to deal to them in turns, or empty")
         ->capture_default_str();
     app_->add_option("-n,--members", options_.members, "processes in the group")
         ->capture_default_str()

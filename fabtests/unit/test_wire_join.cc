@@ -29,6 +29,7 @@ wire::Hello sample_hello() {
             .window = 256,
             .address_family = 6,
             .room = 1,
+            .verbs = {.datagram_bytes = 4096, .window = 255, .room = 1, .source = string_of(19, 6)},
             .peer = peer_of(1)};
 }
 
@@ -92,6 +93,7 @@ Test(wire_join, hello_round_trip) {
     cr_assert_eq(back->window, hello.window);
     cr_assert_eq(back->address_family, hello.address_family);
     cr_assert_eq(back->room, hello.room);
+    cr_assert(back->verbs == hello.verbs);
     cr_assert(same(back->peer, hello.peer));
     cr_assert(!wire::decode_welcome(bytes) && !wire::decode_answer(bytes));
 }

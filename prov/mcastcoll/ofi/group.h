@@ -34,7 +34,7 @@
 #include "ofi/settings.h"
 #include "topology/report.h"
 #include "topology/site_survey.h"
-#include "transport/multicast_hub.h"
+#include "transport/joinable_transport.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {
@@ -188,6 +188,7 @@ class Group {
     void tell_sites(int error);
     std::string describe_levels() const;
 
+    Carrier choose_carrier(const levels::Placement& placement) const;
     void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                           const levels::Placement& placement);
     void explain_choice(const Group& parent, const engine::PlanChoice& choice);

@@ -8,9 +8,13 @@
 
 #include "ofi/group.h"
 #include "ofi/live_station.h"
+#include "wire/packet.h"
 
 namespace mcastcoll::ofi {
 namespace {
+
+// A fragment has to be worth its header; an offer of less is none.
+constexpr std::uint32_t kLeastDatagram = 512 + wire::kHeaderBytes;
 
 std::string text_of(const wire::ByteString& bytes) {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -39,23 +43,49 @@ std::optional<std::vector<std::uint32_t>> Group::ranks_of(const std::vector<wire
     return ranks;
 }
 
+// Over verbs go groups all of whose hosts can: on the same kind of fabric, which the kind of their sources
+// tells, and with room for another group.
+Carrier Group::choose_carrier(const levels::Placement& placement) const {
+    const wire::VerbsOffer& own = hellos_.front()->verbs;
+    if (own.datagram_bytes < kLeastDatagram || placement.hosts() == 1) return Carrier::udp;
+    for (std::uint32_t rank = 0; rank < hellos_.size(); ++rank) {
+        if (placement.host_leader(rank) != rank) continue;
+        const wire::VerbsOffer& offer = hellos_[rank]->verbs;
+        const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
+                          : offer.room == 0                          ? "can join no further group"
+                          : offer.source.size() != own.source.size() ? "is on another kind of fabric"
+                                                                     : nullptr;
+        if (why == nullptr) continue;
+        station_.log(Level::info, "{}: over UDP, not over verbs: rank {} {}", name(), rank, why);
+        return Carrier::udp;
+    }
+    station_.log(Level::info, "{}: multicasts go over verbs", name());
+    return Carrier::verbs;
+}
+
 // Rank 0 alone decides, and everybody reads it in the welcome: members may know different parents. Only the
 // leaders of hosts listen. Several sites have an address of their own: they do not hear each other.
 void Group::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                              const levels::Placement& placement) {
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
     welcome.range_of.assign(plan_.members.size(), 0);
-    if (hellos_.front()->datagram_bytes == 0 || placement.hosts() == placement.sites().size()) return;
+    const bool verbs = own_address.port() == 0;
+    if ((!verbs && hellos_.front()->datagram_bytes == 0) || placement.hosts() == placement.sites().size())
+        return;
     const std::vector<std::uint32_t>& leaders = placement.segment();
     bool room = true;
     std::vector<wire::ByteString> listeners;
     for (const std::uint32_t rank : leaders) {
-        room = room && (hellos_[rank]->datagram_bytes == 0 || hellos_[rank]->room != 0);
+        room = room && (verbs || hellos_[rank]->datagram_bytes == 0 || hellos_[rank]->room != 0);
         listeners.push_back(plan_.members[rank]);
     }
     std::vector<std::uint32_t> ranks;
     Group* parent =
         placement.sites().size() > 1 ? nullptr : station_.find_parent(plan_.parent, listeners, ranks);
+    // What is borrowed has to be of the same kind, and only RoCE sends to groups that are not joined.
+    if (parent != nullptr && ((parent->outlets_.front().group.port() == 0) != verbs ||
+                              (verbs && !station_.verbs_sends_anywhere())))
+        parent = nullptr;
     if (parent == nullptr) {
         welcome.group_addresses = {encode_address(own_address)};
         return;

@@ -80,11 +80,6 @@ void Group::adopt_miscounted(Nanoseconds now) {
 void Group::send_welcome(Nanoseconds now) {
     wire::Welcome welcome;
     welcome.id = plan_.id;
-    const auto made = station_.new_identity();
-    if (!made) return end_join(made.error().code);
-    const GroupIdentity& identity = made.value();
-    welcome.key = identity.key;
-    welcome.epoch = identity.epoch;
     welcome.repair = static_cast<std::uint8_t>(plan_.settings.repair);
     welcome.channels = plan_.settings.channels;
     welcome.root_sync = static_cast<std::uint8_t>(plan_.settings.root_sync);
@@ -98,11 +93,23 @@ void Group::send_welcome(Nanoseconds now) {
     const levels::Placement placement(0, places_in(make_map(places, welcome.policy)));
     welcome.selection =
         levels::Selection(station_.settings().selection, placement.members(), placement.hosts()).encode();
+    const Carrier carrier = choose_carrier(placement);
+    const auto made = station_.new_identity(carrier);
+    if (!made) return end_join(made.error().code);
+    const GroupIdentity& identity = made.value();
+    welcome.key = identity.key;
+    welcome.epoch = identity.epoch;
     std::uint32_t datagram = kMostFragment + wire::kHeaderBytes, window = kMostWindow;
     const std::uint8_t family = hellos_.front()->address_family;
     for (std::uint32_t rank = 0; rank < hellos_.size(); ++rank) {
         const auto& hello = hellos_[rank];
         if (placement.host_leader(rank) != rank) continue;
+        if (carrier == Carrier::verbs) {
+            datagram = std::min(datagram, hello->verbs.datagram_bytes);
+            window = std::min(window, hello->verbs.window);
+            welcome.peers[rank].multicast_source = hello->verbs.source;
+            continue;
+        }
         if (hello->datagram_bytes == 0 || hello->address_family != family) continue;  // it will be found deaf
         datagram = std::min(datagram, hello->datagram_bytes);
         window = std::min(window, hello->window);

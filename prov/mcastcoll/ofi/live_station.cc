@@ -276,6 +276,7 @@ Nanoseconds LiveStation::next_deadline() const {
 
 bool LiveStation::prepare_wait() {
     progress();
+    if (multicast_ && !multicast_->prepare_wait()) return false;
     if (!messenger_->prepare_wait()) return false;
     const Nanoseconds next = next_deadline();
     return next > now() && set_alarm(next);

@@ -26,6 +26,7 @@
 #include "transport/multicast_hub.h"
 #include "transport/peer_watch.h"
 #include "transport/rendezvous.h"
+#include "transport/verbs_options.h"
 
 namespace mcastcoll::ofi {
 
@@ -66,10 +67,11 @@ class LiveStation final : public Station, private Messenger::Receiver {
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     void greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello);
     // Fails only when the kernel's generator does.
-    Result<GroupIdentity> new_identity();
+    Result<GroupIdentity> new_identity(Carrier carrier);
     // Where groups send their multicasts; only for those that have joined an address.
     MulticastTransport& multicast() { return *multicast_; }
     Result<Membership> join_address(const SocketAddress& group);
+    bool verbs_sends_anywhere() const { return verbs_ != nullptr && verbs_->sends_anywhere(); }
     // The group that a new one can borrow addresses from, and the places in it of those who are to listen;
     // null when there is none. The application may have named one.
     Group* find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
@@ -103,6 +105,11 @@ class LiveStation final : public Station, private Messenger::Receiver {
     Result<void> open_all();
     void choose_interface(Bytes own_address);
     Result<void> open_multicast();
+    Result<std::unique_ptr<MulticastHub>> open_udp();
+    // station_verbs.cc
+    std::string why_no_verbs() const;
+    Result<std::unique_ptr<VerbsTransport>> open_verbs_transport();
+    void offer_verbs(wire::Hello& hello) const;
     void add_to_poll_set(int descriptor);
     Nanoseconds now() const;
     Nanoseconds next_deadline() const;
@@ -134,9 +141,12 @@ class LiveStation final : public Station, private Messenger::Receiver {
     int family_ = 4;
     std::string no_multicast_;
     std::unique_ptr<MulticastTransport> multicast_;  // null without
-    MulticastHub* hub_ = nullptr;                    // what is at the bottom of it
+    JoinableTransport* hub_ = nullptr;               // what is at the bottom of it
     std::uint16_t port_ = 0;                         // of the groups that this endpoint leads
     std::size_t window_ = 0, datagram_bytes_ = 0;
+    VerbsTransport* verbs_ = nullptr;  // part of it; null without
+    std::size_t verbs_window_ = 0;
+    bool verbs_failed_ = false;  // a join has failed: groups to come are not asked to try
     wire::ByteString own_address_, place_;
     std::unique_ptr<Rendezvous> rendezvous_;
     FidOwner<fid_fabric> fabric_;

@@ -61,6 +61,7 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/live_station.h \
 	%reldir%/station_open.cc \
 	%reldir%/station_report.cc \
+	%reldir%/station_verbs.cc \
 	%reldir%/surveyor.cc \
 	%reldir%/surveyor.h \
 	%reldir%/wait_nest.cc \

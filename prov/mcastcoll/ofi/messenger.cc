@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace mcastcoll::ofi {
 namespace {
@@ -121,6 +122,8 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
         return failure("private endpoint's name", rc);
     address_.resize(length);
     inject_bytes_ = info->tx_attr->inject_size;
+    const char* const provider = info->fabric_attr->prov_name;
+    over_rxm_ = provider != nullptr && std::string_view(provider).find("ofi_rxm") != std::string_view::npos;
     return make_buffers(info.get());
 }
 
@@ -151,7 +154,16 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
     return {};
 }
 
+// ofi_rxm looks at what has come once more while it closes a connection, and would start to read a long
+// message through the endpoint that it has just freed, if a receive waits for one: none may.
+void Messenger::withdraw_receives() {
+    if (!endpoint_) return;
+    for (Request& request : requests_)
+        if (request.use == Request::Use::receive) (void)fi_cancel(&endpoint_->fid, &request.context);
+}
+
 Messenger::~Messenger() {
+    if (over_rxm_) withdraw_receives();
     endpoint_.reset();  // ends what is under way before the buffers and queues go
     cq_.reset();
     av_.reset();

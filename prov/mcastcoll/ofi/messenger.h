@@ -82,6 +82,7 @@ class Messenger {
     void flush();
     void finish(Request& request);
     void read_errors();
+    void withdraw_receives();
 
     fid_fabric* fabric_;
     Receiver& receiver_;
@@ -98,6 +99,7 @@ class Messenger {
     std::vector<fi_addr_t> busy_;  // peers that took nothing in this round of flush()
     std::size_t inject_bytes_ = 0, under_way_ = 0;
     int descriptor_ = -1;
+    bool over_rxm_ = false;
 };
 
 }  // namespace mcastcoll::ofi

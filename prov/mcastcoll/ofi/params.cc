@@ -20,6 +20,8 @@ namespace {
 enum class Name : std::size_t {
     inner,
     multicast,
+    transport,
+    receives,
     iface,
     ip,
     ttl,
@@ -69,9 +71,16 @@ constexpr std::array<Param, static_cast<std::size_t>(Name::count)> kParams{{
      "auto: use multicast where the join finds it working; off: collectives are point-to-point (default: "
      "auto)",
      0, 0},
+    {Name::transport, "transport", FI_PARAM_STRING, "auto", "auto, udp or verbs",
+     "What carries multicasts. verbs: UD queue pairs of RDMA devices; groups some of whose hosts cannot go "
+     "over UDP. auto: verbs where the inner provider is verbs, too (default: auto)",
+     0, 0},
+    {Name::receives, "receives", FI_PARAM_INT, "1024", "64 to 16384",
+     "Datagrams that can wait in a UD queue pair to be received (default: 1024)", 64, 16384},
     {Name::iface, "iface", FI_PARAM_STRING, "", "the name or an address of an interface",
-     "Interface for multicast, by name or address (default: the one with the inner endpoint's address)", 0,
-     0},
+     "Interface for multicast, by name or address, or by the name of its RDMA device (default: the one with "
+     "the inner endpoint's address)",
+     0, 0},
     {Name::ip, "ip", FI_PARAM_STRING, "auto", "auto, 4 or 6",
      "IP version of the multicasts; auto is that of the inner endpoint (default: auto)", 0, 0},
     {Name::ttl, "ttl", FI_PARAM_INT, "1", "0 to 255", "How many routers a multicast may cross (default: 1)",
@@ -259,6 +268,10 @@ Result<Settings> read_settings() {
         read.complain(refuse(param(Name::inner), settings.inner, "it cannot be its own inner provider"));
     read.choice(Name::multicast, settings.multicast,
                 std::array{std::pair{"auto", true}, std::pair{"off", false}});
+    read.choice(Name::transport, settings.transport,
+                std::array{std::pair{"auto", Carrier::automatic}, std::pair{"udp", Carrier::udp},
+                           std::pair{"verbs", Carrier::verbs}});
+    read.number(Name::receives, settings.receives);
     settings.iface = text_of(Name::iface);
     read.choice(Name::ip, settings.ip,
                 std::array{std::pair{"auto", 0}, std::pair{"4", 4}, std::pair{"6", 6}});

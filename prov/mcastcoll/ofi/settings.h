@@ -26,11 +26,20 @@ struct GroupSettings {
     unsigned root_delay_us = 0;
 };
 
+// What carries multicasts.
+enum class Carrier {
+    automatic,  // verbs where the inner provider is verbs, too
+    udp,
+    verbs,  // where there is a device
+};
+
 struct Settings {
     std::string inner;  // empty: choose
     bool multicast = true;
-    std::string iface;  // empty: the one with the inner endpoint's address
-    int ip = 0;         // 4, 6, or 0: as the inner endpoint
+    Carrier transport = Carrier::automatic;
+    std::size_t receives = 1024;  // that verbs has waiting
+    std::string iface;            // empty: the one with the inner endpoint's address
+    int ip = 0;                   // 4, 6, or 0: as the inner endpoint
     int ttl = 1;
     int port = 0;
     std::optional<engine::Plan> plan;  // none: by cost

@@ -15,7 +15,9 @@
 #include "ofi/placing.h"
 #include "transport/group_address.h"
 #include "transport/interceptor.h"
+#include "transport/multicast_lanes.h"
 #include "transport/system.h"
+#include "transport/verbs_address.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
@@ -150,9 +152,11 @@ void LiveStation::choose_interface(Bytes own_address) {
         return;
     }
     const auto own = SocketAddress::from_bytes(own_address);
-    auto found = !settings_.iface.empty() ? find_interface(settings_.iface)
-                 : own                    ? find_interface_by_address(own.value())
-                                          : find_interface_by_name("lo");
+    const std::string of_device = interface_of_rdma_device(settings_.iface);
+    auto found = !of_device.empty()         ? find_interface_by_name(of_device)
+                 : !settings_.iface.empty() ? find_interface(settings_.iface)
+                 : own                      ? find_interface_by_address(own.value())
+                                            : find_interface_by_name("lo");
     if (!found) {
         no_multicast_ = found.error().message;
         log(Level::warn, "no multicast: {}", no_multicast_);
@@ -172,12 +176,13 @@ void LiveStation::choose_interface(Bytes own_address) {
         interface_.reset();
         multicast_.reset();
         hub_ = nullptr;
+        verbs_ = nullptr;
     }
 }
 
 // Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
 // opened at all.
-Result<void> LiveStation::open_multicast() {
+Result<std::unique_ptr<MulticastHub>> LiveStation::open_udp() {
     UdpMulticastOptions options;
     options.interface = *interface_;
     options.family = family_;
@@ -190,29 +195,48 @@ Result<void> LiveStation::open_multicast() {
     options.offload = !settings_.fault.spoils();
     auto opened = MulticastHub::open(options);
     if (!opened) return opened.error();
-    hub_ = opened.value().get();
-    multicast_ = std::move(opened).value();
+    MulticastHub& hub = *opened.value();
     Result<void> tried = {};
     for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-        const auto identity = new_identity();
+        const auto identity = new_identity(Carrier::udp);
         if (!identity) return identity.error();
-        auto joined = hub_->join(identity.value().address);
+        auto joined = hub.join(identity.value().address);
         port_ = identity.value().address.port();
         tried = joined ? Result<void>() : Result<void>(joined.error());
         if (tried || tried.error().code != EADDRINUSE || settings_.port != 0) break;
         port_ = 0;
     }
-    if (!tried) return tried;
+    if (!tried) return tried.error();
     for (const bool loop : {false, true})
-        if (auto sender = hub_->sender(loop); !sender) return sender.error();
-    datagram_bytes_ = hub_->max_payload();
-    window_ = hub_->receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
+        if (auto sender = hub.sender(loop); !sender) return sender.error();
+    datagram_bytes_ = hub.max_payload();
+    window_ = hub.receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
     log(Level::info,
         "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
         "{} "
         "addresses per socket",
-        interface_->name, family_, interface_->mtu, port_, hub_->receive_buffer_bytes(), window_,
-        hub_->memberships_per_socket());
+        interface_->name, family_, interface_->mtu, port_, hub.receive_buffer_bytes(), window_,
+        hub.memberships_per_socket());
+    return opened;
+}
+
+Result<void> LiveStation::open_multicast() {
+    auto udp = open_udp();
+    if (!udp) return udp.error();
+    std::unique_ptr<JoinableTransport> lanes = std::move(udp).value();
+    if (auto verbs = open_verbs_transport()) {
+        VerbsTransport* const opened = verbs.value().get();
+        auto both = MulticastLanes::open(std::move(lanes), std::move(verbs).value());
+        if (!both) return both.error();
+        lanes = std::move(both).value();
+        verbs_ = opened;
+        verbs_window_ = verbs_->receives() / kBufferShare;
+    } else {
+        log(settings_.transport == Carrier::verbs ? Level::warn : Level::info, "no multicast over verbs: {}",
+            verbs.error().message);
+    }
+    hub_ = lanes.get();
+    multicast_ = std::move(lanes);
     add_to_poll_set(multicast_->descriptor());
     if (settings_.fault.spoils()) {
         InterceptorSpec spec = settings_.fault;
@@ -220,11 +244,6 @@ Result<void> LiveStation::open_multicast() {
         multicast_ = std::make_unique<Interceptor>(std::move(multicast_), spec);
     }
     return {};
-}
-
-Result<Membership> LiveStation::join_address(const SocketAddress& group) {
-    if (!multicast_) return Error{FI_ENODEV, no_multicast_};
-    return hub_->join(group);
 }
 
 // The group that the application names, if it can lend; else the smallest that has all the members.
@@ -245,7 +264,7 @@ Group* LiveStation::find_parent(fi_addr_t named, const std::vector<wire::ByteStr
     return best;
 }
 
-Result<GroupIdentity> LiveStation::new_identity() {
+Result<GroupIdentity> LiveStation::new_identity(Carrier carrier) {
     GroupIdentity identity;
     do {
         std::array<std::byte, kGroupRandomBytes + 12> random{};
@@ -253,7 +272,10 @@ Result<GroupIdentity> LiveStation::new_identity() {
         identity.address = random_group_address(
             family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
         const int port = settings_.port != 0 ? settings_.port : port_;
-        if (port != 0) identity.address = identity.address.with_port(static_cast<std::uint16_t>(port));
+        if (carrier == Carrier::verbs)
+            identity.address = identity.address.with_port(0);
+        else if (port != 0)
+            identity.address = identity.address.with_port(static_cast<std::uint16_t>(port));
         identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
         identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
     } while (hub_ != nullptr && hub_->has_joined(identity.address));
@@ -273,6 +295,7 @@ wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_
     if (!interface_) return hello;
     hello.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes_);
     hello.room = hub_->has_room() ? 1 : 0;
+    offer_verbs(hello);
     hello.window = static_cast<std::uint32_t>(settings_.window != 0 ? settings_.window : window_);
     hello.peer.multicast_source = encode_address(*(family_ == 4 ? interface_->v4 : interface_->v6));
     return hello;

@@ -75,6 +75,7 @@ void LiveStation::write_statistics() {
     report["truncated"] = wire.truncated;
     report["send_errors"] = wire.send_errors;
     report["multicast_bytes_sent"] = wire.bytes_sent;
+    report["verbs_datagrams_sent"] = verbs_ != nullptr ? verbs_->counters().datagrams_sent : 0;
     report["foreign_messages"] = foreign_messages_;
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

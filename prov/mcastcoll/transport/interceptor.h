@@ -60,6 +60,7 @@ class Interceptor final : public MulticastTransport {
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
     Nanoseconds next_deadline() const override;
     int descriptor() const override { return inner_->descriptor(); }
+    bool prepare_wait() override { return inner_->prepare_wait(); }
     std::size_t max_payload() const override { return inner_->max_payload(); }
     MulticastCounters counters() const override { return inner_->counters(); }
 

@@ -9,8 +9,11 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/interceptor.h \
 	%reldir%/interface.cc \
 	%reldir%/interface.h \
+	%reldir%/joinable_transport.h \
 	%reldir%/multicast_hub.cc \
 	%reldir%/multicast_hub.h \
+	%reldir%/multicast_lanes.cc \
+	%reldir%/multicast_lanes.h \
 	%reldir%/multicast_transport.h \
 	%reldir%/peer_watch.cc \
 	%reldir%/peer_watch.h \
@@ -26,6 +29,20 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/udp_sender.h \
 	%reldir%/udp_socket.cc \
 	%reldir%/udp_socket.h \
+	%reldir%/verbs_address.cc \
+	%reldir%/verbs_address.h \
+	%reldir%/verbs_options.h \
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
-%canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
+%canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS) $(VERBS_CFLAGS)
+if HAVE_VERBS
+%canon_reldir%_libmcctransport_la_SOURCES += \
+	%reldir%/verbs_hub.cc \
+	%reldir%/verbs_hub.h \
+	%reldir%/verbs_owner.h \
+	%reldir%/verbs_queue.cc \
+	%reldir%/verbs_queue.h
+%canon_reldir%_libmcctransport_la_LIBADD = $(VERBS_LIBS)
+else
+%canon_reldir%_libmcctransport_la_SOURCES += %reldir%/verbs_absent.cc
+endif

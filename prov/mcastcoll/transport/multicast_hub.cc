@@ -36,16 +36,6 @@ bool is_kernel_limit(int code) {
 
 }  // namespace
 
-Membership& Membership::operator=(Membership&& other) noexcept {
-    std::swap(hub_, other.hub_);
-    std::swap(group_, other.group_);
-    return *this;
-}
-
-Membership::~Membership() {
-    if (hub_ != nullptr) hub_->leave(group_);
-}
-
 MulticastHub::MulticastHub(const UdpMulticastOptions& options)
     : options_(options),
       max_payload_(payload_for(options)),

@@ -15,42 +15,22 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
-#include "transport/multicast_transport.h"
+#include "transport/joinable_transport.h"
 #include "transport/udp_receiver.h"
 #include "transport/udp_sender.h"
 #include "transport/udp_socket.h"
 
 namespace mcastcoll {
 
-class MulticastHub;
-
-// A share of a joined address; the last one to go leaves it. The hub lives longer.
-class Membership {
-  public:
-    Membership() = default;
-    Membership(MulticastHub& hub, const SocketAddress& group) : hub_(&hub), group_(group) {}
-    Membership(Membership&& other) noexcept
-        : hub_(std::exchange(other.hub_, nullptr)), group_(other.group_) {}
-    Membership& operator=(Membership&& other) noexcept;
-    ~Membership();
-    const SocketAddress& group() const { return group_; }
-
-  private:
-    MulticastHub* hub_ = nullptr;
-    SocketAddress group_;
-};
-
-class MulticastHub final : public MulticastTransport {
+class MulticastHub final : public JoinableTransport {
   public:
     static Result<std::unique_ptr<MulticastHub>> open(const UdpMulticastOptions& options);
 
-    Result<Membership> join(const SocketAddress& group);
-    bool has_joined(const SocketAddress& group) const { return shares_.count(group) > 0; }
-    // Whether another address could be joined now, as far as can be told.
-    bool has_room() const;
+    Result<Membership> join(const SocketAddress& group) override;
+    bool has_joined(const SocketAddress& group) const override { return shares_.count(group) > 0; }
+    bool has_room() const override;
     std::size_t memberships() const { return shares_.size(); }
     std::size_t receiving_sockets() const { return receivers_.size(); }
     std::size_t memberships_per_socket() const { return per_socket_; }
@@ -73,7 +53,6 @@ class MulticastHub final : public MulticastTransport {
     bool receives_runs() const { return receives_runs_; }
 
   private:
-    friend class Membership;
     // Sockets of one port that are opened before memberships share one.
     static constexpr std::size_t kSpread = 4;
     // More than so many ready sockets wait for the next receive().
@@ -87,7 +66,7 @@ class MulticastHub final : public MulticastTransport {
     Result<UdpReceiver*> join_somewhere(const SocketAddress& group);
     Result<UdpReceiver*> open_receiver(const SocketAddress& group);
     UdpReceiver* roomiest(std::uint16_t port, std::size_t& sockets);
-    void leave(const SocketAddress& group);
+    void leave(const SocketAddress& group) override;
 
     const UdpMulticastOptions options_;
     const std::size_t max_payload_;

@@ -41,6 +41,8 @@ struct MulticastCounters {
     // Runs of datagrams that the kernel was handed, or handed us, as one. Their datagrams are counted above.
     std::uint64_t runs_sent = 0;
     std::uint64_t runs_received = 0;
+    // What came back to its own sender, where the transport drops it.
+    std::uint64_t own_copies = 0;
 };
 
 // The bytes live until the callback returns.
@@ -64,8 +66,10 @@ class MulticastTransport {
     virtual std::size_t receive(Nanoseconds now, DeliverDatagram deliver) = 0;
     // When receive() has something to do although descriptor() is silent.
     virtual Nanoseconds next_deadline() const = 0;
-    // Polls readable when datagrams wait.
+    // Polls readable when datagrams wait, provided that prepare_wait() was true since the last receive().
     virtual int descriptor() const = 0;
+    // Before sleeping on the descriptor. False: something is there already.
+    virtual bool prepare_wait() { return true; }
     // Bytes of header and payload that fit in one unfragmented datagram.
     virtual std::size_t max_payload() const = 0;
     // Makes a system call for socket_drops: not for the hot path.

@@ -51,6 +51,12 @@ class Writer {
         number(id.list_hash);
         number(id.sequence);
     }
+    void verbs(const VerbsOffer& offer) {
+        number(offer.datagram_bytes);
+        number(offer.window);
+        number(offer.room);
+        string(offer.source);
+    }
     void peer(const Peer& peer) {
         string(peer.private_address);
         string(peer.multicast_source);
@@ -89,6 +95,14 @@ class Reader {
         const auto hash = number<std::uint64_t>();
         return {hash, number<std::uint32_t>()};
     }
+    VerbsOffer verbs() {
+        VerbsOffer offer;
+        offer.datagram_bytes = number<std::uint32_t>();
+        offer.window = number<std::uint32_t>();
+        offer.room = number<std::uint8_t>();
+        offer.source = string();
+        return offer;
+    }
     Peer peer() {
         Peer result;
         result.private_address = string();
@@ -115,6 +129,7 @@ ByteString encode(const Hello& hello) {
     out.number(hello.window);
     out.number(hello.address_family);
     out.number(hello.room);
+    out.verbs(hello.verbs);
     out.peer(hello.peer);
     return out.finish();
 }
@@ -201,6 +216,7 @@ std::optional<Hello> decode_hello(Bytes bytes) {
     hello.window = in.number<std::uint32_t>();
     hello.address_family = in.number<std::uint8_t>();
     hello.room = in.number<std::uint8_t>();
+    hello.verbs = in.verbs();
     hello.peer = in.peer();
     if (!in.finished() || hello.members > kMostMembers || index_of(hello.rank) >= hello.members) return {};
     return hello;

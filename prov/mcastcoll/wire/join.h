@@ -50,6 +50,15 @@ struct Peer {
     bool operator==(const Peer&) const = default;
 };
 
+// UD multicast over RDMA, as one member can have it.
+struct VerbsOffer {
+    std::uint32_t datagram_bytes = 0;  // longest datagram, 0 = it has none
+    std::uint32_t window = 0;          // fragments it can be sent at once
+    std::uint8_t room = 0;             // 1: it can join another group
+    ByteString source{};               // encoded address that its multicasts come from
+    bool operator==(const VerbsOffer&) const = default;
+};
+
 struct Hello {
     JoinId id;
     Rank rank{};
@@ -58,6 +67,7 @@ struct Hello {
     std::uint32_t window = 0;          // fragments it can be sent at once
     std::uint8_t address_family = 0;   // 4 or 6
     std::uint8_t room = 0;             // 1: it can join another multicast address
+    VerbsOffer verbs{};
     Peer peer;
 };
 
@@ -66,7 +76,7 @@ struct Welcome {
     GroupKey key{};
     Epoch epoch{};
     std::uint8_t plan = 0;  // which addresses these are, engine::Plan
-    // Encoded socket addresses, one for each range of ranks. None: no multicast.
+    // Encoded socket addresses, one for each range of ranks; without a port: UD's. None: no multicast.
     std::vector<ByteString> group_addresses;
     std::uint32_t fragment_bytes = 0;
     std::uint32_t window = 0;

@@ -1,0 +1,80 @@
+#!/bin/bash
+# in_lab.sh PART... -- run by verbs_lab.sh in the machine of util/rxe-lab: multicast over UD queue pairs, and collectives over it.
+#
+#   transport        the transport's own tests, on two hosts
+#   broadcast        the functional program of broadcasts; reduce, collectives, groups, wait: those
+#   mpi              an Open MPI job of mpi_coll_check with a rank on each host
+# LOSS (0,1,5) is what percentages of multicasts are lost in turn, COUNT (60) how many rounds the MPI job has, CASES narrows functional programs.
+set -u
+. "$(dirname "$0")/../cluster/common.sh"
+use_build
+# The queues of libfabric's verbs are for 256 peers otherwise, which is more than Soft-RoCE can have.
+export FI_UNIVERSE_SIZE=16
+# Emulated, a process may not get to run for long.
+export FI_MCASTCOLL_PEER_TIMEOUT=${FI_MCASTCOLL_PEER_TIMEOUT:-30000} FI_MCASTCOLL_JOIN_TIMEOUT=60000
+work=$(mktemp -d)
+addresses=$(seq -f '10.9.0.%g' -s , "$RXE_HOSTS")
+
+# What the members of the latest job counted, added up.
+counted_by_members() { cat "$work"/stats.*.json 2>/dev/null | awk -F': ' -v name="\"$1\"" 'index($1, name) { sum += $2 } END { print sum + 0 }'; }
+
+judge() { # judge WHAT CODE LOSS
+    local sent heard repaired
+    sent=$(counted_by_members verbs_datagrams_sent) heard=$(counted_by_members fragments_by_multicast) repaired=$(counted_by_members fragments_repaired)
+    if [ "$2" != 0 ]; then
+        sed 's/^/     /' "$work/log" | tail -n 30
+        fail "$1: code $2$([ "$2" != 124 ] || echo ' (hung)')"
+    elif ((sent == 0)); then
+        fail "$1: nothing was multicast over verbs"
+    elif [ "$3" != 0 ] && ((repaired == 0)); then
+        fail "$1: nothing was lost"
+    else
+        pass "$1: $sent datagrams over verbs, $heard fragments heard, $repaired repaired"
+    fi
+}
+
+functional() { # functional NAME LOSS
+    local code=0 cases=() name
+    for name in ${CASES:-}; do cases+=(--case "${name//_/ }"); done
+    rm -f "$work"/stats.*
+    FI_MCASTCOLL_STATS=$work/stats timeout -k 10 300 "$BUILD/fi_mcc_$1" --inner 'verbs;ofi_rxm' --address "$addresses" --members "$RXE_HOSTS" \
+        --timeout 120 --wait 60 ${cases[@]+"${cases[@]}"} >"$work/log" 2>&1 || code=$?
+    grep -aE '^(ok|FAIL)' "$work/log" | sed 's/^/     /'
+    judge "fi_mcc_$1 on $RXE_HOSTS hosts, $2 % lost" $code "$2"
+}
+
+mpi() { # mpi LOSS
+    local code=0 i ranks=()
+    rm -f "$work"/stats.*
+    for ((i = 1; i <= RXE_HOSTS; ++i)); do
+        ((i == 1)) || ranks+=(:)
+        ranks+=(--np 1 -x "FI_VERBS_IFACE=h$i" -x "FI_MCASTCOLL_TOPOLOGY=host=h$i" -x FI_UNIVERSE_SIZE -x FI_PROVIDER_PATH -x FI_PROVIDER=mcastcoll
+            -x 'FI_MCASTCOLL_INNER=verbs;ofi_rxm' -x FI_MCASTCOLL_PEER_TIMEOUT -x FI_MCASTCOLL_JOIN_TIMEOUT -x "FI_MCASTCOLL_STATS=$work/stats"
+            "$BUILD/fabtests/mpi/mpi_coll_check" --count "${COUNT:-60}" --max 64K --seed 7)
+    done
+    timeout -k 10 300 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi --mca btl '^ofi,openib' \
+        --mca mpi_yield_when_idle 1 "${ranks[@]}" >"$work/log" 2>&1 || code=$?
+    tail -n 3 "$work/log" | sed 's/^/     /'
+    judge "mpi_coll_check on $RXE_HOSTS hosts, $1 % lost" $code "$1"
+}
+
+for part in "$@"; do
+    if [ "$part" = transport ]; then
+        code=0
+        timeout -k 10 200 "$BUILD/fabtests/verbs/test_verbs" --jobs 1 --verbose >"$work/log" 2>&1 || code=$?
+        line=$(grep -a 'Synthesis' "$work/log" | sed 's/.*: Tested/Tested/')
+        skips=$(grep -ac '^\[SKIP\]' "$work/log")
+        if [ $code = 0 ] && [ "$skips" = 0 ]; then pass "the transport's tests: $line"; else cat "$work/log"; fail "the transport's tests: $line, $skips skipped"; fi
+        continue
+    fi
+    percentages=${LOSS:-0,1,5}
+    for loss in ${percentages//,/ }; do
+        "$TOP/util/rxe/loss" "$loss" || { fail "the loss cannot be set"; continue; }
+        case $part in
+            mpi) mpi "$loss" ;;
+            *) functional "$part" "$loss" ;;
+        esac
+    done
+    "$TOP/util/rxe/loss" 0
+done
+finish

@@ -1,0 +1,250 @@
+// Every step may fail: what rdma-core's functions do when this file's stand in front of them, on open, join,
+// traffic, leave and close. What was made has to be gone again afterwards, and what is open has to go on
+// working.
+//
+// The functions below take the place of rdma-core's in this program, count what is made and unmade, and fail
+// when told to.
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <map>
+#include <string>
+
+#include "verbs_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::test;
+
+// A macro around the function that is called in the end.
+#undef ibv_reg_mr
+
+TestSuite(verbs_failures, .timeout = 120);
+
+namespace {
+
+struct Faults {
+    std::string name;                    // of the function that fails
+    int from = 0;                        // its calls from this one on; 0: none
+    std::size_t most_memory = SIZE_MAX;  // that may be locked at once
+    bool refuse = false;                 // joins are refused by the network
+    bool ignore = false;                 // joins are not answered
+    std::map<std::string, int> calls, alive;
+};
+
+Faults faults;
+
+bool fails(const char* name) {
+    const int call = ++faults.calls[name];
+    if (faults.from == 0 || faults.name != name || call < faults.from) return false;
+    errno = ENOMEM;
+    return true;
+}
+
+template <typename Function>
+Function next(const char* name) {
+    void* const found = dlsym(RTLD_NEXT, name);
+    if (found == nullptr) abort();
+    return reinterpret_cast<Function>(found);
+}
+
+template <typename Object>
+Object* made(const char* kind, Object* object) {
+    if (object != nullptr) ++faults.alive[kind];
+    return object;
+}
+
+int unmade(const char* kind, int result) {
+    if (result == 0) --faults.alive[kind];
+    return result;
+}
+
+void nothing_is_left() {
+    for (const auto& [kind, count] : faults.alive)
+        cr_assert_eq(count, 0, "%d of %s are left", count, kind.c_str());
+}
+
+constexpr const char* kOpening[] = {
+    "rdma_create_event_channel", "rdma_create_id", "rdma_bind_addr", "ibv_query_device", "ibv_reg_mr",
+    "ibv_create_comp_channel",   "ibv_create_cq",  "rdma_create_qp"};
+
+}  // namespace
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel() {
+    if (fails("rdma_create_event_channel")) return nullptr;
+    return made("event channel", next<decltype(&::rdma_create_event_channel)>("rdma_create_event_channel")());
+}
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+    next<decltype(&::rdma_destroy_event_channel)>("rdma_destroy_event_channel")(channel);
+    unmade("event channel", 0);
+}
+int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space) {
+    if (fails("rdma_create_id")) return -1;
+    const int result = next<decltype(&::rdma_create_id)>("rdma_create_id")(channel, id, context, space);
+    if (result == 0) made("identifier", *id);
+    return result;
+}
+int rdma_destroy_id(rdma_cm_id* id) {
+    return unmade("identifier", next<decltype(&::rdma_destroy_id)>("rdma_destroy_id")(id));
+}
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+    return fails("rdma_bind_addr") ? -1 : next<decltype(&::rdma_bind_addr)>("rdma_bind_addr")(id, address);
+}
+int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+    return fails("ibv_query_device")
+               ? ENOMEM
+               : next<decltype(&::ibv_query_device)>("ibv_query_device")(context, attributes);
+}
+ibv_mr* ibv_reg_mr(ibv_pd* domain, void* at, size_t length, int access) {
+    if (fails("ibv_reg_mr")) return nullptr;
+    if (length > faults.most_memory) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    return made("memory",
+                next<ibv_mr* (*)(ibv_pd*, void*, size_t, int)>("ibv_reg_mr")(domain, at, length, access));
+}
+int ibv_dereg_mr(ibv_mr* region) {
+    return unmade("memory", next<decltype(&::ibv_dereg_mr)>("ibv_dereg_mr")(region));
+}
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+    if (fails("ibv_create_comp_channel")) return nullptr;
+    return made("completion channel",
+                next<decltype(&::ibv_create_comp_channel)>("ibv_create_comp_channel")(context));
+}
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+    return unmade("completion channel",
+                  next<decltype(&::ibv_destroy_comp_channel)>("ibv_destroy_comp_channel")(channel));
+}
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* mine, ibv_comp_channel* channel, int vector) {
+    if (fails("ibv_create_cq")) return nullptr;
+    return made("completion queue",
+                next<decltype(&::ibv_create_cq)>("ibv_create_cq")(context, entries, mine, channel, vector));
+}
+int ibv_destroy_cq(ibv_cq* queue) {
+    return unmade("completion queue", next<decltype(&::ibv_destroy_cq)>("ibv_destroy_cq")(queue));
+}
+int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* attributes) {
+    if (fails("rdma_create_qp")) return -1;
+    const int result = next<decltype(&::rdma_create_qp)>("rdma_create_qp")(id, domain, attributes);
+    if (result == 0) made("queue pair", id->qp);
+    return result;
+}
+void rdma_destroy_qp(rdma_cm_id* id) {
+    next<decltype(&::rdma_destroy_qp)>("rdma_destroy_qp")(id);
+    unmade("queue pair", 0);
+}
+int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
+    if (fails("rdma_join_multicast")) return -1;
+    const int result = next<decltype(&::rdma_join_multicast)>("rdma_join_multicast")(id, address, context);
+    if (result == 0) made("membership", id);
+    return result;
+}
+int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
+    return unmade("membership", next<decltype(&::rdma_leave_multicast)>("rdma_leave_multicast")(id, address));
+}
+int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+    if (faults.ignore) {
+        errno = EAGAIN;
+        return -1;
+    }
+    const int result = next<decltype(&::rdma_get_cm_event)>("rdma_get_cm_event")(channel, event);
+    if (result == 0 && faults.refuse && (*event)->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
+        (*event)->event = RDMA_CM_EVENT_MULTICAST_ERROR;
+        (*event)->status = -ENETUNREACH;
+    }
+    return result;
+}
+ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
+    if (fails("ibv_create_ah")) return nullptr;
+    return made("address handle", next<decltype(&::ibv_create_ah)>("ibv_create_ah")(domain, attributes));
+}
+int ibv_destroy_ah(ibv_ah* address) {
+    return unmade("address handle", next<decltype(&::ibv_destroy_ah)>("ibv_destroy_ah")(address));
+}
+
+}  // extern "C"
+
+Test(verbs_failures, opening_fails_at_every_step) {
+    const VerbsOptions options = options_of_device(0);
+    nothing_is_left();
+    for (const char* const name : kOpening) {
+        for (const int from : {1, 2}) {
+            faults.calls.clear();
+            faults.name = name;
+            faults.from = from;
+            {
+                const auto opened = open_verbs(options);
+                cr_assert(from == 2 || !opened.ok(), "%s fails, and yet it opens", name);
+                cr_assert_geq(faults.calls[name], 1, "%s is not called at all", name);
+                if (!opened.ok()) cr_assert_not(opened.error().message.empty(), "%s", name);
+            }
+            nothing_is_left();
+        }
+    }
+    faults.from = 0;
+    const VerbsOwner after = open_or_fail(options);
+    const Membership membership = join_or_fail(*after, group_number(0));
+}
+
+Test(verbs_failures, little_memory_makes_for_few_receives) {
+    const VerbsOptions options = options_of_device(0);
+    cr_assert_eq(open_or_fail(options)->receives(), options.receives);
+    faults.most_memory = (options.receives / 4 + options.sends) * 5000;
+    const VerbsOwner hub = open_or_fail(options);
+    cr_assert_lt(hub->receives(), options.receives);
+    cr_assert_geq(hub->receives(), 64);
+    join_or_fail(*hub, group_number(0));
+}
+
+Test(verbs_failures, joining_fails_at_every_step_and_works_afterwards) {
+    VerbsOptions options = options_of_device(0);
+    options.join_timeout_ms = 300;
+    {
+        const VerbsOwner a = open_or_fail(options), b = open_or_fail(options_of_device(1));
+        const SocketAddress group = group_number(0);
+        const Membership of_b = join_or_fail(*b, group);
+        for (const char* const name : {"rdma_join_multicast", "ibv_create_ah"}) {
+            faults.calls.clear();
+            faults.name = name;
+            faults.from = 1;
+            const auto joined = a->join(group);
+            cr_assert_not(joined.ok(), "%s fails, and yet it joins", name);
+            cr_assert_eq(joined.error().code, ENOMEM);
+            cr_assert_not(a->has_joined(group));
+            faults.from = 0;
+        }
+        faults.refuse = true;
+        auto refused = a->join(group);
+        cr_assert_not(refused.ok());
+        cr_assert_eq(refused.error().code, ENETUNREACH, "%s", refused.error().message.c_str());
+        faults.refuse = false;
+        faults.ignore = true;
+        auto unanswered = a->join(group);
+        cr_assert_not(unanswered.ok());
+        cr_assert_eq(unanswered.error().code, ETIMEDOUT, "%s", unanswered.error().message.c_str());
+        faults.ignore = false;
+
+        const Membership of_a = join_or_fail(*a, group);
+        say(*b, group, "at last");
+        cr_assert_eq(hear(*a, 1).size(), 1);
+    }
+    nothing_is_left();
+}
+
+Test(verbs_failures, nothing_is_left_after_traffic) {
+    {
+        const VerbsOwner a = open_or_fail(options_of_device(0)), b = open_or_fail(options_of_device(1));
+        for (std::uint32_t n = 0; n < 10; ++n) {
+            const Membership of_b = join_or_fail(*b, group_number(n)),
+                             of_a = join_or_fail(*a, group_number(n));
+            for (unsigned i = 0; i < 20; ++i) say(*a, group_number(n), bytes_of(500, i));
+            cr_assert_geq(hear(*b, 20).size(), 20);
+        }
+    }
+    nothing_is_left();
+}

@@ -1,0 +1,23 @@
+# Multicast over RDMA.  Without RDMA devices, two of them connected, most of these tests skip: util/rxe-lab has them.
+EXTRA_DIST += %reldir%/in_lab.sh %reldir%/verbs_lab.sh
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_verbs
+TESTS += %reldir%/test_verbs
+endif
+%canon_reldir%_test_verbs_SOURCES = \
+	%reldir%/test_verbs_address.cc \
+	%reldir%/test_verbs_groups.cc \
+	$(verbs_failures) \
+	%reldir%/test_verbs_queue.cc \
+	%reldir%/verbs_fixture.cc \
+	%reldir%/verbs_fixture.h
+# These stand in front of rdma-core's functions.
+if HAVE_VERBS
+verbs_failures = %reldir%/test_verbs_failures.cc
+else
+EXTRA_DIST += %reldir%/test_verbs_failures.cc
+endif
+%canon_reldir%_test_verbs_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
+# Criterion's macros cast in the old style.
+%canon_reldir%_test_verbs_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+%canon_reldir%_test_verbs_LDADD = prov/mcastcoll/transport/libmcctransport.la $(VERBS_LIBS) $(CRITERION_LIBS) -ldl

@@ -1,0 +1,96 @@
+#include "verbs_fixture.h"
+
+#include <criterion/criterion.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "transport/group_address.h"
+#include "transport/verbs_address.h"
+
+namespace mcastcoll::test {
+
+VerbsOptions options_of_device(std::size_t index) {
+    if (!built_with_verbs()) cr_skip_test("built without rdma-core");
+    if (const std::string why = why_no_rdma(); !why.empty()) cr_skip_test("%s", why.c_str());
+    auto interfaces = list_interfaces();
+    cr_assert(interfaces.ok());
+    for (const Interface& interface : interfaces.value()) {
+        VerbsOptions options;
+        options.interface = interface;
+        options.receives = 64;
+        if (!interface.v4 || !open_verbs(options)) continue;
+        options.receives = VerbsOptions().receives;
+        if (index-- == 0) return options;
+    }
+    cr_skip_test("too few interfaces have RDMA devices");
+    return {};
+}
+
+VerbsOwner open_or_fail(const VerbsOptions& options) {
+    auto opened = open_verbs(options);
+    cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
+    return std::move(opened).value();
+}
+
+Membership join_or_fail(VerbsTransport& hub, const SocketAddress& group) {
+    auto joined = hub.join(group);
+    cr_assert(joined.ok(), "%s", joined.ok() ? "" : joined.error().message.c_str());
+    return std::move(joined).value();
+}
+
+SocketAddress group_number(std::uint32_t n) {
+    return range_group_address(4, static_cast<GroupKey>(getpid()), 7, n, 0);
+}
+
+std::string bytes_of(std::size_t size, unsigned seed) {
+    std::string bytes(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 + seed * 17 + i / 256);
+    return bytes;
+}
+
+void say(VerbsTransport& hub, const SocketAddress& group, const std::string& text) {
+    // In two parts, as a header and a payload are.
+    const Bytes bytes = std::as_bytes(std::span(text));
+    const std::size_t head = std::min<std::size_t>(bytes.size(), 24);
+    const Datagram datagram{bytes.first(head), bytes.subspan(head)};
+    cr_assert(eventually([&] { return hub.send(std::span(&datagram, 1), {group, false}) == 1; }));
+}
+
+std::vector<Heard> hear(VerbsTransport& hub, std::size_t count) {
+    std::vector<Heard> heard;
+    eventually([&] {
+        hub.receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
+            heard.push_back({std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), source});
+        });
+        return heard.size() >= count;
+    });
+    return heard;
+}
+
+std::vector<Heard> hear_until(VerbsTransport& hub, const std::string& mark) {
+    std::vector<Heard> heard;
+    bool marked = false;
+    eventually([&] {
+        hub.receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
+            std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            marked = marked || text == mark;
+            if (!marked) heard.push_back({std::move(text), source});
+        });
+        return marked;
+    });
+    cr_assert(marked, "\"%s\" does not come", mark.c_str());
+    return heard;
+}
+
+bool eventually(const std::function<bool()>& ready) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (;;) {
+        if (ready()) return true;
+        if (std::chrono::steady_clock::now() > end) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+}  // namespace mcastcoll::test

@@ -1,0 +1,44 @@
+#!/bin/bash
+# verbs_lab.sh [--hosts N] [--loss P,P,..] [--count N] [--timeout S] [PART...] -- multicast over RDMA in a virtual machine with Soft-RoCE.
+#
+# Parts: transport (its own tests), broadcast, reduce, collectives, groups, wait (those functional programs), mpi (an Open MPI job of all
+# collectives, COUNT rounds); the default is what the checks run: transport, broadcast and mpi on 4 hosts.  Everything but the transport
+# goes over the inner provider verbs;ofi_rxm, at each percentage of lost multicasts in turn (5).  CASES="one two" runs those cases of
+# the functional programs only, an _ standing for a space.
+set -u
+. "$(dirname "$0")/../cluster/common.sh"
+hosts=4 losses=5 count=20 limit=400
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --hosts | --loss | --count | --timeout) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts) hosts=$2; shift 2 ;;
+        --loss) losses=$2; shift 2 ;;
+        --count) count=$2; shift 2 ;;
+        --timeout) limit=$2; shift 2 ;;
+        -*) bad_usage "'$1' is no option" ;;
+        *) break ;;
+    esac
+done
+if [ $# = 0 ]; then
+    set -- transport broadcast mpi
+    export CASES=sizes_and_roots
+fi
+for part in "$@"; do
+    case $part in transport | broadcast | reduce | collectives | groups | wait | mpi) ;; *) bad_usage "'$part' is no part" ;; esac
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'kill "$lab" 2>/dev/null; exit 130' INT TERM HUP
+"$TOP/util/rxe-lab" --hosts "$hosts" --timeout "$limit" -- env LOSS="$losses" COUNT="$count" CASES="${CASES:-}" MCASTCOLL_BUILD="$BUILD" \
+    "$TOP/fabtests/verbs/in_lab.sh" "$@" 2>"$work/errors" &
+lab=$!
+code=0
+wait $lab || code=$?
+cat "$work/errors" >&2
+case $code in
+    125) skip "$(grep -m 1 'no machine could be started' "$work/errors" | cut -c1-300)"; finish ;;
+    124) fail "no end within $limit s"; finish ;;
+esac
+exit $code

@@ -1,0 +1,63 @@
+#include "transport/multicast_lanes.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "transport/system.h"
+
+namespace mcastcoll {
+
+Result<std::unique_ptr<MulticastLanes>> MulticastLanes::open(std::unique_ptr<JoinableTransport> udp,
+                                                             std::unique_ptr<JoinableTransport> verbs) {
+    std::unique_ptr<MulticastLanes> lanes(new MulticastLanes(std::move(udp), std::move(verbs)));
+    lanes->both_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (!lanes->both_.valid()) return system_error(errno, "cannot watch multicasts");
+    for (const JoinableTransport* one : {lanes->udp_.get(), lanes->verbs_.get()})
+        if (::epoll_ctl(lanes->both_.get(), EPOLL_CTL_ADD, one->descriptor(), &event) != 0)
+            return system_error(errno, "cannot watch multicasts");
+    return lanes;
+}
+
+int MulticastLanes::take_send_error() {
+    const int error = verbs_->take_send_error();
+    return error != 0 ? error : udp_->take_send_error();
+}
+
+std::size_t MulticastLanes::receive(Nanoseconds now, DeliverDatagram deliver) {
+    const std::size_t taken = verbs_->receive(now, deliver);
+    return std::max(taken, udp_->receive(now, deliver));
+}
+
+Nanoseconds MulticastLanes::next_deadline() const {
+    return std::min(verbs_->next_deadline(), udp_->next_deadline());
+}
+
+bool MulticastLanes::prepare_wait() {
+    const bool verbs = verbs_->prepare_wait();
+    return udp_->prepare_wait() && verbs;
+}
+
+std::size_t MulticastLanes::max_payload() const {
+    return std::max(verbs_->max_payload(), udp_->max_payload());
+}
+
+MulticastCounters MulticastLanes::counters() const {
+    MulticastCounters sum = udp_->counters();
+    const MulticastCounters more = verbs_->counters();
+    sum.datagrams_sent += more.datagrams_sent;
+    sum.bytes_sent += more.bytes_sent;
+    sum.datagrams_received += more.datagrams_received;
+    sum.bytes_received += more.bytes_received;
+    sum.truncated += more.truncated;
+    sum.send_would_block += more.send_would_block;
+    sum.send_errors += more.send_errors;
+    sum.receive_errors += more.receive_errors;
+    sum.own_copies += more.own_copies;
+    return sum;
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,42 @@
+// Two ways to multicast behind one face: UDP, and UD over RDMA. A group's address says which: those of UD
+// have no port. UD is what is preferred, UDP what serves those who cannot.
+#pragma once
+
+#include <memory>
+
+#include "transport/file_descriptor.h"
+#include "transport/joinable_transport.h"
+
+namespace mcastcoll {
+
+class MulticastLanes final : public JoinableTransport {
+  public:
+    static Result<std::unique_ptr<MulticastLanes>> open(std::unique_ptr<JoinableTransport> udp,
+                                                        std::unique_ptr<JoinableTransport> verbs);
+
+    Result<Membership> join(const SocketAddress& group) override { return lane(group).join(group); }
+    bool has_joined(const SocketAddress& group) const override { return lane(group).has_joined(group); }
+    bool has_room() const override { return udp_->has_room(); }
+    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
+        return lane(to.group).send(datagrams, to);
+    }
+    int take_send_error() override;
+    // Takes at most a batch from each.
+    std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
+    Nanoseconds next_deadline() const override;
+    int descriptor() const override { return both_.get(); }
+    bool prepare_wait() override;
+    std::size_t max_payload() const override;
+    MulticastCounters counters() const override;
+
+  private:
+    MulticastLanes(std::unique_ptr<JoinableTransport> udp, std::unique_ptr<JoinableTransport> verbs)
+        : udp_(std::move(udp)), verbs_(std::move(verbs)) {}
+    JoinableTransport& lane(const SocketAddress& group) const { return group.port() == 0 ? *verbs_ : *udp_; }
+    void leave(const SocketAddress&) override {}  // memberships are the lanes' own
+
+    std::unique_ptr<JoinableTransport> udp_, verbs_;
+    FileDescriptor both_;
+};
+
+}  // namespace mcastcoll

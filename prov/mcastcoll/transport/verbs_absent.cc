@@ -1,0 +1,16 @@
+// In the place of UD multicast in builds without rdma-core.
+#include <cerrno>
+
+#include "transport/verbs_options.h"
+
+namespace mcastcoll {
+
+bool built_with_verbs() {
+    return false;
+}
+
+Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions&) {
+    return Error{ENOSYS, "built without rdma-core"};
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,105 @@
+#include "transport/verbs_address.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll {
+namespace {
+
+constexpr const char* kDevices = "/sys/class/infiniband";
+// 1 to 3 on every device there is; a name that is none is not looked for any longer.
+constexpr int kMostPorts = 16;
+
+constexpr std::size_t kMappedAt = 12;
+constexpr std::size_t kV4HeaderAt = kRouteHeaderBytes - 20;
+
+bool is_mapped(const Gid& gid) {
+    return std::all_of(gid.begin(), gid.begin() + 10, [](std::byte byte) { return byte == std::byte{0}; }) &&
+           gid[10] == std::byte{0xff} && gid[11] == std::byte{0xff};
+}
+
+// The 16-bit ones' complement sum of an IPv4 header without options, which is all ones when it is right.
+bool is_v4_header(std::span<const std::byte, 20> header) {
+    if (header[0] != std::byte{0x45}) return false;
+    std::uint32_t sum = 0;
+    for (std::size_t at = 0; at < header.size(); at += 2) sum += wire::get<std::uint16_t>(header.data() + at);
+    while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+    return sum == 0xffff;
+}
+
+}  // namespace
+
+Gid gid_of(const SocketAddress& address) {
+    Gid gid{};
+    const Bytes bytes = address.address_bytes();
+    if (bytes.size() == gid.size()) {
+        std::copy(bytes.begin(), bytes.end(), gid.begin());
+    } else if (bytes.size() == gid.size() - kMappedAt) {
+        gid[10] = gid[11] = std::byte{0xff};
+        std::copy(bytes.begin(), bytes.end(), gid.begin() + kMappedAt);
+    }
+    return gid;
+}
+
+SocketAddress address_of(const Gid& gid) {
+    if (is_mapped(gid)) {
+        in_addr v4;
+        std::memcpy(&v4, gid.data() + kMappedAt, sizeof v4);
+        return SocketAddress(v4, 0);
+    }
+    in6_addr v6;
+    std::memcpy(&v6, gid.data(), sizeof v6);
+    return SocketAddress(v6, 0);
+}
+
+std::uint16_t port_of_queue_pair(std::uint32_t number) {
+    return static_cast<std::uint16_t>(number % 65535 + 1);
+}
+
+// An IPv4 header only fills the second half, and what is in front of it is left from before: it is looked for
+// first, by its checksum.
+std::optional<SocketAddress> source_in(std::span<const std::byte, kRouteHeaderBytes> header) {
+    const auto v4 = header.last<kRouteHeaderBytes - kV4HeaderAt>();
+    if (is_v4_header(v4)) {
+        in_addr from;
+        std::memcpy(&from, v4.data() + 12, sizeof from);
+        return SocketAddress(from, 0);
+    }
+    if ((header[0] & std::byte{0xf0}) != std::byte{0x60}) return {};
+    Gid from;
+    std::copy_n(header.data() + 8, from.size(), from.begin());
+    return address_of(from);
+}
+
+std::string interface_of_rdma_device(std::string_view device) {
+    const auto colon = device.find(':');
+    const std::string wanted(colon == std::string_view::npos ? "" : device.substr(colon + 1));
+    const std::string name(device.substr(0, colon));
+    // A device is a folder's name, never a path.
+    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) return {};
+    for (int port = 1; port <= kMostPorts; ++port) {
+        const std::string number = std::to_string(port);
+        if (!wanted.empty() && wanted != number) continue;
+        std::ifstream file(std::string(kDevices) + "/" + name + "/ports/" + number + "/gid_attrs/ndevs/0");
+        std::string interface;
+        if (file >> interface) return interface;
+    }
+    return {};
+}
+
+std::string why_no_rdma() {
+    std::error_code failed;
+    const std::filesystem::directory_iterator devices(kDevices, failed);
+    if (failed || devices == std::filesystem::directory_iterator()) return "there is no RDMA device";
+    // Containers get to see devices that they may not use.
+    if (!std::filesystem::exists("/dev/infiniband/rdma_cm", failed))
+        return "there is an RDMA device, but no /dev/infiniband/rdma_cm (is rdma_ucm loaded?)";
+    return {};
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,262 @@
+#include "transport/verbs_hub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstring>
+
+namespace mcastcoll {
+namespace {
+
+// Handles of groups that are not joined; when there are more they are made anew.
+constexpr std::size_t kMostOthers = 256;
+constexpr std::size_t kMostEvents = 64;
+
+using Clock = std::chrono::steady_clock;
+
+int milliseconds_until(Clock::time_point end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    return static_cast<int>(std::max<std::int64_t>(left, 0));
+}
+
+}  // namespace
+
+bool built_with_verbs() {
+    return true;
+}
+
+Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options) {
+    auto hub = VerbsHub::open(options);
+    if (!hub) return hub.error();
+    return std::unique_ptr<VerbsTransport>(std::move(hub).value());
+}
+
+Result<std::unique_ptr<VerbsHub>> VerbsHub::open(const VerbsOptions& options) {
+    if (std::string why = why_no_rdma(); !why.empty()) return Error{ENODEV, why};
+    std::unique_ptr<VerbsHub> hub(new VerbsHub(options));
+    if (auto opened = hub->open_all(); !opened) return opened.error();
+    return hub;
+}
+
+VerbsHub::~VerbsHub() {
+    assert(shares_.empty());
+}
+
+Result<void> VerbsHub::open_all() {
+    const auto& address = options_.family == 4 ? options_.interface.v4 : options_.interface.v6;
+    if (!address || options_.ttl < 0 || options_.ttl > 255)
+        return Error{EINVAL, fmt::format("interface {} has no IPv{} address", options_.interface.name,
+                                         options_.family)};
+    // An identifier that is bound to a loopback address gets some device or other.
+    if (options_.interface.loopback) return Error{ENODEV, "the loopback is no RDMA device"};
+    events_.reset(rdma_create_event_channel());
+    if (!events_) return system_error(errno, "cannot open the RDMA connection manager");
+    const int flags = ::fcntl(events_->fd, F_GETFL);
+    if (flags < 0 || ::fcntl(events_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return system_error(errno, "cannot wait for the RDMA connection manager");
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(events_.get(), &id, nullptr, RDMA_PS_UDP) != 0)
+        return system_error(errno, "cannot ask the RDMA connection manager");
+    id_.reset(id);
+    SocketAddress own = address->with_port(0);
+    if (own.family() == AF_INET6) own = own.with_scope(options_.interface.index);
+    if (rdma_bind_addr(id, own.data()) != 0 || id->verbs == nullptr || id->pd == nullptr)
+        return system_error(errno != 0 ? errno : ENODEV,
+                            fmt::format("no RDMA device has the address of {}", options_.interface.name));
+    auto queue = VerbsQueue::open(*id, options_);
+    if (!queue) return queue.error();
+    queue_ = std::move(queue).value();
+    return describe();
+}
+
+Result<void> VerbsHub::describe() {
+    ibv_device_attr limits{};
+    ibv_port_attr port{};
+    if (ibv_query_device(id_->verbs, &limits) != 0 || ibv_query_port(id_->verbs, id_->port_num, &port) != 0)
+        return Error{EIO, "cannot ask the RDMA device for its limits"};
+    ethernet_ = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+    most_memberships_ = options_.most_memberships > 0 ? options_.most_memberships : SIZE_MAX;
+    if (limits.max_mcast_grp > 0)
+        most_memberships_ = std::min(most_memberships_, static_cast<std::size_t>(limits.max_mcast_grp));
+    device_ = fmt::format("{}:{}, {}", ibv_get_device_name(id_->verbs->device), id_->port_num,
+                          ethernet_ ? "RoCE" : "InfiniBand");
+    // On RoCE the address is the interface's, on InfiniBand the port's GID.
+    if (ethernet_) {
+        local_ = *(options_.family == 4 ? options_.interface.v4 : options_.interface.v6);
+    } else {
+        Gid gid{};
+        static_assert(sizeof(ibv_gid) == sizeof gid);
+        std::memcpy(gid.data(), &id_->route.addr.addr.ibaddr.sgid, sizeof gid);
+        local_ = address_of(gid);
+    }
+    local_ = local_.with_port(port_of_queue_pair(queue_->number()));
+    return {};
+}
+
+bool VerbsHub::has_room() const {
+    return !gone_ && !queue_->broken() && shares_.size() < most_memberships_;
+}
+
+Result<Membership> VerbsHub::join(const SocketAddress& group) {
+    const int family = options_.family == 4 ? AF_INET : AF_INET6;
+    if (group.family() != family || !group.is_multicast() || group.port() != 0)
+        return Error{EINVAL,
+                     fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
+    if (!has_joined(group)) {
+        if (gone_ || queue_->broken()) return Error{ENODEV, fmt::format("{} has failed", device_)};
+        if (shares_.size() >= most_memberships_)
+            return Error{ENOBUFS, fmt::format("{} multicast groups are joined, which is the limit of {}",
+                                              shares_.size(), device_)};
+        if (auto joined = join_new(group); !joined) return joined.error();
+    }
+    ++shares_[group].users;
+    return Membership(*this, group);
+}
+
+Result<void> VerbsHub::join_new(const SocketAddress& group) {
+    Share& share = shares_[group];
+    SocketAddress address = group;
+    if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
+    const auto give_up = [&](bool asked, Error error) {
+        if (asked) (void)rdma_leave_multicast(id_.get(), address.data());
+        shares_.erase(group);
+        return error;
+    };
+    if (rdma_join_multicast(id_.get(), address.data(), &share) != 0)
+        return give_up(false, system_error(errno, fmt::format("cannot join {} on {}", group, device_)));
+    if (auto answered = await(share); !answered)
+        return give_up(true, Error{answered.error().code, fmt::format("cannot join {} on {}: {}", group,
+                                                                      device_, answered.error().message)});
+    if (ethernet_) share.route.grh.hop_limit = static_cast<std::uint8_t>(std::max(options_.ttl, 1));
+    share.target.address.reset(ibv_create_ah(id_->pd, &share.route));
+    if (!share.target.address)
+        return give_up(true,
+                       system_error(errno, fmt::format("no address handle for {} on {}", group, device_)));
+    if (ethernet_) {
+        route_ = share.route;
+        route_key_ = share.target.key;
+        route_known_ = true;
+    }
+    if (auto other = others_.extract(group)) retire(std::move(other.mapped().address));
+    return {};
+}
+
+// Nothing but this one join is under way, but other news may come.
+Result<void> VerbsHub::await(Share& share) {
+    const auto end = Clock::now() + std::chrono::milliseconds(options_.join_timeout_ms);
+    for (;;) {
+        take_events();
+        if (share.answered) break;
+        if (gone_) return Error{ENODEV, "the device was removed"};
+        const int left = milliseconds_until(end);
+        if (left == 0) return Error{ETIMEDOUT, fmt::format("no answer in {} ms", options_.join_timeout_ms)};
+        pollfd ready{events_->fd, POLLIN, 0};
+        if (::poll(&ready, 1, left) < 0 && errno != EINTR) return system_error(errno, "poll");
+    }
+    if (share.status != 0) return system_error(share.status, "refused");
+    return {};
+}
+
+void VerbsHub::take_events() {
+    rdma_cm_event* event = nullptr;
+    for (std::size_t i = 0; i < kMostEvents && rdma_get_cm_event(events_.get(), &event) == 0; ++i) {
+        const int status = event->status < 0 ? -event->status : event->status;
+        switch (event->event) {
+            case RDMA_CM_EVENT_MULTICAST_JOIN:
+            case RDMA_CM_EVENT_MULTICAST_ERROR:
+                // The share may be another's by now only if the join had been given up, which takes its
+                // events with it. An error after the join means that the group is gone.
+                for (auto& [group, share] : shares_) {
+                    if (&share != event->param.ud.private_data) continue;
+                    share.answered = true;
+                    share.status = event->event == RDMA_CM_EVENT_MULTICAST_JOIN ? 0 : std::max(status, 1);
+                    share.route = event->param.ud.ah_attr;
+                    share.target.key = event->param.ud.qkey;
+                }
+                break;
+            case RDMA_CM_EVENT_DEVICE_REMOVAL:
+                gone_ = true;
+                break;
+            default:
+                break;
+        }
+        rdma_ack_cm_event(event);
+    }
+}
+
+void VerbsHub::leave(const SocketAddress& group) {
+    const auto share = shares_.find(group);
+    assert(share != shares_.end());
+    if (--share->second.users > 0) return;
+    take_events();
+    SocketAddress address = group;
+    if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
+    (void)rdma_leave_multicast(id_.get(), address.data());
+    retire(std::move(share->second.target.address));
+    shares_.erase(share);
+}
+
+void VerbsHub::retire(AddressOwner address) {
+    bury();
+    if (address) retired_.push_back({queue_->posted(), std::move(address)});
+}
+
+void VerbsHub::bury() {
+    if (retired_.empty()) return;
+    queue_->reap();
+    while (!retired_.empty() && retired_.front().until <= queue_->done()) retired_.pop_front();
+}
+
+VerbsTarget VerbsHub::target_of(const SocketAddress& group) {
+    if (const auto share = shares_.find(group); share != shares_.end())
+        return {share->second.target.address.get(), share->second.target.key};
+    if (!route_known_) return {};
+    auto other = others_.find(group);
+    if (other == others_.end()) {
+        if (others_.size() >= kMostOthers) {
+            for (auto& [old, target] : others_) retire(std::move(target.address));
+            others_.clear();
+        }
+        ibv_ah_attr route = route_;
+        const Gid gid = gid_of(group);
+        std::memcpy(&route.grh.dgid, gid.data(), gid.size());
+        AddressOwner address(ibv_create_ah(id_->pd, &route));
+        if (!address) return {};
+        other = others_.emplace(group, Target{std::move(address), route_key_}).first;
+    }
+    return {other->second.address.get(), other->second.key};
+}
+
+std::size_t VerbsHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
+    const VerbsTarget target = target_of(to.group);
+    if (target.address == nullptr) {
+        ++counters_.send_errors;
+        error_ = EADDRNOTAVAIL;
+        return 0;
+    }
+    const std::size_t accepted = queue_->send(datagrams, target, counters_);
+    if (accepted < datagrams.size()) error_ = queue_->take_error();
+    return accepted;
+}
+
+int VerbsHub::take_send_error() {
+    return std::exchange(error_, 0);
+}
+
+std::size_t VerbsHub::receive(Nanoseconds, DeliverDatagram deliver) {
+    return queue_->receive(local_, deliver, counters_);
+}
+
+bool VerbsHub::prepare_wait() {
+    take_events();
+    bury();
+    // Of a failed queue pair nothing more comes, and there is nothing to wait for.
+    return queue_->broken() || queue_->prepare_wait();
+}
+
+}  // namespace mcastcoll

@@ -1,0 +1,91 @@
+// All UD multicast of one endpoint: one queue pair for all its groups, and their addresses.
+//
+// Groups are joined through the connection manager, which asks the subnet manager on InfiniBand and tells
+// routers and switches by IGMP or MLD on RoCE. What it answers is where sends to the group go: an address
+// handle, kept for as long as the group is joined. RoCE has no manager to ask, so that a group that is not
+// joined can be sent to as well: its handle is made from that of another.
+//
+// Groups have an address, and no port: UD knows none.
+#pragma once
+
+#include <list>
+#include <string>
+#include <unordered_map>
+
+#include "transport/verbs_queue.h"
+
+namespace mcastcoll {
+
+class VerbsHub final : public VerbsTransport {
+  public:
+    static Result<std::unique_ptr<VerbsHub>> open(const VerbsOptions& options);
+    ~VerbsHub() override;
+
+    Result<Membership> join(const SocketAddress& group) override;
+    bool has_joined(const SocketAddress& group) const override { return shares_.count(group) > 0; }
+    bool has_room() const override;
+    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override;
+    int take_send_error() override;
+    std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
+    Nanoseconds next_deadline() const override { return kNever; }
+    int descriptor() const override { return queue_->descriptor(); }
+    bool prepare_wait() override;
+    std::size_t max_payload() const override { return queue_->max_payload(); }
+    MulticastCounters counters() const override { return counters_; }
+    const SocketAddress& local_address() const override { return local_; }
+    std::size_t receives() const override { return queue_->receives(); }
+    const std::string& device() const override { return device_; }
+    bool sends_anywhere() const override { return ethernet_; }
+
+    std::size_t memberships() const { return shares_.size(); }
+    std::size_t most_memberships() const { return most_memberships_; }
+
+  private:
+    struct Target {
+        AddressOwner address;
+        std::uint32_t key = 0;
+    };
+    struct Share {
+        std::size_t users = 0;
+        bool answered = false;
+        int status = 0;
+        ibv_ah_attr route{};
+        Target target;
+    };
+    // Requests that were posted with a handle may still be on their way when it is no longer wanted.
+    struct Retired {
+        std::uint64_t until = 0;
+        AddressOwner address;
+    };
+
+    explicit VerbsHub(const VerbsOptions& options) : options_(options) {}
+    Result<void> open_all();
+    Result<void> describe();
+    Result<void> join_new(const SocketAddress& group);
+    Result<void> await(Share& share);
+    void take_events();
+    void leave(const SocketAddress& group) override;
+    VerbsTarget target_of(const SocketAddress& group);
+    void retire(AddressOwner address);
+    void bury();
+
+    const VerbsOptions options_;
+    SocketAddress local_;
+    std::string device_;
+    bool ethernet_ = false, gone_ = false;
+    std::size_t most_memberships_ = 0;
+    CmChannelOwner events_;
+    CmIdOwner id_;
+    std::unique_ptr<VerbsQueue> queue_;
+    std::unordered_map<SocketAddress, Share> shares_;
+    // RoCE only: how a group is reached, and handles of groups that are not joined.
+    ibv_ah_attr route_{};
+    std::uint32_t route_key_ = 0;
+    bool route_known_ = false;
+    std::unordered_map<SocketAddress, Target> others_;
+    std::list<Retired> retired_;
+    int error_ = 0;
+    MulticastCounters counters_;
+};
+
+}  // namespace mcastcoll

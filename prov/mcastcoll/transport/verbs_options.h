@@ -1,0 +1,49 @@
+// Opens UD multicast over RDMA, where this build and this machine have it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "transport/interface.h"
+#include "transport/joinable_transport.h"
+
+namespace mcastcoll {
+
+struct VerbsOptions {
+    // The device is the one that has this interface's address.
+    Interface interface;
+    // 4 or 6: which of the addresses.
+    int family = 4;
+    int ttl = 1;
+    // Datagrams that can wait to be received. Fewer where the device, or the memory that may be locked,
+    // does not allow so many: receives() of what is opened.
+    std::size_t receives = 1024;
+    // Datagrams that can be on their way out.
+    std::size_t sends = 256;
+    // One of so many sends says when it is done. At most half of `sends`.
+    std::size_t signal_every = 16;
+    // Datagrams up to so many bytes are handed to the device with the request, where it takes so many.
+    std::size_t inline_bytes = 128;
+    // Upper bound of max_payload(); 0 is none.
+    std::size_t payload_limit = 0;
+    // Different addresses that may be joined at once; 0 is what the device allows.
+    std::size_t most_memberships = 0;
+    int join_timeout_ms = 2000;
+};
+
+class VerbsTransport : public JoinableTransport {
+  public:
+    // What others see as the source of what is sent from here.
+    virtual const SocketAddress& local_address() const = 0;
+    virtual std::size_t receives() const = 0;
+    // "mlx5_0:1, InfiniBand"
+    virtual const std::string& device() const = 0;
+    // Whether addresses can be sent to that are not joined.
+    virtual bool sends_anywhere() const = 0;
+};
+
+bool built_with_verbs();
+// ENOSYS: this build is without; ENODEV: this machine is, or the interface.
+Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options);
+
+}  // namespace mcastcoll

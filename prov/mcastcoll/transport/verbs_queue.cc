@@ -1,0 +1,300 @@
+#include "transport/verbs_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace mcastcoll {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+// With fewer, a single burst overruns them.
+constexpr std::size_t kFewestReceives = 64;
+constexpr std::uint32_t kEverybody = 0xffffff;  // the queue pair number of multicasts
+
+constexpr std::size_t round_up(std::size_t bytes) {
+    return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+std::size_t bytes_of(ibv_mtu mtu) {
+    return std::size_t{128} << static_cast<unsigned>(mtu);
+}
+
+std::uint64_t address_in(const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at);
+}
+
+std::size_t at_most(std::size_t wanted, int limit) {
+    return limit > 0 ? std::min(wanted, static_cast<std::size_t>(limit)) : wanted;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<VerbsQueue>> VerbsQueue::open(rdma_cm_id& id, const VerbsOptions& options) {
+    std::unique_ptr<VerbsQueue> queue(new VerbsQueue(id));
+    if (auto opened = queue->open_all(options); !opened) return opened.error();
+    return queue;
+}
+
+VerbsQueue::~VerbsQueue() {
+    // Before its completion queues and its memory.
+    if (id_.qp != nullptr) rdma_destroy_qp(&id_);
+}
+
+Result<void> VerbsQueue::open_all(const VerbsOptions& options) {
+    ibv_port_attr port{};
+    if (const int code = ibv_query_port(id_.verbs, id_.port_num, &port); code != 0)
+        return system_error(code, "cannot ask the RDMA port for its MTU");
+    if (port.state != IBV_PORT_ACTIVE)
+        return Error{ENETDOWN,
+                     fmt::format("the RDMA port is not active but {}", ibv_port_state_str(port.state))};
+    ibv_device_attr device{};
+    if (const int code = ibv_query_device(id_.verbs, &device); code != 0)
+        return system_error(code, "cannot ask the RDMA device for its limits");
+    max_payload_ = bytes_of(port.active_mtu);
+    if (options.payload_limit > 0) max_payload_ = std::min(max_payload_, options.payload_limit);
+    receives_ =
+        at_most(at_most(std::max(options.receives, kFewestReceives), device.max_qp_wr), device.max_cqe);
+    sends_ = at_most(at_most(std::max(options.sends, kBatch), device.max_qp_wr), device.max_cqe);
+    signal_every_ = std::clamp<std::size_t>(options.signal_every, 1, sends_ / 2);
+    inline_bytes_ = options.inline_bytes;
+    receive_stride_ = round_up(kRouteHeaderBytes + max_payload_);
+    send_stride_ = round_up(max_payload_);
+    if (auto mapped = map_memory(); !mapped) return mapped;
+    if (auto opened = open_queue_pair(); !opened) return opened;
+    return post_first_receives();
+}
+
+// How much memory a process may lock is limited: with fewer receives it may do.
+Result<void> VerbsQueue::map_memory() {
+    for (;; receives_ /= 2) {
+        auto memory = DeviceMemory::map(receives_ * receive_stride_ + sends_ * send_stride_);
+        if (!memory) return memory.error();
+        region_.reset(
+            ibv_reg_mr(id_.pd, memory.value().data(), memory.value().size(), IBV_ACCESS_LOCAL_WRITE));
+        if (region_) {
+            memory_ = std::move(memory).value();
+            return {};
+        }
+        const int code = errno;
+        if (receives_ / 2 < kFewestReceives)
+            return system_error(code, fmt::format("cannot register {} bytes for RDMA (see ulimit -l)",
+                                                  memory.value().size()));
+    }
+}
+
+Result<void> VerbsQueue::open_queue_pair() {
+    channel_.reset(ibv_create_comp_channel(id_.verbs));
+    if (!channel_) return system_error(errno, "cannot open an RDMA completion channel");
+    const int flags = ::fcntl(channel_->fd, F_GETFL);
+    if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return system_error(errno, "cannot wait for RDMA completions");
+    received_.reset(ibv_create_cq(id_.verbs, static_cast<int>(receives_), nullptr, channel_.get(), 0));
+    sent_.reset(ibv_create_cq(id_.verbs, static_cast<int>(sends_), nullptr, nullptr, 0));
+    if (!received_ || !sent_) return system_error(errno, "cannot open an RDMA completion queue");
+
+    // No device says beforehand how much it takes inline: less and less is asked for.
+    for (;; inline_bytes_ /= 2) {
+        ibv_qp_init_attr wanted{};
+        wanted.send_cq = sent_.get();
+        wanted.recv_cq = received_.get();
+        wanted.qp_type = IBV_QPT_UD;
+        wanted.cap.max_send_wr = static_cast<std::uint32_t>(sends_);
+        wanted.cap.max_recv_wr = static_cast<std::uint32_t>(receives_);
+        wanted.cap.max_send_sge = 2;
+        wanted.cap.max_recv_sge = 1;
+        wanted.cap.max_inline_data = static_cast<std::uint32_t>(inline_bytes_);
+        if (rdma_create_qp(&id_, id_.pd, &wanted) == 0) return {};
+        if (inline_bytes_ == 0) return system_error(errno, "cannot open a UD queue pair");
+    }
+}
+
+Result<void> VerbsQueue::post_first_receives() {
+    for (std::size_t slot = 0; slot < receives_; ++slot) post_again(slot);
+    flush_posts();
+    if (broken_) return Error{EIO, "the UD queue pair takes no requests to receive"};
+    return {};
+}
+
+void VerbsQueue::post_again(std::size_t slot) {
+    receive_pieces_[to_post_] = {address_in(receive_slot(slot)),
+                                 static_cast<std::uint32_t>(kRouteHeaderBytes + max_payload_), region_->lkey};
+    ibv_recv_wr& request = receive_requests_[to_post_];
+    request.wr_id = slot;
+    request.sg_list = &receive_pieces_[to_post_];
+    request.num_sge = 1;
+    request.next = nullptr;
+    if (to_post_ > 0) receive_requests_[to_post_ - 1].next = &request;
+    if (++to_post_ == kBatch) flush_posts();
+}
+
+void VerbsQueue::flush_posts() {
+    if (to_post_ == 0) return;
+    ibv_recv_wr* refused = nullptr;
+    if (ibv_post_recv(id_.qp, receive_requests_.data(), &refused) != 0) broken_ = true;
+    to_post_ = 0;
+}
+
+void VerbsQueue::note_sent(const ibv_wc& completion) {
+    done_ = completion.wr_id + 1;
+    if (completion.status == IBV_WC_SUCCESS) return;
+    // A failed request takes its queue pair with it.
+    broken_ = true;
+    ++send_errors_;
+}
+
+void VerbsQueue::reap() {
+    std::array<ibv_wc, kBatch> completions;
+    for (;;) {
+        const int count = ibv_poll_cq(sent_.get(), static_cast<int>(completions.size()), completions.data());
+        if (count < 0) broken_ = true;
+        if (count <= 0) return;
+        for (int i = 0; i < count; ++i) note_sent(completions[static_cast<std::size_t>(i)]);
+    }
+}
+
+// Prepares the request; false when the datagram is too long for any.
+bool VerbsQueue::compose(std::size_t slot, const Datagram& datagram, const VerbsTarget& to) {
+    const std::size_t size = datagram.header.size() + datagram.payload.size();
+    if (size > max_payload_) return false;
+    const std::uint64_t index = posted_ + slot;
+    ibv_send_wr& request = send_requests_[slot];
+    request = {};
+    request.wr_id = index;
+    request.opcode = IBV_WR_SEND;
+    request.sg_list = &send_pieces_[2 * slot];
+    request.wr.ud.ah = to.address;
+    request.wr.ud.remote_qpn = kEverybody;
+    request.wr.ud.remote_qkey = to.key;
+    if ((index + 1) % signal_every_ == 0) request.send_flags |= IBV_SEND_SIGNALED;
+    if (size <= inline_bytes_) {
+        request.send_flags |= IBV_SEND_INLINE;
+        for (const Bytes part : {datagram.header, datagram.payload})
+            if (!part.empty())
+                request.sg_list[request.num_sge++] = {address_in(part.data()),
+                                                      static_cast<std::uint32_t>(part.size()), 0};
+    } else {
+        std::byte* const at = send_slot(index);
+        std::copy(datagram.header.begin(), datagram.header.end(), at);
+        std::copy(datagram.payload.begin(), datagram.payload.end(), at + datagram.header.size());
+        request.sg_list[0] = {address_in(at), static_cast<std::uint32_t>(size), region_->lkey};
+        request.num_sge = 1;
+    }
+    if (slot > 0) send_requests_[slot - 1].next = &request;
+    return true;
+}
+
+// Posts the first `count` prepared requests; how many the device took.
+std::size_t VerbsQueue::post_chain(std::size_t count, MulticastCounters& counters) {
+    ibv_send_wr* refused = nullptr;
+    const int code = ibv_post_send(id_.qp, send_requests_.data(), &refused);
+    std::size_t taken = count;
+    if (code != 0) taken = refused == nullptr ? 0 : static_cast<std::size_t>(refused - send_requests_.data());
+    for (std::size_t i = 0; i < taken; ++i)
+        for (int piece = 0; piece < send_requests_[i].num_sge; ++piece)
+            counters.bytes_sent += send_requests_[i].sg_list[piece].length;
+    counters.datagrams_sent += taken;
+    posted_ += taken;
+    if (code == ENOMEM || code == EAGAIN) {
+        ++counters.send_would_block;
+    } else if (code != 0) {
+        ++counters.send_errors;
+        error_ = code;
+    }
+    return taken;
+}
+
+std::size_t VerbsQueue::send(std::span<const Datagram> datagrams, const VerbsTarget& to,
+                             MulticastCounters& counters) {
+    std::size_t accepted = 0;
+    while (accepted < datagrams.size()) {
+        if (posted_ - done_ + datagrams.size() - accepted > sends_ / 2) reap();
+        counters.send_errors += std::exchange(send_errors_, 0);
+        if (broken_) {
+            error_ = EIO;
+            break;
+        }
+        const std::size_t room = sends_ - static_cast<std::size_t>(posted_ - done_);
+        if (room == 0) {
+            ++counters.send_would_block;
+            break;
+        }
+        const std::size_t wanted = std::min({datagrams.size() - accepted, room, kBatch});
+        std::size_t count = 0;
+        while (count < wanted && compose(count, datagrams[accepted + count], to)) ++count;
+        const std::size_t taken = count > 0 ? post_chain(count, counters) : 0;
+        accepted += taken;
+        if (taken < count) break;
+        if (count < wanted) {
+            ++counters.send_errors;
+            error_ = EMSGSIZE;
+            break;
+        }
+    }
+    return accepted;
+}
+
+void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own, DeliverDatagram deliver,
+                             MulticastCounters& counters) {
+    if (completion.status != IBV_WC_SUCCESS) {
+        // Flushed: the queue pair is over, and nothing more can be posted.
+        if (completion.status == IBV_WC_WR_FLUSH_ERR)
+            broken_ = true;
+        else
+            ++counters.receive_errors;
+        return;
+    }
+    const std::byte* const at = receive_slot(static_cast<std::size_t>(completion.wr_id));
+    const auto source = (completion.wc_flags & IBV_WC_GRH) != 0 && completion.byte_len >= kRouteHeaderBytes
+                            ? source_in(std::span<const std::byte, kRouteHeaderBytes>(at, kRouteHeaderBytes))
+                            : std::nullopt;
+    if (!source) {
+        ++counters.receive_errors;
+        return;
+    }
+    const std::size_t size = completion.byte_len - kRouteHeaderBytes;
+    ++counters.datagrams_received;
+    counters.bytes_received += size;
+    // Devices hand a multicast back to its sender, or do not, whatever they were told.
+    if (completion.src_qp == number() && source->same_host(own)) {
+        ++counters.own_copies;
+        return;
+    }
+    deliver(Bytes(at + kRouteHeaderBytes, size), source->with_port(port_of_queue_pair(completion.src_qp)));
+}
+
+std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram deliver,
+                                MulticastCounters& counters) {
+    if (waiting_ == 0) {
+        const int count = ibv_poll_cq(received_.get(), static_cast<int>(kBatch), completions_.data());
+        if (count < 0) broken_ = true;
+        waiting_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+    }
+    const std::size_t count = std::exchange(waiting_, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        deliver_one(completions_[i], own, deliver, counters);
+        if (!broken_) post_again(static_cast<std::size_t>(completions_[i].wr_id));
+    }
+    // A few may wait for the next ones, as long as nearly all are posted.
+    if (to_post_ >= kBatch / 2) flush_posts();
+    return count;
+}
+
+bool VerbsQueue::prepare_wait() {
+    if (waiting_ > 0) return false;
+    flush_posts();
+    ibv_cq* which = nullptr;
+    void* context = nullptr;
+    // One event at most: each was asked for.
+    if (ibv_get_cq_event(channel_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
+    if (ibv_req_notify_cq(received_.get(), 0) != 0) return false;
+    // What came before it was asked for rings no bell.
+    const int count = ibv_poll_cq(received_.get(), static_cast<int>(kBatch), completions_.data());
+    waiting_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+    return waiting_ == 0;
+}
+
+}  // namespace mcastcoll
