@@ -18,20 +18,6 @@ using namespace mcastcoll::fabtest;
 
 constexpr std::size_t kRoom = 256;
 
-// A group of this run's own: other runs on the same machine are not to be heard. Members have the same
-// parent.
-sockaddr_storage group(unsigned number) {
-    const auto run = static_cast<std::uint32_t>(getppid());
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(20000 + run % 10000));
-    address.sin_addr.s_addr =
-        htonl((239U << 24) | ((run * 2654435761U >> 8 & 0xffffU) << 8) | (number & 0xffU));
-    sockaddr_storage any{};
-    std::memcpy(&any, &address, sizeof address);
-    return any;
-}
-
 struct Buffers {
     explicit Buffers(Node& its_node, std::size_t count) : node(its_node), bytes(count * kRoom) {
         for (std::size_t i = 0; i < count; ++i) post(i);

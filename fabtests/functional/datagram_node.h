@@ -4,6 +4,7 @@
 
 #include <netinet/in.h>
 #include <rdma/fi_cm.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
@@ -15,6 +16,7 @@ namespace mcastcoll::fabtest {
 using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 
 struct Wish {
+    fi_ep_type type = FI_EP_DGRAM;
     std::uint64_t caps = FI_MSG | FI_MULTICAST | FI_SOURCE;
     std::uint64_t op_flags = 0;  // of sends
     std::uint32_t format = FI_SOCKADDR_IN;
@@ -32,7 +34,7 @@ inline Info find_datagrams(const Wish& wish, const char* provider, int* result =
     CHECK(hints != nullptr);
     hints->caps = wish.caps;
     hints->addr_format = wish.format;
-    hints->ep_attr->type = FI_EP_DGRAM;
+    hints->ep_attr->type = wish.type;
     hints->tx_attr->op_flags = wish.op_flags;
     hints->fabric_attr->prov_name = strdup(provider);
     fi_info* found = nullptr;
@@ -43,11 +45,25 @@ inline Info find_datagrams(const Wish& wish, const char* provider, int* result =
     return Info(rc == 0 ? found : nullptr, &fi_freeinfo);
 }
 
+// A group of this run's own: other runs on the same machine are not to be heard. Members have the same
+// parent.
+inline sockaddr_storage group(unsigned number) {
+    const auto run = static_cast<std::uint32_t>(getppid());
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(20000 + run % 10000));
+    address.sin_addr.s_addr =
+        htonl((239U << 24) | ((run * 2654435761U >> 8 & 0xffffU) << 8) | (number & 0xffU));
+    sockaddr_storage any{};
+    std::memcpy(&any, &address, sizeof address);
+    return any;
+}
+
 class Node {
   public:
     Node(const Wish& wish, const Options& options)
         : wait_s(options.wait_s), info(find_datagrams(wish, options.provider.c_str())) {
-        if (info == nullptr) fail("no datagrams with FI_MULTICAST are to be had");
+        if (info == nullptr) fail("no endpoint with FI_MULTICAST is to be had");
         fid_fabric* new_fabric = nullptr;
         CHECK_RETURNS(0, fi_fabric(info->fabric_attr, &new_fabric, nullptr));
         fabric.reset(new_fabric);

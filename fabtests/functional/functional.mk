@@ -37,6 +37,7 @@ functional_programs = \
 	fi_mcc_kill \
 	fi_mcc_mpich \
 	fi_mcc_reduce \
+	fi_mcc_reliable \
 	fi_mcc_threads \
 	fi_mcc_wait
 bin_PROGRAMS += $(functional_programs)
@@ -75,6 +76,9 @@ noinst_LTLIBRARIES += %reldir%/libmccexercise.la
 fi_mcc_collectives_SOURCES = %reldir%/collectives.cc
 fi_mcc_collectives_CPPFLAGS = $(functional_cppflags)
 fi_mcc_collectives_LDADD = %reldir%/libmccexercise.la $(functional_ldadd)
+fi_mcc_reliable_SOURCES = %reldir%/reliable.cc %reldir%/datagram_node.h
+fi_mcc_reliable_CPPFLAGS = $(functional_cppflags)
+fi_mcc_reliable_LDADD = $(functional_ldadd)
 fi_mcc_threads_SOURCES = %reldir%/threads.cc
 fi_mcc_threads_CPPFLAGS = $(functional_cppflags)
 fi_mcc_threads_CXXFLAGS = $(AM_CXXFLAGS) -pthread

@@ -35,6 +35,8 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/datagram/receiver.cc \
 	%reldir%/datagram/receiver.h \
 	%reldir%/datagram/refusal.h \
+	%reldir%/datagram/reliable.cc \
+	%reldir%/datagram/reliable.h \
 	%reldir%/datagram/sockets.cc \
 	%reldir%/datagram/sockets.h \
 	%reldir%/datagram/transfer.cc \
@@ -100,6 +102,7 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined
 %canon_reldir%_libmcastcoll_fi_la_LIBADD = \
+	prov/mcastcoll/feed/libmccfeed.la \
 	prov/mcastcoll/host/libmcchost.la \
 	prov/mcastcoll/levels/libmcclevels.la \
 	prov/mcastcoll/topology/libmccdiscover.la \

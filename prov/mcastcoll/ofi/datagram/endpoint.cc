@@ -32,7 +32,7 @@ Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address)
       address_(address),
       directions_(directions_of(*info_)),
       tells_source_((info_->caps & FI_SOURCE) != 0),
-      max_message_(largest_message(domain.interface(), address.family())),
+      max_message_(largest_message(domain.interface(), address.family(), info_->ep_attr->type)),
       next_group_(kFirstGroup) {
     domain_.users.enter();
     sent_.default_flags = info_->tx_attr->op_flags;
@@ -55,7 +55,8 @@ int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void*
     static fi_ops_cm cm{sizeof(fi_ops_cm), &setname, &getname, kRefuse, kRefuse,
                         kRefuse,           kRefuse,  kRefuse,  kRefuse, &join};
     if (info == nullptr || endpoint == nullptr || info->ep_attr == nullptr || info->tx_attr == nullptr ||
-        info->rx_attr == nullptr || info->ep_attr->type != FI_EP_DGRAM ||
+        info->rx_attr == nullptr ||
+        (info->ep_attr->type != FI_EP_DGRAM && info->ep_attr->type != FI_EP_RDM) ||
         (info->tx_attr->op_flags & ~kSendFlags) != 0 || (info->rx_attr->op_flags & ~kReceiveFlags) != 0 ||
         info->rx_attr->size > kMostOperations)
         return -FI_EINVAL;
@@ -83,8 +84,10 @@ int Endpoint::close(Handle* object) noexcept {
         {
             const std::lock_guard lock(endpoint.mutex());
             if (!endpoint.memberships_.empty()) return -FI_EBUSY;
-            if (endpoint.received_.queue != nullptr) endpoint.received_.queue->waiter().remove(endpoint);
-            if (endpoint.received_.counter != nullptr) endpoint.received_.counter->waiter().remove(endpoint);
+            for (Channel* channel : {&endpoint.sent_, &endpoint.received_}) {
+                if (channel->queue != nullptr) channel->queue->waiter().remove(endpoint);
+                if (channel->counter != nullptr) channel->counter->waiter().remove(endpoint);
+            }
         }
         // Closed descriptors drop out of whatever waits for them.
         delete &endpoint;
@@ -141,7 +144,8 @@ int Endpoint::bind_completions(Handle& other, std::uint64_t flags) {
             counter->users.enter();
         }
     }
-    if (receives) (cq != nullptr ? cq->waiter() : counter->waiter()).add(*this);
+    // Reliable messages need attention after sending, too.
+    if (receives || is_reliable()) (cq != nullptr ? cq->waiter() : counter->waiter()).add(*this);
     return 0;
 }
 
@@ -161,6 +165,12 @@ int Endpoint::enable() {
     auto ready = receiver_.open(std::max<std::size_t>(info_->rx_attr->size, 1));
     if (ready) ready = receiver_.listen(opened.value().get(), false);
     if (!ready) return -ready.error().code;
+    if (is_reliable()) {
+        auto reliable = Reliable::open(*this, receiver_, settings(), opened.value().get(),
+                                       largest_message(interface(), family(), FI_EP_DGRAM));
+        if (!reliable) return -reliable.error().code;
+        reliable_ = std::move(reliable).value();
+    }
     address_ = bound.value();
     socket_ = std::move(opened).value();
     return 0;

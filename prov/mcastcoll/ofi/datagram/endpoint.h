@@ -15,11 +15,12 @@
 #include "ofi/datagram/event_queue.h"
 #include "ofi/datagram/membership.h"
 #include "ofi/datagram/receiver.h"
+#include "ofi/datagram/reliable.h"
 #include "ofi/info.h"
 
 namespace mcastcoll::ofi::datagram {
 
-class Endpoint : public fid_ep {
+class Endpoint : public fid_ep, private Reliable::Owner {
   public:
     static int open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context);
 
@@ -32,6 +33,8 @@ class Endpoint : public fid_ep {
     EventQueue* events() const { return events_; }
     std::uint64_t directions() const { return directions_; }  // FI_SEND, FI_RECV
     Receiver& receiver() { return receiver_; }
+    // Null: messages are mere datagrams.
+    Reliable* reliable() { return reliable_.get(); }
     // With the lock held. The socket of a group that has been joined already:
     std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
     // Gives it its address.
@@ -40,8 +43,8 @@ class Endpoint : public fid_ep {
 
     // For those it completes to, with the lock held.
     void receive();
-    // They look at the sockets from now on, or no longer.
-    void watch_if_posted();
+    // Before they sleep: they look at the sockets from now on, or no longer.
+    void watch();
 
   private:
     // The queue and the counter that one direction completes to.
@@ -68,7 +71,7 @@ class Endpoint : public fid_ep {
     };
 
     Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address);
-    ~Endpoint();
+    virtual ~Endpoint();
     static Endpoint& of(fid_ep* endpoint) { return static_cast<Endpoint&>(*endpoint); }
     static Endpoint& of(Handle* object) { return object_of<Endpoint, fid_ep>(object); }
 
@@ -88,12 +91,21 @@ class Endpoint : public fid_ep {
     int bind_completions(Handle& other, std::uint64_t flags);
     int enable();
     int operation_flags(std::uint64_t* flags, bool set);
+    std::array<WaitNest*, 4> nests();
+    void wake();
     bool is_own(const SocketAddress& source) const;
     bool take(const PostedReceive& posted, const Datagram& datagram);
     ssize_t post(const iovec* pieces, std::size_t count, void* context, std::uint64_t flags);
     ssize_t send(const Message& message);
     // Null: there is no such destination, which `error` explains.
     const SocketAddress* destination(const Message& message, int& error) const;
+    bool is_reliable() const { return info_->ep_attr->type == FI_EP_RDM; }
+    void complete_receive(const PostedReceive& posted, const Datagram& datagram);
+
+    bool begin_receive(PostedReceive& posted) override;
+    bool end_receive(const PostedReceive& posted, const Datagram& message) override;
+    void give_back(const PostedReceive& posted) override;
+    void group_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) override;
 
     // fi_ops_msg
     static ssize_t recv(fid_ep* ep, void* buffer, std::size_t length, void* descriptor, fi_addr_t from,
@@ -119,6 +131,7 @@ class Endpoint : public fid_ep {
     Channel sent_, received_;
     FileDescriptor socket_;
     Receiver receiver_;
+    std::unique_ptr<Reliable> reliable_;
     bool watched_ = false;
     fi_addr_t next_group_;
     std::unordered_map<fi_addr_t, Membership*> memberships_;

@@ -27,19 +27,19 @@ constexpr std::size_t kUsualOperations = 1024;
 constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
 
 // What of the hints, beside addresses, is not to be had; empty when all is.
-std::string missing(const fi_tx_attr& tx) {
+std::string missing(const fi_tx_attr& tx, std::uint64_t orders) {
     if ((tx.caps & ~kCaps) != 0) return "capabilities of tx_attr";
     if ((tx.op_flags & ~kSendFlags) != 0) return "op_flags of tx_attr";
-    if (tx.msg_order != 0) return "an order of messages";
+    if ((tx.msg_order & ~orders) != 0) return "an order of messages";
     if (tx.size > kMostOperations) return "the size of tx_attr";
     if (tx.iov_limit > kMostPieces || tx.rma_iov_limit > 0) return "iov_limit of tx_attr";
     return {};
 }
 
-std::string missing(const fi_rx_attr& rx) {
+std::string missing(const fi_rx_attr& rx, std::uint64_t orders) {
     if ((rx.caps & ~kCaps) != 0) return "capabilities of rx_attr";
     if ((rx.op_flags & ~kReceiveFlags) != 0) return "op_flags of rx_attr";
-    if (rx.msg_order != 0) return "an order of messages";
+    if ((rx.msg_order & ~orders) != 0) return "an order of messages";
     if (rx.comp_order != 0) return "an order of completions of receives";
     if (rx.size > kMostOperations) return "the size of rx_attr";
     if (rx.iov_limit > kMostPieces) return "iov_limit of rx_attr";
@@ -47,7 +47,8 @@ std::string missing(const fi_rx_attr& rx) {
 }
 
 std::string missing(const fi_ep_attr& ep) {
-    if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_UDP) return "the protocol";
+    if (ep.protocol != FI_PROTO_UNSPEC && (ep.protocol != FI_PROTO_UDP || ep.type == FI_EP_RDM))
+        return "the protocol";
     if (ep.tx_ctx_cnt > 1 || ep.rx_ctx_cnt > 1) return "several contexts of an endpoint";
     if (ep.auth_key_size > 0) return "an authorization key";
     return {};
@@ -62,9 +63,15 @@ std::string missing(const fi_domain_attr& domain) {
 std::string missing(const fi_info& hints) {
     if ((hints.caps & FI_MSG) == 0) return "FI_MULTICAST without FI_MSG";
     if ((hints.caps & ~kCaps) != 0) return "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE";
+    const bool reliable = hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
+    const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
     std::string lacks;
-    if (lacks.empty() && hints.tx_attr != nullptr) lacks = missing(*hints.tx_attr);
-    if (lacks.empty() && hints.rx_attr != nullptr) lacks = missing(*hints.rx_attr);
+    if (reliable && hints.domain_attr != nullptr &&
+        (hints.domain_attr->control_progress == FI_PROGRESS_AUTO ||
+         hints.domain_attr->data_progress == FI_PROGRESS_AUTO))
+        lacks = "automatic progress";
+    if (lacks.empty() && hints.tx_attr != nullptr) lacks = missing(*hints.tx_attr, orders);
+    if (lacks.empty() && hints.rx_attr != nullptr) lacks = missing(*hints.rx_attr, orders);
     if (lacks.empty() && hints.ep_attr != nullptr) lacks = missing(*hints.ep_attr);
     if (lacks.empty() && hints.domain_attr != nullptr) lacks = missing(*hints.domain_attr);
     const char* fabric = hints.fabric_attr != nullptr ? hints.fabric_attr->name : nullptr;
@@ -183,7 +190,19 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted) {
     domain.caps = kPlaces;
 }
 
+bool are_reliable(const fi_info& hints) {
+    return hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
+}
+
+// Messages of one sender come in their order, and only while the application reads its queues.
+void promise_reliable(fi_info& info) {
+    info.tx_attr->msg_order = info.rx_attr->msg_order = FI_ORDER_SAS;
+    info.domain_attr->control_progress = info.domain_attr->data_progress = FI_PROGRESS_MANUAL;
+}
+
 Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings, int family) {
+    const bool reliable = are_reliable(*request.hints);
+    const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
     const fi_info& hints = *request.hints;
     auto ends = find_ends(request, family);
     if (!ends) return ends.error();
@@ -194,7 +213,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     if (auto fit = check({.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
         !fit)
         return fit.error();
-    const std::size_t largest = largest_message(interface, family);
+    const std::size_t largest = largest_message(interface, family, type);
     if (hints.ep_attr != nullptr && hints.ep_attr->max_msg_size > largest)
         return Error{FI_ENODATA,
                      fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
@@ -203,12 +222,13 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     InfoOwner info(fi_allocinfo());
     if (!info) return Error{FI_ENOMEM, "no memory for an info"};
     info->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-    info->ep_attr->type = FI_EP_DGRAM;
-    info->ep_attr->protocol = FI_PROTO_UDP;
+    info->ep_attr->type = type;
+    info->ep_attr->protocol = reliable ? FI_PROTO_UNSPEC : FI_PROTO_UDP;
     info->ep_attr->max_msg_size = largest;
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
     fill_contexts(*info, hints);
     fill_domain(*info->domain_attr, hints.domain_attr);
+    if (reliable) promise_reliable(*info);
     const SocketAddress source =
         ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
     info->domain_attr->name = strdup(interface.name.c_str());
@@ -240,7 +260,7 @@ bool is_wanted(int family, std::uint32_t format, int ip) {
 bool are_asked_for(const fi_info* hints) {
     if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
     const fi_ep_type type = hints->ep_attr != nullptr ? hints->ep_attr->type : FI_EP_UNSPEC;
-    return type == FI_EP_DGRAM || type == FI_EP_UNSPEC;
+    return type == FI_EP_DGRAM || type == FI_EP_RDM || type == FI_EP_UNSPEC;
 }
 
 Result<InfoOwner> offers(const InfoRequest& request) {

@@ -1,5 +1,6 @@
 #include "ofi/datagram/membership.h"
 
+#include <poll.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
@@ -7,10 +8,13 @@
 #include "ofi/datagram/object.h"
 #include "ofi/datagram/refusal.h"
 #include "ofi/datagram/sockets.h"
+#include "ofi/deadline.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
+
+constexpr int kTurnMs = 1;
 
 // IPv6 addresses with this scope, or one below, mean nothing without an interface.
 SocketAddress with_interface(const SocketAddress& group, const Interface& interface) {
@@ -51,8 +55,12 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     if ((wanted & ~endpoint.directions()) != 0) return -FI_EOPNOTSUPP;
     auto made = std::unique_ptr<Membership>(new Membership(endpoint, group.value(), (wanted & FI_SEND) != 0));
     made->fid_mc::fid = {FI_CLASS_MC, context, &ops};
-    const std::lock_guard lock(endpoint.mutex());
-    auto joined = (wanted & FI_RECV) != 0 ? made->listen() : Result<void>();
+    std::unique_lock lock(endpoint.mutex());
+    if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(made->group_)) return -FI_EALREADY;
+    // Senders of reliable messages must hear who joins.
+    const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
+    auto joined = hears ? made->listen() : Result<void>();
+    if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, (wanted & FI_RECV) != 0);
     if (!joined) made->may_send_ = false;
     endpoint.add(*made);
     *mc = made.get();
@@ -86,9 +94,32 @@ Result<void> Membership::listen() {
     return {};
 }
 
+// Takes some hundredths of a second: others are to know of this member before it is told that it has joined.
+Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives) {
+    Reliable& reliable = *endpoint_.reliable();
+    if (auto joined = reliable.join(group_, socket_->get(), may_send_, receives); !joined) return joined;
+    while (!reliable.is_ready(group_)) turn(lock);
+    return {};
+}
+
+// What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
+void Membership::linger(std::unique_lock<std::mutex>& lock) {
+    const Deadline deadline(endpoint_.settings().linger_ms);
+    while (!endpoint_.reliable()->is_settled(group_) && !deadline.over()) turn(lock);
+}
+
+void Membership::turn(std::unique_lock<std::mutex>& lock) {
+    endpoint_.receive();
+    lock.unlock();
+    pollfd sockets{endpoint_.receiver().descriptor(), POLLIN, 0};
+    ::poll(&sockets, 1, kTurnMs);
+    lock.lock();
+}
+
 // The last one closes the socket, which has the kernel leave the group.
 void Membership::leave() {
     endpoint_.remove(*this);
+    if (endpoint_.reliable() != nullptr) endpoint_.reliable()->leave(group_);
     if (socket_ && socket_.use_count() == 1) endpoint_.receiver().stop(socket_->get());
     socket_.reset();
 }
@@ -97,7 +128,8 @@ int Membership::close(Handle* object) noexcept {
     return guard([&] {
         Membership& membership = object_of<Membership, fid_mc>(object);
         {
-            const std::lock_guard lock(membership.endpoint_.mutex());
+            std::unique_lock lock(membership.endpoint_.mutex());
+            if (membership.endpoint_.reliable() != nullptr) membership.linger(lock);
             membership.leave();
         }
         membership.endpoint_.events()->forget(*object);

@@ -5,6 +5,7 @@
 #include <rdma/fi_cm.h>
 
 #include <memory>
+#include <mutex>
 
 #include "ofi/datagram/object.h"
 #include "transport/file_descriptor.h"
@@ -32,6 +33,9 @@ class Membership : public fid_mc {
     // With the endpoint's lock held.
     Result<void> listen();
     void leave();
+    Result<void> probe(std::unique_lock<std::mutex>& lock, bool receives);
+    void linger(std::unique_lock<std::mutex>& lock);
+    void turn(std::unique_lock<std::mutex>& lock);
     bool tell(const Result<void>& joined);
 
     Endpoint& endpoint_;

@@ -48,6 +48,14 @@ bool Receiver::post(const PostedReceive& receive) {
     return true;
 }
 
+bool Receiver::take(PostedReceive& first) {
+    if (count_ == 0) return false;
+    first = at(0);
+    head_ = (head_ + 1) % ring_.size();
+    --count_;
+    return true;
+}
+
 bool Receiver::cancel(const void* context, PostedReceive& cancelled) {
     for (std::size_t i = 0; i < count_; ++i) {
         if (at(i).context != context) continue;

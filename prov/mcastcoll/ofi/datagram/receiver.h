@@ -46,6 +46,8 @@ class Receiver {
     bool post(const PostedReceive& receive);
     // The one with this context that was posted first; false when there is none.
     bool cancel(const void* context, PostedReceive& cancelled);
+    // The first one; false when there is none.
+    bool take(PostedReceive& first);
     std::size_t posted() const { return count_; }
 
     // At most so many datagrams.

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "ofi/datagram/reliable.h"
 #include "transport/system.h"
 #include "transport/udp_socket.h"
 
@@ -57,8 +58,9 @@ Result<void> size_buffers(int descriptor, const Settings& settings) {
 
 }  // namespace
 
-std::size_t largest_message(const Interface& interface, int family) {
-    return payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
+std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
+    const std::size_t datagram = payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
+    return type == FI_EP_RDM ? reliable_message(datagram) : datagram;
 }
 
 Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,

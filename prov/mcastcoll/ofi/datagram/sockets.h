@@ -6,6 +6,8 @@
 // memberships per socket (20 as a rule) does not matter. It costs a descriptor for each group.
 #pragma once
 
+#include <rdma/fi_endpoint.h>
+
 #include "ofi/settings.h"
 #include "transport/file_descriptor.h"
 #include "transport/interface.h"
@@ -14,8 +16,9 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// What fits in one datagram that is not fragmented.
-std::size_t largest_message(const Interface& interface, int family);
+// Of datagrams: what fits in one that is not fragmented. Of reliable messages: what they are cut from at
+// most.
+std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
 
 // Bound to `address`, whose port may be 0 and which may be the wildcard; multicasts leave by `interface`.
 Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,

@@ -43,7 +43,11 @@ void Endpoint::Channel::complete(std::uint64_t flags, const Completion& completi
 
 const SocketAddress* Endpoint::destination(const Message& message, int& error) const {
     error = -FI_EINVAL;
-    if ((message.flags & FI_MULTICAST) == 0) return addresses_->find(message.to);
+    if ((message.flags & FI_MULTICAST) == 0) {
+        if (!reliable_) return addresses_->find(message.to);
+        error = -FI_EOPNOTSUPP;
+        return nullptr;
+    }
     const auto found = memberships_.find(message.to);
     if (found == memberships_.end()) return nullptr;
     if (!found->second->may_send()) error = -FI_EACCES;
@@ -62,7 +66,9 @@ ssize_t Endpoint::send(const Message& message) {
     const SocketAddress* to = destination(message, error);
     if (to == nullptr) return error;
     if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
-    if (const int rc = transmit(socket_.get(), message.pieces, message.count, *to); rc != 0) return rc;
+    const int rc = reliable_ ? reliable_->send(*to, message.pieces, message.count, size)
+                             : transmit(socket_.get(), message.pieces, message.count, *to);
+    if (rc != 0) return rc;
     if (message.silent) {
         if (sent_.counter != nullptr) sent_.counter->count(false);
         return 0;
@@ -81,25 +87,45 @@ ssize_t Endpoint::post(const iovec* pieces, std::size_t count, void* context, st
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_RECV) == 0) return -FI_EOPNOTSUPP;
     if (!receiver_.post(posted)) return -FI_EAGAIN;
-    watch_if_posted();
+    // Who sleeps already looks at the sockets from now on; reliable messages that wait are taken at once.
+    if (reliable_)
+        wake();
+    else
+        watch();
     return 0;
 }
 
-void Endpoint::watch_if_posted() {
-    const bool wanted = receiver_.posted() > 0;
+// Of those it completes to; one may be there twice.
+std::array<WaitNest*, 4> Endpoint::nests() {
+    std::array<WaitNest*, 4> all{};
+    if (received_.queue != nullptr) all[0] = &received_.queue->waiter().nest();
+    if (received_.counter != nullptr) all[1] = &received_.counter->waiter().nest();
+    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->waiter().nest();
+    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->waiter().nest();
+    return all;
+}
+
+void Endpoint::wake() {
+    for (WaitNest* nest : nests())
+        if (nest != nullptr) nest->wake();
+}
+
+void Endpoint::watch() {
+    if (reliable_) reliable_->arm();
+    const bool wanted = reliable_ || receiver_.posted() > 0;
     if (wanted == watched_) return;
     watched_ = wanted;
-    for (Waiter* waiter : {received_.queue != nullptr ? &received_.queue->waiter() : nullptr,
-                           received_.counter != nullptr ? &received_.counter->waiter() : nullptr}) {
-        if (waiter == nullptr) continue;
+    for (WaitNest* nest : nests()) {
+        if (nest == nullptr) continue;
         if (wanted)
-            waiter->nest().add(receiver_.descriptor());
+            nest->add(receiver_.descriptor());
         else
-            waiter->nest().remove(receiver_.descriptor());
+            nest->remove(receiver_.descriptor());
     }
 }
 
 void Endpoint::receive() {
+    if (reliable_) return reliable_->progress();
     if (receiver_.posted() == 0) return;
     const std::size_t room = received_.queue != nullptr ? received_.queue->room() : receiver_.posted();
     receiver_.receive(room, [this](const PostedReceive& posted, const Datagram& datagram) {
@@ -118,6 +144,11 @@ bool Endpoint::is_own(const SocketAddress& source) const {
 
 bool Endpoint::take(const PostedReceive& posted, const Datagram& datagram) {
     if (datagram.multicast && is_own(datagram.source)) return false;
+    complete_receive(posted, datagram);
+    return true;
+}
+
+void Endpoint::complete_receive(const PostedReceive& posted, const Datagram& datagram) {
     const std::size_t room = posted.size();
     Completion done{.op_context = posted.context,
                     .flags = FI_RECV | FI_MSG | (datagram.multicast ? FI_MULTICAST : 0),
@@ -129,7 +160,40 @@ bool Endpoint::take(const PostedReceive& posted, const Datagram& datagram) {
         done.left_out = datagram.length - room;
     }
     received_.complete(posted.flags, done);
+}
+
+bool Endpoint::begin_receive(PostedReceive& posted) {
+    return !received_.full() && receiver_.take(posted);
+}
+
+bool Endpoint::end_receive(const PostedReceive& posted, const Datagram& message) {
+    if (received_.full()) return false;
+    complete_receive(posted, message);
     return true;
+}
+
+void Endpoint::give_back(const PostedReceive& posted) {
+    // If others were posted in its place meanwhile, it is told of as cancelled.
+    if (receiver_.post(posted) || received_.full()) return;
+    received_.complete(posted.flags,
+                       {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
+}
+
+void Endpoint::group_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) {
+    for (const auto& [number, membership] : memberships_) {
+        if (!(membership->group() == group)) continue;
+        fi_eq_err_entry lost{};
+        lost.fid = &membership->fid_mc::fid;
+        lost.context = lost.fid->context;
+        lost.data = addresses_->find(member);
+        lost.err = how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED;
+        lost.prov_errno = lost.err;
+        log_line(Level::info, "{}: {} {}", group, member,
+                 how == feed::Loss::silent     ? "has not been heard for the peer timeout"
+                 : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
+                                               : "no longer has what is missing here");
+        events_->push_error(FI_NOTIFY, lost);
+    }
 }
 
 ssize_t Endpoint::recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t,

@@ -26,7 +26,7 @@ class Waiter {
     bool open() { return nest_.open(-1); }
     WaitNest& nest() { return nest_; }
 
-    void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
+    void add(Endpoint& endpoint);
     void remove(Endpoint& endpoint);
     // All endpoints take what has come.
     void progress();
