@@ -1,7 +1,6 @@
 // Reliable multicast messages (FI_EP_RDM with FI_MULTICAST), while a part of the datagrams is lost: nothing
 // is lost or doubled for those who live, each sender's messages are in order, whoever joins late gets all
 // from then on, whoever stalls is waited for and then expelled, and whoever is killed is dropped.
-#include <sched.h>
 #include <signal.h>
 
 #include <map>
@@ -13,7 +12,8 @@ namespace {
 using namespace mcastcoll::fabtest;
 
 constexpr std::size_t kRoom = 8192;
-constexpr std::size_t kPosted = 16;
+constexpr std::size_t kPosted = 64;
+constexpr int kNapMs = 5;
 // Cases have limits of their own.
 constexpr std::chrono::seconds kPatience{600};
 
@@ -46,10 +46,10 @@ class Reader {
     explicit Reader(Node& node) : node_(node), bytes_(kPosted * kRoom) {
         for (std::size_t i = 0; i < kPosted; ++i) post(bytes_.data() + i * kRoom);
     }
-    // Whether there was anything.
-    bool read() {
+    // Whether there was anything; sleeps for a while if not.
+    bool read(int nap_ms = kNapMs) {
         fi_cq_tagged_entry entry{};
-        const ssize_t got = fi_cq_read(node_.cq.get(), &entry, 1);
+        const ssize_t got = fi_cq_sread(node_.cq.get(), &entry, 1, nullptr, nap_ms);
         if (got == -FI_EAGAIN) return false;
         CHECK_RETURNS(1, got);
         if ((entry.flags & FI_SEND) != 0) return true;
@@ -92,7 +92,6 @@ void wait_for(Member& me, const char* what, const std::function<bool()>& holds) 
     while (!holds()) {
         if (Clock::now() > deadline) fail("{} took too long", what);
         if (me.board().abandoned) fail("somebody else has failed");
-        sched_yield();
     }
 }
 
@@ -107,8 +106,9 @@ void all_to_all(Member& me) {
     me.meet();
     std::uint64_t sent = 0;
     wait_for(me, "all messages to all", [&] {
-        if (sent < count && publish(node, fi_mc_addr(mc.get()), me.rank(), sent)) ++sent;
-        for (int i = 0; i < 16 && reader.read(); ++i) {
+        const bool published = sent < count && publish(node, fi_mc_addr(mc.get()), me.rank(), sent);
+        if (published) ++sent;
+        for (int i = 0; i < 16 && reader.read(published ? 0 : kNapMs); ++i) {
         }
         if (sent < count || reader.next.size() + 1 < me.size()) return false;
         for (const auto& [sender, next] : reader.next)
@@ -132,7 +132,7 @@ void publisher(Member& me, std::uint64_t count) {
         if (sent == count / 2)
             wait_for(me, "the late member", [&] {
                 fi_cq_tagged_entry entry{};
-                CHECK(fi_cq_read(node.cq.get(), &entry, 1) == -FI_EAGAIN);
+                CHECK(fi_cq_sread(node.cq.get(), &entry, 1, nullptr, kNapMs) == -FI_EAGAIN);
                 return me.board().words[kLateIsIn] != 0;
             });
         const auto message = make(0, sent);
@@ -140,7 +140,7 @@ void publisher(Member& me, std::uint64_t count) {
         const fi_msg one{&piece, nullptr, 1, fi_mc_addr(close_later.get()), nullptr, 0};
         const ssize_t rc = fi_sendmsg(node.ep.get(), &one, FI_MULTICAST);
         fi_cq_tagged_entry entry{};
-        const ssize_t read = fi_cq_read(node.cq.get(), &entry, 1);
+        const ssize_t read = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, kNapMs);
         CHECK(rc == 0 ? read == 1 : rc == -FI_EAGAIN && read == -FI_EAGAIN);
         if (rc == 0) me.board().words[kSent] = ++sent;
         if (me.board().abandoned) fail("somebody else has failed");
@@ -153,7 +153,8 @@ void subscriber(Member& me, std::uint64_t count) {
     const bool stalls = me.rank() == 1, dies = me.rank() == 2, late = me.rank() == me.size() - 1;
     if (late) {
         me.meet();
-        wait_for(me, "half of the messages", [&] { return me.board().words[kSent] >= count / 2; });
+        wait_for(me, "half of the messages",
+                 [&] { return usleep(1000), me.board().words[kSent] >= count / 2; });
     }
     Node node(kReliable, me.options());
     Reader reader(node);
