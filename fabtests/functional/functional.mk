@@ -30,6 +30,7 @@ functional_programs = \
 	fi_mcc_barrier \
 	fi_mcc_broadcast \
 	fi_mcc_collectives \
+	fi_mcc_datagram \
 	fi_mcc_forge \
 	fi_mcc_groups \
 	fi_mcc_join \
@@ -37,6 +38,7 @@ functional_programs = \
 	fi_mcc_mpich \
 	fi_mcc_reduce \
 	fi_mcc_tagged \
+	fi_mcc_reliable \
 	fi_mcc_threads \
 	fi_mcc_wait
 bin_PROGRAMS += $(functional_programs)
@@ -50,6 +52,9 @@ fi_mcc_barrier_LDADD = $(functional_ldadd)
 fi_mcc_broadcast_SOURCES = %reldir%/broadcast.cc
 fi_mcc_broadcast_CPPFLAGS = $(functional_cppflags)
 fi_mcc_broadcast_LDADD = $(functional_ldadd)
+fi_mcc_datagram_SOURCES = %reldir%/datagram.cc %reldir%/datagram_node.h
+fi_mcc_datagram_CPPFLAGS = $(functional_cppflags)
+fi_mcc_datagram_LDADD = $(functional_ldadd)
 fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
 fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/wire/libmccwire.la
@@ -76,6 +81,9 @@ fi_mcc_tagged_SOURCES = %reldir%/tagged.cc
 fi_mcc_tagged_CPPFLAGS = $(functional_cppflags)
 fi_mcc_tagged_CXXFLAGS = $(AM_CXXFLAGS) -pthread
 fi_mcc_tagged_LDADD = $(functional_ldadd)
+fi_mcc_reliable_SOURCES = %reldir%/reliable.cc %reldir%/datagram_node.h
+fi_mcc_reliable_CPPFLAGS = $(functional_cppflags)
+fi_mcc_reliable_LDADD = $(functional_ldadd)
 fi_mcc_threads_SOURCES = %reldir%/threads.cc
 fi_mcc_threads_CPPFLAGS = $(functional_cppflags)
 fi_mcc_threads_CXXFLAGS = $(AM_CXXFLAGS) -pthread

@@ -1,7 +1,7 @@
 # Tests of the pure parts: the wire format, the engine, and whole groups of engines in the simulator. No sockets, no clocks.
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
-TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
 endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
@@ -16,6 +16,11 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_wire_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(CRITERION_LIBS)
+
+%canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc
+%canon_reldir%_test_feed_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+%canon_reldir%_test_feed_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la $(CRITERION_LIBS)
 
 %canon_reldir%_test_engine_SOURCES = \
 	%reldir%/engine_fixture.h \

@@ -9,6 +9,39 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/collective.h \
 	%reldir%/cq.cc \
 	%reldir%/cq.h \
+	%reldir%/datagram/absent.cc \
+	%reldir%/datagram/absent.h \
+	%reldir%/datagram/address_vector.cc \
+	%reldir%/datagram/address_vector.h \
+	%reldir%/datagram/completion_queue.cc \
+	%reldir%/datagram/completion_queue.h \
+	%reldir%/datagram/counter.cc \
+	%reldir%/datagram/counter.h \
+	%reldir%/datagram/domain.cc \
+	%reldir%/datagram/domain.h \
+	%reldir%/datagram/endpoint.cc \
+	%reldir%/datagram/endpoint.h \
+	%reldir%/datagram/event_queue.cc \
+	%reldir%/datagram/event_queue.h \
+	%reldir%/datagram/fabric.cc \
+	%reldir%/datagram/fabric.h \
+	%reldir%/datagram/info.cc \
+	%reldir%/datagram/info.h \
+	%reldir%/datagram/membership.cc \
+	%reldir%/datagram/membership.h \
+	%reldir%/datagram/memory.cc \
+	%reldir%/datagram/memory.h \
+	%reldir%/datagram/object.h \
+	%reldir%/datagram/receiver.cc \
+	%reldir%/datagram/receiver.h \
+	%reldir%/datagram/refusal.h \
+	%reldir%/datagram/reliable.cc \
+	%reldir%/datagram/reliable.h \
+	%reldir%/datagram/sockets.cc \
+	%reldir%/datagram/sockets.h \
+	%reldir%/datagram/transfer.cc \
+	%reldir%/datagram/waiter.cc \
+	%reldir%/datagram/waiter.h \
 	%reldir%/deadline.h \
 	%reldir%/domain.cc \
 	%reldir%/domain.h \
@@ -70,6 +103,7 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined
 %canon_reldir%_libmcastcoll_fi_la_LIBADD = \
+	prov/mcastcoll/feed/libmccfeed.la \
 	prov/mcastcoll/host/libmcchost.la \
 	prov/mcastcoll/levels/libmcclevels.la \
 	prov/mcastcoll/topology/libmccdiscover.la \

@@ -4,6 +4,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "ofi/datagram/fabric.h"
+#include "ofi/datagram/info.h"
 #include "ofi/fabric.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
@@ -34,8 +36,12 @@ int query(const InfoRequest& request, fi_info** info) {
         write_log(Level::warn, settings.error().message);
         return -FI_EINVAL;
     }
-    // Unreliable multicast as such is not ours to give.
-    if (request.hints != nullptr && (request.hints->caps & FI_MULTICAST) != 0) return -FI_ENODATA;
+    if (request.hints != nullptr && (request.hints->caps & FI_MULTICAST) != 0) {
+        if (!datagram::are_asked_for(request.hints)) return -FI_ENODATA;
+        auto found = datagram::offers(request);
+        if (!found) log_line(Level::info, "FI_MULTICAST: {}", found.error().message);
+        return answer(std::move(found), info);
+    }
     if (name != nullptr) {
         const auto ours = parse_fabric_name(name);
         return ours ? answer(offers(ours->inner, request), info) : -FI_ENODATA;
@@ -65,6 +71,7 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
 int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexcept {
     return guard([&] {
         if (attr == nullptr || attr->name == nullptr || fabric == nullptr) return -FI_EINVAL;
+        if (attr->name == datagram::kFabricName) return datagram::Fabric::open(*attr, fabric, context);
         if (const int rc = open_named_fabric(*attr, fabric, context); rc != 0) return rc;
         // What ofi_rxm gets is the core provider's own.
         if (parse_message_name(attr->name)) return 0;

@@ -1,0 +1,281 @@
+// Reliable multicast messages: groups of members on a made-up network that loses, delays and reorders, from a
+// seed.
+#include <criterion/criterion.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "feed/feed.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::feed;
+
+namespace {
+
+constexpr std::int64_t kStepNs = 100'000;
+constexpr Nanoseconds kPeerTimeout = Nanoseconds::from_ms(1000);
+
+class Network;
+
+// A member and its application, which checks that each sender's messages come one after the other.
+class Node final : public Feed::Host {
+  public:
+    Node(Network& network, MemberId id, const Config& config, Nanoseconds now)
+        : id_(id), network_(network), feed_(std::make_unique<Feed>(config, *this, now)) {}
+
+    Feed& feed() { return *feed_; }
+    MemberId id() const { return id_; }
+    void publish(Nanoseconds now) {
+        std::array<std::byte, sizeof sent> message;
+        std::memcpy(message.data(), &sent, sizeof sent);
+        feed_->send(message, now);
+        ++sent;
+    }
+
+    bool alive = true;    // else it neither hears nor says anything
+    bool reading = true;  // else its application takes nothing, and nobody drives it
+    std::uint64_t sent = 0;
+    std::map<MemberId, std::uint64_t> first, next;
+    std::vector<Loss> losses;
+
+  private:
+    void multicast(Bytes packet) override;
+    void send(MemberId to, Bytes packet) override;
+    bool deliver(MemberId from, std::uint8_t flags, Bytes piece) override {
+        std::uint64_t number = 0;
+        cr_assert_eq(piece.size(), sizeof number);
+        cr_assert_eq(flags, kFirst | kLast);
+        std::memcpy(&number, piece.data(), sizeof number);
+        first.try_emplace(from, number);
+        std::uint64_t& expected = next.try_emplace(from, number).first->second;
+        cr_assert_eq(number, expected, "message %lu came instead of %lu", number, expected);
+        ++expected;
+        return true;
+    }
+    void lost(MemberId, Loss how) override { losses.push_back(how); }
+
+    const MemberId id_;
+    Network& network_;
+    std::unique_ptr<Feed> feed_;
+};
+
+class Network {
+  public:
+    Network(std::uint64_t seed, double loss) : random_(seed), loss_(loss) {}
+
+    Node& add(bool sends, bool receives) {
+        const auto id = static_cast<MemberId>(random_() | 1);
+        Config config;
+        config.self = id;
+        config.group = 7;
+        config.sends = sends;
+        config.receives = receives;
+        config.window = 128;
+        config.payload = 64;
+        config.peer_timeout = kPeerTimeout;
+        nodes_.push_back(std::make_unique<Node>(*this, id, config, now()));
+        return *nodes_.back();
+    }
+    Nanoseconds now() const { return {now_}; }
+    void step() {
+        const std::int64_t end = now_ + kStepNs;
+        while (!packets_.empty() && packets_.begin()->first <= end) {
+            const auto first = packets_.begin();
+            now_ = std::max(now_, first->first);
+            const auto [to, bytes] = std::move(first->second);
+            packets_.erase(first);
+            const auto header = decode(bytes);
+            cr_assert(header.ok());
+            if (to->alive) to->feed().on_packet(header.value(), Bytes(bytes).subspan(kHeaderBytes), now());
+        }
+        now_ = end;
+        for (const auto& node : nodes_) {
+            if (!node->alive || !node->reading) continue;
+            node->feed().deliver(now());
+            node->feed().tick(now());
+        }
+    }
+    void run_ms(int ms) {
+        for (std::int64_t end = now_ + ms * std::int64_t{1'000'000}; now_ < end;) step();
+    }
+    void put(const Node* from, MemberId to, Bytes packet) {
+        for (const auto& node : nodes_) {
+            if (node.get() == from || !from->alive || (to != kEverybody && node->id() != to)) continue;
+            if (std::uniform_real_distribution<double>(0, 100)(random_) < loss_) continue;
+            const std::int64_t at = now_ + 20'000 + static_cast<std::int64_t>(random_() % 60'000);
+            packets_.emplace(at, std::pair(node.get(), std::vector(packet.begin(), packet.end())));
+        }
+    }
+
+  private:
+    std::mt19937_64 random_;
+    const double loss_;
+    std::int64_t now_ = 1'000'000'000;
+    std::vector<std::unique_ptr<Node>> nodes_;
+    std::multimap<std::int64_t, std::pair<Node*, std::vector<std::byte>>> packets_;
+};
+
+void Node::multicast(Bytes packet) {
+    network_.put(this, kEverybody, packet);
+}
+void Node::send(MemberId to, Bytes packet) {
+    network_.put(this, to, packet);
+}
+
+}  // namespace
+
+TestSuite(feed, .timeout = 120);
+
+Test(feed, everybody_gets_everything_from_everybody) {
+    for (const double loss : {0.0, 5.0, 20.0, 40.0}) {
+        Network network(3, loss);
+        std::vector<Node*> nodes;
+        for (int i = 0; i < 4; ++i) nodes.push_back(&network.add(true, true));
+        network.run_ms(200);
+        constexpr std::uint64_t kCount = 600;
+        const auto done = [&] {
+            for (const Node* node : nodes) {
+                if (node->sent < kCount || node->next.size() < 3) return false;
+                for (const auto& [from, next] : node->next)
+                    if (next < kCount) return false;
+            }
+            return true;
+        };
+        for (int turn = 0; turn < 400'000 && !done(); ++turn) {
+            for (Node* node : nodes)
+                if (node->sent < kCount && node->feed().can_send(8)) node->publish(network.now());
+            network.step();
+        }
+        cr_assert(done(), "with %.0f %% lost", loss);
+        for (const Node* node : nodes) {
+            cr_assert(node->losses.empty());
+            for (const auto& [from, first] : node->first) cr_assert_eq(first, 0);
+        }
+        network.run_ms(1000);
+        for (Node* node : nodes) cr_assert(node->feed().settled());
+    }
+}
+
+// Who joins late begins where it joined; who dies or stalls holds the sender up for the peer timeout and no
+// longer, and is told if it can be.
+Test(feed, late_stalled_and_killed_members) {
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        Network network(seed, 5);
+        Node& publisher = network.add(true, false);
+        std::vector<Node*> living;
+        for (int i = 0; i < 4; ++i) living.push_back(&network.add(false, true));
+        Node& stalls = network.add(false, true);
+        Node& dies = network.add(false, true);
+        network.run_ms(200);
+        cr_assert_eq(publisher.feed().receivers(), 6);
+        constexpr std::uint64_t kCount = 6000;
+        std::uint64_t late_from = 0;
+        for (int turn = 0; turn < 400'000 && publisher.sent < kCount; ++turn) {
+            if (publisher.feed().can_send(8)) publisher.publish(network.now());
+            if (publisher.sent == 1000) stalls.reading = false;
+            if (publisher.sent == 2000) dies.alive = false;
+            if (publisher.sent == 3000 && late_from == 0) {
+                living.push_back(&network.add(false, true));
+                late_from = publisher.sent;
+                network.run_ms(100);
+            }
+            network.step();
+        }
+        cr_assert_eq(publisher.sent, kCount, "the sender is stuck");
+        network.run_ms(200);
+        cr_assert(publisher.feed().settled());
+        cr_assert_eq(publisher.feed().counters().expelled, 2);
+        stalls.reading = true;
+        network.run_ms(200);
+        for (const Node* node : living) {
+            const bool late = node == living.back();
+            cr_assert_eq(node->first.at(publisher.id()), late ? late_from : 0);
+            cr_assert_eq(node->next.at(publisher.id()), kCount);
+            cr_assert(node->losses.empty());
+        }
+        cr_assert(stalls.next.at(publisher.id()) < kCount);
+        cr_assert_eq(stalls.losses.size(), 1);
+        cr_assert(stalls.losses[0] == Loss::expelled || stalls.losses[0] == Loss::gap);
+    }
+}
+
+Test(feed, senders_that_go_after_they_have_settled_are_no_loss) {
+    Network network(5, 5);
+    Node& dies = network.add(true, false);
+    Node& leaves = network.add(true, false);
+    Node& receiver = network.add(false, true);
+    network.run_ms(200);
+    for (int i = 0; i < 20; ++i) dies.publish(network.now()), leaves.publish(network.now());
+    network.run_ms(500);
+    cr_assert(leaves.feed().settled() && dies.feed().settled());
+    leaves.feed().leave();
+    leaves.alive = dies.alive = false;
+    network.run_ms(3000);
+    cr_assert_eq(receiver.next.at(leaves.id()), 20);
+    cr_assert_eq(receiver.next.at(dies.id()), 20);
+    cr_assert(receiver.losses.empty());
+}
+
+Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
+    Network network(8, 50);
+    Node& dies = network.add(true, false);
+    Node& receiver = network.add(false, true);
+    network.run_ms(200);
+    for (int i = 0; i < 100; ++i) dies.publish(network.now());
+    dies.alive = false;
+    network.run_ms(3000);
+    cr_assert(receiver.next.count(dies.id()) == 0 || receiver.next.at(dies.id()) < 100);
+    cr_assert_eq(receiver.losses.size(), 1);
+    cr_assert_eq(receiver.losses[0], Loss::silent);
+}
+
+Test(feed, a_sender_that_pauses_expels_nobody_and_goes_on) {
+    Network network(6, 0);
+    Node& publisher = network.add(true, false);
+    Node& receiver = network.add(false, true);
+    network.run_ms(200);
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+        publisher.publish(network.now());
+        publisher.reading = false;
+        network.run_ms(5000);
+        publisher.reading = true;
+        network.run_ms(200);
+        cr_assert_eq(publisher.feed().counters().expelled, 0);
+        cr_assert(publisher.feed().settled());
+        cr_assert_eq(receiver.next.at(publisher.id()), round);
+    }
+    cr_assert(receiver.losses.empty());
+}
+
+Test(feed, garbage_is_refused) {
+    std::mt19937_64 random(9);
+    Network network(7, 0);
+    Node& node = network.add(true, true);
+    Node& peer = network.add(true, true);
+    network.run_ms(200);
+    std::vector<std::byte> bytes(200);
+    for (int i = 0; i < 20'000; ++i) {
+        Header header;
+        header.kind = static_cast<Kind>(1 + random() % 7);
+        header.flags = static_cast<std::uint8_t>(random());
+        header.group = random() % 4 == 0 ? random() : 7;
+        header.from = random() % 2 == 0 ? peer.id() : static_cast<MemberId>(random() % 300 + 1);
+        header.number = random() % 2 == 0 ? random() : random() % 200;
+        header.oldest = random() % 2 == 0 ? random() : random() % 200;
+        const auto front = encode(header);
+        cr_assert(decode(front).ok());
+        std::copy(front.begin(), front.end(), bytes.begin());
+        for (std::size_t at = kHeaderBytes; at < bytes.size(); ++at)
+            bytes[at] = static_cast<std::byte>(random());
+        const std::size_t body = random() % (bytes.size() - kHeaderBytes);
+        if (header.kind == Kind::data) continue;  // nothing tells forged data from true
+        node.feed().on_packet(header, Bytes(bytes).subspan(kHeaderBytes, body), network.now());
+        if (i % 100 == 0) node.feed().tick(network.now());
+        bytes[random() % 8] ^= std::byte{0x5a};
+        (void)decode(Bytes(bytes).first(random() % bytes.size()));
+    }
+    cr_assert(!decode({}).ok());
+}

@@ -1,0 +1,374 @@
+#include "feed/feed.h"
+
+#include <algorithm>
+
+namespace mcastcoll::feed {
+namespace {
+
+constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
+// Reordering is not loss.
+constexpr Nanoseconds kAskFirst = Nanoseconds::from_us(500);
+constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(2);
+constexpr Nanoseconds kAskLongest = Nanoseconds::from_ms(64);
+// Several who ask for the same get one answer.
+constexpr Nanoseconds kRepairPause = Nanoseconds::from_ms(1);
+constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
+constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
+constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
+constexpr std::uint64_t kReportsPerWindow = 8;
+constexpr unsigned kFarewells = 3;
+// Who looks less often than this has paused.
+constexpr Nanoseconds kPause = Nanoseconds::from_ms(50);
+
+Nanoseconds doubled(Nanoseconds time, Nanoseconds most) {
+    return std::min(time + time, most);
+}
+
+}  // namespace
+
+Feed::Feed(const Config& config, Host& host, Nanoseconds now)
+    : config_(config),
+      host_(host),
+      outgoing_(config.sends ? config.window : 1, config.payload),
+      probe_at_(now),
+      beat_at_(kNever),
+      beat_after_(kBeatFirst),
+      stray_at_(now),
+      looked_at_(now) {}
+
+Feed::~Feed() = default;
+
+Feed::Member* Feed::find(MemberId id) {
+    for (const auto& member : members_)
+        if (member->id == id && !member->gone) return member.get();
+    return nullptr;
+}
+
+Feed::Member* Feed::find_or_add(MemberId id, Nanoseconds now) {
+    if (Member* known = find(id); known != nullptr) return known;
+    if (members_.size() >= kMostMembers && !evict(now)) return nullptr;
+    members_.push_back(std::make_unique<Member>());
+    members_.back()->id = id;
+    members_.back()->heard = now;
+    return members_.back().get();
+}
+
+std::size_t Feed::receivers() const {
+    return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(), [](const auto& member) {
+        return member->receives && !member->gone;
+    }));
+}
+
+Header Feed::header(Kind kind, MemberId to) const {
+    return {kind, 0, config_.group, config_.self, to, outgoing_.next(), outgoing_.oldest()};
+}
+
+void Feed::tell(MemberId to, Header header, Bytes body) {
+    std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
+    const auto front = encode(header);
+    std::copy(front.begin(), front.end(), packet.begin());
+    std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
+    const Bytes all(packet.data(), kHeaderBytes + body.size());
+    if (to == kEverybody)
+        host_.multicast(all);
+    else
+        host_.send(to, all);
+}
+
+std::uint8_t Feed::roles() const {
+    return static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
+}
+
+void Feed::send_join(MemberId to) {
+    Header join = header(Kind::join, to);
+    join.flags = roles();
+    tell(to, join);
+}
+
+void Feed::leave() {
+    // Who misses them all finds out by the peer timeout.
+    for (unsigned i = 0; i < kFarewells; ++i) tell(kEverybody, header(Kind::leave, kEverybody));
+}
+
+bool Feed::can_send(std::size_t bytes) const {
+    const std::size_t pieces = std::max<std::size_t>(1, (bytes + config_.payload - 1) / config_.payload);
+    return outgoing_.next() + pieces <= outgoing_.oldest() + outgoing_.window();
+}
+
+void Feed::send(Bytes message, Nanoseconds now) {
+    for (const auto& member : members_)
+        if (member->acked == outgoing_.next()) member->moved = now;
+    std::size_t at = 0;
+    do {
+        const std::size_t size = std::min(config_.payload, message.size() - at);
+        Header data = header(Kind::data, kEverybody);
+        data.flags =
+            static_cast<std::uint8_t>((at == 0 ? kFirst : 0) | (at + size == message.size() ? kLast : 0));
+        host_.multicast(outgoing_.put(data, message.subspan(at, size), now));
+        ++counters_.sent;
+        at += size;
+    } while (at < message.size());
+    beat_after_ = kBeatFirst;
+    beat_at_ = now + beat_after_;
+    if (receivers() == 0) trim();
+}
+
+// The other has said what it does, and where its packets begin for this member.
+void Feed::meet(Member& member, const Header& header, Nanoseconds now) {
+    member.heard = now;
+    if (config_.sends && (header.flags & kReceives) != 0 && !member.receives) {
+        member.receives = true;
+        // Who joins begins with the next message. Who was told an earlier number, by a join of this member,
+        // gets what is still kept.
+        member.start = member.acked = header.kind == Kind::join ? outgoing_.next() : outgoing_.oldest();
+        member.moved = now;
+    }
+    if (config_.receives && (header.flags & kSends) != 0 && !member.incoming && !member.barred) {
+        member.incoming = std::make_unique<Incoming>(config_.window, config_.payload, header.number);
+        member.reported = header.number;
+    }
+}
+
+void Feed::on_join(const Header& header, Nanoseconds now) {
+    Member* member = find_or_add(header.from, now);
+    if (member == nullptr) return;
+    meet(*member, header, now);
+    Header welcome = this->header(Kind::welcome, member->id);
+    welcome.flags = roles();
+    if (member->receives) welcome.number = member->start;
+    tell(member->id, welcome);
+}
+
+// What it has sent is still taken; if a part of that is missing, nobody has it any more.
+void Feed::on_leave(Member& member, const Header& header) {
+    member.receives = false;
+    trim();
+    if (!member.incoming) {
+        member.gone = true;
+        return;
+    }
+    if (member.leaving) return;
+    member.incoming->note_end(header.number);
+    if (member.incoming->first_missing() < header.number) return bar(member, Loss::gap);
+    member.leaving = true;
+    member.last = header.number;
+}
+
+void Feed::bar(Member& member, Loss how) {
+    member.incoming.reset();
+    member.ask_at = kNever;
+    member.barred = true;
+    host_.lost(member.id, how);
+}
+
+void Feed::on_packet(const Header& header, Bytes body, Nanoseconds now) {
+    if (header.group != config_.group || header.from == config_.self) return;
+    if (header.to != kEverybody && header.to != config_.self) return;
+    switch (header.kind) {
+        case Kind::data:
+            return on_data(header, body, now);
+        case Kind::join:
+            return on_join(header, now);
+        case Kind::welcome:
+            if (Member* member = find_or_add(header.from, now); member != nullptr) meet(*member, header, now);
+            return;
+        case Kind::report:
+            return on_report(header, body, now);
+        case Kind::beat:
+            return on_beat(header, now);
+        case Kind::leave:
+            if (Member* member = find(header.from); member != nullptr) on_leave(*member, header);
+            return;
+        case Kind::expelled:
+            if (Member* member = find(header.from); member != nullptr && member->incoming)
+                bar(*member, Loss::expelled);
+            return;
+    }
+}
+
+// Packets of somebody whose beginning is not known: ask for it.
+void Feed::on_stray(Member* member, MemberId from, Nanoseconds now) {
+    ++counters_.strays;
+    if (member != nullptr) member->heard = now;
+    if (!config_.receives || now < stray_at_ || (member != nullptr && member->barred)) return;
+    stray_at_ = now + kStrayPause;
+    send_join(from);
+}
+
+// False: this member is of no use any more.
+bool Feed::follow(Member& member, const Header& header, Nanoseconds now) {
+    member.heard = now;
+    if (member.incoming->skip_to(header.oldest)) return true;
+    bar(member, Loss::gap);
+    return false;
+}
+
+void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
+    Member* member = find(header.from);
+    if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
+    if (!follow(*member, header, now)) return;
+    if (member->incoming->put(header.number, header.flags, body))
+        ++counters_.received;
+    else
+        ++counters_.duplicates;
+    watch_hole(*member, now);
+}
+
+void Feed::on_beat(const Header& header, Nanoseconds now) {
+    Member* member = find(header.from);
+    if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
+    if (!follow(*member, header, now)) return;
+    member->incoming->note_end(header.number);
+    if ((header.flags & kReport) != 0) report(*member, now);
+    watch_hole(*member, now);
+}
+
+void Feed::watch_hole(Member& member, Nanoseconds now) {
+    if (!member.incoming->has_gap()) {
+        member.ask_at = kNever;
+    } else if (member.ask_at == kNever) {
+        member.ask_at = now + kAskFirst;
+        member.ask_after = kAskAgain;
+    }
+}
+
+void Feed::report(Member& member, Nanoseconds) {
+    std::array<std::byte, kBitmapBytes> bitmap;
+    Header report = header(Kind::report, member.id);
+    report.number = member.incoming->taken();
+    report.oldest = member.incoming->first_missing();
+    const std::size_t used = member.incoming->missing(bitmap);
+    member.reported = report.number;
+    ++counters_.reports;
+    tell(member.id, report, Bytes(bitmap.data(), used));
+}
+
+void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
+    Member* member = find(header.from);
+    if (member == nullptr || !member->receives)
+        return tell(header.from, this->header(Kind::expelled, header.from));
+    member->heard = now;
+    if (header.number > member->acked && header.number <= outgoing_.next()) {
+        member->acked = header.number;
+        member->moved = now;
+        trim();
+    }
+    const std::size_t bits = 8 * std::min(body.size(), kBitmapBytes);
+    for (std::size_t bit = 0; bit < bits; ++bit) {
+        if ((body[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
+        const Bytes packet = outgoing_.again(header.oldest + bit, now, kRepairPause);
+        if (packet.empty()) continue;
+        ++counters_.repaired;
+        host_.multicast(packet);
+    }
+}
+
+void Feed::deliver(Nanoseconds now) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        Member& member = *members_[i];
+        if (!member.incoming || member.gone) continue;
+        Incoming& incoming = *member.incoming;
+        while (incoming.ready() && host_.deliver(member.id, incoming.flags(), incoming.body()))
+            incoming.take();
+        if (incoming.taken() - member.reported >= config_.window / kReportsPerWindow) report(member, now);
+    }
+}
+
+void Feed::trim() {
+    std::uint64_t oldest = outgoing_.next();
+    for (const auto& member : members_)
+        if (member->receives && !member->gone) oldest = std::min(oldest, member->acked);
+    if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
+    outgoing_.trim(oldest);
+}
+
+void Feed::beat(bool wanted, Nanoseconds now) {
+    Header one = header(Kind::beat, kEverybody);
+    one.flags = wanted ? kReport : 0;
+    ++counters_.beats;
+    tell(kEverybody, one);
+    const Nanoseconds idle{config_.peer_timeout.value / 10};
+    beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
+    beat_after_ = doubled(beat_after_, kBeatLongest);
+}
+
+void Feed::skip_pause(Nanoseconds now) {
+    const Nanoseconds pause = now - looked_at_;
+    looked_at_ = now;
+    if (pause <= kPause) return;
+    for (const auto& member : members_) {
+        member->moved = std::min(now, member->moved + pause);
+        member->heard = std::min(now, member->heard + pause);
+    }
+}
+
+void Feed::expel_late(Nanoseconds now) {
+    bool expelled = false;
+    for (const auto& member : members_) {
+        if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
+        if (now - member->moved <= config_.peer_timeout) continue;
+        // It may go on sending.
+        member->receives = false;
+        expelled = true;
+        ++counters_.expelled;
+        tell(member->id, header(Kind::expelled, member->id));
+    }
+    if (expelled) trim();
+}
+
+// A sender may have nothing to say, or nobody who drives it. But what it owes it must repair.
+void Feed::bar_silent(Nanoseconds now) {
+    for (const auto& member : members_) {
+        if (!member->incoming || member->leaving || now - member->heard <= config_.peer_timeout) continue;
+        if (member->incoming->has_gap() || member->incoming->in_message()) bar(*member, Loss::silent);
+    }
+}
+
+// Makes room for another member: who has been silent for the longest time, and has had time enough, goes.
+bool Feed::evict(Nanoseconds now) {
+    const auto least =
+        std::min_element(members_.begin(), members_.end(),
+                         [](const auto& one, const auto& other) { return one->heard < other->heard; });
+    if (least == members_.end() || (*least)->receives || now - (*least)->heard <= config_.peer_timeout)
+        return false;
+    if ((*least)->incoming) host_.lost((*least)->id, Loss::silent);
+    members_.erase(least);
+    return true;
+}
+
+void Feed::bury() {
+    std::erase_if(members_, [](const auto& member) { return member->gone; });
+}
+
+void Feed::tick(Nanoseconds now) {
+    skip_pause(now);
+    if (now >= probe_at_ && probes_left_ > 0) {
+        --probes_left_;
+        probe_at_ = now + kProbePause;
+        send_join(kEverybody);
+        if (config_.sends && beat_at_ == kNever) beat_at_ = now + kBeatLongest;
+    }
+    for (const auto& member : members_) {
+        if (member->gone || now < member->ask_at) continue;
+        // What moves is asked for again soon.
+        const std::uint64_t from = member->incoming->first_missing();
+        if (from != member->asked_from) member->ask_after = kAskAgain;
+        member->asked_from = from;
+        report(*member, now);
+        member->ask_at = now + member->ask_after;
+        member->ask_after = doubled(member->ask_after, kAskLongest);
+    }
+    expel_late(now);
+    bar_silent(now);
+    bury();
+    if (config_.sends && now >= beat_at_) beat(!outgoing_.empty(), now);
+}
+
+Nanoseconds Feed::next_deadline() const {
+    Nanoseconds soonest = config_.sends ? beat_at_ : kNever;
+    if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
+    for (const auto& member : members_) soonest = std::min(soonest, member->ask_at);
+    return soonest;
+}
+
+}  // namespace mcastcoll::feed

@@ -1,0 +1,138 @@
+// Reliable multicast messages in one group, as one member of it sees them. Pure: it is given packets and
+// times, and hands packets and messages out through its host.
+//
+// Members find each other by joining: who hears a join answers with a welcome, so both know what the other
+// does and from which packet on. A sender keeps each packet until every receiver that it knows has handed it
+// to its application, and is never more than a window ahead of the slowest, which is the flow control and the
+// bound on all memory. Receivers report every eighth of a window, when asked by a beat, and when they see a
+// hole, with a bitmap of what is missing; the sender multicasts that again (NACK-oriented repair, as in RFC
+// 5740). Who takes nothing for the peer timeout although something waits for it is expelled, and told so as
+// soon as it says a word; a sender that is silent for as long is forgotten.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "feed/incoming.h"
+#include "feed/outgoing.h"
+#include "feed/packet.h"
+
+namespace mcastcoll::feed {
+
+struct Config {
+    MemberId self{};
+    std::uint64_t group = 0;
+    bool sends = true, receives = true;
+    std::size_t window = 512;  // packets
+    std::size_t payload = 1200;
+    Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
+};
+
+enum class Loss : std::uint8_t {
+    silent,    // a sender that owes something has not been heard for the peer timeout
+    expelled,  // this member, by a sender that it was too slow for
+    gap,       // a sender no longer has what is missing here
+};
+
+struct FeedCounters {
+    std::uint64_t sent = 0, repaired = 0, received = 0, duplicates = 0, reports = 0, beats = 0, expelled = 0;
+    std::uint64_t strays = 0;  // packets of members that are not known
+};
+
+class Feed {
+  public:
+    static constexpr std::size_t kMostMembers = 256;
+    static constexpr unsigned kProbes = 4;
+
+    class Host {
+      public:
+        virtual void multicast(Bytes packet) = 0;
+        virtual void send(MemberId to, Bytes packet) = 0;
+        // The next piece of a message of this member; false: not now.
+        virtual bool deliver(MemberId from, std::uint8_t flags, Bytes piece) = 0;
+        virtual void lost(MemberId member, Loss how) = 0;
+
+      protected:
+        ~Host() = default;
+    };
+
+    Feed(const Config& config, Host& host, Nanoseconds now);
+    ~Feed();
+    Feed(const Feed&) = delete;
+    Feed& operator=(const Feed&) = delete;
+
+    // All probes are out, and there was time to answer.
+    bool joined(Nanoseconds now) const { return probes_left_ == 0 && now >= probe_at_; }
+    // False: a receiver is a window behind.
+    bool can_send(std::size_t bytes) const;
+    void send(Bytes message, Nanoseconds now);
+    // Every receiver has everything.
+    bool settled() const { return outgoing_.empty(); }
+    void leave();
+
+    void on_packet(const Header& header, Bytes body, Nanoseconds now);
+    // Hands messages to the host as far as it takes them.
+    void deliver(Nanoseconds now);
+    void tick(Nanoseconds now);
+    Nanoseconds next_deadline() const;
+
+    std::size_t largest_message() const { return config_.window / 4 * config_.payload; }
+    std::size_t receivers() const;
+    const FeedCounters& counters() const { return counters_; }
+
+  private:
+    struct Member {
+        MemberId id{};
+        Nanoseconds heard;
+        // It receives what this member sends.
+        bool receives = false;
+        std::uint64_t start = 0, acked = 0;
+        Nanoseconds moved;
+        // It sends. Null: not, or it is not known from where on.
+        std::unique_ptr<Incoming> incoming;
+        std::uint64_t reported = 0;
+        Nanoseconds ask_at = kNever;  // a hole is to be reported
+        Nanoseconds ask_after;        // the pause before it is reported again
+        std::uint64_t asked_from = 0;
+        // Messages of it are missing for good, which the host knows: no more of them are taken.
+        bool barred = false;
+        bool leaving = false;
+        std::uint64_t last = 0;  // if leaving: the number after its last packet
+        bool gone = false;
+    };
+
+    Member* find(MemberId id);
+    Member* find_or_add(MemberId id, Nanoseconds now);
+    Header header(Kind kind, MemberId to) const;
+    void tell(MemberId to, Header header, Bytes body = {});
+    void send_join(MemberId to);
+    std::uint8_t roles() const;
+    void meet(Member& member, const Header& header, Nanoseconds now);
+    void on_leave(Member& member, const Header& header);
+    void skip_pause(Nanoseconds now);
+    void on_join(const Header& header, Nanoseconds now);
+    void bar(Member& member, Loss how);
+    void on_data(const Header& header, Bytes body, Nanoseconds now);
+    void on_beat(const Header& header, Nanoseconds now);
+    void on_report(const Header& header, Bytes body, Nanoseconds now);
+    void on_stray(Member* member, MemberId from, Nanoseconds now);
+    bool follow(Member& member, const Header& header, Nanoseconds now);
+    void report(Member& member, Nanoseconds now);
+    void watch_hole(Member& member, Nanoseconds now);
+    void beat(bool wanted, Nanoseconds now);
+    void trim();
+    void expel_late(Nanoseconds now);
+    void bar_silent(Nanoseconds now);
+    bool evict(Nanoseconds now);
+    void bury();
+
+    const Config config_;
+    Host& host_;
+    Outgoing outgoing_;
+    std::vector<std::unique_ptr<Member>> members_;
+    unsigned probes_left_ = kProbes;
+    Nanoseconds probe_at_, beat_at_, beat_after_, stray_at_, looked_at_;
+    FeedCounters counters_;
+};
+
+}  // namespace mcastcoll::feed

@@ -1,0 +1,11 @@
+# Reliable multicast messages: the protocol, pure.
+noinst_LTLIBRARIES += %reldir%/libmccfeed.la
+%canon_reldir%_libmccfeed_la_SOURCES = \
+	%reldir%/feed.cc \
+	%reldir%/feed.h \
+	%reldir%/incoming.cc \
+	%reldir%/incoming.h \
+	%reldir%/outgoing.cc \
+	%reldir%/outgoing.h \
+	%reldir%/packet.cc \
+	%reldir%/packet.h

@@ -1,0 +1,46 @@
+#include "feed/packet.h"
+
+#include <cerrno>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll::feed {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x4d434631;
+
+}  // namespace
+
+std::array<std::byte, kHeaderBytes> encode(const Header& header) {
+    std::array<std::byte, kHeaderBytes> out{};
+    wire::put(&out[0], kMagic);
+    wire::put(&out[4], static_cast<std::uint8_t>(header.kind));
+    wire::put(&out[5], header.flags);
+    wire::put(&out[8], header.group);
+    wire::put(&out[16], static_cast<std::uint64_t>(header.from));
+    wire::put(&out[24], static_cast<std::uint64_t>(header.to));
+    wire::put(&out[32], header.number);
+    wire::put(&out[40], header.oldest);
+    return out;
+}
+
+Result<Header> decode(Bytes packet) {
+    if (packet.size() < kHeaderBytes || wire::get<std::uint32_t>(packet.data()) != kMagic)
+        return Error{EBADMSG, "not a packet of reliable multicast messages"};
+    const auto kind = wire::get<std::uint8_t>(&packet[4]);
+    if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::expelled) ||
+        wire::get<std::uint16_t>(&packet[6]) != 0)
+        return Error{EBADMSG, "a packet of an unknown kind"};
+    Header header;
+    header.kind = static_cast<Kind>(kind);
+    header.flags = wire::get<std::uint8_t>(&packet[5]);
+    header.group = wire::get<std::uint64_t>(&packet[8]);
+    header.from = static_cast<MemberId>(wire::get<std::uint64_t>(&packet[16]));
+    header.to = static_cast<MemberId>(wire::get<std::uint64_t>(&packet[24]));
+    header.number = wire::get<std::uint64_t>(&packet[32]);
+    header.oldest = wire::get<std::uint64_t>(&packet[40]);
+    if (header.from == kEverybody) return Error{EBADMSG, "a packet from nobody"};
+    return header;
+}
+
+}  // namespace mcastcoll::feed
