@@ -101,6 +101,7 @@ typedef struct {
     fi_addr_t address;
     // The provider's way to run an operation to its end, or NULL: then it is posted and polled for.
     ssize_t (*run)(struct fid_mc*, const struct fi_mcastcoll_request*, int (*)(void*), void*);
+    unsigned sites;  // of its members; 0: not known
     // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
     // known to have.
     unsigned refused, known;
@@ -145,6 +146,7 @@ typedef struct {
     mca_coll_base_module_t super;
     MccModuleState state;
     int hosts;
+    unsigned sites;  // 1 until there is a group
     MccGroup* group;
     void* bounce;  // packed bytes of derived datatypes
     size_t bounce_bytes;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll_mcastcoll.h"
+#include "coll_mcastcoll_select.h"
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -95,14 +95,18 @@ static int form_set(MccGroup* g, ompi_communicator_t* comm) {
     return -fi_av_set_addr(g->set, &g->address);
 }
 
-// Whether operations run in the provider or are posted and polled for is nobody else's business: the members
-// need not do the same.
-static void find_run(MccGroup* g) {
+// What the provider has beyond libfabric's own calls: operations that run inside it, and how many sites the
+// members are in. Whether operations run there or are posted and polled for is nobody else's business: the
+// members need not do the same.
+static void find_extensions(MccGroup* g) {
     struct fi_mcastcoll_group_ops* ops = NULL;
-    const size_t needed = offsetof(struct fi_mcastcoll_group_ops, run) + sizeof(ops->run);
+    struct fi_mcastcoll_group_shape shape;
     if (!FI_CHECK_OP(g->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not look
     if (0 != fi_open_ops(&g->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return;
-    if (ops->size >= needed) g->run = ops->run;
+    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, run) + sizeof(ops->run)) g->run = ops->run;
+    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_shape) + sizeof(ops->get_shape) &&
+        0 == ops->get_shape(g->mc, &shape))
+        g->sites = shape.sites;
 }
 
 static int join(MccGroup* g) {
@@ -131,7 +135,7 @@ static int join(MccGroup* g) {
     g->joined = FI_ETIMEDOUT != error;
     if (0 == error) {
         g->address = fi_mc_addr(g->mc);
-        find_run(g);
+        find_extensions(g);
     }
     return error;
 }
@@ -180,6 +184,11 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
     if (OMPI_SUCCESS == rc && 0 == error) {
         m->group = g;
         m->state = kMccServing;
+        if (g->sites > 1) {
+            // Other rules hold between sites.
+            m->sites = g->sites;
+            if (!mcc_select(c->rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
+        }
         if (0 == ompi_comm_rank(comm)) {
             MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name,
                         ompi_comm_size(comm), m->hosts);

@@ -18,17 +18,19 @@
 
 // Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
-// A longer vector goes up a tree of messages in any case, and Open MPI's trees wait for fewer of them.
 static const char kBuiltIn[] =
-    "allgather            * 2- 256K- previous\n"
-    "allgatherv           * 2- 256K- previous\n"
-    "reduce               * 2- 2K- previous\n"
-    "allreduce            * 2- 4K- previous\n"
     "gather               * 2- * previous\n"
     "scatter              * 2- * previous\n"
     "alltoall             * 2- * previous\n"
     "reduce_scatter       * 2- * previous\n"
     "reduce_scatter_block * 2- * previous\n";
+// Inside a site only, since Open MPI's cross the links between sites again and again. A longer vector goes up
+// a tree of messages in any case, and Open MPI's trees wait for fewer of them.
+static const char kBuiltInSite[] =
+    "allgather            * 2- 256K- previous\n"
+    "allgatherv           * 2- 256K- previous\n"
+    "reduce               * 2- 2K- previous\n"
+    "allreduce            * 2- 4K- previous\n";
 
 enum { kWords = 5, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 128 };
 
@@ -39,7 +41,7 @@ typedef struct {
 typedef struct {
     uint32_t operations[kMccForms];  // a bit for each collective
     Range members, hosts, bytes;
-    bool here;
+    bool here, in_site;
     char text[kTextBytes];
 } Rule;
 
@@ -152,6 +154,11 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, char* re
     return good;
 }
 
+static bool read_built_in(MccRules** rules, const char* text, char* reason) {
+    return read_from(rules, fmemopen((void*)(uintptr_t)text, strlen(text), "r"), "the built-in table",
+                     reason);
+}
+
 MccRules* mcc_rules_read(const char* path, char* reason) {
     MccRules* rules = calloc(1, sizeof(*rules));
     if (NULL == rules) {
@@ -160,9 +167,13 @@ MccRules* mcc_rules_read(const char* path, char* reason) {
     }
     const bool has_own = NULL != path && '\0' != path[0];
     if ((!has_own || read_from(&rules, fopen(path, "r"), path, reason)) &&
-        read_from(&rules, fmemopen((void*)(uintptr_t)kBuiltIn, sizeof(kBuiltIn) - 1, "r"),
-                  "the built-in table", reason))
-        return rules;
+        read_built_in(&rules, kBuiltIn, reason)) {
+        const size_t anywhere = rules->count;
+        if (read_built_in(&rules, kBuiltInSite, reason)) {
+            for (size_t i = anywhere; i < rules->count; ++i) rules->rules[i].in_site = true;
+            return rules;
+        }
+    }
     free(rules);
     return NULL;
 }
@@ -180,7 +191,8 @@ uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {
 void mcc_rules_print(const MccRules* rules) {
     const int output = mca_coll_mcastcoll_component.output;
     opal_output(output, "coll/mcastcoll selection: operation members hosts bytes who");
-    for (size_t i = 0; i < rules->count; ++i) opal_output(output, "  %s", rules->rules[i].text);
+    for (size_t i = 0; i < rules->count; ++i)
+        opal_output(output, "  %s%s", rules->rules[i].text, rules->rules[i].in_site ? "  # in one site" : "");
     opal_output(output, "  all * * * here");
 }
 
@@ -188,17 +200,16 @@ static bool is_in(size_t value, Range range) {
     return value >= range.low && value <= range.high;
 }
 
-static bool fits(const Rule* rule, MccForm form, int collective, size_t members, size_t hosts) {
+static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collective, size_t members) {
     return 0 != (rule->operations[form] >> collective & 1) && is_in(members, rule->members) &&
-           is_in(hosts, rule->hosts);
+           is_in((size_t)m->hosts, rule->hosts) && (!rule->in_site || 1 == m->sites);
 }
 
 static bool decide(const MccRules* rules, const MccModule* m, MccForm form, int collective, size_t members,
                    size_t bytes) {
     for (size_t i = 0; i < rules->count; ++i) {
         const Rule* rule = &rules->rules[i];
-        if (is_in(bytes, rule->bytes) && fits(rule, form, collective, members, (size_t)m->hosts))
-            return rule->here;
+        if (is_in(bytes, rule->bytes) && fits(rule, m, form, collective, members)) return rule->here;
     }
     return true;
 }
@@ -214,7 +225,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
     size_t count = 0;
     for (size_t i = 0; i < rules->count; ++i) {
         const Rule* rule = &rules->rules[i];
-        if (!fits(rule, form, collective, members, (size_t)m->hosts)) continue;
+        if (!fits(rule, m, form, collective, members)) continue;
         if (rule->bytes.low > 0) edges[count++] = rule->bytes.low;
         if (rule->bytes.high < SIZE_MAX) edges[count++] = rule->bytes.high + 1;
     }
@@ -234,6 +245,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
 }
 
 bool mcc_select(const MccRules* rules, MccModule* m, int members) {
+    mcc_select_free(m);
     size_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
     bool good = NULL != edges;
     for (int form = 0; form < kMccForms; ++form)
@@ -245,7 +257,10 @@ bool mcc_select(const MccRules* rules, MccModule* m, int members) {
 
 void mcc_select_free(MccModule* m) {
     for (int form = 0; form < kMccForms; ++form)
-        for (int i = 0; i < kMccCollectives; ++i) free(m->selection[form][i].more);
+        for (int i = 0; i < kMccCollectives; ++i) {
+            free(m->selection[form][i].more);
+            m->selection[form][i] = (MccSteps){0};
+        }
 }
 
 bool mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes) {

@@ -329,6 +329,10 @@ void policies_by_set(Member& me) {
                                          reinterpret_cast<void**>(&group_ops), nullptr));
             fi_mcastcoll_group_settings agreed{};
             CHECK_RETURNS(0, group_ops->get_settings(group->mc.get(), &agreed));
+            fi_mcastcoll_group_shape shape{};
+            CHECK_RETURNS(0, group_ops->get_shape(group->mc.get(), &shape));
+            CHECK(shape.members == all_ranks(me).size() && shape.hosts >= 1 && shape.hosts <= shape.members &&
+                  shape.sites >= 1 && shape.sites <= shape.hosts);
             CHECK(agreed.repair == repair && agreed.channels == 3 && agreed.root_sync == sync);
             CHECK(agreed.root_delay_us == (sync == FI_MCASTCOLL_ROOT_SYNC_DELAY ? 40U : 0U));
             for (int i = 0; i < 5; ++i) prove_all(me, *group, all_ranks(me));

@@ -86,6 +86,13 @@ struct fi_mcastcoll_request {
 
 /* Later versions have more members: those that `size` does not reach are not there, and one that is NULL is
  * not offered. */
+/* Where a group's members are: how many of each there are. */
+struct fi_mcastcoll_group_shape {
+    unsigned members;
+    unsigned hosts;
+    unsigned sites;
+};
+
 struct fi_mcastcoll_group_ops {
     size_t size;
     /* -FI_EOPBADSTATE until the join is complete. */
@@ -116,6 +123,8 @@ struct fi_mcastcoll_group_ops {
      * buffers are not looked at. All members that ask the same get the same answer: what is looked at is the
      * collective, the count and the datatype. */
     const char* (*advice)(struct fid_mc* mc, const struct fi_mcastcoll_request* request);
+    /* The same on all members. -FI_EOPBADSTATE until the join is complete. */
+    int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);
 };
 
 #ifdef __cplusplus

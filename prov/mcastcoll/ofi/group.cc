@@ -36,7 +36,7 @@ int Group::close_mc(fid* object) {
 // The public extension, mcastcoll/mcastcoll.h.
 int Group::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
     static fi_mcastcoll_group_ops group_operations = {sizeof(fi_mcastcoll_group_ops), &Group::get_settings,
-                                                      &Group::run, &Group::advice};
+                                                      &Group::run, &Group::advice, &Group::get_shape};
     if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
     if (std::strcmp(name, FI_MCASTCOLL_GROUP_OPS) != 0) return -FI_ENOSYS;
     *operations = &group_operations;
@@ -53,6 +53,17 @@ int Group::get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexc
     settings->root_sync = static_cast<int>(agreed.root_sync);
     settings->root_delay_us = agreed.root_delay_us;
     settings->channels = agreed.channels;
+    return 0;
+}
+
+int Group::get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
+    if (mc == nullptr || shape == nullptr) return -FI_EINVAL;
+    const Group& group = *reinterpret_cast<McFid*>(mc)->group;
+    const auto lock = group.station_.lock();
+    if (!group.joined_) return -FI_EOPBADSTATE;
+    shape->members = group.placement_->members();
+    shape->hosts = static_cast<unsigned>(group.placement_->hosts());
+    shape->sites = static_cast<unsigned>(group.placement_->sites().size());
     return 0;
 }
 
