@@ -268,12 +268,22 @@ static int turn(void) {
     return events;
 }
 
+// While nothing is open here, others may still want something: what they have lost, say. They can wait for a
+// while, and Open MPI's own messages, which wait in here, need not pay for it.
+static bool is_due(MccComponent* c) {
+    enum { kClockEvery = 8 };
+    static const double kBetween_s = 50e-6;
+    if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
+    const double now = mcc_now_s();
+    if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
+    atomic_store_explicit(&c->poll_at_s, now + kBetween_s, memory_order_relaxed);
+    return true;
+}
+
 int mcc_progress(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    enum { kSeldom = 8 };
     if (c->waiting > 0) return 0;  // the waiting thread polls already
-    if (!c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed) &&
-        0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kSeldom)
+    if (!c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed) && !is_due(c))
         return 0;
     if (0 != OPAL_THREAD_TRYLOCK(&c->lock)) return 0;
     const int events = turn();

@@ -305,8 +305,11 @@ void Engine::update_report(Slot& slot) {
     if (slot.report_to == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = config_.report_step();
-    const bool due = slot.reported == kNothingReported || least / step > slot.reported / step ||
-                     (least == slot.fragments && slot.reported != least);
+    // That it has posted is news only where the root waits for that before it goes on.
+    const bool is_first = slot.reported == kNothingReported;
+    const std::uint32_t before = is_first ? 0 : slot.reported;
+    const bool due = (is_first && slot.fragments > config_.initial_window) || least / step > before / step ||
+                     (least == slot.fragments && (is_first || slot.reported != least));
     if (!due) return;
     slot.reported = least;
     slot.report_due = true;
