@@ -84,4 +84,7 @@ EXTRA_DIST += docs/FIGURES.md docs/POLICIES.md \
 	docs/figures/karonis-wan.csv docs/figures/karonis-wan.svg \
 	docs/figures/karonis-lan.csv docs/figures/karonis-lan.svg \
 	docs/figures/karonis-both.csv docs/figures/karonis-both.svg \
-	docs/figures/karonis-clusters.csv docs/figures/karonis-clusters.svg
+	docs/figures/karonis-clusters.csv docs/figures/karonis-clusters.svg \
+	docs/figures/lab-wide.csv docs/figures/lab-wide.svg \
+	docs/figures/lab-local.csv docs/figures/lab-local.svg \
+	docs/figures/lab-both.csv docs/figures/lab-both.svg

@@ -23,7 +23,7 @@ Engine::Engine(const GroupConfig& config)
       targets_(other_ranges(config)),
       policy_(config),
       root_sync_(config),
-      stash_(std::size_t{config.operation_slots} * config.stash_bytes),
+      stash_(std::make_unique_for_overwrite<std::byte[]>(std::size_t{config.operation_slots} * config.stash_bytes)),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
       gather_memory_(std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered()),
       piece_(config.fragment_bytes),
@@ -61,7 +61,7 @@ Engine::Engine(const GroupConfig& config)
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
         const std::size_t room = std::size_t{tree_children_.count} * config.most_gathered();
         slots_.emplace_back(
-            config, MutableBytes(stash_).subspan(std::size_t{i} * config.stash_bytes, config.stash_bytes),
+            config, MutableBytes(stash_.get() + std::size_t{i} * config.stash_bytes, config.stash_bytes),
             MutableBytes(gather_memory_).subspan(i * room, room), tree_children_.count);
         slots_.back().id = operation_of(i);
     }

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/config.h"
@@ -318,7 +319,8 @@ class Engine {
 
     // Operations [floor_, floor_ + slots) have a slot; those below first_open_ are finished here, those below
     // floor_ everywhere.
-    std::vector<std::byte> stash_;
+    // Not written before it is used: most groups never have as much in flight.
+    std::unique_ptr<std::byte[]> stash_;
     std::vector<std::byte> early_memory_;
     std::vector<std::byte> gather_memory_;
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned

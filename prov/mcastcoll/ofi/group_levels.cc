@@ -18,6 +18,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
+constexpr std::uint32_t kMostStash = 65536;
+
 // Between two looks for shared memory that the host's leader has not made yet.
 constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
 
@@ -86,6 +88,10 @@ void Group::make_engine(const wire::Welcome& welcome) {
     config.key = static_cast<GroupKey>(static_cast<std::uint64_t>(key_) + site);
     config.epoch = epoch_;
     config.fragment_bytes = welcome.fragment_bytes;
+    // What goes without reports: several of them must fit into the receivers' buffers.
+    const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
+    config.stash_bytes =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room / 8, config.stash_bytes, kMostStash));
     config.stash_bytes = std::max(config.stash_bytes, welcome.fragment_bytes);
     config.window = welcome.window;
     config.initial_window = std::min(config.initial_window, welcome.window);
