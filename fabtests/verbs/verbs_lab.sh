@@ -3,7 +3,7 @@
 #
 # Parts: transport (its own tests), broadcast, reduce, collectives, groups, wait (those functional programs), mpi (an Open MPI job of all
 # collectives, COUNT rounds); the default is what the checks run: transport, broadcast and mpi on 4 hosts.  Everything but the transport
-# goes over the inner provider verbs;ofi_rxm, at each percentage of lost multicasts in turn (5).  CASES="one two" runs those cases of
+# goes over the inner provider verbs;ofi_rxm, at each percentage of lost multicasts in turn (5; the checks: 1).  CASES="one two" runs those cases of
 # the functional programs only, an _ standing for a space.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
