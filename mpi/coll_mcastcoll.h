@@ -146,7 +146,7 @@ typedef struct {
     mca_coll_base_module_t super;
     MccModuleState state;
     int hosts;
-    unsigned sites;  // 1 until there is a group
+    unsigned sites;  // 0 until there is a group
     MccGroup* group;
     void* bounce;  // packed bytes of derived datatypes
     size_t bounce_bytes;

@@ -184,11 +184,9 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
     if (OMPI_SUCCESS == rc && 0 == error) {
         m->group = g;
         m->state = kMccServing;
-        if (g->sites > 1) {
-            // Other rules hold between sites.
-            m->sites = g->sites;
-            if (!mcc_select(c->rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
-        }
+        // Some rules hold inside a site only. A provider that does not tell has one.
+        m->sites = 0 != g->sites ? g->sites : 1;
+        if (!mcc_select(c->rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
         if (0 == ompi_comm_rank(comm)) {
             MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name,
                         ompi_comm_size(comm), m->hosts);

@@ -171,7 +171,6 @@ mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority)
     m->hosts = one_host ? 1 : mcc_peers_hosts(comm);
     // Two hosts at least, though they may have one name.
     if (!one_host && m->hosts < 2) m->hosts = 2;
-    m->sites = 1;
     if (!mcc_select(c->rules, m, size)) {
         OBJ_RELEASE(m);
         return NULL;

@@ -27,6 +27,8 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
         job->rc = mcc_group_setup(m, job->comm);
         if (OMPI_SUCCESS != job->rc) return kMccOver;
         if (kMccLeft == m->state) return kMccPrevious;
+        // Now that its sites are known, the rules may say otherwise.
+        if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
     }
     if (!m->group->failed) return kMccHere;
     if (c->disable_on_error) return kMccPrevious;

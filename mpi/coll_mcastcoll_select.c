@@ -24,8 +24,9 @@ static const char kBuiltIn[] =
     "alltoall             * 2- * previous\n"
     "reduce_scatter       * 2- * previous\n"
     "reduce_scatter_block * 2- * previous\n";
-// Inside a site only, since Open MPI's cross the links between sites again and again. A longer vector goes up
-// a tree of messages in any case, and Open MPI's trees wait for fewer of them.
+// Inside a site only, which is known when there is a group, since Open MPI's cross the links between sites
+// again and again. A longer vector goes up a tree of messages in any case, and Open MPI's trees wait for
+// fewer of them.
 static const char kBuiltInSite[] =
     "allgather            * 2- 256K- previous\n"
     "allgatherv           * 2- 256K- previous\n"
