@@ -211,7 +211,7 @@ typedef struct {
     atomic_uint open;                             // requests that are not complete
     atomic_uint backlog;                          // of these, waiting to be handed to the provider
     atomic_uint finished_count;
-    atomic_uint turns;   // of the progress callback
+    atomic_uint turns;  // of the progress callback
     _Atomic double poll_at_s;
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
