@@ -272,7 +272,7 @@ static int turn(void) {
 // while, and Open MPI's own messages, which wait in here, need not pay for it.
 static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
-    static const double kBetween_s = 50e-6;
+    static const double kBetween_s = 1e-3;
     if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
     const double now = mcc_now_s();
     if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
