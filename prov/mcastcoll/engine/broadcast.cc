@@ -61,13 +61,13 @@ void Engine::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect
 }
 
 // Takes over or checks the length of the message. False: it contradicts what is known.
-bool Engine::learn_length(Slot& slot, const wire::Header& header) {
-    if (header.total / config_.fragment_bytes >= UINT32_MAX / 2) return false;
-    if (slot.length_known) return slot.bytes == header.total;
+bool Engine::learn_length(Slot& slot, std::uint64_t bytes) {
+    if (bytes / config_.fragment_bytes >= UINT32_MAX / 2) return false;
+    if (slot.length_known) return slot.bytes == bytes;
     slot.state = SlotState::early;
     slot.length_known = true;
-    slot.bytes = header.total;
-    slot.fragments = config_.fragments(header.total);
+    slot.bytes = bytes;
+    slot.fragments = config_.fragments(bytes);
     return true;
 }
 
@@ -77,8 +77,7 @@ bool Engine::cannot_come(const Slot& slot, std::uint32_t index) const {
     return slot.operation.kind == OperationKind::reduce || (slot.is_root(config_.self) && !slot.has(index));
 }
 
-void Engine::on_fragment(wire::Header header, Bytes payload, Nanoseconds now) {
-    const bool partial = take_partial_flag(header);
+void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now) {
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
     note_heard(header, now);
     const bool relayed = header.kind == wire::Kind::relay;
@@ -96,7 +95,7 @@ void Engine::on_fragment(wire::Header header, Bytes payload, Nanoseconds now) {
     const bool wrong_sender = relayed ? !may_relay(header.sender)
                                       : posted && (slot->operation.root != header.sender ||
                                                    releases(slot->operation.kind) != release);
-    if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, header) ||
+    if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, length_of(header)) ||
         index >= slot->fragments) {
         ++counters_.bad_fragment;
         return;
@@ -110,7 +109,7 @@ void Engine::on_fragment(wire::Header header, Bytes payload, Nanoseconds now) {
         slot->early_root = header.sender;
         early_end_ = std::max(early_end_, number_of(header.operation) + 1);
     }
-    note_partial(*slot, partial);
+    note_partial(*slot, is_partial(header));
     note_answer(*slot, index, now);
     if (store(*slot, index, payload)) ++counters_.fragments_by_multicast;
     note_multicast(*slot, index, now);

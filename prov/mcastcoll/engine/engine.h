@@ -147,12 +147,12 @@ class Engine {
     bool next_lane_message(Effect& effect);
 
     // broadcast.cc
-    void on_fragment(wire::Header header, Bytes payload, Nanoseconds now);
+    void on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now);
     void note_first(const Slot& slot, Nanoseconds now);
     RecentTimes& first_times(const Slot& slot);
     void note_multicast(Slot& slot, std::uint32_t fragment, Nanoseconds now);
     void reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now);
-    bool learn_length(Slot& slot, const wire::Header& header);
+    bool learn_length(Slot& slot, std::uint64_t bytes);
     bool cannot_come(const Slot& slot, std::uint32_t index) const;
     void adopt_early(Slot& slot, bool keep);
     std::byte* data_of(const Slot& slot) const;
@@ -174,7 +174,8 @@ class Engine {
     void advance_root(Slot& slot, Nanoseconds now);
     bool awaits_bytes(const Slot& slot) const;
     std::uint64_t announced_total(const Slot& slot) const;
-    static bool take_partial_flag(wire::Header& header);
+    static bool is_partial(const wire::Header& header) { return (header.total & wire::kPartialFlag) != 0; }
+    static std::uint64_t length_of(const wire::Header& header) { return header.total & ~wire::kPartialFlag; }
     static void note_partial(Slot& slot, bool partial);
 
     // relay.cc
@@ -208,7 +209,7 @@ class Engine {
     void continue_chain(Slot& slot);
     void supply_all(Slot& slot, bool hearing);
     void on_ask(const wire::Header& header, Bytes payload, Nanoseconds now);
-    void on_data(wire::Header header, Bytes payload, Nanoseconds now);
+    void on_data(const wire::Header& header, Bytes payload, Nanoseconds now);
     void on_done(const wire::Header& header);
     bool next_ask(Slot& slot, Effect& effect);
     bool next_data(Slot& slot, Effect& effect);

@@ -147,7 +147,7 @@ void Engine::on_ask(const wire::Header& header, Bytes payload, Nanoseconds now) 
     Slot* slot = claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (slot->state >= SlotState::active && header.total != slot->bytes)
+    if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
         return fail(kNoRank, EMSGSIZE, true,
                     now);  // members disagree about the length: nobody could ever finish
     Client* client = slot->client(header.sender);
@@ -226,19 +226,19 @@ bool Engine::next_data(Slot& slot, Effect& effect) {
     return false;
 }
 
-void Engine::on_data(wire::Header header, Bytes payload, Nanoseconds now) {
-    const bool partial = take_partial_flag(header);
+void Engine::on_data(const wire::Header& header, Bytes payload, Nanoseconds now) {
     Slot* slot = claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::finished) {
         ++counters_.duplicates;
         return;
     }
-    if (slot->state == SlotState::active && header.total != slot->bytes)
+    if (slot->state == SlotState::active && length_of(header) != slot->bytes)
         return fail(kNoRank, EMSGSIZE, true, now);
     const std::uint32_t first = index_of(header.fragment);
     const std::uint32_t count = config_.fragments(payload.size());
-    if (!learn_length(*slot, header) || first >= slot->fragments || count > slot->fragments - first ||
+    if (!learn_length(*slot, length_of(header)) || first >= slot->fragments ||
+        count > slot->fragments - first ||
         payload.size() != std::min(std::uint64_t{count} * config_.fragment_bytes,
                                    slot->bytes - std::uint64_t{first} * config_.fragment_bytes)) {
         ++counters_.bad_fragment;
@@ -248,7 +248,7 @@ void Engine::on_data(wire::Header header, Bytes payload, Nanoseconds now) {
         ++counters_.bad_fragment;
         return;
     }
-    note_partial(*slot, partial);
+    note_partial(*slot, is_partial(header));
     if (slot->asked_at != kNever) {
         // The question may have been remembered, so an answer counts for no more than twice what was
         // expected.

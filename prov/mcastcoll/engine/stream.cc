@@ -92,12 +92,6 @@ std::uint64_t Engine::announced_total(const Slot& slot) const {
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }
 
-bool Engine::take_partial_flag(wire::Header& header) {
-    const bool partial = (header.total & wire::kPartialFlag) != 0;
-    header.total &= ~wire::kPartialFlag;
-    return partial;
-}
-
 // Fragments overtake each other: a root that once had everything has it.
 void Engine::note_partial(Slot& slot, bool partial) {
     slot.whole |= !partial;

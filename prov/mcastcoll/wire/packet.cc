@@ -2,28 +2,45 @@
 
 #include <isa-l/crc.h>
 
+#include <array>
 #include <cassert>
-#include <cstring>
 
 #include "wire/bytes.h"
 
 namespace mcastcoll::wire {
 namespace {
 
-// CRC-32C (Castagnoli, RFC 3720 section 12.1) of header and payload, the CRC field itself taken as zero.
-std::uint32_t checksum(const HeaderBytes& header, Bytes payload) {
-    assert(std::to_integer<int>(header[kCrcOffset]) == 0);
-    // isa-l wants mutable pointers and int lengths, but writes nothing; payloads are below 2 GiB by the
-    // length check.
-    auto crc = [](const std::byte* data, std::size_t bytes, std::uint32_t seed) {
-        auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(data));
-        return crc32_iscsi(at, static_cast<int>(bytes), seed);
-    };
-    std::uint32_t value = crc(header.data(), header.size(), UINT32_MAX);
-    if (!payload.empty()) value = crc(payload.data(), payload.size(), value);
-    return ~value;
+// CRC-32C (Castagnoli, RFC 3720 section 12.1) of header and payload, the CRC field itself taken as zero. Only
+// the kind varies in what stands before the end of that field, so the register after it comes from a table;
+// the rest of a packet is one stretch of memory, which goes in one call.
+constexpr std::size_t kSummedFrom = kCrcOffset + sizeof(std::uint32_t);
+constexpr std::size_t kKinds = 64;
+
+constexpr std::uint32_t crc_after(std::array<std::uint8_t, kSummedFrom> bytes) {
+    constexpr std::uint32_t kReflectedPolynomial = 0x82f63b78;
+    std::uint32_t value = UINT32_MAX;
+    for (const std::uint8_t byte : bytes) {
+        value ^= byte;
+        for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? kReflectedPolynomial : 0);
+    }
+    return value;
 }
 
+constexpr auto kSeeds = [] {
+    std::array<std::uint32_t, kKinds> seeds{};
+    for (std::size_t kind = 0; kind < kKinds; ++kind)
+        seeds[kind] = crc_after({kMagic >> 8, kMagic & 0xff, kVersion, static_cast<std::uint8_t>(kind)});
+    return seeds;
+}();
+
+std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes) {
+    // isa-l wants mutable pointers and int lengths, but writes nothing; payloads are below 2 GiB by the
+    // length check.
+    auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
+    return crc32_iscsi(at, static_cast<int>(bytes.size()), value);
+}
+
+static_assert(static_cast<std::size_t>(Kind::block_grant) < kKinds);
 bool known(std::uint8_t kind) {
     auto between = [kind](Kind first, Kind last) {
         return kind >= static_cast<std::uint8_t>(first) && kind <= static_cast<std::uint8_t>(last);
@@ -60,7 +77,6 @@ void encode(const Header& header, Bytes payload, HeaderBytes& out) {
     put(at + kMagicOffset, kMagic);
     put(at + kVersionOffset, kVersion);
     put(at + kKindOffset, static_cast<std::uint8_t>(header.kind));
-    put(at + kCrcOffset, std::uint32_t{0});
     put(at + kGroupKeyOffset, static_cast<std::uint64_t>(header.key));
     put(at + kEpochOffset, static_cast<std::uint32_t>(header.epoch));
     put(at + kSenderOffset, index_of(header.sender));
@@ -68,7 +84,10 @@ void encode(const Header& header, Bytes payload, HeaderBytes& out) {
     put(at + kFragmentOffset, index_of(header.fragment));
     put(at + kPayloadOffset, header.payload_bytes);
     put(at + kTotalOffset, header.total);
-    put(at + kCrcOffset, checksum(out, payload));
+    std::uint32_t crc =
+        add_to_crc(kSeeds[static_cast<std::uint8_t>(header.kind)], Bytes(out).subspan(kSummedFrom));
+    if (!payload.empty()) crc = add_to_crc(crc, payload);
+    put(at + kCrcOffset, ~crc);
 }
 
 Decoded decode(Bytes packet) {
@@ -84,14 +103,11 @@ Decoded decode(Bytes packet) {
     const auto kind = get<std::uint8_t>(at + kKindOffset);
     if (!known(kind)) return refuse(Refusal::kind);
     const auto payload_bytes = get<std::uint32_t>(at + kPayloadOffset);
-    if (payload_bytes != packet.size() - kHeaderBytes || payload_bytes > INT32_MAX)
+    if (payload_bytes != packet.size() - kHeaderBytes || payload_bytes > INT32_MAX - kHeaderBytes)
         return refuse(Refusal::length);
     result.payload = packet.subspan(kHeaderBytes);
 
-    HeaderBytes copy;
-    std::memcpy(copy.data(), at, kHeaderBytes);
-    put(copy.data() + kCrcOffset, std::uint32_t{0});
-    if (checksum(copy, result.payload) != get<std::uint32_t>(at + kCrcOffset))
+    if (~add_to_crc(kSeeds[kind], packet.subspan(kSummedFrom)) != get<std::uint32_t>(at + kCrcOffset))
         return refuse(Refusal::checksum);
 
     result.header = {.kind = static_cast<Kind>(kind),
