@@ -28,8 +28,8 @@ static const char kBuiltIn[] =
 // again and again. A longer vector goes up a tree of messages in any case, and Open MPI's trees wait for
 // fewer of them.
 static const char kBuiltInSite[] =
-    "allgather            * 2- 256K- previous\n"
-    "allgatherv           * 2- 256K- previous\n"
+    "allgather            * 2- 65537- previous\n"
+    "allgatherv           * 2- 65537- previous\n"
     "reduce               * 2- 2K- previous\n"
     "allreduce            * 2- 4K- previous\n";
 

@@ -26,18 +26,19 @@ void Alarm::wake() {
     ::syscall(SYS_futex, &wake_.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void Alarm::prepare_sleep() {
-    turn_ = wake_.turn.load(std::memory_order_acquire);
+std::uint32_t Alarm::prepare_sleep() {
+    const std::uint32_t turn = wake_.turn.load(std::memory_order_acquire);
     words_.sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (!fences_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    return turn;
 }
 
-void Alarm::sleep(Nanoseconds longest) {
+void Alarm::sleep(std::uint32_t turn, Nanoseconds longest) {
     timespec limit{};
     limit.tv_sec = longest.value / 1'000'000'000;
     limit.tv_nsec = longest.value % 1'000'000'000;
-    ::syscall(SYS_futex, &wake_.turn, FUTEX_WAIT, turn_, &limit, nullptr, 0);
+    ::syscall(SYS_futex, &wake_.turn, FUTEX_WAIT, turn, &limit, nullptr, 0);
 }
 
 void Alarm::end_sleep() {

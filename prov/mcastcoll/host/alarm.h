@@ -46,9 +46,9 @@ class Alarm {
     void fail(int error, std::uint32_t lost = kNobody);
 
     // Counts this member as a sleeper; look once more after that.
-    void prepare_sleep();
-    // Sleeps, unless something was published since prepare_sleep(), for at most so long.
-    void sleep(Nanoseconds longest);
+    std::uint32_t prepare_sleep();
+    // Sleeps, unless something was published since prepare_sleep(), which gave the turn, for at most so long.
+    void sleep(std::uint32_t turn, Nanoseconds longest);
     void end_sleep();
 
   private:
@@ -59,7 +59,6 @@ class Alarm {
 
     AlarmWords& words_;
     WakeWord& wake_;
-    std::uint32_t turn_ = 0;
     bool fences_ = true;
 };
 

@@ -113,6 +113,11 @@ class Team {
     // most. For callers with a loop of their own; who has other things to wait for passes a short time.
     void wait_turn(int (*meanwhile)(void*) = nullptr, void* argument = nullptr,
                    Nanoseconds longest = Nanoseconds::from_ms(10));
+    // For callers whose loop is under a lock, which none sleeps with: count as a sleeper, call progress(),
+    // sleep without the lock unless that got what is waited for, and stop counting.
+    std::uint32_t prepare_nap() { return alarm_.prepare_sleep(); }
+    void nap(std::uint32_t turn, Nanoseconds longest) { alarm_.sleep(turn, longest); }
+    void end_nap() { alarm_.end_sleep(); }
     // Whom the oldest open operation waits for.
     std::uint32_t awaited() const { return blocker_; }
     // Poisons the team: everybody's open and later operations end with this error.

@@ -98,11 +98,11 @@ void Team::notice_core() {
 }
 
 void Team::sleep(Nanoseconds longest) {
-    alarm_.prepare_sleep();
+    const std::uint32_t turn = alarm_.prepare_sleep();
     look_at_clock_ = true;
     if (!progress()) {
         ++counters_.sleeps;
-        alarm_.sleep(longest);
+        alarm_.sleep(turn, longest);
     }
     alarm_.end_sleep();
 }

@@ -148,7 +148,8 @@ class Group {
                !in_team_.exchange(true, std::memory_order_acquire);
     }
     ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
-    bool nap();
+    bool leads_host() const;
+    bool nap(const int& over);
     ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
     // over: where the outcome of a blocking call goes; null: to the completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);

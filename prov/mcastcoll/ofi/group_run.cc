@@ -122,18 +122,34 @@ ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), 
             idle_since = station_.time();
             idle = false;
         }
-        if (!idle || !nap()) ::sched_yield();
+        if (!idle || !nap(over)) ::sched_yield();
     }
 }
 
-// Shared memory wakes nobody, so naps are short.
-bool Group::nap() {
+bool Group::leads_host() const {
+    return placement_->host_leader(index_of(self())) == index_of(self());
+}
+
+// Who does not lead its host waits for what its leader publishes in shared memory, unless blocks come to it
+// from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
+bool Group::nap(const int& over) {
+    bool follows = false;
+    std::uint32_t turn = 0;
     {
         const auto lock = station_.lock();
-        if (!station_.prepare_wait()) return false;
+        follows = host_level_ && !leads_host() && !(exchange_level_ && exchange_level_->busy());
+        if (follows) turn = host_level_->team().prepare_nap();
+        const bool may_sleep = station_.prepare_wait() && over == kNotOver;
+        if (!may_sleep && follows) host_level_->team().end_nap();
+        if (!may_sleep) return false;
     }
-    epoll_event event;
-    epoll_wait(station_.wait_descriptor(), &event, 1, kNapMs);
+    if (follows) {
+        host_level_->team().nap(turn, Nanoseconds::from_ms(kNapMs));
+        host_level_->team().end_nap();
+    } else {
+        epoll_event event;
+        epoll_wait(station_.wait_descriptor(), &event, 1, kNapMs);
+    }
     return true;
 }
 
