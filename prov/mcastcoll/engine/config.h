@@ -98,10 +98,8 @@ struct GroupConfig {
     std::uint32_t range(Rank rank) const { return range_of.empty() ? 0 : range_of[index_of(rank)]; }
     // Members report a large operation whenever they have another so many fragments of it.
     std::uint32_t report_step() const { return window / 4; }
-    // The same, as far as every message has room for it; a multiple of what any element is aligned to.
-    std::uint32_t most_gathered() const {
-        return std::min(gather_bytes, fragment_bytes) / kVectorAlignment * kVectorAlignment;
-    }
+    // A multiple of what any element is aligned to.
+    std::uint32_t most_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }
     // Longer vectors travel in pieces: as many whole elements as a fragment holds.
     std::uint32_t piece_bytes(std::uint32_t element_bytes) const {
         return fragment_bytes / element_bytes * element_bytes;

@@ -26,7 +26,8 @@ Engine::Engine(const GroupConfig& config)
       stash_(std::make_unique_for_overwrite<std::byte[]>(std::size_t{config.operation_slots} *
                                                          config.stash_bytes)),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
-      gather_memory_(std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered()),
+      gather_memory_(std::make_unique_for_overwrite<std::byte[]>(
+          std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered())),
       piece_(config.fragment_bytes),
       pending_(config.pending_operations),
       completions_(2 * std::size_t{config.operation_slots} + config.pending_operations),
@@ -52,18 +53,20 @@ Engine::Engine(const GroupConfig& config)
     assert(config.stash_bytes <= std::uint64_t{config.window} * config.fragment_bytes);
     assert(config.message_bytes >= wire::kHeaderBytes + config.fragment_bytes);
     assert(config.message_bytes >= wire::kHeaderBytes + config.window / 8);
+    assert(config.message_bytes >= wire::kHeaderBytes + config.gather_bytes);
     assert(config.checkpoint_interval() >= 1 && config.checkpoint_interval() <= config.most_ahead());
     assert(config.most_ahead() <= config.operation_slots);
     assert(config.tree_arity <= kMaxArity && config.large_tree_arity <= kMaxArity);
     for (std::uint32_t i = 0; i < config.early_buffers; ++i)
         free_early_.push_back(early_memory_.data() +
                               std::size_t{i} * config.initial_window * config.fragment_bytes);
+    for (std::size_t i = std::size_t{config.operation_slots} * tree_children_.count; i > 0; --i)
+        free_vectors_.push_back(gather_memory_.get() + (i - 1) * config.most_gathered());
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
-        const std::size_t room = std::size_t{tree_children_.count} * config.most_gathered();
         slots_.emplace_back(
             config, MutableBytes(stash_.get() + std::size_t{i} * config.stash_bytes, config.stash_bytes),
-            MutableBytes(gather_memory_).subspan(i * room, room), tree_children_.count);
+            tree_children_.count);
         slots_.back().id = operation_of(i);
     }
     ask_bytes_.resize(slots_.front().have.capacity() / 8);
@@ -121,7 +124,10 @@ Slot* Engine::claim(OperationId id) {
         advance_floor(implied_floor);
     }
     Slot& slot = slot_at(number);
-    if (slot.id != id) slot.reset(id);
+    if (slot.id != id) {
+        for (Contribution& contribution : slot.contributions) give_back(contribution);
+        slot.reset(id);
+    }
     return &slot;
 }
 

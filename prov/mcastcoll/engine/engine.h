@@ -246,6 +246,9 @@ class Engine {
     void on_gather(const wire::Header& header, Bytes payload, Nanoseconds now);
     void check_gather(Slot& slot, Nanoseconds now);
     const std::byte* contribution_of(const Slot& slot) const;
+    bool combine_at_once(Slot& slot, std::uint32_t child, Bytes vector);
+    void keep_vector(Contribution& contribution, Bytes vector);
+    void give_back(Contribution& contribution);
     void take_own(Slot& slot);
     void all_gathered(Slot& slot, Nanoseconds now);
     void let_go(Slot& slot, Nanoseconds now);
@@ -323,7 +326,10 @@ class Engine {
     // Not written before it is used: most groups never have as much in flight.
     std::unique_ptr<std::byte[]> stash_;
     std::vector<std::byte> early_memory_;
-    std::vector<std::byte> gather_memory_;
+    // For a vector of each child in each slot; the one that was used last is the next, and still in the
+    // cache.
+    std::unique_ptr<std::byte[]> gather_memory_;
+    std::vector<std::byte*> free_vectors_;
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
     std::vector<std::byte*> free_early_;
     std::vector<Slot> slots_;

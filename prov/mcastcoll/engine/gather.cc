@@ -3,8 +3,8 @@
 // that what is lost of it is repaired like any other fragment. A reduce has none: it ends with the gather.
 //
 // A member combines its own vector first, then its children's in their order, whenever they come: the result
-// depends on the tree and not on time. Short vectors travel inside the gather, and one that comes too early
-// waits in the room that its slot has for each child; reduce.cc has the longer ones.
+// depends on the tree and not on time. Vectors that a message holds travel inside the gather, and one that
+// comes too early is kept; reduce.cc has the longer ones.
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -63,11 +63,33 @@ void Engine::on_gather(const wire::Header& header, Bytes payload, Nanoseconds no
         return;
     }
     if (!whole || (slot->gathered >> child & 1) != 0) return;
-    if (bytes > 0)
-        std::memcpy(slot->room.data() + std::size_t{child} * config_.most_gathered(), payload.data(), bytes);
     slot->gathered |= 1U << child;
     slot->progress_at = now;
+    if (bytes > 0 && !combine_at_once(*slot, child, payload))
+        keep_vector(slot->contributions[child], payload);
     if (slot->state == SlotState::active) check_gather(*slot, now);
+}
+
+// Straight from the message, where it is this child's turn.
+bool Engine::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
+    const Operation& operation = slot.operation;
+    if (slot.state != SlotState::active || slot.combined != child || operation.ready < operation.bytes ||
+        reinterpret_cast<std::uintptr_t>(vector.data()) % kVectorAlignment != 0)
+        return false;
+    take_own(slot);
+    operation.combiner(operation.buffer, vector.data(), vector.size());
+    ++slot.combined;
+    return true;
+}
+
+void Engine::keep_vector(Contribution& contribution, Bytes vector) {
+    contribution.early = free_vectors_.back();
+    free_vectors_.pop_back();
+    std::memcpy(contribution.early, vector.data(), vector.size());
+}
+
+void Engine::give_back(Contribution& contribution) {
+    if (contribution.early != nullptr) free_vectors_.push_back(std::exchange(contribution.early, nullptr));
 }
 
 // This member's vector comes into the buffer where others are combined with it.
@@ -88,11 +110,13 @@ void Engine::check_gather(Slot& slot, Nanoseconds now) {
     }
     if (slot.gather_sent || operation.ready < operation.bytes) return;
     take_own(slot);
-    for (; slot.combined < tree_children_.count && (slot.gathered >> slot.combined & 1) != 0; ++slot.combined)
-        if (operation.bytes > 0)
-            operation.combiner(operation.buffer,
-                               slot.room.data() + std::size_t{slot.combined} * config_.most_gathered(),
-                               operation.bytes);
+    for (; slot.combined < tree_children_.count && (slot.gathered >> slot.combined & 1) != 0;
+         ++slot.combined) {
+        if (operation.bytes == 0) continue;
+        Contribution& contribution = slot.contributions[slot.combined];
+        operation.combiner(operation.buffer, contribution.early, operation.bytes);
+        give_back(contribution);
+    }
     if (slot.combined < tree_children_.count) return;
     if (slot.is_root(config_.self)) return all_gathered(slot, now);
     slot.gather_sent = true;

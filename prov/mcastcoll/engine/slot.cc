@@ -5,8 +5,8 @@
 
 namespace mcastcoll::engine {
 
-Slot::Slot(const GroupConfig& config, MutableBytes stash_bytes, MutableBytes vectors, std::uint32_t children)
-    : stash(stash_bytes), have(config.window), asked(config.window), nacks(config.window), room(vectors) {
+Slot::Slot(const GroupConfig& config, MutableBytes stash_bytes, std::uint32_t children)
+    : stash(stash_bytes), have(config.window), asked(config.window), nacks(config.window) {
     clients.assign(kMaxArity + 1, Client(config.window));
     contributions.assign(children, Contribution(config.window));
 }
@@ -14,6 +14,7 @@ Slot::Slot(const GroupConfig& config, MutableBytes stash_bytes, MutableBytes vec
 void Contribution::reset() {
     if (granted > 0) have.clear_all();
     base = granted = 0;
+    early = nullptr;
     credit_due = false;
 }
 

@@ -62,9 +62,11 @@ struct ChildReport {
     std::uint32_t fragments = kNothingReported;
 };
 
-// What a child in the gather tree has sent of a vector that travels in pieces.
+// What a child in the gather tree has sent of a vector.
 struct Contribution {
     explicit Contribution(std::uint32_t window) : have(window) {}
+    std::byte* early = nullptr;  // one that came inside a gather before it was its turn
+    // Of one that travels in pieces:
     WindowBitmap have;
     std::uint32_t base = 0;     // pieces below are combined, and what `have` says of those from here on
     std::uint32_t granted = 0;  // pieces below may be sent
@@ -75,8 +77,8 @@ struct Contribution {
 inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
 
 struct Slot {
-    // vectors: room for those that come inside the gathers of so many children.
-    Slot(const GroupConfig& config, MutableBytes stash_bytes, MutableBytes vectors, std::uint32_t children);
+    // children: in the gather tree.
+    Slot(const GroupConfig& config, MutableBytes stash_bytes, std::uint32_t children);
     // Forgets everything but the memory.
     void reset(OperationId operation);
 
@@ -142,8 +144,7 @@ struct Slot {
     bool gather_due = false, gather_sent = false;
     bool awaits_release = false;        // rank 0: the caller has it
     std::uint64_t told = kNothingTold;  // before the post, which vector it is about
-    MutableBytes room;                  // the children's vectors that came inside a gather
-    std::uint32_t combined = 0;         // of those, how many children's are combined
+    std::uint32_t combined = 0;         // of the vectors that came inside gathers, how many are combined
     bool own_combined = false;          // and this member's own
     std::uint32_t pieces = 0;           // of a longer vector
     std::uint32_t piece_bytes = 0;      // of each but the last
@@ -151,7 +152,7 @@ struct Slot {
     std::uint32_t credit = 0;           // that the parent takes
     bool announce_due = false,
          announced = false;                   // the parent is to know that this member waits for a credit
-    std::vector<Contribution> contributions;  // by child
+    std::vector<Contribution> contributions;  // by child in the gather tree
 
     bool done_due = false;  // the supplier is to be told that all is here
     bool ask_due = false;

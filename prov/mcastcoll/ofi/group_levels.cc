@@ -19,6 +19,8 @@ namespace mcastcoll::ofi {
 namespace {
 
 constexpr std::uint32_t kMostStash = 65536;
+// Longer vectors are worth being combined piece by piece while the rest is still under way.
+constexpr std::uint32_t kMostGathered = 65536;
 
 // Between two looks for shared memory that the host's leader has not made yet.
 constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
@@ -99,6 +101,7 @@ void Group::make_engine(const wire::Welcome& welcome) {
     config.channels = agreed_.channels;
     config.root_sync = agreed_.root_sync;
     config.root_delay = Nanoseconds::from_us(agreed_.root_delay_us);
+    config.gather_bytes = kMostGathered;
     config.message_bytes = kMessageBytes;
     config.multicast = !outlets_.empty();
     // Any other algorithm than the multicast is a tree of messages here, and the engine's are k-ary.

@@ -22,7 +22,7 @@
 
 namespace mcastcoll::ofi {
 
-inline constexpr std::size_t kMessageBytes = 65536;
+inline constexpr std::size_t kMessageBytes = 65536 + 128;
 inline constexpr std::size_t kSmallMessageBytes = 2048;
 
 class Messenger {
