@@ -14,6 +14,7 @@
 #ifndef MCASTCOLL_MPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_COLL_MCASTCOLL_H
 
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
@@ -78,7 +79,7 @@ struct MccRequest;
 // provider may still hold its address after an operation was given up.
 typedef struct MccOperation {
     struct fi_context2 context;  // first: completions are recognised by its address
-    bool done;
+    atomic_bool done;
     int error;           // positive FI_E code
     int provider_error;  // for fi_cq_strerror or fi_eq_strerror
     char text[kMccReasonBytes];
@@ -164,7 +165,7 @@ typedef struct {
     struct fid_av* av;
     struct fid_ep* ep;
     size_t max_members;
-    int broken;  // positive FI_E code once the completion queue itself failed
+    atomic_int broken;  // positive FI_E code once the completion queue itself failed
 } MccFabric;
 
 typedef struct {
@@ -185,6 +186,7 @@ typedef struct {
     bool nonblocking_join;
     bool disable_on_error;
     bool eager_progress;
+    int progress_thread;
     int join_timeout_ms;
     int linger_ms;
     int verbose;
@@ -200,7 +202,7 @@ typedef struct {
     bool ready;                    // the provider is open
     char reason[kMccReasonBytes];  // why it is not
     bool reported;
-    opal_mutex_t lock;  // guards all below and every fi_* call
+    opal_mutex_t lock;  // guards all below and every fi_* call but the run of a group
     MccFabric fabric;
     opal_hash_table_t peers;  // process name -> MccPeer*
     opal_list_t groups;
@@ -215,6 +217,10 @@ typedef struct {
     _Atomic double poll_at_s;
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
+    atomic_uint looks;   // at the queue, by threads of the program's
+    bool thread_runs;    // the one that stands in for them
+    atomic_bool thread_stops;
+    pthread_t thread;
 } MccComponent;
 
 // The one exported symbol.
@@ -225,8 +231,12 @@ bool mcc_fabric_open(MccFabric* fabric, const char* provider, size_t peers, char
 void mcc_fabric_close(MccFabric* fabric);
 int mcc_fabric_poll(void);          // reads completions; the lock is held
 void mcc_fabric_poll_events(void);  // reads the event queue; the lock is held
-int mcc_progress(void);             // opal_progress callback
-void mcc_wait_step(void);           // one turn of a waiting loop; the lock is not held
+
+// coll_mcastcoll_progress.c
+void mcc_progress_start(void);  // when there is a group; the lock is held
+void mcc_progress_stop(void);   // the lock is not held
+int mcc_progress(void);         // opal_progress callback
+void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
 double mcc_now_s(void);
 
 // coll_mcastcoll_peers.c

@@ -134,6 +134,12 @@ static int component_register(void) {
                  "quicker repair for "
                  "others, slower point-to-point",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_9, &c->eager_progress);
+    c->progress_thread = -1;
+    register_one("progress_thread",
+                 "A thread that polls the provider while nobody else does, so that others need not wait for "
+                 "this process's next MPI call: 1 yes, 0 no, -1 only where point-to-point can block without "
+                 "Open MPI's progress (pml cm)",
+                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->progress_thread);
     c->verbose = 0;
     register_one("verbose", "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_8, &c->verbose);
@@ -176,6 +182,11 @@ static bool check_parameters(MccComponent* c) {
     if (c->single_host < -1 || c->single_host > 1) {
         snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_single_host is %d, must be -1, 0 or 1",
                  c->single_host);
+        return false;
+    }
+    if (c->progress_thread < -1 || c->progress_thread > 1) {
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_progress_thread is %d, must be -1, 0 or 1",
+                 c->progress_thread);
         return false;
     }
     // A parameter such as -5 arrives here as a huge number.
@@ -235,9 +246,10 @@ static int component_init_query(bool progress_threads, bool mpi_threads) {
 static int component_close(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (0 == c->output) return OMPI_SUCCESS;  // never opened
-    OPAL_THREAD_LOCK(&c->lock);
+    mcc_progress_stop();
+    opal_mutex_lock(&c->lock);
     mcc_groups_reap(true);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     mcc_fabric_close(&c->fabric);
     mcc_slots_free();
     mcc_peers_close();

@@ -1,22 +1,9 @@
 // The provider's objects, and the only place that reads its queues.
-//
-// Progress: a thread that waits for an operation polls the completion queue itself and lets Open MPI progress
-// in between. An opal_progress callback polls while any group exists, so that the repair of other members'
-// losses goes on while this rank sits in some other MPI call: in every turn while non-blocking operations are
-// open, else in every eighth, as Open MPI's own callbacks of low priority.
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "coll_mcastcoll.h"
-#include "opal/runtime/opal_progress.h"
-
-double mcc_now_s(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static bool explain(char* reason, const char* provider, const char* call, int error) {
     snprintf(reason, kMccReasonBytes, "provider %s: %s: %s", provider, call, fi_strerror(-error));
@@ -258,44 +245,4 @@ void mcc_fabric_poll_events(void) {
         operation->provider_error = error.prov_errno;
         operation->done = true;
     }
-}
-
-// The lock is held.
-static int turn(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    const int events = mcc_fabric_poll();
-    if (0 != atomic_load(&c->backlog)) mcc_post_backlog();
-    return events;
-}
-
-// While nothing is open here, others may still want something: what they have lost, say. They can wait for a
-// while, and Open MPI's own messages, which wait in here, need not pay for it.
-static bool is_due(MccComponent* c) {
-    enum { kClockEvery = 8 };
-    static const double kBetween_s = 50e-6;
-    if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
-    const double now = mcc_now_s();
-    if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
-    atomic_store_explicit(&c->poll_at_s, now + kBetween_s, memory_order_relaxed);
-    return true;
-}
-
-int mcc_progress(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    if (c->waiting > 0) return 0;  // the waiting thread polls already
-    if (!c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed) && !is_due(c))
-        return 0;
-    if (0 != OPAL_THREAD_TRYLOCK(&c->lock)) return 0;
-    const int events = turn();
-    if (c->orphans > 0) mcc_groups_reap(false);
-    OPAL_THREAD_UNLOCK(&c->lock);
-    return events + mcc_complete_requests();
-}
-
-void mcc_wait_step(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    OPAL_THREAD_LOCK(&c->lock);
-    const int events = turn();
-    OPAL_THREAD_UNLOCK(&c->lock);
-    if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
 }

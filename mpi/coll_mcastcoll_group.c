@@ -37,10 +37,6 @@ static void close_group(MccGroup* g) {
 void mcc_groups_reap(bool all) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     MccGroup *g, *next;
-    if (all) {
-        if (c->polling) (void)opal_progress_unregister(mcc_progress);
-        c->polling = false;
-    }
     const double now = all ? 0 : mcc_now_s();
     OPAL_LIST_FOREACH_SAFE(g, next, &c->groups, MccGroup) {
         // The list is in the order of creation, near enough to the order of release for the limit.
@@ -52,12 +48,12 @@ void mcc_groups_reap(bool all) {
 
 void mcc_group_orphan(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     g->orphan = true;
     g->close_at_s = mcc_now_s() + c->linger_ms * 1e-3;
     ++c->orphans;
     mcc_groups_reap(false);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
 }
 
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
@@ -115,17 +111,17 @@ static int join(MccGroup* g) {
     int rc;
     (void)atomic_fetch_add(&c->waiting, 1);
     for (;;) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         rc = fi_join_collective(c->fabric.ep, g->address, g->set, 0, &g->mc, &g->join.context);
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (-FI_EAGAIN != rc || mcc_now_s() > deadline) break;
         mcc_wait_step();
     }
     int error = -rc;
     while (0 == error && !g->join.done && 0 == c->fabric.broken) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         mcc_fabric_poll_events();
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (g->join.done) break;
         mcc_wait_step();
         if (mcc_now_s() > deadline) error = FI_ETIMEDOUT;
@@ -161,17 +157,15 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
     int who = -1;
     MccGroup* g = OBJ_NEW(MccGroup);
     if (NULL != g) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         opal_list_append(&c->groups, &g->super);
         g->joined = true;  // nothing is under way yet
         snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
         g->rank = ompi_comm_rank(comm);
         g->size = ompi_comm_size(comm);
         error = 0 != c->fabric.broken ? c->fabric.broken : form_set(g, comm);
-        if (!c->polling) {
-            c->polling = OPAL_SUCCESS == opal_progress_register(mcc_progress);
-        }
-        OPAL_THREAD_UNLOCK(&c->lock);
+        mcc_progress_start();
+        opal_mutex_unlock(&c->lock);
     } else {
         error = FI_ENOMEM;
     }

@@ -195,7 +195,7 @@ static int begin(MccRequest* r) {
     MccGroup* g = r->group;
     const unsigned bit = 1U << r->job.whole.collective;
     for (;;) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
         const bool wait = FI_EAGAIN == error && (0 != (g->known & bit) || r->offset > 0);
         if (wait) wait_in_backlog(r);
@@ -207,7 +207,7 @@ static int begin(MccRequest* r) {
         } else if (FI_ENOSYS == error) {
             g->refused |= bit;
         }
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (under_way) return 0;
         if (0 != c->fabric.broken) return c->fabric.broken;
         if (FI_EAGAIN != error) return error;
@@ -257,21 +257,21 @@ static void complete(MccRequest* r) {
     MccGroup* g = r->group;
     if (!mcc_finish_job(&r->job, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
     r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->job, r->error);
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     --g->open;
     (void)atomic_fetch_sub(&c->open, 1);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     (void)ompi_request_complete(&r->super, true);  // from here on it may be gone
 }
 
 int mcc_complete_requests(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (0 == atomic_load(&c->finished_count)) return 0;
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     MccRequest* r = c->finished;
     c->finished = c->finished_last = NULL;
     atomic_store(&c->finished_count, 0);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     int count = 0;
     for (MccRequest* next; NULL != r; r = next) {
         next = r->next;

@@ -85,9 +85,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
     op->done = false;
     op->error = 0;
     for (;;) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         rc = mcc_post(g, request, &op->context);
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (-FI_EAGAIN != rc || 0 != c->fabric.broken) break;
         mcc_wait_step();
     }

@@ -15,6 +15,7 @@ mca_coll_mcastcoll_la_SOURCES = \
 	%reldir%/coll_mcastcoll_plan.c \
 	%reldir%/coll_mcastcoll_plan_blocks.c \
 	%reldir%/coll_mcastcoll_plan_reduce.c \
+	%reldir%/coll_mcastcoll_progress.c \
 	%reldir%/coll_mcastcoll_request.c \
 	%reldir%/coll_mcastcoll_run.c \
 	%reldir%/coll_mcastcoll_select.c \
