@@ -7,6 +7,7 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_bcast_check \
 	%reldir%/mpi_bcast_ranks \
 	%reldir%/mpi_bcast_time \
+	%reldir%/mpi_blocked_send \
 	%reldir%/mpi_coll_time \
 	%reldir%/mpi_coll_check \
 	%reldir%/mpi_coll_threads \
@@ -20,6 +21,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_bcast_time_SOURCES = %reldir%/mpi_bcast_time.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_time_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_time_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_blocked_send_SOURCES = %reldir%/mpi_blocked_send.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_blocked_send_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_blocked_send_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_coll_time_SOURCES = %reldir%/mpi_coll_time.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_coll_time_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_coll_time_LDADD = $(mcc_mpi_ldadd)
