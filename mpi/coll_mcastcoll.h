@@ -7,9 +7,10 @@
 // The way of a call: an entry (_calls.c) has a job planned (_plan*.c; coll_mcastcoll_job.h), which also
 // decides who serves it (_run.c, _select.c), and runs it (_run.c) or starts it (_request.c).
 //
-// Who owns what: the component owns the provider's objects (MccFabric), the peers' cards and every group ever
-// joined, so that MPI_Finalize can close all of them in order whatever communicators the program left behind.
-// A module (one per communicator) borrows its group and holds references to the modules it falls back to.
+// Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
+// ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left
+// behind. A module (one per communicator) borrows its group and holds references to the modules it falls back
+// to.
 
 #ifndef MCASTCOLL_MPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_COLL_MCASTCOLL_H
@@ -27,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/provider.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
@@ -66,8 +68,8 @@ extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, s
 
 enum {
     kMccReasonBytes = 240,
-    kMccAddressBytes = 256,
-    kMccDatatypes = 16,  // libfabric's, FI_UINT128 being the last
+    kMccAddressBytes = kMccProviderAddressBytes,
+    kMccDatatypes = kMccProviderDatatypes,
 };
 
 // What coll_mcastcoll_single_host is unless somebody says otherwise.
@@ -101,7 +103,7 @@ typedef struct {
     struct fid_mc* mc;
     fi_addr_t address;
     // The provider's way to run an operation to its end, or NULL: then it is posted and polled for.
-    ssize_t (*run)(struct fid_mc*, const struct fi_mcastcoll_request*, int (*)(void*), void*);
+    MccRun run;
     unsigned sites;  // of its members; 0: not known
     // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
     // known to have.
@@ -157,18 +159,6 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccModule);
 
 typedef struct {
-    struct fi_info* info;
-    struct fid_fabric* fabric;
-    struct fid_domain* domain;
-    struct fid_eq* eq;
-    struct fid_cq* cq;
-    struct fid_av* av;
-    struct fid_ep* ep;
-    size_t max_members;
-    atomic_int broken;  // positive FI_E code once the completion queue itself failed
-} MccFabric;
-
-typedef struct {
     mca_coll_base_component_t super;
 
     // MCA parameters
@@ -203,7 +193,8 @@ typedef struct {
     char reason[kMccReasonBytes];  // why it is not
     bool reported;
     opal_mutex_t lock;  // guards all below and every fi_* call but the run of a group
-    MccFabric fabric;
+    MccProvider fabric;
+    atomic_int broken;        // positive FI_E code once the completion queue itself failed
     opal_hash_table_t peers;  // process name -> MccPeer*
     opal_list_t groups;
     int orphans;
@@ -227,8 +218,7 @@ typedef struct {
 OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
 
 // coll_mcastcoll_fabric.c
-bool mcc_fabric_open(MccFabric* fabric, const char* provider, size_t peers, char* reason);
-void mcc_fabric_close(MccFabric* fabric);
+bool mcc_fabric_open(const char* provider, size_t peers, char* reason);
 int mcc_fabric_poll(void);          // reads completions; the lock is held
 void mcc_fabric_poll_events(void);  // reads the event queue; the lock is held
 

@@ -225,7 +225,7 @@ static int component_open(void) {
     mcc_types_init();
 
     if (check_parameters(c)) {
-        c->ready = mcc_fabric_open(&c->fabric, c->provider, procs, c->reason);
+        c->ready = mcc_fabric_open(c->provider, procs, c->reason);
     }
     if (c->ready && c->fabric.info->ep_attr->max_msg_size < c->segment) {
         c->segment = c->fabric.info->ep_attr->max_msg_size;
@@ -250,7 +250,7 @@ static int component_close(void) {
     opal_mutex_lock(&c->lock);
     mcc_groups_reap(true);
     opal_mutex_unlock(&c->lock);
-    mcc_fabric_close(&c->fabric);
+    mcc_provider_close(&c->fabric);
     mcc_slots_free();
     mcc_peers_close();
     mcc_rules_free(c->rules);

@@ -65,7 +65,7 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
 // fi_av_set that libfabric's own implementation and others read alike. That implementation also sees only
 // what the address vector held when its first set was made, hence the whole world first.
 static int form_set(MccGroup* g, ompi_communicator_t* comm) {
-    MccFabric* fabric = &mca_coll_mcastcoll_component.fabric;
+    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
     const int size = ompi_comm_size(comm);
     // Threads may join groups of the same members in another order on each rank: the communicator's number
     // tells them apart, where the provider looks at it.
@@ -96,10 +96,10 @@ static int form_set(MccGroup* g, ompi_communicator_t* comm) {
 // members need not do the same.
 static void find_extensions(MccGroup* g) {
     struct fi_mcastcoll_group_ops* ops = NULL;
+    g->run = mcc_provider_run(g->mc);
     struct fi_mcastcoll_group_shape shape;
     if (!FI_CHECK_OP(g->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not look
     if (0 != fi_open_ops(&g->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return;
-    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, run) + sizeof(ops->run)) g->run = ops->run;
     if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_shape) + sizeof(ops->get_shape) &&
         0 == ops->get_shape(g->mc, &shape))
         g->sites = shape.sites;
@@ -118,7 +118,7 @@ static int join(MccGroup* g) {
         mcc_wait_step();
     }
     int error = -rc;
-    while (0 == error && !g->join.done && 0 == c->fabric.broken) {
+    while (0 == error && !g->join.done && 0 == c->broken) {
         opal_mutex_lock(&c->lock);
         mcc_fabric_poll_events();
         opal_mutex_unlock(&c->lock);
@@ -127,7 +127,7 @@ static int join(MccGroup* g) {
         if (mcc_now_s() > deadline) error = FI_ETIMEDOUT;
     }
     (void)atomic_fetch_sub(&c->waiting, 1);
-    if (0 == error) error = 0 != c->fabric.broken ? c->fabric.broken : g->join.error;
+    if (0 == error) error = 0 != c->broken ? c->broken : g->join.error;
     g->joined = FI_ETIMEDOUT != error;
     if (0 == error) {
         g->address = fi_mc_addr(g->mc);
@@ -163,7 +163,7 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
         snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
         g->rank = ompi_comm_rank(comm);
         g->size = ompi_comm_size(comm);
-        error = 0 != c->fabric.broken ? c->fabric.broken : form_set(g, comm);
+        error = 0 != c->broken ? c->broken : form_set(g, comm);
         mcc_progress_start();
         opal_mutex_unlock(&c->lock);
     } else {

@@ -87,16 +87,8 @@ int mcc_card_publish(void) {
     memset(&card, 0, sizeof(card));
     card.version = kCardVersion;
     if (c->ready) {
-        size_t bytes = sizeof(card.address);
-        const int rc = fi_getname(&c->fabric.ep->fid, card.address, &bytes);
-        if (0 != rc) {
-            snprintf(c->reason, sizeof(c->reason), "provider %s: fi_getname: %s", c->provider,
-                     fi_strerror(-rc));
-            mcc_fabric_close(&c->fabric);
-            c->ready = false;
-        } else {
-            card.address_bytes = (uint32_t)bytes;
-        }
+        memcpy(card.address, c->fabric.address, sizeof(card.address));
+        card.address_bytes = (uint32_t)c->fabric.address_bytes;
     }
     c->terms = c->ready ? digest_terms(c) : 0;
     card.ready = c->ready;

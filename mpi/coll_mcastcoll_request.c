@@ -167,7 +167,7 @@ void mcc_post_backlog(void) {
     OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
         while (NULL != g->first) {
             MccRequest* r = g->first;
-            const int error = 0 != c->fabric.broken ? c->fabric.broken : post_parts(r);
+            const int error = 0 != c->broken ? c->broken : post_parts(r);
             if (FI_EAGAIN == error) break;
             g->first = r->next;
             (void)atomic_fetch_sub(&g->waiting, 1);
@@ -209,7 +209,7 @@ static int begin(MccRequest* r) {
         }
         opal_mutex_unlock(&c->lock);
         if (under_way) return 0;
-        if (0 != c->fabric.broken) return c->fabric.broken;
+        if (0 != c->broken) return c->broken;
         if (FI_EAGAIN != error) return error;
         opal_progress();
     }

@@ -88,13 +88,13 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
         opal_mutex_lock(&c->lock);
         rc = mcc_post(g, request, &op->context);
         opal_mutex_unlock(&c->lock);
-        if (-FI_EAGAIN != rc || 0 != c->fabric.broken) break;
+        if (-FI_EAGAIN != rc || 0 != c->broken) break;
         mcc_wait_step();
     }
-    while (0 == rc && !op->done && 0 == c->fabric.broken) mcc_wait_step();
+    while (0 == rc && !op->done && 0 == c->broken) mcc_wait_step();
     (void)atomic_fetch_sub(&c->waiting, 1);
     if (0 != rc) return (int)-rc;
-    return op->done ? op->error : c->fabric.broken;
+    return op->done ? op->error : c->broken;
 }
 
 // The component's callback in Open MPI's progress goes on to poll: it is what serves other groups' members
