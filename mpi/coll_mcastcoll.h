@@ -76,6 +76,7 @@ enum {
 enum { kMccSingleHostDefault = 1 };
 
 struct MccRequest;
+struct MccJoin;
 
 // One operation handed to the provider. It lives in its group or in the component's slots, not on a stack: a
 // provider may still hold its address after an operation was given up.
@@ -110,6 +111,7 @@ typedef struct {
     unsigned refused, known;
     bool failed;          // an operation failed; every further one does
     unsigned open;        // requests that are not complete
+    bool forming;         // nothing may be handed to the provider yet
     atomic_uint waiting;  // of these, not yet handed to the provider, first to last:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
@@ -123,7 +125,9 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccGroup);
 
 typedef enum {
-    kMccFresh,    // no blocking collective yet
+    kMccFresh,    // no collective yet that forms a group
+    kMccJoining,  // a non-blocking one began that, and waits for it with those that followed
+    kMccJoined,   // since then no blocking one has come, which would look at the rules again
     kMccServing,  // the group serves this communicator
     kMccLeft,     // the previous modules serve it for ever
 } MccModuleState;
@@ -147,7 +151,7 @@ typedef struct {
 
 typedef struct {
     mca_coll_base_module_t super;
-    MccModuleState state;
+    _Atomic MccModuleState state;
     int hosts;
     unsigned sites;  // 0 until there is a group
     MccGroup* group;
@@ -198,6 +202,8 @@ typedef struct {
     opal_hash_table_t peers;  // process name -> MccPeer*
     opal_list_t groups;
     int orphans;
+    struct MccJoin* joins;
+    atomic_uint join_count;
     MccChunk* chunks;
     MccOperation* free_slots;
     struct MccRequest *finished, *finished_last;  // to be completed without the lock
@@ -242,6 +248,17 @@ int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on 
 // coll_mcastcoll_group.c
 int mcc_group_setup(MccModule* module, ompi_communicator_t* comm);
 void mcc_group_orphan(MccGroup* group);
+// The steps of it, for who makes a group in another way. The lock is held.
+MccGroup* mcc_group_form(ompi_communicator_t* comm, int* error);
+// After the join: what the group has.
+void mcc_group_ready(MccGroup* group);
+void mcc_group_report(const ompi_communicator_t* comm, const MccModule* m, const char* step, int who,
+                      int error);
+
+// coll_mcastcoll_join.c
+// Begins to make the module's group, without waiting for anybody. An Open MPI code.
+int mcc_join_begin(MccModule* module, ompi_communicator_t* comm);
+void mcc_join_progress(void);    // the lock is not held
 void mcc_groups_reap(bool all);  // the lock is held
 // As far as is known: the provider has it, and this module's group did not refuse it.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
@@ -258,6 +275,7 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
 MccOperation* mcc_find_slot(const void* context);
 void mcc_slot_done(MccOperation* slot);
 void mcc_post_backlog(void);
+void mcc_drop_backlog(MccGroup* group, int error);
 void mcc_slots_free(void);
 // The lock is not held. Returns how many requests were completed.
 int mcc_complete_requests(void);

@@ -103,9 +103,9 @@ static int component_register(void) {
     c->nonblocking_join = false;
     register_one(
         "nonblocking_join",
-        "Let a non-blocking collective form the group of its communicator, where it is the first one: "
-        "it then waits for all members. Otherwise the first blocking one does, and what comes before "
-        "it is left to the other components",
+        "Let a non-blocking collective begin to form the group of its communicator, where it is the first "
+        "one. What is called before the group is there waits for it, and fails if it cannot be formed. "
+        "Otherwise the first blocking one forms it, and what comes before is left to the other components",
         MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &c->nonblocking_join);
     c->reduce_scatter_small = (size_t)16 << 10;
     register_one(

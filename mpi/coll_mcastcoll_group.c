@@ -105,6 +105,11 @@ static void find_extensions(MccGroup* g) {
         g->sites = shape.sites;
 }
 
+void mcc_group_ready(MccGroup* g) {
+    g->address = fi_mc_addr(g->mc);
+    find_extensions(g);
+}
+
 static int join(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const double deadline = mcc_now_s() + c->join_timeout_ms * 1e-3;
@@ -129,10 +134,7 @@ static int join(MccGroup* g) {
     (void)atomic_fetch_sub(&c->waiting, 1);
     if (0 == error) error = 0 != c->broken ? c->broken : g->join.error;
     g->joined = FI_ETIMEDOUT != error;
-    if (0 == error) {
-        g->address = fi_mc_addr(g->mc);
-        find_extensions(g);
-    }
+    if (0 == error) mcc_group_ready(g);
     return error;
 }
 
@@ -149,26 +151,44 @@ static int agree(MccModule* m, ompi_communicator_t* comm, int error, int* agreed
     return rc;
 }
 
+MccGroup* mcc_group_form(ompi_communicator_t* comm, int* error) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccGroup* g = OBJ_NEW(MccGroup);
+    *error = FI_ENOMEM;
+    if (NULL == g) return NULL;
+    opal_list_append(&c->groups, &g->super);
+    g->joined = true;  // nothing is under way yet
+    snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
+    g->rank = ompi_comm_rank(comm);
+    g->size = ompi_comm_size(comm);
+    *error = 0 != c->broken ? c->broken : form_set(g, comm);
+    mcc_progress_start();
+    return g;
+}
+
+void mcc_group_report(const ompi_communicator_t* comm, const MccModule* m, const char* step, int who,
+                      int error) {
+    if (0 != ompi_comm_rank(comm)) return;
+    if (0 == error) {
+        MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name, ompi_comm_size(comm),
+                    m->hosts);
+        return;
+    }
+    opal_output(0,
+                "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
+                "failed on rank %d: %s",
+                comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error));
+}
+
 // Returns an Open MPI code; the module's state says whether the group serves or the others do.
 int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const char* step = "address vector";
     int error = 0;
     int who = -1;
-    MccGroup* g = OBJ_NEW(MccGroup);
-    if (NULL != g) {
-        opal_mutex_lock(&c->lock);
-        opal_list_append(&c->groups, &g->super);
-        g->joined = true;  // nothing is under way yet
-        snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
-        g->rank = ompi_comm_rank(comm);
-        g->size = ompi_comm_size(comm);
-        error = 0 != c->broken ? c->broken : form_set(g, comm);
-        mcc_progress_start();
-        opal_mutex_unlock(&c->lock);
-    } else {
-        error = FI_ENOMEM;
-    }
+    opal_mutex_lock(&c->lock);
+    MccGroup* g = mcc_group_form(comm, &error);
+    opal_mutex_unlock(&c->lock);
     int rc = agree(m, comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";
@@ -181,19 +201,11 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
         // Some rules hold inside a site only. A provider that does not tell has one.
         m->sites = 0 != g->sites ? g->sites : 1;
         if (!mcc_select(c->rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
-        if (0 == ompi_comm_rank(comm)) {
-            MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name,
-                        ompi_comm_size(comm), m->hosts);
-        }
+        mcc_group_report(comm, m, step, who, 0);
         return OMPI_SUCCESS;
     }
     if (NULL != g) mcc_group_orphan(g);
     m->state = kMccLeft;
-    if (0 == ompi_comm_rank(comm)) {
-        opal_output(0,
-                    "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
-                    "failed on rank %d: %s",
-                    comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error));
-    }
+    mcc_group_report(comm, m, step, who, error);
     return rc;
 }

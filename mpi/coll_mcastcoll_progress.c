@@ -63,6 +63,7 @@ int mcc_progress(void) {
     const int events = turn_here();
     if (c->orphans > 0) mcc_groups_reap(false);
     opal_mutex_unlock(&c->lock);
+    if (0 != atomic_load_explicit(&c->join_count, memory_order_relaxed)) mcc_join_progress();
     return events + mcc_complete_requests();
 }
 
@@ -71,6 +72,7 @@ void mcc_wait_step(void) {
     opal_mutex_lock(&c->lock);
     const int events = turn_here();
     opal_mutex_unlock(&c->lock);
+    if (0 != atomic_load_explicit(&c->join_count, memory_order_relaxed)) mcc_join_progress();
     if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
 }
 

@@ -16,22 +16,39 @@
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
-MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
-    const MccComponent* c = &mca_coll_mcastcoll_component;
+// Blocking calls see a group as it is at last, so that all ranks see the same.
+static bool settle(MccModule* m) {
+    while (kMccJoining == m->state) opal_progress();
+    if (kMccJoined != m->state) return true;
+    m->state = kMccServing;
+    return mcc_select(mca_coll_mcastcoll_component.rules, m, m->group->size);
+}
+
+static MccRoute make_group(MccJob* job, size_t bytes) {
     MccModule* m = job->module;
+    if (kMccNonblocking == job->form) {
+        if (!mca_coll_mcastcoll_component.nonblocking_join) return kMccPrevious;
+        job->rc = mcc_join_begin(m, job->comm);
+        return OMPI_SUCCESS == job->rc ? kMccHere : kMccOver;
+    }
+    job->rc = mcc_group_setup(m, job->comm);
+    if (OMPI_SUCCESS != job->rc) return kMccOver;
+    if (kMccLeft == m->state) return kMccPrevious;
+    // Now that its sites are known, the rules may say otherwise.
+    return mcc_selected(m, job->form, job->collective, bytes) ? kMccHere : kMccPrevious;
+}
+
+MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
+    MccModule* m = job->module;
+    if (kMccBlocking == job->form && !settle(m)) {
+        job->rc = OMPI_ERR_OUT_OF_RESOURCE;
+        return kMccOver;
+    }
     if (!mcc_group_has(m, needed) || kMccLeft == m->state) return kMccPrevious;
     if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
-    if (kMccFresh == m->state) {
-        // Making a group waits for all members, which a non-blocking call must not.
-        if (kMccNonblocking == job->form && !c->nonblocking_join) return kMccPrevious;
-        job->rc = mcc_group_setup(m, job->comm);
-        if (OMPI_SUCCESS != job->rc) return kMccOver;
-        if (kMccLeft == m->state) return kMccPrevious;
-        // Now that its sites are known, the rules may say otherwise.
-        if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
-    }
+    if (kMccFresh == m->state) return make_group(job, bytes);
     if (!m->group->failed) return kMccHere;
-    if (c->disable_on_error) return kMccPrevious;
+    if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
     return kMccOver;
 }

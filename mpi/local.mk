@@ -11,6 +11,7 @@ mca_coll_mcastcoll_la_SOURCES = \
 	%reldir%/coll_mcastcoll_fabric.c \
 	%reldir%/coll_mcastcoll_group.c \
 	%reldir%/coll_mcastcoll_job.h \
+	%reldir%/coll_mcastcoll_join.c \
 	%reldir%/coll_mcastcoll_module.c \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \

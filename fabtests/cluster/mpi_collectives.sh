@@ -9,7 +9,7 @@
 #   --operations N   of all threads together (default 800)
 #
 # On this host alone, through its shared memory, and over the cluster: shared memory inside the hosts, multicast between. Over the
-# cluster once more with a selection that leaves nothing to Open MPI's own, then with threads, with Open MPI's own messages instead of those
+# cluster once more with a selection that leaves nothing to Open MPI's own, then with groups that non-blocking calls form, with threads, with Open MPI's own messages instead of those
 # over the provider, and with senders that block while others need them.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
@@ -38,7 +38,7 @@ done
 can_cluster || finish
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_blocked_send mpi_coll_check mpi_coll_threads; do
+for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_first_nonblocking; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 start_cluster "$hosts"
@@ -69,6 +69,8 @@ echo 'all * * * here' >"$work/selection"
 over_cluster 240 here --mca coll_mcastcoll_selection "$work/selection" --mca coll_mcastcoll_nonblocking_join 1 \
     "$programs/mpi_coll_check" --count "$count" --max 16K --seed 3
 judge "$where, nothing left to others" "$work/here" $code
+over_cluster 240 first --mca coll_mcastcoll_nonblocking_join 1 "$programs/mpi_first_nonblocking"
+judge "$where, non-blocking ones first" "$work/first" $code
 over_cluster $((240 + operations / 50)) threads "$programs/mpi_coll_threads" --threads "$threads" --count "$operations"
 judge "$where, $threads threads" "$work/threads" $code
 over_cluster 120 ob1 --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_check" --count "$count" --max 64K --seed 4

@@ -11,7 +11,8 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_coll_time \
 	%reldir%/mpi_coll_check \
 	%reldir%/mpi_coll_threads \
-	%reldir%/mpi_fallthrough
+	%reldir%/mpi_fallthrough \
+	%reldir%/mpi_first_nonblocking
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
@@ -39,6 +40,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_fallthrough_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_fallthrough_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_first_nonblocking_SOURCES = %reldir%/mpi_first_nonblocking.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_first_nonblocking_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_first_nonblocking_LDADD = $(mcc_mpi_ldadd)
 endif
 
 if HAVE_MPICH
