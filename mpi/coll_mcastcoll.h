@@ -7,13 +7,15 @@
 // The way of a call: an entry (_calls.c) has a job planned (_plan*.c; coll_mcastcoll_job.h), which also
 // decides who serves it (_run.c, _select.c), and runs it (_run.c) or starts it (_request.c).
 //
-// Who owns what: the component owns the provider's objects (MccFabric), the peers' cards and every group ever
-// joined, so that MPI_Finalize can close all of them in order whatever communicators the program left behind.
-// A module (one per communicator) borrows its group and holds references to the modules it falls back to.
+// Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
+// ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left
+// behind. A module (one per communicator) borrows its group and holds references to the modules it falls back
+// to.
 
 #ifndef MCASTCOLL_MPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_COLL_MCASTCOLL_H
 
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
@@ -26,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/provider.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
@@ -65,20 +68,21 @@ extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, s
 
 enum {
     kMccReasonBytes = 240,
-    kMccAddressBytes = 256,
-    kMccDatatypes = 16,  // libfabric's, FI_UINT128 being the last
+    kMccAddressBytes = kMccProviderAddressBytes,
+    kMccDatatypes = kMccProviderDatatypes,
 };
 
 // What coll_mcastcoll_single_host is unless somebody says otherwise.
 enum { kMccSingleHostDefault = 1 };
 
 struct MccRequest;
+struct MccJoin;
 
 // One operation handed to the provider. It lives in its group or in the component's slots, not on a stack: a
 // provider may still hold its address after an operation was given up.
 typedef struct MccOperation {
     struct fi_context2 context;  // first: completions are recognised by its address
-    bool done;
+    atomic_bool done;
     int error;           // positive FI_E code
     int provider_error;  // for fi_cq_strerror or fi_eq_strerror
     char text[kMccReasonBytes];
@@ -100,13 +104,14 @@ typedef struct {
     struct fid_mc* mc;
     fi_addr_t address;
     // The provider's way to run an operation to its end, or NULL: then it is posted and polled for.
-    ssize_t (*run)(struct fid_mc*, const struct fi_mcastcoll_request*, int (*)(void*), void*);
+    MccRun run;
     unsigned sites;  // of its members; 0: not known
     // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
     // known to have.
     unsigned refused, known;
     bool failed;          // an operation failed; every further one does
     unsigned open;        // requests that are not complete
+    bool forming;         // nothing may be handed to the provider yet
     atomic_uint waiting;  // of these, not yet handed to the provider, first to last:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
@@ -120,7 +125,9 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccGroup);
 
 typedef enum {
-    kMccFresh,    // no blocking collective yet
+    kMccFresh,    // no collective yet that forms a group
+    kMccJoining,  // a non-blocking one began that, and waits for it with those that followed
+    kMccJoined,   // since then no blocking one has come, which would look at the rules again
     kMccServing,  // the group serves this communicator
     kMccLeft,     // the previous modules serve it for ever
 } MccModuleState;
@@ -144,7 +151,7 @@ typedef struct {
 
 typedef struct {
     mca_coll_base_module_t super;
-    MccModuleState state;
+    _Atomic MccModuleState state;
     int hosts;
     unsigned sites;  // 0 until there is a group
     MccGroup* group;
@@ -154,18 +161,6 @@ typedef struct {
     MccSteps selection[kMccForms][kMccCollectives];
 } MccModule;
 OBJ_CLASS_DECLARATION(MccModule);
-
-typedef struct {
-    struct fi_info* info;
-    struct fid_fabric* fabric;
-    struct fid_domain* domain;
-    struct fid_eq* eq;
-    struct fid_cq* cq;
-    struct fid_av* av;
-    struct fid_ep* ep;
-    size_t max_members;
-    int broken;  // positive FI_E code once the completion queue itself failed
-} MccFabric;
 
 typedef struct {
     mca_coll_base_component_t super;
@@ -185,6 +180,7 @@ typedef struct {
     bool nonblocking_join;
     bool disable_on_error;
     bool eager_progress;
+    int progress_thread;
     int join_timeout_ms;
     int linger_ms;
     int verbose;
@@ -200,11 +196,14 @@ typedef struct {
     bool ready;                    // the provider is open
     char reason[kMccReasonBytes];  // why it is not
     bool reported;
-    opal_mutex_t lock;  // guards all below and every fi_* call
-    MccFabric fabric;
+    opal_mutex_t lock;  // guards all below and every fi_* call but the run of a group
+    MccProvider fabric;
+    atomic_int broken;        // positive FI_E code once the completion queue itself failed
     opal_hash_table_t peers;  // process name -> MccPeer*
     opal_list_t groups;
     int orphans;
+    struct MccJoin* joins;
+    atomic_uint join_count;
     MccChunk* chunks;
     MccOperation* free_slots;
     struct MccRequest *finished, *finished_last;  // to be completed without the lock
@@ -215,18 +214,25 @@ typedef struct {
     _Atomic double poll_at_s;
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
+    atomic_uint looks;   // at the queue, by threads of the program's
+    bool thread_runs;    // the one that stands in for them
+    atomic_bool thread_stops;
+    pthread_t thread;
 } MccComponent;
 
 // The one exported symbol.
 OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
 
 // coll_mcastcoll_fabric.c
-bool mcc_fabric_open(MccFabric* fabric, const char* provider, size_t peers, char* reason);
-void mcc_fabric_close(MccFabric* fabric);
+bool mcc_fabric_open(const char* provider, size_t peers, char* reason);
 int mcc_fabric_poll(void);          // reads completions; the lock is held
 void mcc_fabric_poll_events(void);  // reads the event queue; the lock is held
-int mcc_progress(void);             // opal_progress callback
-void mcc_wait_step(void);           // one turn of a waiting loop; the lock is not held
+
+// coll_mcastcoll_progress.c
+void mcc_progress_start(void);  // when there is a group; the lock is held
+void mcc_progress_stop(void);   // the lock is not held
+int mcc_progress(void);         // opal_progress callback
+void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
 double mcc_now_s(void);
 
 // coll_mcastcoll_peers.c
@@ -242,6 +248,17 @@ int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on 
 // coll_mcastcoll_group.c
 int mcc_group_setup(MccModule* module, ompi_communicator_t* comm);
 void mcc_group_orphan(MccGroup* group);
+// The steps of it, for who makes a group in another way. The lock is held.
+MccGroup* mcc_group_form(ompi_communicator_t* comm, int* error);
+// After the join: what the group has.
+void mcc_group_ready(MccGroup* group);
+void mcc_group_report(const ompi_communicator_t* comm, const MccModule* m, const char* step, int who,
+                      int error);
+
+// coll_mcastcoll_join.c
+// Begins to make the module's group, without waiting for anybody. An Open MPI code.
+int mcc_join_begin(MccModule* module, ompi_communicator_t* comm);
+void mcc_join_progress(void);    // the lock is not held
 void mcc_groups_reap(bool all);  // the lock is held
 // As far as is known: the provider has it, and this module's group did not refuse it.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
@@ -258,6 +275,7 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
 MccOperation* mcc_find_slot(const void* context);
 void mcc_slot_done(MccOperation* slot);
 void mcc_post_backlog(void);
+void mcc_drop_backlog(MccGroup* group, int error);
 void mcc_slots_free(void);
 // The lock is not held. Returns how many requests were completed.
 int mcc_complete_requests(void);

@@ -103,9 +103,9 @@ static int component_register(void) {
     c->nonblocking_join = false;
     register_one(
         "nonblocking_join",
-        "Let a non-blocking collective form the group of its communicator, where it is the first one: "
-        "it then waits for all members. Otherwise the first blocking one does, and what comes before "
-        "it is left to the other components",
+        "Let a non-blocking collective begin to form the group of its communicator, where it is the first "
+        "one. What is called before the group is there waits for it, and fails if it cannot be formed. "
+        "Otherwise the first blocking one forms it, and what comes before is left to the other components",
         MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &c->nonblocking_join);
     c->reduce_scatter_small = (size_t)16 << 10;
     register_one(
@@ -134,6 +134,12 @@ static int component_register(void) {
                  "quicker repair for "
                  "others, slower point-to-point",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_9, &c->eager_progress);
+    c->progress_thread = -1;
+    register_one("progress_thread",
+                 "A thread that polls the provider while nobody else does, so that others need not wait for "
+                 "this process's next MPI call: 1 yes, 0 no, -1 only where point-to-point can block without "
+                 "Open MPI's progress (pml cm)",
+                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->progress_thread);
     c->verbose = 0;
     register_one("verbose", "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_8, &c->verbose);
@@ -178,6 +184,11 @@ static bool check_parameters(MccComponent* c) {
                  c->single_host);
         return false;
     }
+    if (c->progress_thread < -1 || c->progress_thread > 1) {
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_progress_thread is %d, must be -1, 0 or 1",
+                 c->progress_thread);
+        return false;
+    }
     // A parameter such as -5 arrives here as a huge number.
     if (c->max_message > SIZE_MAX / 2 || c->bcast_min_message > SIZE_MAX / 2 || 0 == c->max_message) {
         snprintf(c->reason, sizeof(c->reason),
@@ -214,7 +225,7 @@ static int component_open(void) {
     mcc_types_init();
 
     if (check_parameters(c)) {
-        c->ready = mcc_fabric_open(&c->fabric, c->provider, procs, c->reason);
+        c->ready = mcc_fabric_open(c->provider, procs, c->reason);
     }
     if (c->ready && c->fabric.info->ep_attr->max_msg_size < c->segment) {
         c->segment = c->fabric.info->ep_attr->max_msg_size;
@@ -235,10 +246,11 @@ static int component_init_query(bool progress_threads, bool mpi_threads) {
 static int component_close(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (0 == c->output) return OMPI_SUCCESS;  // never opened
-    OPAL_THREAD_LOCK(&c->lock);
+    mcc_progress_stop();
+    opal_mutex_lock(&c->lock);
     mcc_groups_reap(true);
-    OPAL_THREAD_UNLOCK(&c->lock);
-    mcc_fabric_close(&c->fabric);
+    opal_mutex_unlock(&c->lock);
+    mcc_provider_close(&c->fabric);
     mcc_slots_free();
     mcc_peers_close();
     mcc_rules_free(c->rules);

@@ -1,179 +1,47 @@
 // The provider's objects, and the only place that reads its queues.
-//
-// Progress: a thread that waits for an operation polls the completion queue itself and lets Open MPI progress
-// in between. An opal_progress callback polls while any group exists, so that the repair of other members'
-// losses goes on while this rank sits in some other MPI call: in every turn while non-blocking operations are
-// open, else in every eighth, as Open MPI's own callbacks of low priority.
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "coll_mcastcoll.h"
-#include "opal/runtime/opal_progress.h"
-
-double mcc_now_s(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static bool explain(char* reason, const char* provider, const char* call, int error) {
-    snprintf(reason, kMccReasonBytes, "provider %s: %s: %s", provider, call, fi_strerror(-error));
-    return false;
-}
-
-static bool find_provider(MccFabric* fabric, const char* provider, char* reason) {
-    struct fi_info* hints = fi_allocinfo();
-    if (NULL == hints) return explain(reason, provider, "fi_allocinfo", -FI_ENOMEM);
-    hints->caps = FI_MSG | FI_COLLECTIVE;
-    hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    hints->domain_attr->av_type = FI_AV_TABLE;
-    hints->domain_attr->mr_mode = 0;
-    hints->fabric_attr->prov_name = strdup(provider);
-    const int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &fabric->info);
-    fi_freeinfo(hints);
-    if (-FI_ENODATA == rc) {
-        snprintf(
-            reason, kMccReasonBytes,
-            "no libfabric provider \"%s\" with FI_COLLECTIVE here (look at FI_PROVIDER_PATH and FI_PROVIDER)",
-            provider);
-        return false;
-    }
-    return 0 == rc || explain(reason, provider, "fi_getinfo", rc);
-}
-
-static bool open_endpoint(MccFabric* fabric, const char* provider, char* reason) {
-    int rc = fi_endpoint(fabric->domain, fabric->info, &fabric->ep, NULL);
-    if (0 != rc) return explain(reason, provider, "fi_endpoint", rc);
-    if (0 != (rc = fi_ep_bind(fabric->ep, &fabric->av->fid, 0)) ||
-        0 != (rc = fi_ep_bind(fabric->ep, &fabric->cq->fid, FI_TRANSMIT | FI_RECV)) ||
-        0 != (rc = fi_ep_bind(fabric->ep, &fabric->eq->fid, 0))) {
-        return explain(reason, provider, "fi_ep_bind", rc);
-    }
-    if (0 != (rc = fi_enable(fabric->ep))) return explain(reason, provider, "fi_enable", rc);
-    return true;
-}
-
-// True, and the limits are taken over, if the provider has this collective.
-static bool query(MccFabric* fabric, enum fi_collective_op collective, enum fi_datatype datatype,
-                  enum fi_op op, size_t* bytes) {
-    struct fi_collective_attr attr;
-    memset(&attr, 0, sizeof(attr));
-    attr.op = op;
-    attr.datatype = datatype;
-    if (0 != fi_query_collective(fabric->domain, collective, &attr, 0)) return false;
-    if (0 != attr.max_members && attr.max_members < fabric->max_members) {
-        fabric->max_members = attr.max_members;
-    }
-    if (NULL != bytes) *bytes = attr.datatype_attr.size;
-    return true;
-}
-
-static bool reduces(MccFabric* fabric, unsigned offered, enum fi_datatype type, enum fi_op op,
-                    size_t* bytes) {
-    static const enum fi_collective_op kReductions[] = {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER};
-    for (size_t i = 0; i < sizeof(kReductions) / sizeof(kReductions[0]); ++i)
-        if (0 != (offered >> kReductions[i] & 1) && !query(fabric, kReductions[i], type, op, bytes))
-            return false;
-    return true;
-}
 
 // Which elements it combines with which operators. All of its reductions have to have a pair, since the
 // members of a job know one table.
-static bool query_reductions(MccFabric* fabric, unsigned offered) {
-    static const size_t kBytes[] = {[FI_FLOAT_COMPLEX] = 2 * sizeof(float),
-                                    [FI_DOUBLE_COMPLEX] = 2 * sizeof(double),
-                                    [FI_LONG_DOUBLE] = sizeof(long double),
-                                    [FI_LONG_DOUBLE_COMPLEX] = 2 * sizeof(long double)};
-    uint16_t* reductions = mca_coll_mcastcoll_component.reductions;
+static void find_reductions(const MccProvider* provider) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    static const int kReductions[] = {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER};
+    unsigned reductions = 0;
     bool any = false;
-    memset(reductions, 0, kMccDatatypes * sizeof(*reductions));
-    for (int type = FI_INT8; type <= FI_LONG_DOUBLE_COMPLEX; ++type) {
-        for (int op = FI_MIN; op <= FI_BXOR; ++op) {
-            size_t bytes = 0;
-            if (!reduces(fabric, offered, (enum fi_datatype)type, (enum fi_op)op, &bytes)) continue;
-            // Not every provider says how large its elements are; a long double may be anything.
-            if (0 != bytes && 0 != kBytes[type] && bytes != kBytes[type]) continue;
-            reductions[type] = (uint16_t)(reductions[type] | 1 << op);
-            any = true;
+    for (int type = 0; type < kMccDatatypes; ++type) {
+        unsigned pairs = UINT16_MAX;
+        for (size_t i = 0; i < sizeof(kReductions) / sizeof(kReductions[0]); ++i) {
+            reductions |= 1U << kReductions[i];
+            if (0 != (c->offered >> kReductions[i] & 1)) pairs &= provider->reductions[kReductions[i]][type];
         }
+        c->reductions[type] = (uint16_t)(0 != (c->offered & reductions) ? pairs : 0);
+        any = any || 0 != c->reductions[type];
     }
-    return any;
+    if (!any) c->offered &= ~reductions;
 }
 
 // What the provider can do decides what is served, beside the user's list.
-static bool query_operations(MccFabric* fabric, const char* provider, char* reason) {
+bool mcc_fabric_open(const char* provider, size_t peers, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    static const struct {
-        enum fi_collective_op operation;
-        enum fi_datatype datatype;
-        enum fi_op op;
-    } kRows[] = {{FI_BROADCAST, FI_UINT8, FI_NOOP},      {FI_BARRIER, FI_VOID, FI_NOOP},
-                 {FI_ALLREDUCE, FI_DOUBLE, FI_SUM},      {FI_REDUCE, FI_DOUBLE, FI_SUM},
-                 {FI_REDUCE_SCATTER, FI_DOUBLE, FI_SUM}, {FI_ALLGATHER, FI_UINT8, FI_NOOP},
-                 {FI_GATHER, FI_UINT8, FI_NOOP},         {FI_SCATTER, FI_UINT8, FI_NOOP},
-                 {FI_ALLTOALL, FI_UINT8, FI_NOOP}};
-    const unsigned reductions = 1U << FI_ALLREDUCE | 1U << FI_REDUCE | 1U << FI_REDUCE_SCATTER;
-    fabric->max_members = SIZE_MAX;
-    c->offered = 0;
-    for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i) {
-        if (query(fabric, kRows[i].operation, kRows[i].datatype, kRows[i].op, NULL)) {
-            c->offered |= 1U << kRows[i].operation;
-        } else {
+    static const enum fi_collective_op kAll[] = {FI_BROADCAST, FI_BARRIER,        FI_ALLREDUCE,
+                                                 FI_REDUCE,    FI_REDUCE_SCATTER, FI_ALLGATHER,
+                                                 FI_GATHER,    FI_SCATTER,        FI_ALLTOALL};
+    if (!mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_NONE, reason)) return false;
+    c->offered = c->fabric.collectives;
+    for (size_t i = 0; i < sizeof(kAll) / sizeof(kAll[0]); ++i) {
+        if (0 == (c->offered >> kAll[i] & 1))
             MCC_VERBOSE(1, "coll/mcastcoll: provider %s has no %s", provider,
-                        fi_tostr(&kRows[i].operation, FI_TYPE_COLLECTIVE_OP));
-        }
+                        fi_tostr(&kAll[i], FI_TYPE_COLLECTIVE_OP));
     }
-    if (0 != (c->offered & reductions) && !query_reductions(fabric, c->offered)) c->offered &= ~reductions;
+    find_reductions(&c->fabric);
     if (0 != c->offered) return true;
     snprintf(reason, kMccReasonBytes, "provider %s has none of the collectives", provider);
+    mcc_provider_close(&c->fabric);
     return false;
-}
-
-bool mcc_fabric_open(MccFabric* fabric, const char* provider, size_t peers, char* reason) {
-    memset(fabric, 0, sizeof(*fabric));
-    if (!find_provider(fabric, provider, reason)) return false;
-
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_NONE};
-    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_UNSPEC};
-    struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = peers};
-    int rc = 0;
-    bool good = true;
-    if (0 != (rc = fi_fabric(fabric->info->fabric_attr, &fabric->fabric, NULL))) {
-        good = explain(reason, provider, "fi_fabric", rc);
-    } else if (0 != (rc = fi_eq_open(fabric->fabric, &eq_attr, &fabric->eq, NULL))) {
-        good = explain(reason, provider, "fi_eq_open", rc);
-    } else if (0 != (rc = fi_domain(fabric->fabric, fabric->info, &fabric->domain, NULL))) {
-        good = explain(reason, provider, "fi_domain", rc);
-    } else if (0 != (rc = fi_av_open(fabric->domain, &av_attr, &fabric->av, NULL))) {
-        good = explain(reason, provider, "fi_av_open", rc);
-    } else if (0 != (rc = fi_cq_open(fabric->domain, &cq_attr, &fabric->cq, NULL))) {
-        good = explain(reason, provider, "fi_cq_open", rc);
-    }
-    good = good && query_operations(fabric, provider, reason) && open_endpoint(fabric, provider, reason);
-    if (!good) mcc_fabric_close(fabric);
-    return good;
-}
-
-static void close_one(struct fid* fid, const char* what) {
-    const int rc = fi_close(fid);
-    if (0 != rc) MCC_VERBOSE(1, "coll/mcastcoll: closing the %s: %s", what, fi_strerror(-rc));
-}
-
-void mcc_fabric_close(MccFabric* fabric) {
-    if (NULL != fabric->ep) close_one(&fabric->ep->fid, "endpoint");
-    if (NULL != fabric->cq) close_one(&fabric->cq->fid, "completion queue");
-    if (NULL != fabric->av) close_one(&fabric->av->fid, "address vector");
-    if (NULL != fabric->domain) close_one(&fabric->domain->fid, "domain");
-    if (NULL != fabric->eq) close_one(&fabric->eq->fid, "event queue");
-    if (NULL != fabric->fabric) close_one(&fabric->fabric->fid, "fabric");
-    if (NULL != fabric->info) fi_freeinfo(fabric->info);
-    memset(fabric, 0, sizeof(*fabric));
 }
 
 // Never follow a context before it is known to be ours: some providers let internal completions out.
@@ -207,7 +75,7 @@ static MccOperation* find_join(fid_t fid, const void* context) {
     return NULL;
 }
 
-static void read_error(MccFabric* fabric) {
+static void read_error(MccProvider* fabric) {
     struct fi_cq_err_entry entry;
     memset(&entry, 0, sizeof(entry));
     if (fi_cq_readerr(fabric->cq, &entry, 0) < 1) return;
@@ -225,7 +93,8 @@ static void read_error(MccFabric* fabric) {
 }
 
 int mcc_fabric_poll(void) {
-    MccFabric* fabric = &mca_coll_mcastcoll_component.fabric;
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccProvider* fabric = &c->fabric;
     struct fi_cq_entry entries[8];
     const ssize_t got = fi_cq_read(fabric->cq, entries, sizeof(entries) / sizeof(entries[0]));
     if (got > 0) {
@@ -236,12 +105,12 @@ int mcc_fabric_poll(void) {
         read_error(fabric);
         return 1;
     }
-    if (got < 0 && -FI_EAGAIN != got && -FI_EINTR != got) fabric->broken = (int)-got;
+    if (got < 0 && -FI_EAGAIN != got && -FI_EINTR != got) c->broken = (int)-got;
     return 0;
 }
 
 void mcc_fabric_poll_events(void) {
-    MccFabric* fabric = &mca_coll_mcastcoll_component.fabric;
+    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
     struct fi_eq_entry entry;
     uint32_t event = 0;
     const ssize_t got = fi_eq_read(fabric->eq, &event, &entry, sizeof(entry), 0);
@@ -258,44 +127,4 @@ void mcc_fabric_poll_events(void) {
         operation->provider_error = error.prov_errno;
         operation->done = true;
     }
-}
-
-// The lock is held.
-static int turn(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    const int events = mcc_fabric_poll();
-    if (0 != atomic_load(&c->backlog)) mcc_post_backlog();
-    return events;
-}
-
-// While nothing is open here, others may still want something: what they have lost, say. They can wait for a
-// while, and Open MPI's own messages, which wait in here, need not pay for it.
-static bool is_due(MccComponent* c) {
-    enum { kClockEvery = 8 };
-    static const double kBetween_s = 1e-3;
-    if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
-    const double now = mcc_now_s();
-    if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
-    atomic_store_explicit(&c->poll_at_s, now + kBetween_s, memory_order_relaxed);
-    return true;
-}
-
-int mcc_progress(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    if (c->waiting > 0) return 0;  // the waiting thread polls already
-    if (!c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed) && !is_due(c))
-        return 0;
-    if (0 != OPAL_THREAD_TRYLOCK(&c->lock)) return 0;
-    const int events = turn();
-    if (c->orphans > 0) mcc_groups_reap(false);
-    OPAL_THREAD_UNLOCK(&c->lock);
-    return events + mcc_complete_requests();
-}
-
-void mcc_wait_step(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    OPAL_THREAD_LOCK(&c->lock);
-    const int events = turn();
-    OPAL_THREAD_UNLOCK(&c->lock);
-    if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
 }

@@ -37,10 +37,6 @@ static void close_group(MccGroup* g) {
 void mcc_groups_reap(bool all) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     MccGroup *g, *next;
-    if (all) {
-        if (c->polling) (void)opal_progress_unregister(mcc_progress);
-        c->polling = false;
-    }
     const double now = all ? 0 : mcc_now_s();
     OPAL_LIST_FOREACH_SAFE(g, next, &c->groups, MccGroup) {
         // The list is in the order of creation, near enough to the order of release for the limit.
@@ -52,12 +48,12 @@ void mcc_groups_reap(bool all) {
 
 void mcc_group_orphan(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     g->orphan = true;
     g->close_at_s = mcc_now_s() + c->linger_ms * 1e-3;
     ++c->orphans;
     mcc_groups_reap(false);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
 }
 
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
@@ -69,7 +65,7 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
 // fi_av_set that libfabric's own implementation and others read alike. That implementation also sees only
 // what the address vector held when its first set was made, hence the whole world first.
 static int form_set(MccGroup* g, ompi_communicator_t* comm) {
-    MccFabric* fabric = &mca_coll_mcastcoll_component.fabric;
+    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
     const int size = ompi_comm_size(comm);
     // Threads may join groups of the same members in another order on each rank: the communicator's number
     // tells them apart, where the provider looks at it.
@@ -100,13 +96,18 @@ static int form_set(MccGroup* g, ompi_communicator_t* comm) {
 // members need not do the same.
 static void find_extensions(MccGroup* g) {
     struct fi_mcastcoll_group_ops* ops = NULL;
+    g->run = mcc_provider_run(g->mc);
     struct fi_mcastcoll_group_shape shape;
     if (!FI_CHECK_OP(g->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not look
     if (0 != fi_open_ops(&g->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return;
-    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, run) + sizeof(ops->run)) g->run = ops->run;
     if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_shape) + sizeof(ops->get_shape) &&
         0 == ops->get_shape(g->mc, &shape))
         g->sites = shape.sites;
+}
+
+void mcc_group_ready(MccGroup* g) {
+    g->address = fi_mc_addr(g->mc);
+    find_extensions(g);
 }
 
 static int join(MccGroup* g) {
@@ -115,28 +116,25 @@ static int join(MccGroup* g) {
     int rc;
     (void)atomic_fetch_add(&c->waiting, 1);
     for (;;) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         rc = fi_join_collective(c->fabric.ep, g->address, g->set, 0, &g->mc, &g->join.context);
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (-FI_EAGAIN != rc || mcc_now_s() > deadline) break;
         mcc_wait_step();
     }
     int error = -rc;
-    while (0 == error && !g->join.done && 0 == c->fabric.broken) {
-        OPAL_THREAD_LOCK(&c->lock);
+    while (0 == error && !g->join.done && 0 == c->broken) {
+        opal_mutex_lock(&c->lock);
         mcc_fabric_poll_events();
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (g->join.done) break;
         mcc_wait_step();
         if (mcc_now_s() > deadline) error = FI_ETIMEDOUT;
     }
     (void)atomic_fetch_sub(&c->waiting, 1);
-    if (0 == error) error = 0 != c->fabric.broken ? c->fabric.broken : g->join.error;
+    if (0 == error) error = 0 != c->broken ? c->broken : g->join.error;
     g->joined = FI_ETIMEDOUT != error;
-    if (0 == error) {
-        g->address = fi_mc_addr(g->mc);
-        find_extensions(g);
-    }
+    if (0 == error) mcc_group_ready(g);
     return error;
 }
 
@@ -153,28 +151,44 @@ static int agree(MccModule* m, ompi_communicator_t* comm, int error, int* agreed
     return rc;
 }
 
+MccGroup* mcc_group_form(ompi_communicator_t* comm, int* error) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccGroup* g = OBJ_NEW(MccGroup);
+    *error = FI_ENOMEM;
+    if (NULL == g) return NULL;
+    opal_list_append(&c->groups, &g->super);
+    g->joined = true;  // nothing is under way yet
+    snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
+    g->rank = ompi_comm_rank(comm);
+    g->size = ompi_comm_size(comm);
+    *error = 0 != c->broken ? c->broken : form_set(g, comm);
+    mcc_progress_start();
+    return g;
+}
+
+void mcc_group_report(const ompi_communicator_t* comm, const MccModule* m, const char* step, int who,
+                      int error) {
+    if (0 != ompi_comm_rank(comm)) return;
+    if (0 == error) {
+        MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name, ompi_comm_size(comm),
+                    m->hosts);
+        return;
+    }
+    opal_output(0,
+                "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
+                "failed on rank %d: %s",
+                comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error));
+}
+
 // Returns an Open MPI code; the module's state says whether the group serves or the others do.
 int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const char* step = "address vector";
     int error = 0;
     int who = -1;
-    MccGroup* g = OBJ_NEW(MccGroup);
-    if (NULL != g) {
-        OPAL_THREAD_LOCK(&c->lock);
-        opal_list_append(&c->groups, &g->super);
-        g->joined = true;  // nothing is under way yet
-        snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
-        g->rank = ompi_comm_rank(comm);
-        g->size = ompi_comm_size(comm);
-        error = 0 != c->fabric.broken ? c->fabric.broken : form_set(g, comm);
-        if (!c->polling) {
-            c->polling = OPAL_SUCCESS == opal_progress_register(mcc_progress);
-        }
-        OPAL_THREAD_UNLOCK(&c->lock);
-    } else {
-        error = FI_ENOMEM;
-    }
+    opal_mutex_lock(&c->lock);
+    MccGroup* g = mcc_group_form(comm, &error);
+    opal_mutex_unlock(&c->lock);
     int rc = agree(m, comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";
@@ -187,19 +201,11 @@ int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
         // Some rules hold inside a site only. A provider that does not tell has one.
         m->sites = 0 != g->sites ? g->sites : 1;
         if (!mcc_select(c->rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
-        if (0 == ompi_comm_rank(comm)) {
-            MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name,
-                        ompi_comm_size(comm), m->hosts);
-        }
+        mcc_group_report(comm, m, step, who, 0);
         return OMPI_SUCCESS;
     }
     if (NULL != g) mcc_group_orphan(g);
     m->state = kMccLeft;
-    if (0 == ompi_comm_rank(comm)) {
-        opal_output(0,
-                    "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
-                    "failed on rank %d: %s",
-                    comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error));
-    }
+    mcc_group_report(comm, m, step, who, error);
     return rc;
 }

@@ -87,16 +87,8 @@ int mcc_card_publish(void) {
     memset(&card, 0, sizeof(card));
     card.version = kCardVersion;
     if (c->ready) {
-        size_t bytes = sizeof(card.address);
-        const int rc = fi_getname(&c->fabric.ep->fid, card.address, &bytes);
-        if (0 != rc) {
-            snprintf(c->reason, sizeof(c->reason), "provider %s: fi_getname: %s", c->provider,
-                     fi_strerror(-rc));
-            mcc_fabric_close(&c->fabric);
-            c->ready = false;
-        } else {
-            card.address_bytes = (uint32_t)bytes;
-        }
+        memcpy(card.address, c->fabric.address, sizeof(card.address));
+        card.address_bytes = (uint32_t)c->fabric.address_bytes;
     }
     c->terms = c->ready ? digest_terms(c) : 0;
     card.ready = c->ready;
@@ -140,7 +132,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const int size = ompi_comm_size(comm);
     bool agreed = true;
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
     for (int rank = 0; rank < size && agreed; ++rank) {
         // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
@@ -162,7 +154,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
                      "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
         }
     }
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     return agreed;
 }
 
@@ -176,12 +168,12 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
     if (NULL == hosts) return 0;
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     for (int rank = 0; rank < size; ++rank) {
         const MccPeer* peer = find_peer(comm, rank);
         hosts[rank] = NULL != peer ? peer->card.host : 0;
     }
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
     int count = 1;
     for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];

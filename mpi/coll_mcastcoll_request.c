@@ -3,8 +3,8 @@
 // A job is posted when it is started, in as many operations as it has segments, since the order of a group's
 // operations is that of MPI's calls. What the provider has no room for waits in the group's backlog, in
 // order, and the progress posts it; a call that blocks first waits until there is no backlog. So an I... call
-// never waits for other ranks, but for two cases: the first operation of its kind on a group, until the
-// provider accepts or refuses it, and with coll_mcastcoll_nonblocking_join the first of all.
+// never waits for other ranks, but in one case: the first operation of its kind on a group, until the
+// provider accepts or refuses it. Those that come before their group has formed wait in its backlog, too.
 //
 // Who owns what: a request belongs to the program, which frees it when it is complete; until then it is known
 // to the slots of its operations, or to its group's backlog. The group does not go before its requests,
@@ -165,15 +165,26 @@ void mcc_post_backlog(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     MccGroup* g;
     OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
-        while (NULL != g->first) {
+        while (NULL != g->first && !g->forming) {
             MccRequest* r = g->first;
-            const int error = 0 != c->fabric.broken ? c->fabric.broken : post_parts(r);
+            const int error = 0 != c->broken ? c->broken : post_parts(r);
             if (FI_EAGAIN == error) break;
             g->first = r->next;
             (void)atomic_fetch_sub(&g->waiting, 1);
             (void)atomic_fetch_sub(&c->backlog, 1);
             if (0 != error) end_early(r, error);
         }
+    }
+}
+
+void mcc_drop_backlog(MccGroup* g, int error) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    while (NULL != g->first) {
+        MccRequest* r = g->first;
+        g->first = r->next;
+        (void)atomic_fetch_sub(&g->waiting, 1);
+        (void)atomic_fetch_sub(&c->backlog, 1);
+        end_early(r, error);
     }
 }
 
@@ -195,9 +206,9 @@ static int begin(MccRequest* r) {
     MccGroup* g = r->group;
     const unsigned bit = 1U << r->job.whole.collective;
     for (;;) {
-        OPAL_THREAD_LOCK(&c->lock);
-        int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
-        const bool wait = FI_EAGAIN == error && (0 != (g->known & bit) || r->offset > 0);
+        opal_mutex_lock(&c->lock);
+        int error = g->forming || NULL != g->first ? FI_EAGAIN : post_parts(r);
+        const bool wait = FI_EAGAIN == error && (g->forming || 0 != (g->known & bit) || r->offset > 0);
         if (wait) wait_in_backlog(r);
         const bool under_way = 0 == error || wait || r->offset > 0;
         if (under_way) {
@@ -207,9 +218,9 @@ static int begin(MccRequest* r) {
         } else if (FI_ENOSYS == error) {
             g->refused |= bit;
         }
-        OPAL_THREAD_UNLOCK(&c->lock);
+        opal_mutex_unlock(&c->lock);
         if (under_way) return 0;
-        if (0 != c->fabric.broken) return c->fabric.broken;
+        if (0 != c->broken) return c->broken;
         if (FI_EAGAIN != error) return error;
         opal_progress();
     }
@@ -257,21 +268,21 @@ static void complete(MccRequest* r) {
     MccGroup* g = r->group;
     if (!mcc_finish_job(&r->job, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
     r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->job, r->error);
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     --g->open;
     (void)atomic_fetch_sub(&c->open, 1);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     (void)ompi_request_complete(&r->super, true);  // from here on it may be gone
 }
 
 int mcc_complete_requests(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (0 == atomic_load(&c->finished_count)) return 0;
-    OPAL_THREAD_LOCK(&c->lock);
+    opal_mutex_lock(&c->lock);
     MccRequest* r = c->finished;
     c->finished = c->finished_last = NULL;
     atomic_store(&c->finished_count, 0);
-    OPAL_THREAD_UNLOCK(&c->lock);
+    opal_mutex_unlock(&c->lock);
     int count = 0;
     for (MccRequest* next; NULL != r; r = next) {
         next = r->next;

@@ -16,22 +16,39 @@
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
-MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
-    const MccComponent* c = &mca_coll_mcastcoll_component;
+// Blocking calls see a group as it is at last, so that all ranks see the same.
+static bool settle(MccModule* m) {
+    while (kMccJoining == m->state) opal_progress();
+    if (kMccJoined != m->state) return true;
+    m->state = kMccServing;
+    return mcc_select(mca_coll_mcastcoll_component.rules, m, m->group->size);
+}
+
+static MccRoute make_group(MccJob* job, size_t bytes) {
     MccModule* m = job->module;
+    if (kMccNonblocking == job->form) {
+        if (!mca_coll_mcastcoll_component.nonblocking_join) return kMccPrevious;
+        job->rc = mcc_join_begin(m, job->comm);
+        return OMPI_SUCCESS == job->rc ? kMccHere : kMccOver;
+    }
+    job->rc = mcc_group_setup(m, job->comm);
+    if (OMPI_SUCCESS != job->rc) return kMccOver;
+    if (kMccLeft == m->state) return kMccPrevious;
+    // Now that its sites are known, the rules may say otherwise.
+    return mcc_selected(m, job->form, job->collective, bytes) ? kMccHere : kMccPrevious;
+}
+
+MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
+    MccModule* m = job->module;
+    if (kMccBlocking == job->form && !settle(m)) {
+        job->rc = OMPI_ERR_OUT_OF_RESOURCE;
+        return kMccOver;
+    }
     if (!mcc_group_has(m, needed) || kMccLeft == m->state) return kMccPrevious;
     if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
-    if (kMccFresh == m->state) {
-        // Making a group waits for all members, which a non-blocking call must not.
-        if (kMccNonblocking == job->form && !c->nonblocking_join) return kMccPrevious;
-        job->rc = mcc_group_setup(m, job->comm);
-        if (OMPI_SUCCESS != job->rc) return kMccOver;
-        if (kMccLeft == m->state) return kMccPrevious;
-        // Now that its sites are known, the rules may say otherwise.
-        if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
-    }
+    if (kMccFresh == m->state) return make_group(job, bytes);
     if (!m->group->failed) return kMccHere;
-    if (c->disable_on_error) return kMccPrevious;
+    if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
     return kMccOver;
 }
@@ -85,16 +102,16 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
     op->done = false;
     op->error = 0;
     for (;;) {
-        OPAL_THREAD_LOCK(&c->lock);
+        opal_mutex_lock(&c->lock);
         rc = mcc_post(g, request, &op->context);
-        OPAL_THREAD_UNLOCK(&c->lock);
-        if (-FI_EAGAIN != rc || 0 != c->fabric.broken) break;
+        opal_mutex_unlock(&c->lock);
+        if (-FI_EAGAIN != rc || 0 != c->broken) break;
         mcc_wait_step();
     }
-    while (0 == rc && !op->done && 0 == c->fabric.broken) mcc_wait_step();
+    while (0 == rc && !op->done && 0 == c->broken) mcc_wait_step();
     (void)atomic_fetch_sub(&c->waiting, 1);
     if (0 != rc) return (int)-rc;
-    return op->done ? op->error : c->fabric.broken;
+    return op->done ? op->error : c->broken;
 }
 
 // The component's callback in Open MPI's progress goes on to poll: it is what serves other groups' members

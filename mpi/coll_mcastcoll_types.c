@@ -8,46 +8,44 @@
 #include "coll_mcastcoll.h"
 #include "ompi/datatype/ompi_datatype_internal.h"
 
-typedef enum { kSigned, kUnsigned, kReal, kComplex } Sort;
-
 static const struct {
     MPI_Datatype handle;
-    Sort sort;
+    MccSort sort;
 } kRows[] = {
-    {MPI_INT8_T, kSigned},
-    {MPI_INT16_T, kSigned},
-    {MPI_INT32_T, kSigned},
-    {MPI_INT64_T, kSigned},
-    {MPI_SIGNED_CHAR, kSigned},
-    {MPI_SHORT, kSigned},
-    {MPI_INT, kSigned},
-    {MPI_LONG, kSigned},
-    {MPI_LONG_LONG, kSigned},
-    {MPI_AINT, kSigned},
-    {MPI_OFFSET, kSigned},
-    {MPI_COUNT, kSigned},
-    {MPI_INTEGER, kSigned},
-    {MPI_UINT8_T, kUnsigned},
-    {MPI_UINT16_T, kUnsigned},
-    {MPI_UINT32_T, kUnsigned},
-    {MPI_UINT64_T, kUnsigned},
-    {MPI_UNSIGNED_CHAR, kUnsigned},
-    {MPI_UNSIGNED_SHORT, kUnsigned},
-    {MPI_UNSIGNED, kUnsigned},
-    {MPI_UNSIGNED_LONG, kUnsigned},
-    {MPI_UNSIGNED_LONG_LONG, kUnsigned},
-    {MPI_BYTE, kUnsigned},
-    {MPI_C_BOOL, kUnsigned},
-    {MPI_FLOAT, kReal},
-    {MPI_DOUBLE, kReal},
-    {MPI_LONG_DOUBLE, kReal},
-    {MPI_REAL, kReal},
-    {MPI_DOUBLE_PRECISION, kReal},
-    {MPI_C_FLOAT_COMPLEX, kComplex},
-    {MPI_C_DOUBLE_COMPLEX, kComplex},
-    {MPI_C_LONG_DOUBLE_COMPLEX, kComplex},
-    {MPI_COMPLEX, kComplex},
-    {MPI_DOUBLE_COMPLEX, kComplex},
+    {MPI_INT8_T, kMccSigned},
+    {MPI_INT16_T, kMccSigned},
+    {MPI_INT32_T, kMccSigned},
+    {MPI_INT64_T, kMccSigned},
+    {MPI_SIGNED_CHAR, kMccSigned},
+    {MPI_SHORT, kMccSigned},
+    {MPI_INT, kMccSigned},
+    {MPI_LONG, kMccSigned},
+    {MPI_LONG_LONG, kMccSigned},
+    {MPI_AINT, kMccSigned},
+    {MPI_OFFSET, kMccSigned},
+    {MPI_COUNT, kMccSigned},
+    {MPI_INTEGER, kMccSigned},
+    {MPI_UINT8_T, kMccUnsigned},
+    {MPI_UINT16_T, kMccUnsigned},
+    {MPI_UINT32_T, kMccUnsigned},
+    {MPI_UINT64_T, kMccUnsigned},
+    {MPI_UNSIGNED_CHAR, kMccUnsigned},
+    {MPI_UNSIGNED_SHORT, kMccUnsigned},
+    {MPI_UNSIGNED, kMccUnsigned},
+    {MPI_UNSIGNED_LONG, kMccUnsigned},
+    {MPI_UNSIGNED_LONG_LONG, kMccUnsigned},
+    {MPI_BYTE, kMccUnsigned},
+    {MPI_C_BOOL, kMccUnsigned},
+    {MPI_FLOAT, kMccReal},
+    {MPI_DOUBLE, kMccReal},
+    {MPI_LONG_DOUBLE, kMccReal},
+    {MPI_REAL, kMccReal},
+    {MPI_DOUBLE_PRECISION, kMccReal},
+    {MPI_C_FLOAT_COMPLEX, kMccComplex},
+    {MPI_C_DOUBLE_COMPLEX, kMccComplex},
+    {MPI_C_LONG_DOUBLE_COMPLEX, kMccComplex},
+    {MPI_COMPLEX, kMccComplex},
+    {MPI_DOUBLE_COMPLEX, kMccComplex},
 };
 
 // Open MPI's header of operators wants one that Debian does not ship, so their handles have to do. In the
@@ -63,41 +61,13 @@ static const struct {
 // By Open MPI's number of the predefined datatype; aliases have the same. -1: none.
 static int8_t g_datatypes[OMPI_DATATYPE_MPI_MAX_PREDEFINED];
 
-static int fabric_datatype(Sort sort, size_t bytes) {
-    switch (sort) {
-        case kSigned:
-            return 1 == bytes   ? FI_INT8
-                   : 2 == bytes ? FI_INT16
-                   : 4 == bytes ? FI_INT32
-                   : 8 == bytes ? FI_INT64
-                                : -1;
-        case kUnsigned:
-            return 1 == bytes   ? FI_UINT8
-                   : 2 == bytes ? FI_UINT16
-                   : 4 == bytes ? FI_UINT32
-                   : 8 == bytes ? FI_UINT64
-                                : -1;
-        case kReal:
-            return sizeof(float) == bytes         ? FI_FLOAT
-                   : sizeof(double) == bytes      ? FI_DOUBLE
-                   : sizeof(long double) == bytes ? FI_LONG_DOUBLE
-                                                  : -1;
-        case kComplex:
-            return 2 * sizeof(float) == bytes         ? FI_FLOAT_COMPLEX
-                   : 2 * sizeof(double) == bytes      ? FI_DOUBLE_COMPLEX
-                   : 2 * sizeof(long double) == bytes ? FI_LONG_DOUBLE_COMPLEX
-                                                      : -1;
-    }
-    return -1;
-}
-
 void mcc_types_init(void) {
     for (int i = 0; i < OMPI_DATATYPE_MPI_MAX_PREDEFINED; ++i) g_datatypes[i] = -1;
     for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i) {
         const int32_t id = kRows[i].handle->id;
         // Where there is no Fortran, its datatypes share the number of what is unavailable.
         if (id <= 0 || id >= OMPI_DATATYPE_MPI_UNAVAILABLE) continue;
-        g_datatypes[id] = (int8_t)fabric_datatype(kRows[i].sort, kRows[i].handle->super.size);
+        g_datatypes[id] = (int8_t)mcc_provider_datatype(kRows[i].sort, kRows[i].handle->super.size);
     }
 }
 

@@ -3,25 +3,29 @@ if HAVE_OMPI
 ompicomponentdir = $(ompi_componentdir)
 ompicomponent_LTLIBRARIES = mca_coll_mcastcoll.la
 mca_coll_mcastcoll_la_SOURCES = \
+	mpi/common/provider.c \
+	mpi/common/provider.h \
 	%reldir%/coll_mcastcoll.h \
 	%reldir%/coll_mcastcoll_calls.c \
 	%reldir%/coll_mcastcoll_component.c \
 	%reldir%/coll_mcastcoll_fabric.c \
 	%reldir%/coll_mcastcoll_group.c \
 	%reldir%/coll_mcastcoll_job.h \
+	%reldir%/coll_mcastcoll_join.c \
 	%reldir%/coll_mcastcoll_module.c \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
 	%reldir%/coll_mcastcoll_plan.c \
 	%reldir%/coll_mcastcoll_plan_blocks.c \
 	%reldir%/coll_mcastcoll_plan_reduce.c \
+	%reldir%/coll_mcastcoll_progress.c \
 	%reldir%/coll_mcastcoll_request.c \
 	%reldir%/coll_mcastcoll_run.c \
 	%reldir%/coll_mcastcoll_select.c \
 	%reldir%/coll_mcastcoll_select.h \
 	%reldir%/coll_mcastcoll_stream.c \
 	%reldir%/coll_mcastcoll_types.c
-mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include $(OMPI_CPPFLAGS)
+mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(OMPI_CPPFLAGS)
 mca_coll_mcastcoll_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
 mca_coll_mcastcoll_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-export-symbols-regex '^mca_coll_mcastcoll_component$$'

@@ -9,7 +9,8 @@
 #   --operations N   of all threads together (default 800)
 #
 # On this host alone, through its shared memory, and over the cluster: shared memory inside the hosts, multicast between. Over the
-# cluster once more with a selection that leaves nothing to Open MPI's own, and then with threads.
+# cluster once more with a selection that leaves nothing to Open MPI's own, then with groups that non-blocking calls form, with threads, with Open MPI's own messages instead of those
+# over the provider, and with senders that block while others need them.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -37,7 +38,7 @@ done
 can_cluster || finish
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_coll_check mpi_coll_threads; do
+for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_first_nonblocking; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 start_cluster "$hosts"
@@ -50,13 +51,11 @@ judge() { # judge WHAT LOG CODE
         fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)')"
     fi
 }
-# Point-to-point messages by Open MPI's own TCP: those through the provider (pml cm over tcp;ofi_rxm) were seen to get stuck now and then
-# on a busy machine, in collectives that are left to Open MPI.
 over_cluster() { # over_cluster SECONDS LOG OPTIONS AND PROGRAM...
     local seconds=$1 log=$2
     shift 2
     code=0
-    STACK=mcastcoll bounded "$seconds" "$LAB/run" -n $((hosts * ranks)) --mca pml ob1 --mca btl tcp,self,vader --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
+    STACK=mcastcoll bounded "$seconds" "$LAB/run" -n $((hosts * ranks)) --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
 }
 code=0
 bounded 120 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np $((2 * ranks)) \
@@ -70,6 +69,13 @@ echo 'all * * * here' >"$work/selection"
 over_cluster 240 here --mca coll_mcastcoll_selection "$work/selection" --mca coll_mcastcoll_nonblocking_join 1 \
     "$programs/mpi_coll_check" --count "$count" --max 16K --seed 3
 judge "$where, nothing left to others" "$work/here" $code
+over_cluster 240 first --mca coll_mcastcoll_nonblocking_join 1 "$programs/mpi_first_nonblocking"
+judge "$where, non-blocking ones first" "$work/first" $code
 over_cluster $((240 + operations / 50)) threads "$programs/mpi_coll_threads" --threads "$threads" --count "$operations"
 judge "$where, $threads threads" "$work/threads" $code
+over_cluster 120 ob1 --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_check" --count "$count" --max 64K --seed 4
+judge "$where, Open MPI's own messages" "$work/ob1" $code
+"$LAB/loss" 50 >/dev/null
+over_cluster 120 blocked "$programs/mpi_blocked_send"
+judge "$hosts hosts of $ranks ranks, 50 % lost, senders that block" "$work/blocked" $code
 finish

@@ -7,10 +7,12 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_bcast_check \
 	%reldir%/mpi_bcast_ranks \
 	%reldir%/mpi_bcast_time \
+	%reldir%/mpi_blocked_send \
 	%reldir%/mpi_coll_time \
 	%reldir%/mpi_coll_check \
 	%reldir%/mpi_coll_threads \
-	%reldir%/mpi_fallthrough
+	%reldir%/mpi_fallthrough \
+	%reldir%/mpi_first_nonblocking
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
@@ -20,6 +22,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_bcast_time_SOURCES = %reldir%/mpi_bcast_time.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_time_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_time_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_blocked_send_SOURCES = %reldir%/mpi_blocked_send.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_blocked_send_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_blocked_send_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_coll_time_SOURCES = %reldir%/mpi_coll_time.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_coll_time_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_coll_time_LDADD = $(mcc_mpi_ldadd)
@@ -35,6 +40,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_fallthrough_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_fallthrough_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_first_nonblocking_SOURCES = %reldir%/mpi_first_nonblocking.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_first_nonblocking_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_first_nonblocking_LDADD = $(mcc_mpi_ldadd)
 endif
 
 if HAVE_MPICH
