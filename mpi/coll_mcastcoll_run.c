@@ -129,10 +129,20 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
     return NULL != g->run ? run_in_provider(g, request) : post_and_wait(g, request);
 }
 
+// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one right
+// behind it. Each part is a round trip, though, so that none is made where that is long.
+static size_t longest_part(const MccJob* job) {
+    enum { kGathered = 65536 };
+    const size_t segment = mca_coll_mcastcoll_component.segment;
+    const bool reduces = FI_REDUCE == job->whole.collective || FI_ALLREDUCE == job->whole.collective;
+    const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
+    return reduces && in_site && segment > kGathered ? kGathered : segment;
+}
+
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
     struct fi_mcastcoll_request part = job->whole;
     if (!job->divisible) return part;
-    const size_t segment = mca_coll_mcastcoll_component.segment / job->width, left = part.count - offset;
+    const size_t segment = longest_part(job) / job->width, left = part.count - offset;
     part.count = left < segment ? left : segment;
     // Nobody but the root has a result when there is a root.
     if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->width;

@@ -25,13 +25,13 @@ static const char kBuiltIn[] =
     "reduce_scatter       * 2- * previous\n"
     "reduce_scatter_block * 2- * previous\n";
 // Inside a site only, which is known when there is a group, since Open MPI's cross the links between sites
-// again and again. A longer vector goes up a tree of messages in any case, and Open MPI's trees wait for
-// fewer of them.
+// again and again. A long vector is better divided among all members, who combine a part each, and of long
+// blocks each member has to receive as many in any case.
 static const char kBuiltInSite[] =
     "allgather            * 2- 65537- previous\n"
     "allgatherv           * 2- 65537- previous\n"
-    "reduce               * 2- 2K- previous\n"
-    "allreduce            * 2- 4K- previous\n";
+    "reduce               * 2- 262145- previous\n"
+    "allreduce            * 2- 131073- previous\n";
 
 enum { kWords = 5, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 128 };
 
