@@ -12,23 +12,57 @@ TestSuite(reductions, .timeout = 300);
 // Rank 0 of 4, whose children are 1 to 3; a gather may come before the post.
 Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come) {
     const std::vector<std::vector<std::uint32_t>> orders = {{1, 2, 3}, {3, 2, 1}, {2, 3, 1}};
-    for (const auto& order : orders)
-        for (std::size_t posted_after = 0; posted_after <= 3; ++posted_after) {
-            Bench bench(config_of(0, 4));
-            bench.join();
-            ByteString buffer = vector_of(0, 1000);
-            for (std::size_t i = 0; i < 3; ++i) {
-                if (i == posted_after) cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7).ok());
-                bench.message(gather(order[i], vector_of(order[i], 1000)));
+    for (const std::uint64_t bytes : {1000U, 20000U})
+        for (const auto& order : orders)
+            for (std::size_t posted_after = 0; posted_after <= 3; ++posted_after) {
+                engine::GroupConfig config = config_of(0, 4);
+                config.gather_bytes = 20000;
+                config.stash_bytes = 32768;
+                Bench bench(config);
+                bench.join();
+                ByteString buffer = vector_of(0, bytes);
+                for (std::size_t i = 0; i < 3; ++i) {
+                    if (i == posted_after)
+                        cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7).ok());
+                    bench.message(gather(order[i], vector_of(order[i], bytes)));
+                }
+                if (posted_after == 3) cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7).ok());
+                const auto out = bench.drain();
+                cr_assert_eq(count(out, Effect::Kind::complete), 1U);
+                cr_assert(buffer == mixed({0, 1, 2, 3}, bytes));
+                const auto released = std::find_if(out.begin(), out.end(), [](const Out& one) {
+                    return one.header.kind == Kind::release && one.kind == Effect::Kind::multicast;
+                });
+                cr_assert(released != out.end());
+                cr_assert(std::equal(released->payload.begin(), released->payload.end(), buffer.begin()));
+                cr_assert_eq(bench.engine.arrived(7), bytes);
             }
-            if (posted_after == 3) cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7).ok());
-            const auto out = bench.drain();
-            cr_assert_eq(count(out, Effect::Kind::complete), 1U);
-            cr_assert(buffer == mixed({0, 1, 2, 3}, 1000));
-            const Out& release = the(out, Kind::release);
-            cr_assert(release.kind == Effect::Kind::multicast && release.payload == buffer);
-            cr_assert_eq(bench.engine.arrived(7), 1000U);
+}
+
+// What came before its turn is kept in memory that many operations share.
+Test(reductions, kept_vectors_give_their_memory_back) {
+    engine::GroupConfig config = config_of(0, 3);
+    Bench bench(config);
+    bench.join();
+    for (std::uint32_t i = 0; i < 5 * config.operation_slots; ++i) {
+        const bool early = i % 3 != 0;
+        ByteString buffer = vector_of(0, 1000);
+        Packet second = gather(2, vector_of(2, 1000)), first = gather(1, vector_of(1, 1000));
+        second.operation = first.operation = i;
+        if (early) bench.message(second);
+        cr_assert(bench.reduction(OperationKind::allreduce, buffer, i).ok());
+        if (!early) bench.message(second);
+        bench.message(first);
+        cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U, "operation %u", i);
+        cr_assert(buffer == mixed({0, 1, 2}, 1000), "operation %u", i);
+        if ((i + 1) % config.checkpoint_every != 0) continue;
+        for (const std::uint32_t child : {1U, 2U}) {
+            Packet floor = packet(Kind::floor_up, child, 0, 0);
+            floor.operation = i + 1;
+            bench.message(floor);
         }
+        bench.drain();
+    }
 }
 
 Test(reductions, an_inner_member_sends_what_its_subtree_comes_to) {
@@ -230,6 +264,20 @@ Test(reductions, a_contribution_that_comes_bit_by_bit) {
 }
 
 // A message whose payload is not aligned is combined from a copy.
+Test(reductions, gathered_vectors_at_any_address) {
+    for (std::size_t shift = 0; shift < 16; ++shift) {
+        Bench bench(config_of(0, 2));
+        bench.join();
+        ByteString buffer = vector_of(0, 1000);
+        cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+        const ByteString message = bench.bytes_of(gather(1, vector_of(1, 1000), true));
+        ByteString moved(shift);
+        moved.insert(moved.end(), message.begin(), message.end());
+        bench.engine.on_message(Bytes(moved).subspan(shift), bench.now);
+        cr_assert(buffer == mixed({0, 1}, 1000), "at %zu", shift);
+    }
+}
+
 Test(reductions, payloads_at_any_address) {
     const std::uint64_t bytes = 10 * kPiece;
     for (std::size_t shift = 0; shift < 16; ++shift) {
