@@ -1,0 +1,9 @@
+# The gateway's parts, and gateways as processes.
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_site_file
+TESTS += %reldir%/test_site_file
+endif
+%canon_reldir%_test_site_file_SOURCES = %reldir%/test_site_file.cc
+%canon_reldir%_test_site_file_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_test_site_file_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_site_file_LDADD = util/relay/libmccsites.la $(CRITERION_LIBS)
