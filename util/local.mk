@@ -7,12 +7,13 @@ noinst_PROGRAMS += %reldir%/cluster/wan
 # on a folder with a link that leads nowhere, hence the order: the modules first.
 nodist_noinst_DATA = env
 env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
-	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi && \
+	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi lib/split && \
 	for so in .libs/*.so mpi/.libs/*.so prov/mcastcoll/ofi/.libs/*.so; do \
 		case $$so in \
 		*/libmcastcoll-fi.so) to=lib ;; \
 		*/mca_coll_mcastcoll.so) to=lib/openmpi ;; \
 		*/libmcastcoll-pmpi.so) to=lib/pmpi ;; \
+		*/libmcastcoll-split.so) to=lib/split ;; \
 		*) continue ;; \
 		esac; \
 		ln -sfn "$(abs_top_builddir)/$$so" $$to/ || exit; \
@@ -20,13 +21,15 @@ env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
 	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' \
 		$(srcdir)/%reldir%/env.in > $@.tmp && \
 	mv $@.tmp $@
-CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so
+CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
+	lib/split/libmcastcoll-split.so
 
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/relay/local.mk
 include util/topo/local.mk
 include util/perf/local.mk
+include util/split/local.mk
 
 EXTRA_DIST += \
 	.ci/run \
