@@ -64,7 +64,7 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
 }  // namespace
 
 void run_relay(const RelayFaults& faults, int tell_fd) {
-    const int backlog = faults.accept_after_ms > 0 ? 0 : 64;
+    const int backlog = faults.accept_after_ms > 0 ? 0 : 4096;
     const std::array<int, 2> listeners{listening(kGatewayA, AF_INET, backlog),
                                        listening(kGatewayB, AF_INET, backlog)};
     const std::array<std::uint16_t, 2> ports{own(listeners[0]).port, own(listeners[1]).port};
