@@ -2,6 +2,9 @@
 
 noinst_PROGRAMS += %reldir%/cluster/wan
 %canon_reldir%_cluster_wan_SOURCES = %reldir%/cluster/wan.c
+# Traffic of others.
+noinst_PROGRAMS += %reldir%/cluster/flows
+%canon_reldir%_cluster_flows_SOURCES = %reldir%/cluster/flows.c
 
 # libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.  Open MPI gives up
 # on a folder with a link that leads nowhere, hence the order: the modules first.
@@ -41,6 +44,7 @@ EXTRA_DIST += \
 	%reldir%/cluster/crossings \
 	%reldir%/cluster/cut \
 	%reldir%/cluster/down \
+	%reldir%/cluster/gateways \
 	%reldir%/cluster/lib.sh \
 	%reldir%/cluster/loss \
 	%reldir%/cluster/on \
@@ -48,6 +52,7 @@ EXTRA_DIST += \
 	%reldir%/cluster/rsh \
 	%reldir%/cluster/run \
 	%reldir%/cluster/selftest \
+	%reldir%/cluster/traffic \
 	%reldir%/cluster/up \
 	%reldir%/env.in \
 	%reldir%/install-deps \

@@ -1,6 +1,9 @@
 // split_check [CASE] -- connections between two sites, through a relay, by programs that have the split
 // library in them.
 //
+// split_check gateway --sites FILE --site NAME -- a gateway that does no more than split, for comparisons on
+// the cluster.
+//
 // Everything is on the loopback interface: 127.11/16 is one site, 127.12/16 the other.  The library is linked
 // in, so that sanitizers see it, too; it acts in the two processes that are started with MCASTCOLL_SITES.
 #include <signal.h>
@@ -139,6 +142,7 @@ int main(int argc, char** argv) {
                    "split_check [CASE]: connections between two sites, through a relay; without CASE, all of "
                    "them") < 0;
     if (argc == 2 && std::strcmp(argv[1], "nothing") == 0) return 0;
+    if (argc == 6 && std::strcmp(argv[1], "gateway") == 0) run_gateway(argv[3], argv[5]);
     if (argc == 4) return act(argv[1], all_cases()[static_cast<std::size_t>(std::stoi(argv[2]))], argv[3]);
     return run_all(argv[0], argc == 2 ? argv[1] : nullptr);
 }

@@ -1,14 +1,17 @@
 #include "split_relay.h"
 
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "relay/preface.h"
+#include "relay/sites.h"
 #include "split_net.h"
 
 namespace mcastcoll::fabtest {
@@ -61,7 +64,50 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
     close(far);
 }
 
+// Whoever sends a preface for a target in the own site is another gateway; the other targets are its
+// business.
+void serve_between(int near, const relay::Sites& sites, const relay::Site& own) {
+    std::array<std::byte, relay::kPrefaceSize> bytes;
+    const std::size_t got = receive_all(near, bytes.data(), bytes.size());
+    const auto preface = relay::decode_preface(std::span(bytes).first(got));
+    const relay::Site* const to = preface ? sites.site_of(preface->target) : nullptr;
+    const int one = 1;
+    const int far = socket(own.gateway.family == relay::Family::v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+    if (to == nullptr || connect_to(far, to == &own ? preface->target : to->wan) != 0) {
+        const linger reset{1, 0};
+        setsockopt(near, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    } else {
+        setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(far, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        send_all(far, bytes.data(), bytes.size());
+        std::thread back([near, far] { carry(far, near); });
+        carry(near, far);
+        back.join();
+    }
+    close(near);
+    close(far);
+}
+
 }  // namespace
+
+void run_gateway(const std::string& sites_file, const std::string& site) {
+    const auto sites = relay::read_sites(sites_file);
+    MUST(sites.ok());
+    const relay::Site* const own = sites.value().named(site);
+    MUST(own != nullptr);
+    const int listener =
+                  socket(own->gateway.family == relay::Family::v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0),
+              one = 1;
+    MUST(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
+    sockaddr_storage address;
+    const auto length = static_cast<socklen_t>(own->gateway.to(address));
+    MUST(bind(listener, reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
+         listen(listener, 4096) == 0);
+    for (;;) {
+        const int near = accept(listener, nullptr, nullptr);
+        if (near >= 0) std::thread([&, near] { serve_between(near, sites.value(), *own); }).detach();
+    }
+}
 
 void run_relay(const RelayFaults& faults, int tell_fd) {
     const int backlog = faults.accept_after_ms > 0 ? 0 : 4096;

@@ -18,4 +18,8 @@ struct RelayFaults {
 // Listens at both gateways, writes the two ports to a descriptor, and carries until it is killed.
 [[noreturn]] void run_relay(const RelayFaults& faults, int tell_fd);
 
+// One site's gateway in a process of its own, as plain: a connection between gateways for each connection of
+// a program, and nothing kept warm.  What splitting alone does, to compare with.
+[[noreturn]] void run_gateway(const std::string& sites_file, const std::string& site);
+
 }  // namespace mcastcoll::fabtest
