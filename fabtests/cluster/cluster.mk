@@ -33,4 +33,6 @@ EXTRA_DIST += docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
 	%reldir%/mpi_sites.sh \
 	%reldir%/mpi_slow.sh \
 	%reldir%/policies_table.py \
-	%reldir%/sites_table.py
+	%reldir%/sites_table.py \
+	%reldir%/split_programs.sh \
+	%reldir%/split_sockets.py
