@@ -45,17 +45,8 @@ def serve(port):
     print(*sorted(digests), *sorted(peers), sep="\n")
 
 
-def connected(host, port):
-    for _ in range(100):
-        try:
-            return socket.create_connection((host, port))
-        except ConnectionRefusedError:
-            threading.Event().wait(0.1)
-    raise SystemExit("nobody serves")
-
-
 def blocking(host, port, number):
-    connection = connected(host, port)
+    connection = socket.create_connection((host, port))
     connection.sendall(block(number))
     connection.shutdown(socket.SHUT_WR)
     assert read_all(connection) == block(number)[::-1], number
