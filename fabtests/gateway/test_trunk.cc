@@ -497,7 +497,7 @@ Test(trunk, headers_that_are_none) {
         header_of(FrameType::credit, 7, 1, 1, 1),
         header_of(FrameType::ping, 1, 1, 1, 1),
         header_of(static_cast<FrameType>(0), 1, 1, 1, 1),
-        header_of(static_cast<FrameType>(10), 1, 1, 1, 1),
+        header_of(static_cast<FrameType>(11), 1, 1, 1, 1),
     };
     for (const FrameHeader& one : wrong) {
         put_header(bytes.data(), one);
@@ -526,4 +526,21 @@ Test(hello, travels_in_200_bytes) {
     }
     hello.session = 0;
     cr_assert_not(decode_hello(encode_hello(hello)).has_value());
+}
+
+Test(hello, binds_sessions_that_belong_together) {
+    const auto bound = [](std::uint64_t to, std::uint64_t session, std::uint64_t peer_session) {
+        Hello hello;
+        hello.session = session;
+        hello.peer_session = peer_session;
+        return bind(7, to, hello);
+    };
+    cr_assert(bound(0, 1, 0) == Binding::fresh);
+    cr_assert(bound(0, 1, 7) == Binding::refused, "the acceptor has forgotten");
+    cr_assert(bound(0, 1, 6) == Binding::refused);
+    cr_assert(bound(1, 1, 0) == Binding::same, "another stream, before the first welcome came");
+    cr_assert(bound(1, 1, 7) == Binding::same);
+    cr_assert(bound(1, 1, 6) == Binding::refused);
+    cr_assert(bound(1, 2, 0) == Binding::renewed, "the connector has forgotten");
+    cr_assert(bound(1, 2, 7) == Binding::refused);
 }

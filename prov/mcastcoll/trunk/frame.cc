@@ -19,7 +19,7 @@ std::optional<FrameHeader> get_header(Bytes bytes) {
     if (bytes.size() < kHeaderSize) return std::nullopt;
     const auto first = wire::get<std::uint32_t>(bytes.data());
     const auto type = static_cast<FrameType>(first >> 24);
-    if ((first & 0xffffff) != 0 || type < FrameType::open || type > FrameType::pong) return std::nullopt;
+    if ((first & 0xffffff) != 0 || type < FrameType::open || type > FrameType::welcome) return std::nullopt;
     const FrameHeader header{
         type, wire::get<std::uint32_t>(bytes.data() + 4), wire::get<std::uint32_t>(bytes.data() + 8),
         wire::get<std::uint32_t>(bytes.data() + 12), wire::get<std::uint64_t>(bytes.data() + 16)};
@@ -32,6 +32,9 @@ std::optional<FrameHeader> get_header(Bytes bytes) {
             break;
         case FrameType::credit:
             if (header.length != kCreditSize) return std::nullopt;
+            break;
+        case FrameType::welcome:
+            if (header.length != kWelcomeSize) return std::nullopt;
             break;
         case FrameType::finish:
         case FrameType::reset:

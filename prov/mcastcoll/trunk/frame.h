@@ -29,6 +29,8 @@ enum class FrameType : std::uint8_t {
     ack = 7,     // so many frames with a sequence have come on this stream
     ping = 8,    // keeps a stream warm; the number comes back in a pong
     pong = 9,
+    welcome =
+        10,  // the acceptor's first frame: its session, the connector's as it knows it, its first window
 };
 
 using ChannelId = std::uint32_t;
@@ -43,7 +45,7 @@ struct FrameHeader {
 
 inline constexpr std::size_t kHeaderSize = 24;
 inline constexpr std::size_t kMaxPayload = 64 * 1024;
-inline constexpr std::size_t kCreditSize = 8;
+inline constexpr std::size_t kCreditSize = 8, kWelcomeSize = 20;
 
 constexpr bool is_sequenced(FrameType type) {
     return type <= FrameType::credit;

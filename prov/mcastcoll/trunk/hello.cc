@@ -9,8 +9,8 @@
 namespace mcastcoll::trunk {
 namespace {
 
-constexpr std::size_t kFlags = 6, kSession = 8, kStream = 16, kStreams = 24, kWindow = 28, kFrom = 40,
-                      kTo = 72, kNonce = 104, kPublicKey = 136, kRest = 168;
+constexpr std::size_t kFlags = 6, kSession = 8, kStream = 16, kStreams = 24, kWindow = 28, kPeerSession = 32,
+                      kFrom = 40, kTo = 72, kNonce = 104, kPublicKey = 136, kRest = 168;
 static_assert(kRest + 32 == kHelloSize);
 
 void put_name(std::byte* at, const std::string& name) {
@@ -38,6 +38,7 @@ HelloBytes encode_hello(const Hello& hello) {
     wire::put(bytes.data() + 4, kHelloVersion);
     wire::put(bytes.data() + kFlags, hello.with_key ? kHelloWithKey : std::uint16_t{0});
     wire::put(bytes.data() + kSession, hello.session);
+    wire::put(bytes.data() + kPeerSession, hello.peer_session);
     wire::put(bytes.data() + kStream, hello.stream);
     wire::put(bytes.data() + kStreams, hello.streams);
     wire::put(bytes.data() + kWindow, hello.window);
@@ -57,6 +58,7 @@ std::optional<Hello> decode_hello(Bytes bytes) {
     if ((flags & ~kHelloWithKey) != 0) return std::nullopt;
     hello.with_key = flags != 0;
     hello.session = wire::get<std::uint64_t>(bytes.data() + kSession);
+    hello.peer_session = wire::get<std::uint64_t>(bytes.data() + kPeerSession);
     hello.stream = wire::get<std::uint32_t>(bytes.data() + kStream);
     hello.streams = wire::get<std::uint32_t>(bytes.data() + kStreams);
     hello.window = wire::get<std::uint32_t>(bytes.data() + kWindow);
@@ -66,6 +68,28 @@ std::optional<Hello> decode_hello(Bytes bytes) {
     std::copy_n(bytes.begin() + kPublicKey, hello.public_key.size(), hello.public_key.begin());
     if (hello.session == 0 || hello.from.empty() || hello.to.empty()) return std::nullopt;
     return hello;
+}
+
+std::array<std::byte, kWelcomeSize> encode_welcome(const Welcome& welcome) {
+    std::array<std::byte, kWelcomeSize> bytes{};
+    wire::put(bytes.data(), welcome.session);
+    wire::put(bytes.data() + 8, welcome.peer_session);
+    wire::put(bytes.data() + 16, welcome.window);
+    return bytes;
+}
+
+Welcome decode_welcome(Bytes bytes) {
+    assert(bytes.size() == kWelcomeSize);
+    return {wire::get<std::uint64_t>(bytes.data()), wire::get<std::uint64_t>(bytes.data() + 8),
+            wire::get<std::uint32_t>(bytes.data() + 16)};
+}
+
+Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello) {
+    const bool unbound = hello.peer_session == 0;
+    if (bound_to == 0) return unbound ? Binding::fresh : Binding::refused;
+    if (bound_to == hello.session)
+        return unbound || hello.peer_session == own ? Binding::same : Binding::refused;
+    return unbound ? Binding::renewed : Binding::refused;
 }
 
 }  // namespace mcastcoll::trunk

@@ -39,6 +39,8 @@ Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes pa
                                     : Nanoseconds{(stream.round_trip.value * 7 + sample.value) / 8};
             return {};
         }
+        case FrameType::welcome:
+            return violation("a second welcome");
         case FrameType::open:
         case FrameType::data:
         case FrameType::finish:
