@@ -158,6 +158,7 @@ Result<void> Trunk::process(Channel& channel, FrameType type, Bytes payload) {
         case FrameType::ack:
         case FrameType::ping:
         case FrameType::pong:
+        case FrameType::welcome:
             break;
     }
     return violation("a frame that has no order");
