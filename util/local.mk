@@ -32,6 +32,7 @@ include util/sim/local.mk
 include util/gateway/local.mk
 include util/relay/local.mk
 include util/topo/local.mk
+include util/patterns/local.mk
 include util/perf/local.mk
 include util/split/local.mk
 

@@ -34,5 +34,7 @@ EXTRA_DIST += docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
 	%reldir%/mpi_slow.sh \
 	%reldir%/policies_table.py \
 	%reldir%/sites_table.py \
+	%reldir%/split_patterns.sh \
 	%reldir%/split_programs.sh \
-	%reldir%/split_sockets.py
+	%reldir%/split_sockets.py \
+	%reldir%/split_table.py
