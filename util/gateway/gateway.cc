@@ -148,7 +148,11 @@ std::size_t Gateway::connections() const {
 }
 
 bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
-    return settings_.sites.site_of(from) == &settings_.own_site() || from.same_host(to);
+    const relay::Site* site = settings_.sites.site_of(from);
+    if (site != nullptr) return site == &settings_.own_site();
+    const bool loopback = from.family == relay::Family::v4 ? from.address[0] == std::byte{127}
+                                                           : from.same_host(Endpoint::parse("::1").value());
+    return loopback || from.same_host(to);
 }
 
 Peer* Gateway::peer_of(const Endpoint& target) const {
