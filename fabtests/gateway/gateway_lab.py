@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import random
-import selectors
 import socket
 import struct
 import subprocess
