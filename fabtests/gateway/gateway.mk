@@ -11,3 +11,7 @@ endif
 %canon_reldir%_test_trunk_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_trunk_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_trunk_LDADD = prov/mcastcoll/trunk/libmcctrunk.la $(CRITERION_LIBS)
+if HAVE_SODIUM
+TESTS += %reldir%/gateway.sh
+endif
+EXTRA_DIST += %reldir%/gateway.sh %reldir%/gateway_lab.py %reldir%/test_gateway.py

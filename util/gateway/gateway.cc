@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace mcastcoll::gateway {
 namespace {
@@ -106,16 +107,32 @@ void Gateway::accept_all() {
             return;
         }
         ++counters_.accepted;
-        if (newcomers_.size() >= settings_.max_newcomers) {
-            ++counters_.crowded_out;
-            newcomers_.front()->close();
-        }
+        if (newcomers_.size() >= settings_.max_newcomers) crowd_out();
         const int descriptor = socket.get();
         newcomers_.push_back(std::make_unique<Newcomer>(
             *this, std::move(socket), Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size)));
         Newcomer& newcomer = *newcomers_.back();
-        if (!loop_.add(descriptor, newcomer, kInterest)) newcomer.close();
+        if (!loop_.add(descriptor, newcomer, kInterest))
+            newcomer.close();
+        else
+            newcomer.on_events(EPOLLIN);  // most say who they are at once
     }
+}
+
+// The oldest of whoever has most: who comes in crowds crowds out their own.
+void Gateway::crowd_out() {
+    ++counters_.crowded_out;
+    std::map<Endpoint, std::size_t> crowds;
+    const Endpoint* largest = nullptr;
+    std::size_t most = 0;
+    for (const auto& newcomer : newcomers_)
+        if (const std::size_t count = ++crowds[newcomer->host()]; count > most) {
+            most = count;
+            largest = &newcomer->host();
+        }
+    const auto oldest = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                     [&](const auto& newcomer) { return newcomer->host() == *largest; });
+    (*oldest)->close();
 }
 
 void Gateway::check_newcomers() {
@@ -148,7 +165,11 @@ std::size_t Gateway::connections() const {
 }
 
 bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
-    return settings_.sites.site_of(from) == &settings_.own_site() || from.same_host(to);
+    const relay::Site* site = settings_.sites.site_of(from);
+    if (site != nullptr) return site == &settings_.own_site();
+    const bool loopback = from.family == relay::Family::v4 ? from.address[0] == std::byte{127}
+                                                           : from.same_host(Endpoint::parse("::1").value());
+    return loopback || from.same_host(to);
 }
 
 Peer* Gateway::peer_of(const Endpoint& target) const {

@@ -59,6 +59,7 @@ class Gateway final : public Watched {
   private:
     class Signals;
     void accept_all();
+    void crowd_out();
     void check_newcomers();
     void begin_to_end();
     Nanoseconds next_deadline() const;

@@ -23,7 +23,7 @@ constexpr std::uint32_t kGet = 0x47455420;  // "GET "
 Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from)
     : gateway_(gateway),
       socket_(std::move(socket)),
-      from_(from),
+      host_{from.family, 0, from.address},
       deadline_(gateway.now() + gateway.settings().greeting) {}
 
 void Newcomer::on_events(std::uint32_t) {
@@ -81,7 +81,7 @@ void Newcomer::decide() {
     GatewayCounters& counters = gateway_.counters();
     const Bytes words = Bytes(words_).first(size_);
     const std::uint32_t magic = wire::get<std::uint32_t>(words.data());
-    const bool ours = gateway_.is_ours(from_, name_of(socket_.get()));
+    const bool ours = gateway_.is_ours(host_, name_of(socket_.get()));
     if (magic == relay::kPrefaceMagic) {
         const auto preface = relay::decode_preface(words);
         if (!preface) return refuse(counters.garbage);

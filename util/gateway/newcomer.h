@@ -22,6 +22,8 @@ class Newcomer final : public Watched {
     void close();
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
+    // Its address without the port.
+    const Endpoint& host() const { return host_; }
 
   private:
     std::size_t wanted() const;
@@ -32,7 +34,7 @@ class Newcomer final : public Watched {
 
     Gateway& gateway_;
     FileDescriptor socket_;
-    const Endpoint from_;
+    const Endpoint host_;
     const Nanoseconds deadline_;
     std::array<std::byte, 1024> words_{};
     std::size_t size_ = 0;
