@@ -28,3 +28,4 @@ libmcastcoll_split_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-split.map -Wl,--no-undefined
 libmcastcoll_split_la_LIBADD = %reldir%/libmccsplit.la -ldl -lpthread
 EXTRA_DIST += %reldir%/libmcastcoll-split.map
+dist_man_MANS += man/libmcastcoll-split.7
