@@ -26,7 +26,10 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 }  // namespace
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket)
-    : peer_(peer), channel_(channel), socket_(std::move(socket)) {}
+    : peer_(peer), channel_(channel), socket_(std::move(socket)) {
+    send_at_once(socket_.get());
+    keep_alive(socket_.get());
+}
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
                        const relay::Preface& preface)
@@ -64,7 +67,6 @@ void Connection::connected() {
     connecting_ = false;
     deadline_ = kNever;
     peer_.forget_deadline(*this);
-    send_at_once(socket_.get());
     if (send(socket_.get(), preface_.data(), preface_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
         static_cast<ssize_t>(preface_.size()))
         return fail();

@@ -181,7 +181,10 @@ void Peer::abandon(const std::string& why) {
 }
 
 void Peer::check_time(Nanoseconds now) {
-    if (gateway_.loop().overslept() > gateway_.settings().heartbeat) trunk_.forgive(now);
+    if (const Nanoseconds lost = gateway_.loop().overslept(); lost > gateway_.settings().heartbeat) {
+        trunk_.forgive(now);
+        down_since_ = std::min(now, down_since_ + lost);
+    }
     trunk_.on_time(now);
     for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
         const auto silent = trunk_.silent_stream(now);

@@ -34,7 +34,6 @@ void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
         return close_with_reset(socket);
     }
     ++gateway_.counters().connections;
-    send_at_once(socket.get());
     install(std::make_unique<Connection>(*this, *channel, std::move(socket)), *channel);
     has_work_ = true;
 }

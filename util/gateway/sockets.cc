@@ -84,6 +84,13 @@ void send_at_once(int descriptor) {
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
+void keep_alive(int descriptor) {
+    set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 10);
+    set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
 void close_with_reset(FileDescriptor& descriptor) {
     const linger at_once{1, 0};
     setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -25,6 +25,8 @@ Endpoint name_of(int descriptor);
 Endpoint peer_of(int descriptor);
 int pending_error(int descriptor);
 void send_at_once(int descriptor);
+// A host that is gone is noticed after a minute, even if nothing is sent to it.
+void keep_alive(int descriptor);
 // The peer gets a reset instead of an end when the descriptor is closed.
 void close_with_reset(FileDescriptor& descriptor);
 Result<void> set_congestion(int descriptor, const std::string& name);

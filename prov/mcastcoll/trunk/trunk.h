@@ -90,7 +90,6 @@ class Trunk {
     std::optional<ChannelId> next_sendable();
     // The owner of the channel can take bytes again.
     void drain(ChannelId channel);
-    std::size_t undelivered(ChannelId channel) const;
 
     // What is to be written on this stream next, nothing at the moment if nullptr.  It stays where it is
     // until written(), or until the stream is down.

@@ -212,14 +212,6 @@ void Trunk::drain(ChannelId id) {
     if (channel->finish_received) tell_finish(*channel);
 }
 
-std::size_t Trunk::undelivered(ChannelId id) const {
-    const Channel* channel = find(id);
-    std::size_t bytes = 0;
-    if (channel != nullptr)
-        for (const auto& piece : channel->inbox) bytes += piece.size();
-    return bytes;
-}
-
 void Trunk::tell_finish(Channel& channel) {
     if (channel.finish_told) return;
     channel.finish_told = true;
