@@ -11,7 +11,7 @@ noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
 %canon_reldir%_mpi_slow_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_slow_LDADD = $(mcc_mpi_ldadd)
 endif
-EXTRA_DIST += docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
+EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
 	%reldir%/all_verdict.py \
 	%reldir%/common.sh \
 	%reldir%/host_bench.py \

@@ -82,7 +82,8 @@ job() { # job KERNEL WAY TRAFFIC ROUND
     local at=$out/jobs/$1.$2.$3.$4 code=0 with=() try
     [ "$2" = direct ] || with=(-x "LD_PRELOAD=$library" -x MCASTCOLL_SITES)
     start_way "$2" || { fail "the gateways do not start"; return; }
-    [ "$3" = none ] || "$LAB/traffic" start h2 h5 --streams "$streams" --on "$on" --off "$off" --both
+    [ "$3" = none ] || "$LAB/traffic" start h2 h5 --streams "$streams" --on "$on" --off "$off" --both ||
+        { fail "no traffic"; return; }
     for try in 1 2; do # launching may fail on a machine that stands still for a while
         code=0
         snapshot "$2" "$at.before"
