@@ -3,8 +3,7 @@
 //
 // The preface follows the connection at once, so that accept() usually finds it or waits a moment for it;
 // where nothing has come in time, the first call that reads looks again.
-#ifndef MCASTCOLL_UTIL_SPLIT_ACCEPTING_H
-#define MCASTCOLL_UTIL_SPLIT_ACCEPTING_H
+#pragma once
 
 #include "relay/endpoint.h"
 
@@ -18,5 +17,3 @@ bool receive_accepted(int fd, relay::Endpoint& peer) noexcept;
 bool may_read(int fd, int flags) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif

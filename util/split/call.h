@@ -1,6 +1,5 @@
 // The real calls that more than one part needs, and waiting with a bound.
-#ifndef MCASTCOLL_UTIL_SPLIT_CALL_H
-#define MCASTCOLL_UTIL_SPLIT_CALL_H
+#pragma once
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -44,5 +43,3 @@ bool is_nonblocking(int fd) noexcept;
 int timeout_of(int fd, int option) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif

@@ -4,8 +4,7 @@
 // writes.  A gateway is in the same site, so that its connection is usually made within the call, also for a
 // socket that does not block; where it is not, the waiter or the program's first write sends the preface,
 // whichever comes first.
-#ifndef MCASTCOLL_UTIL_SPLIT_CONNECTING_H
-#define MCASTCOLL_UTIL_SPLIT_CONNECTING_H
+#pragma once
 
 #include "split/ledger.h"
 
@@ -22,5 +21,3 @@ int flush(int fd, Connection& connection) noexcept;
 bool may_write(int fd, int flags) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif

@@ -7,8 +7,7 @@
 //
 // Everything here is under one lock that also serves the waiter.  While it is held signals wait, so that a
 // handler that writes cannot meet the lock its own thread holds.
-#ifndef MCASTCOLL_UTIL_SPLIT_LEDGER_H
-#define MCASTCOLL_UTIL_SPLIT_LEDGER_H
+#pragma once
 
 #include <pthread.h>
 #include <signal.h>
@@ -63,5 +62,3 @@ void remove(std::uint64_t cookie) noexcept;
 void settle(Connection& connection) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif

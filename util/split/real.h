@@ -1,8 +1,7 @@
 // The C library's own functions, past ours of the same name.
 //
 // Each is looked up when it is first needed: other libraries' constructors may call them before ours runs.
-#ifndef MCASTCOLL_UTIL_SPLIT_REAL_H
-#define MCASTCOLL_UTIL_SPLIT_REAL_H
+#pragma once
 
 #include <dlfcn.h>
 
@@ -34,5 +33,3 @@ class Real {
 };
 
 }  // namespace mcastcoll::split
-
-#endif

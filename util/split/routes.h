@@ -2,8 +2,7 @@
 //
 // Read once, when the library is loaded; a file that cannot be used ends the program, since going on would
 // mean to go astray in silence.
-#ifndef MCASTCOLL_UTIL_SPLIT_ROUTES_H
-#define MCASTCOLL_UTIL_SPLIT_ROUTES_H
+#pragma once
 
 #include "relay/endpoint.h"
 
@@ -23,5 +22,3 @@ bool from_gateway(const relay::Endpoint& peer) noexcept;
 void tell(const char* what, int fd, const relay::Endpoint& peer) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif

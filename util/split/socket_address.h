@@ -1,6 +1,5 @@
 // Endpoints as sockets have them: an IPv4 address on an IPv6 socket is a mapped one.
-#ifndef MCASTCOLL_UTIL_SPLIT_SOCKET_ADDRESS_H
-#define MCASTCOLL_UTIL_SPLIT_SOCKET_ADDRESS_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -20,5 +19,3 @@ void hand_out(const sockaddr_storage& address, socklen_t length, sockaddr* to, s
 relay::Endpoint own_endpoint(int fd) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif

@@ -1,8 +1,7 @@
 // A thread that sends the prefaces of connections that were not made within connect(), so that a program that
 // only reads gets its answer.  It runs while there are such connections, and makes no call that the program
 // could notice.
-#ifndef MCASTCOLL_UTIL_SPLIT_WAITER_H
-#define MCASTCOLL_UTIL_SPLIT_WAITER_H
+#pragma once
 
 #include <cstdint>
 
@@ -12,5 +11,3 @@ namespace mcastcoll::split {
 void watch(int fd, std::uint64_t cookie) noexcept;
 
 }  // namespace mcastcoll::split
-
-#endif
