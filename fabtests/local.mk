@@ -9,6 +9,8 @@ EXTRA_DIST += %reldir%/run-test
 include %reldir%/unit/unit.mk
 include %reldir%/unit/topology.mk
 include %reldir%/unit/transport.mk
+include %reldir%/gateway/gateway.mk
+include %reldir%/split/split.mk
 include %reldir%/verbs/verbs.mk
 include %reldir%/mpi/mpi.mk
 include %reldir%/functional/functional.mk

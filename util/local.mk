@@ -2,17 +2,21 @@
 
 noinst_PROGRAMS += %reldir%/cluster/wan
 %canon_reldir%_cluster_wan_SOURCES = %reldir%/cluster/wan.c
+# Traffic of others.
+noinst_PROGRAMS += %reldir%/cluster/flows
+%canon_reldir%_cluster_flows_SOURCES = %reldir%/cluster/flows.c
 
 # libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.  Open MPI gives up
 # on a folder with a link that leads nowhere, hence the order: the modules first.
 nodist_noinst_DATA = env
 env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
-	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi && \
+	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi lib/split && \
 	for so in .libs/*.so mpi/.libs/*.so prov/mcastcoll/ofi/.libs/*.so; do \
 		case $$so in \
 		*/libmcastcoll-fi.so) to=lib ;; \
 		*/mca_coll_mcastcoll.so) to=lib/openmpi ;; \
 		*/libmcastcoll-pmpi.so) to=lib/pmpi ;; \
+		*/libmcastcoll-split.so) to=lib/split ;; \
 		*) continue ;; \
 		esac; \
 		ln -sfn "$(abs_top_builddir)/$$so" $$to/ || exit; \
@@ -20,12 +24,17 @@ env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
 	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' \
 		$(srcdir)/%reldir%/env.in > $@.tmp && \
 	mv $@.tmp $@
-CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so
+CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
+	lib/split/libmcastcoll-split.so
 
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
+include util/gateway/local.mk
+include util/relay/local.mk
 include util/topo/local.mk
+include util/patterns/local.mk
 include util/perf/local.mk
+include util/split/local.mk
 
 EXTRA_DIST += \
 	.ci/run \
@@ -37,6 +46,7 @@ EXTRA_DIST += \
 	%reldir%/cluster/crossings \
 	%reldir%/cluster/cut \
 	%reldir%/cluster/down \
+	%reldir%/cluster/gateways \
 	%reldir%/cluster/lib.sh \
 	%reldir%/cluster/loss \
 	%reldir%/cluster/on \
@@ -44,6 +54,7 @@ EXTRA_DIST += \
 	%reldir%/cluster/rsh \
 	%reldir%/cluster/run \
 	%reldir%/cluster/selftest \
+	%reldir%/cluster/traffic \
 	%reldir%/cluster/up \
 	%reldir%/env.in \
 	%reldir%/install-deps \

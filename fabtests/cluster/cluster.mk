@@ -11,7 +11,7 @@ noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
 %canon_reldir%_mpi_slow_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_slow_LDADD = $(mcc_mpi_ldadd)
 endif
-EXTRA_DIST += docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
+EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
 	%reldir%/all_verdict.py \
 	%reldir%/common.sh \
 	%reldir%/host_bench.py \
@@ -33,4 +33,8 @@ EXTRA_DIST += docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
 	%reldir%/mpi_sites.sh \
 	%reldir%/mpi_slow.sh \
 	%reldir%/policies_table.py \
-	%reldir%/sites_table.py
+	%reldir%/sites_table.py \
+	%reldir%/split_patterns.sh \
+	%reldir%/split_programs.sh \
+	%reldir%/split_sockets.py \
+	%reldir%/split_table.py

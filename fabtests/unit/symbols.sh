@@ -1,6 +1,6 @@
 #!/bin/sh
 # symbols.sh [PATH] -- the provider exports fi_prov_ini and nothing else, needs no libfabric internals, and stays loaded; the
-# interposer, where it is built, exports names of MPI and nothing else.  PATH of the provider defaults to the build's own.
+# interposer, where it is built, exports names of MPI and nothing else; the library for connections between sites, names of the C library.  PATH of the provider defaults to the build's own.
 case ${1:-} in
     --help) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
     --version) echo "symbols.sh (mcastcoll)"; exit 0 ;;
@@ -20,6 +20,22 @@ if inner=$(nm -D --undefined-only "$lib" | awk '{ print $NF }' | grep '^ofi_'); 
     exit 1
 fi
 readelf -d "$lib" | grep -q NODELETE || { echo "symbols.sh: $lib can be unloaded" >&2; exit 1; }
+split=${MCASTCOLL_BUILD:-.}/.libs/libmcastcoll-split.so
+if [ -z "${1:-}" ] && [ -r "$split" ]; then
+    # Only names of the C library, and those of these calls alone: a program must not meet anything else of ours.
+    calls='accept|accept4|connect|getpeername|read|readv|recv|recvfrom|recvmmsg|recvmsg|send|sendfile|sendfile64|sendmmsg|sendmsg|sendto|splice|write|writev'
+    names=$(nm -D --defined-only "$split" | awk '{ print $NF }' | grep -v -e '^__asan' -e '^__ubsan' -e '^__odr_asan')
+    if other=$(echo "$names" | grep -vxE "($calls)|__(read|recv|recvfrom)_chk"); then
+        echo "symbols.sh: $split exports:" >&2
+        echo "$other" >&2
+        exit 1
+    fi
+    echo "$names" | grep -qx connect || { echo "symbols.sh: $split lacks connect" >&2; exit 1; }
+    if readelf -d "$split" | grep NEEDED | grep -e fabric -e fmt -e hwloc; then
+        echo "symbols.sh: $split brings libraries into programs that do not need them" >&2
+        exit 1
+    fi
+fi
 pmpi=${MCASTCOLL_BUILD:-.}/.libs/libmcastcoll-pmpi.so
 [ -z "${1:-}" ] && [ -r "$pmpi" ] || exit 0
 names=$(nm -D --defined-only "$pmpi" | awk '{ print $NF }' | grep -v -e '^__asan' -e '^__ubsan' -e '^__odr_asan')

@@ -34,16 +34,18 @@ is_number() { [[ $1 =~ ^[0-9]+$ ]]; }
 is_up() { [ -s "$STATE/hosts" ]; }
 need_up() { is_up || die "cluster '$VC' is not up: start it with '${VC:+VC=$VC }$HERE/up N'"; }
 hosts() { awk '{print $2}' "$STATE/hosts" 2>/dev/null; }
-address_of() { awk -v h="$1" '$2 == h {print $1}' "$STATE/hosts"; }
+gateways() { awk '{print $2}' "$STATE/gateways" 2>/dev/null; } # gw0, gw1, ..: one at each site's border, where there are any
+address_of() { cat "$STATE/hosts" "$STATE/gateways" 2>/dev/null | awk -v h="$1" '$2 == h {print $1}'; }
 # nftables rules at a host's ingress hook: a sender's own loopback copies pass it, too, so its own addresses are spared.
 spare_own() { # spare_own HOST
     echo "ip saddr $(address_of "$1") return"
     ip -n "$(ns "$1")" -6 -o addr show dev eth0 | awk '{ sub("/.*", "", $4); all = all sep $4; sep = ", " }
         END { if (all) print "ip6 saddr { " all " } return" }'
 }
+need_gateways() { [ -s "$STATE/gateways" ] || die "cluster '$VC' has no gateways: start it with GATEWAYS=1"; }
 need_host() { [ -n "$(address_of "$1")" ] || die "no host '$1' in cluster '$VC': it has $(hosts | paste -sd' ')"; }
 ns() { echo "$VC-$1"; }
-our_namespaces() { ip netns list 2>/dev/null | awk -v p="^$VC-(h|sw)[0-9]+\$" '$1 ~ p {print $1}'; }
+our_namespaces() { ip netns list 2>/dev/null | awk -v p="^$VC-(h|sw|gw)[0-9]+\$" '$1 ~ p {print $1}'; }
 
 [[ $VC =~ ^[A-Za-z][A-Za-z0-9_-]{0,31}$ ]] || die "VC='$VC' is no cluster name: letters, digits, '-' and '_' only"
 if ! [[ $NET =~ ^([0-9]{1,3})\.([0-9]{1,3})$ ]] || ((10#${BASH_REMATCH[1]} > 223 || 10#${BASH_REMATCH[2]} > 255)); then

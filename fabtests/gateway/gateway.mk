@@ -1,0 +1,17 @@
+# The gateway's parts, and gateways as processes.
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_site_file %reldir%/test_trunk
+TESTS += %reldir%/test_site_file %reldir%/test_trunk
+endif
+%canon_reldir%_test_site_file_SOURCES = %reldir%/test_site_file.cc
+%canon_reldir%_test_site_file_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_test_site_file_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_site_file_LDADD = util/relay/libmccsites.la $(CRITERION_LIBS)
+%canon_reldir%_test_trunk_SOURCES = %reldir%/test_trunk.cc
+%canon_reldir%_test_trunk_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+%canon_reldir%_test_trunk_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_trunk_LDADD = prov/mcastcoll/trunk/libmcctrunk.la $(CRITERION_LIBS)
+if HAVE_SODIUM
+TESTS += %reldir%/gateway.sh
+endif
+EXTRA_DIST += %reldir%/gateway.sh %reldir%/gateway_lab.py %reldir%/test_gateway.py

@@ -1,0 +1,8 @@
+#!/bin/bash
+# gateway.sh [ARGUMENT...] -- gateways as processes, on loopback: test_gateway.py, with the gateway of this build.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export MCC_GATEWAY=${MCC_GATEWAY:-$PWD/util/gateway/mcastcoll-gateway}
+[ -x "$MCC_GATEWAY" ] || { echo "skip no $MCC_GATEWAY: libsodium is missing"; exit 77; }
+export PYTHONDONTWRITEBYTECODE=1
+exec python3 "$here/test_gateway.py" "$@"

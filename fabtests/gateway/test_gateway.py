@@ -1,0 +1,635 @@
+#!/usr/bin/env python3
+"""test_gateway.py [--only CASE,CASE,..] [--large] [--list] -- gateways as processes, over this machine's loopback.
+
+Each case starts gateways, does what processes do, and looks at what comes out and at what the gateways say they did.
+--large: 10,000 connections and 10 GB rather than what a test has time for."""
+
+import argparse
+import concurrent.futures
+import contextlib
+import hashlib
+import os
+import random
+import re
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, free_port, preface, read_exactly, wait_for
+
+LARGE = False
+KEY = "correct horse battery staple, and more of it\n"
+
+
+def expect_reset(sock, what, seconds=WAIT_S):
+    sock.settimeout(seconds)
+    try:
+        data = sock.recv(1)
+    except (ConnectionResetError, BrokenPipeError):
+        return
+    raise AssertionError(f"{what}: got {data!r} instead of a reset")
+
+
+def expect_closed(sock):
+    """Reset or ended, in the time that everybody has to say who they are."""
+    sock.settimeout(WAIT_S)
+    with contextlib.suppress(ConnectionResetError):
+        while sock.recv(4096):
+            pass
+
+
+def pump(sock, size, seed):
+    """Sends size bytes made of a seed, and ends."""
+    block = random.Random(seed).randbytes(1 << 20)
+    digest = hashlib.blake2b()
+    while size > 0:
+        piece = memoryview(block)[: min(size, len(block))]
+        sock.sendall(piece)
+        digest.update(piece)
+        size -= len(piece)
+    sock.shutdown(socket.SHUT_WR)
+    return digest.hexdigest()
+
+
+def drain(sock):
+    buffer, digest, size = bytearray(1 << 20), hashlib.blake2b(), 0
+    while got := sock.recv_into(buffer):
+        digest.update(memoryview(buffer)[:got])
+        size += got
+    return digest.hexdigest(), size
+
+
+class Sink:
+    """Takes everything, and says at the end what it was."""
+
+    def __init__(self, address="127.2.0.5"):
+        self.server = Server(self.serve, address)
+        self.address = self.server.address
+
+    @staticmethod
+    def serve(sock):
+        digest, size = drain(sock)
+        sock.sendall(f"{digest} {size}".encode())
+
+
+def send_and_check(lab, sink, size, seed):
+    with lab.connect(sink.address) as sock:
+        sock.settimeout(None)
+        digest = pump(sock, size, seed)
+        answer = drain_text(sock)
+        assert answer == f"{digest} {size}", f"connection {seed}: {size} bytes sent, got {answer!r}"
+
+
+def drain_text(sock):
+    text = b""
+    while data := sock.recv(4096):
+        text += data
+    return text.decode()
+
+
+def case_bytes_go_both_ways():
+    with Lab().start().up(4) as lab:
+        server = Server(echo)
+
+        def talk(seed):
+            rng = random.Random(seed)
+            with lab.connect(server.address) as sock:
+                for _ in range(20):
+                    data = rng.randbytes(rng.choice([1, 100, 5000, 200_000, 700_000]))
+                    sender = threading.Thread(target=sock.sendall, args=(data,))
+                    sender.start()
+                    assert read_exactly(sock, len(data)) == data
+                    sender.join()
+                sock.shutdown(socket.SHUT_WR)
+                assert sock.recv(1) == b""
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(talk, range(8)))
+        lab.quiet()
+        assert not server.failures, server.failures
+        assert lab.trunk("alpha")["counters"]["opened"] == 8
+        # The other way round: the site with the greater name opens.
+        server = Server(echo, "127.1.0.9")
+        with lab.connect(server.address, "127.2.0.7", "beta") as sock:
+            sock.sendall(b"hello")
+            assert read_exactly(sock, 5) == b"hello"
+        for name in list(lab.processes):
+            lab.stop(name)
+
+
+def case_the_acceptor_learns_who_connects():
+    with Lab().start().up() as lab:
+        server = Server(echo)
+        with lab.connect(server.address, node=5, process=77) as sock:
+            source = sock.getsockname()
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+        assert server.sources == [preface(source, server.address, 5, 77)]
+
+
+def case_half_closed_connections_go_on():
+    with Lab().start().up() as lab:
+        sink = Sink()
+        send_and_check(lab, sink, 3_000_000, 1)  # ends its half, then gets the answer
+        server = Server(lambda sock: (sock.shutdown(socket.SHUT_WR), drain(sock)))
+        with lab.connect(server.address) as sock:
+            assert sock.recv(1) == b""
+            sock.sendall(bytes(100_000))
+        lab.quiet()
+        assert not server.failures, server.failures
+
+
+def case_a_refused_connection_is_a_reset():
+    with Lab().start().up() as lab:
+        with lab.connect(("127.2.0.5", free_port("127.2.0.5"))) as sock:
+            expect_reset(sock, "nobody listens")
+        lab.quiet()
+        assert lab.counter("beta", "targets_failed") == 1
+
+
+def case_a_reset_goes_through():
+    with Lab().start().up() as lab:
+        first = threading.Event()
+
+        def die(sock):
+            read_exactly(sock, 5)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            first.set()
+        server = Server(die)
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"hello")
+            assert first.wait(WAIT_S)
+            expect_reset(sock, "the acceptor died")
+        seen = []
+
+        def watch(sock):
+            try:
+                seen.append(drain(sock))
+            except ConnectionResetError:
+                seen.append("reset")
+        server = Server(watch)
+        sock = lab.connect(server.address)
+        sock.sendall(b"hello")
+        wait_for("the connection is there", lambda: server.sources)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+        wait_for("the reset comes", lambda: seen)
+        assert seen == ["reset"], seen
+        # After one half was ended, too.
+        seen.clear()
+        got = []
+
+        def send_forever(sock):
+            try:
+                while True:
+                    sock.sendall(bytes(65536))
+            except (ConnectionResetError, BrokenPipeError):
+                got.append("reset")
+        server = Server(send_forever)
+        sock = lab.connect(server.address)
+        sock.shutdown(socket.SHUT_WR)
+        read_exactly(sock, 1)
+        sock.close()  # with bytes unread
+        wait_for("the sender gets an error", lambda: got)
+        lab.quiet()
+
+
+def case_a_slow_reader_stops_nobody_else():
+    with Lab(options=["--memory", "64"]).start().up() as lab:
+        release = threading.Event()
+        stuck = Server(lambda sock: (release.wait(4 * WAIT_S), sock.sendall(drain(sock)[0].encode())))
+        sink, slow, sent = Sink(), [], []
+        for i in range(20):
+            sock = lab.connect(stuck.address)
+            sock.settimeout(None)
+            slow.append(sock)
+            thread = threading.Thread(target=lambda s=sock, i=i: sent.append((s, pump(s, 8_000_000, i))), daemon=True)
+            thread.start()
+        time.sleep(1)
+        for seed in range(10):
+            send_and_check(lab, sink, 1_000_000, seed)
+        for name in ("alpha", "beta"):
+            memory = lab.memory_kib(name)
+            assert memory < 128 * 1024, f"{name} has {memory} KiB"
+        release.set()
+        wait_for("all are sent", lambda: len(sent) == 20)
+        for sock, digest in sent:
+            assert drain_text(sock) == digest
+            sock.close()
+        lab.quiet()
+
+
+def transfer_while(lab, disturb, size, connections=4):
+    sink = Sink()
+    with concurrent.futures.ThreadPoolExecutor(connections) as pool:
+        futures = [pool.submit(send_and_check, lab, sink, size // connections, seed) for seed in range(connections)]
+        while any(not future.done() for future in futures):
+            disturb()
+        for future in futures:
+            future.result()
+    lab.quiet()
+    assert not sink.server.failures, sink.server.failures
+
+
+def case_broken_streams_lose_nothing():
+    size = 10_000_000_000 if LARGE else 200_000_000
+    for key in (None, KEY):
+        with Lab(relay=True, key=key).start().up(4) as lab:
+            relay, cuts = lab.relays["beta"], [0]
+
+            def cut():
+                time.sleep(0.2)
+                cuts[0] += relay.cut(random.choice([1, 1, 2, None]))
+            transfer_while(lab, cut, size)
+            counters = lab.trunk("alpha")["counters"]
+            print(f"  {size} bytes, {cuts[0]} streams cut, {counters['resent_frames']} frames sent again, "
+                  f"{lab.trunk('beta')['counters']['duplicate_frames']} of them known already")
+            assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
+
+
+def case_a_trunk_comes_back():
+    with Lab(relay=True).start().up(4) as lab:
+        relay, server = lab.relays["beta"], Server(echo)
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"before")
+            assert read_exactly(sock, 6) == b"before"
+            relay.refusing = True
+            relay.cut()
+            wait_for("it is down", lambda: lab.trunk("alpha")["state"] == "down")
+            sock.sendall(b"between")
+            time.sleep(1)
+            relay.refusing = False
+            assert read_exactly(sock, 7) == b"between"
+        lab.up(4).quiet()
+
+
+def case_a_dead_trunk_is_an_error_in_time():
+    with Lab(relay=True, options=["--patience", "2"]).start().up() as lab:
+        relay, server = lab.relays["beta"], Server(echo)
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+            relay.refusing = True
+            relay.cut()
+            start = time.monotonic()
+            expect_reset(sock, "the trunk is gone")
+            assert time.monotonic() - start > 1, "it had two seconds to come back"
+        with lab.connect(server.address) as sock:
+            expect_reset(sock, "there has been no trunk for long")
+        wait_for("the acceptor's side is reset, too", lambda: server.failures)
+        relay.refusing = False
+        lab.up(4)
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"again")
+            assert read_exactly(sock, 5) == b"again"
+        lab.quiet()
+
+
+def case_silent_streams_are_broken():
+    with Lab(relay=True, options=["--silence", "1", "--patience", "3"]).start().up(4) as lab:
+        relay = lab.relays["beta"]
+        relay.silent = relay.refusing = True
+        wait_for("they are given up", lambda: lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down")
+        relay.silent = relay.refusing = False
+        relay.cut()
+        lab.up(4)
+
+
+def case_a_killed_gateway_is_an_error_and_comes_back():
+    with Lab(options=["--patience", "2"]).start().up() as lab:
+        server = Server(echo)
+        for victim, left in (("beta", "alpha"), ("alpha", "beta")):
+            sock = lab.connect(server.address)
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+            lab.kill(victim)
+            if left == "alpha":
+                expect_reset(sock, "the other gateway is dead")
+            else:
+                expect_closed(sock)
+            sock.close()
+            # One that starts anew is known to be another: what was before is reset, not mixed up.
+            lab.start(victim).up(4)
+            with lab.connect(server.address) as sock:
+                sock.sendall(b"again")
+                assert read_exactly(sock, 5) == b"again"
+        lab.quiet()
+        for name in ("alpha", "beta"):
+            lab.stop(name)
+
+
+def case_garbage_harms_nobody():
+    with Lab(options=["--connections", "2000"]).start().up() as lab:
+        server = Server(echo)
+        victim = lab.connect(server.address)
+        address = lab.gateways["alpha"]
+        hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
+        named = hello + b"beta".ljust(32, b"\0") + b"alpha".ljust(32, b"\0") + bytes(96)
+        source, target = ("127.1.0.5", 1), server.address
+        good = preface(source, target)
+        words = [
+            b"\0" * 64, b"MCCR" + b"\xff" * 60, b"MCCT" + b"\xff" * 196, named, b"POST / HTTP/1.0\r\n\r\n", os.urandom(5000),
+            preface(source, ("127.8.0.1", 80)), preface(source, ("127.1.0.1", 80)), good[:8] + bytes(20) + good[28:],
+            named.replace(b"beta", b"what"), named.replace(b"alpha", b"omega"), hello + b"x" * 160,
+        ]
+        for word in words:
+            with socket.create_connection(address, timeout=WAIT_S, source_address=("127.1.0.6", 0)) as sock:
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    sock.sendall(word)
+                expect_closed(sock)
+        # Another site's process, at the port that is open to other gateways.
+        with lab.connect(target, "127.2.0.5") as sock:
+            expect_closed(sock)
+        # Half a greeting, or none.
+        halves = [socket.create_connection(address, source_address=("127.1.0.6", 0)) for _ in range(40)]
+        for i, sock in enumerate(halves):
+            sock.sendall([good, named, b"GET / HT"][i % 3][: i])
+        # More than may wait: the oldest have to go.
+        crowd = [socket.create_connection(address, source_address=("127.1.0.6", 0)) for _ in range(1100)]
+        wait_for("the crowd is counted", lambda: lab.counter("alpha", "crowded_out") > 0)
+        for _ in range(20):
+            victim.sendall(b"still here")
+            assert read_exactly(victim, 10) == b"still here"
+        for sock in halves + crowd:
+            sock.settimeout(WAIT_S)
+            with contextlib.suppress(ConnectionResetError):
+                assert sock.recv(1) == b""
+            sock.close()
+        counters = lab.status("alpha")["counters"]
+        assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["greeting_timeouts"] > 0, counters
+        assert counters["no_route"] == 2 and counters["refused_hellos"] >= 4, counters
+        victim.close()
+        lab.quiet()
+        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+
+
+def case_who_speaks_out_of_turn_breaks_only_his_own():
+    """A gateway that greets well, without a key, and then sends what is no frame, or breaks the protocol."""
+    with Lab(sites=3).start("beta", "gamma").up() as lab:
+        server = Server(echo, "127.3.0.5")
+        victim = lab.connect(server.address, "127.2.0.5", "beta")
+        hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
+        hello += b"alpha".ljust(32, b"\0") + b"beta".ljust(32, b"\0") + bytes(96)
+        rng = random.Random(3)
+        for i in range(200):
+            with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S) as sock:
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    sock.sendall(hello.replace(struct.pack(">Q", 5), struct.pack(">Q", 5 + i), 1) + bytes(32))
+                    read_exactly(sock, 232 + 24 + 20)
+                    if i % 2 == 0:
+                        sock.sendall(rng.randbytes(500))
+                    else:
+                        for _ in range(50):
+                            size = rng.choice([0, 0, 8, 68])
+                            sock.sendall(struct.pack(">IIIIQ", rng.randrange(1, 11) << 24, size, rng.randrange(5), rng.randrange(3),
+                                                     rng.randrange(9)) + rng.randbytes(size))
+            if i % 20 == 0:
+                victim.sendall(b"still here")
+                assert read_exactly(victim, 10) == b"still here"
+        victim.close()
+        trunks = {t["site"]: t for t in lab.status("beta")["trunks"]}
+        assert trunks["gamma"]["counters"]["sessions_lost"] == 0
+        assert trunks["alpha"]["counters"]["violations"] > 10, trunks["alpha"]["counters"]
+
+
+def case_a_key_keeps_strangers_out():
+    with Lab(key=KEY, relay=True).start().up(4) as lab:
+        server = Server(echo)
+        with lab.connect(server.address) as sock:
+            secret = b"this must not be seen on its way"
+            sock.sendall(secret * 1000)
+            assert read_exactly(sock, len(secret) * 1000) == secret * 1000
+        assert lab.status("alpha")["encrypted"]
+        lab.stop("alpha")
+        with open(lab.sites) as file:
+            text = file.read()
+        for what, sites in (("another key", text.replace("trunk.key", "other.key")), ("no key", text.replace("key = trunk.key\n", ""))):
+            lab.write_key("other.key", "a key that is as good but another one\n")
+            lab.start("alpha", sites=lab.write("other.conf", sites))
+            counter = "wrong_keys" if what == "another key" else "refused_hellos"
+            wait_for(f"{what} is refused", lambda: lab.counter("alpha" if counter == "wrong_keys" else "beta", counter) > 2)
+            assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
+            lab.stop("alpha")
+        lab.start("alpha").up(4)
+
+
+def case_replays_and_forgeries_are_refused():
+    """What a gateway said is recorded and said again; and a byte is turned in a stream."""
+    with Lab(key=KEY).start("beta") as lab:
+        wait_for("beta is there", lambda: lab.status("beta"))
+        recorded, turn = [], [False]
+
+        def spy(near, far, record):
+            with contextlib.suppress(OSError):
+                while data := near.recv(65536):
+                    if record:
+                        recorded.append(data)
+                    if turn[0] and record and len(data) > 100:
+                        data = data[:50] + bytes([data[50] ^ 1]) + data[51:]
+                        turn[0] = False
+                    far.sendall(data)
+            for sock in (near, far):
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+        listener = socket.create_server(("127.9.0.1", 0))
+
+        def accept():
+            while True:
+                near, _ = listener.accept()
+                try:
+                    far = socket.create_connection(lab.gateways["beta"])
+                except OSError:
+                    return near.close()
+                threading.Thread(target=spy, args=(near, far, True), daemon=True).start()
+                threading.Thread(target=spy, args=(far, near, False), daemon=True).start()
+        threading.Thread(target=accept, daemon=True).start()
+        with open(lab.sites) as file:
+            text = file.read().replace("[trunks]\nstreams = 4", "[trunks]\nstreams = 1")
+        beta = "gateway = %s:%d\n" % lab.gateways["beta"]
+        assert beta in text
+        lab.start("alpha", sites=lab.write("spied.conf", text.replace(beta, beta + "wan = 127.9.0.1:%d\n" % listener.getsockname()[1]))).up()
+        server = Server(echo)
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"secret words" * 100)
+            read_exactly(sock, 1200)
+        assert b"secret words" not in b"".join(recorded)
+        with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S) as replay:
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                replay.sendall(b"".join(recorded))
+            expect_closed(replay)
+        assert lab.counter("beta", "wrong_keys") == 1
+        assert lab.trunk("beta")["state"] == "up" and lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        with lab.connect(server.address) as sock:
+            turn[0] = True
+            sock.sendall(bytes(1000))
+            assert read_exactly(sock, 1000) == bytes(1000), "it was sent again on another stream"
+        assert lab.counter("beta", "forged_records") == 1
+
+
+def case_many_connections():
+    count = 10_000 if LARGE else 400
+    with Lab().start().up(4) as lab:
+        # Echoes on all connections, in one thread.
+        listener = socket.create_server(("127.2.0.5", 0), backlog=4096)
+        ends = []
+
+        def serve():
+            chooser = selectors.DefaultSelector()
+            chooser.register(listener, selectors.EVENT_READ, None)
+            while True:
+                for key, _ in chooser.select():
+                    if key.data is None:
+                        sock, _ = listener.accept()
+                        chooser.register(sock, selectors.EVENT_READ, [0])
+                        continue
+                    data = key.fileobj.recv(65536)
+                    if not data:
+                        chooser.unregister(key.fileobj)
+                        key.fileobj.close()
+                        ends.append(1)
+                        continue
+                    skip = min(64 - key.data[0], len(data))
+                    key.data[0] += skip
+                    key.fileobj.sendall(data[skip:])
+        threading.Thread(target=serve, daemon=True).start()
+        socks = [lab.connect(listener.getsockname(), f"127.1.{i % 200}.{1 + i // 20000}") for i in range(count)]
+        for round in range(3):
+            for i, sock in enumerate(socks):
+                sock.sendall(struct.pack(">II", i, round) * 20)
+            for i, sock in enumerate(socks):
+                assert read_exactly(sock, 160) == struct.pack(">II", i, round) * 20
+        memory = {name: lab.memory_kib(name) for name in ("alpha", "beta")}
+        print(f"  {count} connections: {memory['alpha']} and {memory['beta']} KiB")
+        assert max(memory.values()) < 60_000 + count * 20
+        assert lab.status("alpha")["connections"] == count
+        for sock in socks:
+            sock.close()
+        lab.quiet()
+
+
+def case_too_many_connections_are_refused():
+    with Lab(options=["--connections", "20"]).start().up() as lab:
+        server = Server(echo)
+        socks = [lab.connect(server.address) for _ in range(20)]
+        for sock in socks:
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+        with lab.connect(server.address) as sock:
+            expect_reset(sock, "the gateway is full")
+        assert lab.counter("alpha", "over_limit") == 1
+        for sock in socks:
+            sock.close()
+        lab.quiet()
+
+
+def case_descriptors_may_run_out():
+    with Lab(options=["--connections", "100"]) as lab:
+        lab.start("beta")
+        command = ["prlimit", "--nofile=400:400", GATEWAY, "--sites", lab.sites, "--site", "alpha"]
+        lab.processes["alpha"] = subprocess.Popen(command)
+        lab.up()
+        server = Server(echo)
+        victim = lab.connect(server.address)
+        crowd = [socket.create_connection(lab.gateways["alpha"], source_address=("127.1.0.6", 0)) for _ in range(500)]
+        victim.sendall(b"still here")
+        assert read_exactly(victim, 10) == b"still here"
+        for sock in crowd:
+            sock.close()
+        victim.close()
+        lab.quiet()
+
+
+def case_ends_when_told():
+    with Lab(options=["--drain", "1"]).start().up() as lab:
+        server = Server(echo)
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+            lab.stop("alpha", expect=1)  # it had to cut a connection
+            expect_closed(sock)
+        wait_for("the other end got a reset", lambda: server.failures)
+        lab.start("alpha").up()
+        # A connection that ends in time is carried to its end.
+        with lab.connect(server.address) as sock:
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+            lab.processes["beta"].send_signal(signal.SIGTERM)
+            sock.sendall(b"last words")
+            assert read_exactly(sock, 10) == b"last words"
+            sock.shutdown(socket.SHUT_WR)
+            assert sock.recv(1) == b""
+        assert lab.processes.pop("beta").wait(WAIT_S) == 0
+
+
+def case_stays_below_its_cap():
+    with Lab(trunks="cap = 80\n").start().up() as lab:  # 10 MB/s
+        sink, start = Sink(), time.monotonic()
+        send_and_check(lab, sink, 10_000_000, 1)
+        seconds = time.monotonic() - start
+        assert seconds > 0.9, f"10 MB in {seconds} s"
+
+
+def case_says_what_is_wrong():
+    with Lab(sites=2) as lab:
+        def fails(expect, code, *arguments):
+            done = subprocess.run([GATEWAY, *arguments], capture_output=True, text=True, timeout=WAIT_S)
+            assert done.returncode == code and re.search(expect, done.stderr), (arguments, done)
+        bad = lab.write("bad.conf", "[site a]\nnetworks = 10.0.0.0/8\ngateway = there\n")
+        fails(r"bad\.conf:3: \"there\" is no", 2, "--sites", bad, "--site", "a")
+        fails(r"--site omega: .* no such site", 2, "--sites", lab.sites, "--site", "omega")
+        fails("--sites and --site are needed", 2)
+        fails("--colour", 2, "--colour")
+        fails("Connection refused", 1, "--status", "127.0.0.1:%d" % free_port("127.0.0.1"))
+        fails("no IPv4", 2, "--status", "here")
+        fails("--memory", 2, "--memory", "1")
+        with open(lab.sites) as file:
+            text = file.read()
+        fails("key .*No such file", 2, "--check", "--site", "alpha", "--sites", lab.write("k.conf", text + "key = none\n"))
+        lab.write("open.key", KEY)
+        os.chmod(lab.folder.name + "/open.key", 0o644)
+        fails("chmod 600", 2, "--check", "--site", "alpha", "--sites", lab.write("k.conf", text + "key = open.key\n"))
+        lab.write_key("short.key", "secret\n")
+        fails("16 to 4096", 2, "--check", "--site", "alpha", "--sites", lab.write("k.conf", text + "key = short.key\n"))
+        fails("congestion = none: this system", 1, "--site", "alpha", "--sites", lab.write("k.conf", text + "congestion = none\n"))
+        with socket.create_server(lab.gateways["alpha"]):
+            fails("cannot listen at 127.1.0.1", 1, "--site", "alpha", "--sites", lab.sites)
+        assert subprocess.run([GATEWAY, "--check", "--site", "alpha", "--sites", lab.sites]).returncode == 0
+        lab.start().up()
+        page = subprocess.run([GATEWAY, "--status", "%s:%d" % lab.gateways["alpha"]], capture_output=True, text=True).stdout
+        assert "site alpha" in page and "trunk to beta" in page and "rtt ms" in page, page
+
+
+def main():
+    global LARGE
+    cases = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="these cases")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    LARGE = arguments.large
+    if arguments.list:
+        print("\n".join(cases))
+        return 0
+    wanted = arguments.only.split(",") if arguments.only else list(cases)
+    failed = 0
+    for name in wanted:
+        start = time.monotonic()
+        try:
+            cases[name]()
+            print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        except Exception as error:
+            traceback.print_exc()
+            print(f"FAIL {name}: {type(error).__name__}: {error}", flush=True)
+            failed += 1
+    print(f"{len(wanted) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,546 @@
+// Trunks: pairs of them on made-up streams that delay, break at any byte and come back, from a seed.  Every
+// channel's bytes must come out once and in order, nothing may stay behind, and what is held must stay within
+// its bounds.
+#include <criterion/criterion.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "trunk/hello.h"
+#include "trunk/trunk.h"
+#include "wire/bytes.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::trunk;
+
+namespace {
+
+constexpr Nanoseconds kStep = Nanoseconds::from_us(100);
+
+std::byte byte_at(std::uint64_t stream, std::uint64_t position) {
+    return static_cast<std::byte>((position * 2654435761U + stream * 40503U) >> 7 & 0xff);
+}
+
+// An end of a channel and the process behind it.
+struct End {
+    std::uint64_t name = 0;     // what its bytes are made of
+    std::uint64_t to_send = 0;  // bytes
+    std::uint64_t sent = 0, got = 0;
+    std::uint64_t peer_name = 0;
+    bool reset_at_end = false, finished = false, peer_finished = false, gone = false, was_reset = false;
+    bool reading = true;
+    unsigned patience = 0;  // takes a little at a time
+};
+
+struct Settings {
+    unsigned streams = 3;
+    Config config;
+    std::size_t pool = 1024 * 1024;
+    bool breaks = false, resets = false, slow = false;
+};
+
+class Side final : public Trunk::Host {
+  public:
+    Side(const Settings& settings, bool even, std::mt19937_64& random)
+        : settings_(settings), random_(random), pool(settings.pool) {
+        Config config = settings.config;
+        config.even = even;
+        trunk = std::make_unique<Trunk>(config, pool, *this);
+        trunk->set_peer_window(config.first_window);
+    }
+
+    void connect(std::uint64_t name, std::uint64_t bytes, bool reset) {
+        std::array<std::byte, 16> preface;
+        wire::put(preface.data(), name);
+        wire::put(preface.data() + 8, bytes);
+        const auto id = trunk->open_channel(preface);
+        cr_assert(id.has_value());
+        ends[*id] = End{name * 2, bytes, 0, 0, name * 2 + 1, reset};
+        pump(*id);
+    }
+
+    void pump(ChannelId id) {
+        End& end = ends.at(id);
+        while (!end.gone && !end.finished && end.sent < end.to_send) {
+            const std::size_t most = trunk->may_send(id);
+            if (most == 0) return;
+            const std::size_t wish = random_() % 3 == 0 ? 1 + random_() % 200 : 1 + random_() % kMaxPayload;
+            const std::size_t size = std::min<std::uint64_t>({most, wish, end.to_send - end.sent});
+            auto frame = std::make_unique<Frame>(size);
+            frame->header.length = static_cast<std::uint32_t>(size);
+            for (std::size_t i = 0; i < size; ++i) frame->space()[i] = byte_at(end.name, end.sent + i);
+            trunk->send(id, std::move(frame));
+            end.sent += size;
+        }
+        if (end.gone || end.finished) return;
+        end.finished = true;
+        if (end.reset_at_end) {
+            end.gone = true;
+            trunk->reset(id);
+        } else {
+            trunk->finish(id);
+        }
+    }
+
+    void opened(ChannelId id, Bytes preface) override {
+        cr_assert_eq(preface.size(), 16U);
+        const auto name = wire::get<std::uint64_t>(preface.data());
+        ends[id] = End{name * 2 + 1, wire::get<std::uint64_t>(preface.data() + 8) / 2, 0, 0, name * 2};
+        started.push_back(id);
+    }
+    std::size_t deliver(ChannelId id, Bytes bytes) override {
+        End& end = ends.at(id);
+        cr_assert_not(end.gone, "bytes for a channel that is gone");
+        cr_assert_not(end.peer_finished);
+        std::size_t take = bytes.size();
+        if (!end.reading || deaf) take = 0;
+        if (settings_.slow && take > 0) take = random_() % (take + 1);
+        for (std::size_t i = 0; i < take; ++i)
+            cr_assert_eq(bytes[i], byte_at(end.peer_name, end.got + i), "channel %u: wrong byte at %lu", id,
+                         end.got + i);
+        end.got += take;
+        return take;
+    }
+    void finished(ChannelId id) override {
+        cr_assert_not(ends.at(id).peer_finished);
+        ends.at(id).peer_finished = true;
+    }
+    void was_reset(ChannelId id) override {
+        cr_assert_not(ends.at(id).gone);
+        ends.at(id).gone = ends.at(id).was_reset = true;
+    }
+
+    const Settings& settings_;
+    std::mt19937_64& random_;
+    WindowPool pool;
+    std::unique_ptr<Trunk> trunk;
+    std::map<ChannelId, End> ends;
+    std::vector<ChannelId> started;
+    bool deaf = false;
+};
+
+class World {
+  public:
+    World(const Settings& settings, std::uint64_t seed)
+        : settings_(settings), random_(seed), left(settings, true, random_), right(settings, false, random_) {
+        wires_.resize(settings.streams);
+        for (unsigned i = 0; i < settings.streams; ++i) raise(i);
+    }
+
+    void raise(unsigned i) {
+        wires_[i] = Wire();
+        wires_[i].up = true;
+        left.trunk->stream_up(i, now);
+        right.trunk->stream_up(i, now);
+    }
+    // Some of what is on its way still arrives; then each side notices in its own time.
+    void cut(unsigned i) {
+        Wire& wire = wires_[i];
+        if (!wire.up) return;
+        wire.up = false;
+        for (auto* way : {&wire.to_right, &wire.to_left})
+            way->resize(way->empty() ? 0 : random_() % way->size());
+        wire.left_notices = now + Nanoseconds::from_ms(static_cast<std::int64_t>(random_() % 20));
+        wire.right_notices = now + Nanoseconds::from_ms(static_cast<std::int64_t>(random_() % 20));
+        wire.back = now + Nanoseconds::from_ms(static_cast<std::int64_t>(21 + random_() % 30));
+    }
+
+    void step() {
+        now = now + kStep;
+        for (unsigned i = 0; i < wires_.size(); ++i) {
+            Wire& wire = wires_[i];
+            if (wire.up && settings_.breaks && random_() % 400 == 0) cut(i);
+            carry(i, wire.to_right, *right.trunk);
+            carry(i, wire.to_left, *left.trunk);
+            if (wire.up || held_down) continue;
+            if (wire.left_notices <= now) left.trunk->stream_down(i, now);
+            if (wire.right_notices <= now) right.trunk->stream_down(i, now);
+            if (wire.back <= now) raise(i);
+        }
+        for (Side* side : {&left, &right}) {
+            side->trunk->on_time(now);
+            for (auto& [id, end] : side->ends)
+                if (!end.gone && end.reading) side->trunk->drain(id);
+            for (const ChannelId id : std::exchange(side->started, {})) side->pump(id);
+            while (const auto id = side->trunk->next_sendable())
+                if (!side->ends.at(*id).gone) side->pump(*id);
+        }
+        for (unsigned i = 0; i < wires_.size(); ++i) {
+            write(i, *left.trunk, wires_[i].to_right, wires_[i]);
+            write(i, *right.trunk, wires_[i].to_left, wires_[i]);
+        }
+    }
+
+    bool quiet() const {
+        return left.trunk->channels() == 0 && right.trunk->channels() == 0 &&
+               left.trunk->memory_held() == 0 && right.trunk->memory_held() == 0;
+    }
+    void run_until_quiet(unsigned most = 400'000) {
+        for (unsigned i = 0; i < most && !quiet(); ++i) step();
+        cr_assert(quiet(), "%zu and %zu channels, %zu and %zu bytes stay behind", left.trunk->channels(),
+                  right.trunk->channels(), left.trunk->memory_held(), right.trunk->memory_held());
+        cr_assert_eq(left.pool.free(), settings_.pool);
+        cr_assert_eq(right.pool.free(), settings_.pool);
+        cr_assert_eq(left.trunk->inbox_bytes() + right.trunk->inbox_bytes(), 0U);
+        for (Side* side : {&left, &right})
+            for (auto& [id, end] : side->ends) {
+                Side& other = side == &left ? right : left;
+                if (end.gone || other.ends.at(id).gone) continue;
+                cr_assert(end.finished && end.peer_finished);
+                cr_assert_eq(end.sent, other.ends.at(id).got);
+            }
+    }
+
+  private:
+    struct Parcel {
+        Nanoseconds at;
+        std::vector<std::byte> bytes;
+    };
+    struct Wire {
+        bool up = false;
+        std::deque<Parcel> to_right, to_left;
+        Nanoseconds left_notices{0}, right_notices{0}, back{0};
+    };
+
+    void carry(unsigned i, std::deque<Parcel>& way, Trunk& to) {
+        while (!way.empty() && way.front().at <= now) {
+            const Parcel parcel = std::move(way.front());
+            way.pop_front();
+            const auto header = get_header(parcel.bytes);
+            cr_assert(header.has_value());
+            to.heard(i, now);
+            const auto done = to.on_frame(i, *header, Bytes(parcel.bytes).subspan(kHeaderSize), now);
+            cr_assert(done.ok(), "%s", done.ok() ? "" : done.error().message.c_str());
+        }
+    }
+    // A frame now and then is only half written when the step ends.
+    void write(unsigned i, Trunk& from, std::deque<Parcel>& way, const Wire& wire) {
+        for (unsigned frames = 0; frames < 8; ++frames) {
+            Frame* frame = from.next(i, now);
+            if (frame == nullptr) return;
+            if (!wire.up) continue;  // goes nowhere, and nobody knows yet
+            const Bytes bytes = frame->bytes();
+            const auto delay = Nanoseconds::from_us(static_cast<std::int64_t>(500 + random_() % 3000));
+            const Nanoseconds at = std::max(now + delay, way.empty() ? now : way.back().at);
+            way.push_back({at, {bytes.begin(), bytes.end()}});
+            from.written(i, 1);
+        }
+    }
+
+    const Settings settings_;
+    std::mt19937_64 random_;
+    std::vector<Wire> wires_;
+
+  public:
+    Nanoseconds now{1};
+    Side left, right;
+    bool held_down = false;
+};
+
+Settings small() {
+    Settings settings;
+    settings.config.first_window = 4096;
+    settings.config.opened_window = 16384;
+    settings.config.max_window = 256 * 1024;
+    settings.config.send_memory = 512 * 1024;
+    settings.config.bulk_queue = 128 * 1024;
+    return settings;
+}
+
+void run(const Settings& settings, std::uint64_t seed) {
+    World world(settings, seed);
+    std::mt19937_64 random(seed + 1);
+    for (std::uint64_t name = 1; name <= 40; ++name) {
+        const std::uint64_t bytes = random() % 4 == 0 ? random() % 400'000 : random() % 3000;
+        (random() % 2 == 0 ? world.left : world.right)
+            .connect(name, bytes, settings.resets && random() % 3 == 0);
+        for (std::uint64_t steps = random() % 40; steps > 0; --steps) world.step();
+    }
+    world.run_until_quiet();
+}
+
+FrameHeader header_of(FrameType type, std::uint32_t length, ChannelId channel, std::uint32_t order,
+                      std::uint64_t sequence) {
+    return {type, length, channel, order, sequence};
+}
+
+}  // namespace
+
+TestSuite(trunk, .timeout = 300);
+
+Test(trunk, carries_channels_over_one_stream) {
+    Settings settings = small();
+    settings.streams = 1;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) run(settings, seed);
+}
+
+Test(trunk, puts_in_order_what_comes_over_several_streams) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) run(small(), seed);
+}
+
+Test(trunk, loses_and_doubles_nothing_when_streams_break) {
+    Settings settings = small();
+    settings.breaks = true;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) run(settings, seed);
+}
+
+Test(trunk, ends_channels_that_are_reset) {
+    Settings settings = small();
+    settings.breaks = settings.resets = settings.slow = true;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) run(settings, seed);
+}
+
+Test(trunk, counts_what_is_sent_again) {
+    Settings settings = small();
+    settings.streams = 2;
+    World world(settings, 7);
+    world.left.connect(1, 300'000, false);
+    for (unsigned i = 0; i < 60; ++i) world.step();
+    world.cut(0);
+    world.run_until_quiet();
+    cr_assert_eq(world.left.trunk->counters().streams_lost, 1U);
+    cr_assert_gt(world.left.trunk->counters().resent_frames, 0U);
+}
+
+// Without a stream nothing is lost, either; it waits for the next one.
+Test(trunk, waits_while_there_is_no_stream) {
+    World world(small(), 3);
+    world.left.connect(1, 200'000, false);
+    for (unsigned i = 0; i < 20; ++i) world.step();
+    for (unsigned i = 0; i < 3; ++i) world.cut(i);
+    for (unsigned i = 0; i < 600; ++i) world.step();
+    cr_assert_eq(world.left.trunk->streams_up(), 3U, "they come back");
+    world.run_until_quiet();
+}
+
+Test(trunk, a_slow_reader_stops_nobody_else) {
+    World world(small(), 5);
+    world.left.connect(1, 5'000'000, false);
+    for (unsigned i = 0; i < 100; ++i) world.step();
+    const ChannelId slow = world.right.ends.begin()->first;
+    world.right.ends.at(slow).reading = false;
+    for (unsigned i = 0; i < 2000; ++i) world.step();
+    const std::uint64_t stuck_at = world.left.ends.at(slow).sent;
+    cr_assert_lt(stuck_at, 5'000'000U);
+    cr_assert_leq(world.right.trunk->inbox_bytes(), 256U * 1024);
+    for (std::uint64_t name = 2; name < 12; ++name) world.left.connect(name, 100'000, false);
+    for (unsigned i = 0; i < 20'000 && world.right.trunk->channels() > 1; ++i) world.step();
+    cr_assert_eq(world.right.trunk->channels(), 1U, "the others came through");
+    cr_assert_eq(world.left.ends.at(slow).sent, stuck_at);
+    world.right.ends.at(slow).reading = true;
+    world.run_until_quiet();
+}
+
+Test(trunk, holds_no_more_than_it_may) {
+    Settings settings = small();
+    World world(settings, 9);
+    world.held_down = true;
+    for (unsigned i = 0; i < settings.streams; ++i) world.cut(i);
+    for (std::uint64_t name = 1; name <= 200; ++name) world.left.connect(name, 1'000'000, false);
+    for (unsigned i = 0; i < 1000; ++i) world.step();
+    // One frame may go over, and each channel has its open besides.
+    cr_assert_lt(world.left.trunk->memory_held(), 512U * 1024 + 2 * kMaxPayload + 200 * 200);
+}
+
+Test(trunk, small_frames_go_ahead_of_bulk) {
+    Settings settings = small();
+    settings.streams = 1;
+    World world(settings, 11);
+    const auto send = [&](ChannelId id, std::uint32_t size) {
+        auto frame = std::make_unique<Frame>(size);
+        frame->header.length = size;
+        world.left.trunk->send(id, std::move(frame));
+    };
+    const std::array<std::byte, 4> preface{};
+    Trunk& trunk = *world.left.trunk;
+    trunk.set_peer_window(256 * 1024);
+    const ChannelId bulk = *trunk.open_channel(preface), small_one = *trunk.open_channel(preface);
+    for (unsigned i = 0; i < 2; ++i) cr_assert_not_null(trunk.next(0, world.now));
+    for (unsigned i = 0; i < 3; ++i) send(bulk, 30'000);
+    send(small_one, 100);
+    cr_assert_eq(trunk.next(0, world.now)->header.channel, small_one);
+    cr_assert_eq(trunk.next(0, world.now)->header.channel, bulk);
+    // But bulk is not starved.
+    unsigned urgent = 0;
+    for (unsigned i = 0; i < 40; ++i) send(small_one, 4000);
+    while (trunk.next(0, world.now)->header.channel == small_one) ++urgent;
+    cr_assert(urgent > 10 && urgent < 20, "%u", urgent);
+}
+
+Test(trunk, abandoning_resets_every_channel) {
+    World world(small(), 13);
+    for (std::uint64_t name = 1; name < 5; ++name) world.left.connect(name, 200'000, false);
+    for (unsigned i = 0; i < 60; ++i) world.step();
+    world.left.trunk->abandon(world.now);
+    world.right.trunk->abandon(world.now);
+    cr_assert(world.quiet());
+    cr_assert_eq(world.left.trunk->streams_up(), 0U);
+    cr_assert_eq(world.left.pool.free(), small().pool);
+    for (auto& [id, end] : world.left.ends) cr_assert(end.was_reset);
+    for (auto& [id, end] : world.right.ends) cr_assert(end.was_reset);
+    for (unsigned i = 0; i < 3; ++i) world.raise(i);
+    world.left.connect(9, 100'000, false);
+    world.run_until_quiet();
+}
+
+Test(trunk, keeps_streams_warm_and_notices_silence) {
+    World world(small(), 15);
+    for (unsigned i = 0; i < 3000; ++i) world.step();
+    cr_assert_geq(world.left.trunk->counters().heartbeats, 6U);
+    cr_assert_gt(world.left.trunk->round_trip(0).value, 0);
+    cr_assert_not(world.left.trunk->silent_stream(world.now).has_value());
+    const Nanoseconds later = world.now + small().config.silence;
+    cr_assert(world.left.trunk->silent_stream(later) == 0U);
+    world.left.trunk->forgive(later);
+    cr_assert_not(world.left.trunk->silent_stream(later).has_value());
+}
+
+Test(trunk, stays_below_its_cap) {
+    Settings settings = small();
+    settings.config.cap_bytes_per_second = 1'000'000;
+    World world(settings, 17);
+    world.left.connect(1, 300'000, false);
+    const Nanoseconds from = world.now;
+    world.run_until_quiet();
+    const double seconds = static_cast<double>((world.now - from).value) * 1e-9;
+    cr_assert(seconds > 0.25 && seconds < 0.6, "%f", seconds);
+}
+
+// Whatever a peer says, it is a violation, or it is taken; it is no crash.
+Test(trunk, hostile_frames_are_violations) {
+    const std::array<std::byte, 8> eight{};
+    const std::vector<std::byte> much(kMaxPayload);
+    const struct {
+        const char* what;
+        FrameHeader header;
+        Bytes payload;
+    } cases[] = {
+        {"our own kind of channel", header_of(FrameType::data, 8, 2, 0, 1), eight},
+        {"channel 0", header_of(FrameType::open, 8, 0, 0, 1), eight},
+        {"no open", header_of(FrameType::data, 8, 1, 0, 1), eight},
+        {"far ahead", header_of(FrameType::data, 8, 1, 70'000, 1), eight},
+        {"sequence", header_of(FrameType::open, 8, 1, 0, 65'537), eight},
+        {"more than credit", header_of(FrameType::data, kMaxPayload, 1, 1, 1), much},
+        {"acknowledges nothing", header_of(FrameType::ack, 0, 0, 0, 1), {}},
+        {"open without a window", header_of(FrameType::open, 3, 1, 0, 1), Bytes(eight).first(3)},
+        {"close before finish", header_of(FrameType::close, 0, 1, 0, 1), {}},
+    };
+    for (const auto& one : cases) {
+        World world(small(), 19);
+        const auto done = world.left.trunk->on_frame(0, one.header, one.payload, world.now);
+        cr_assert_not(done.ok(), "taken: %s", one.what);
+        cr_assert_eq(world.left.trunk->counters().violations, 1U);
+        world.left.trunk->abandon(world.now);
+    }
+    World world(small(), 19);
+    Trunk& trunk = *world.left.trunk;
+    cr_assert(
+        trunk.on_frame(0, header_of(FrameType::open, 20, 1, 0, 1), Bytes(much).first(20), world.now).ok());
+    cr_assert(
+        trunk.on_frame(0, header_of(FrameType::open, 20, 1, 0, 1), Bytes(much).first(20), world.now).ok());
+    cr_assert_eq(trunk.counters().duplicate_frames, 1U, "a replay is a duplicate");
+    cr_assert_not(trunk.on_frame(0, header_of(FrameType::open, 8, 1, 1, 2), eight, world.now).ok());
+}
+
+// Random frames, with the fields of real ones: the trunk ends in violations, and goes on after being
+// abandoned.
+Test(trunk, survives_random_frames) {
+    std::mt19937_64 random(23);
+    const std::vector<std::byte> much(kMaxPayload, std::byte{1});
+    Settings settings = small();
+    World world(settings, 23);
+    Side& left = world.left;
+    left.deaf = true;
+    for (unsigned i = 0; i < 200'000; ++i) {
+        std::array<std::byte, kHeaderSize> bytes;
+        put_header(bytes.data(), header_of(static_cast<FrameType>(random() % 11),
+                                           random() % 4 == 0 ? 20 : static_cast<std::uint32_t>(random() % 10),
+                                           static_cast<ChannelId>(random() % 6),
+                                           static_cast<std::uint32_t>(random() % 4), random() % 40));
+        const auto header = get_header(bytes);
+        if (!header) continue;
+        // What the made-up processes would choke on is not what this is about.
+        if (header->type == FrameType::open && header->length != 20) continue;
+        Bytes payload = Bytes(much).first(header->length);
+        left.ends.clear();
+        for (ChannelId id = 0; id < 6; ++id) left.ends[id];
+        if (!left.trunk->on_frame(0, *header, payload, world.now).ok()) {
+            left.trunk->abandon(world.now);
+            left.trunk->stream_up(0, world.now);
+        }
+        while (left.trunk->next(0, world.now) != nullptr) left.trunk->written(0, 1);
+    }
+    cr_assert_gt(left.trunk->counters().violations, 1000U);
+    cr_assert_gt(left.trunk->counters().channels_accepted, 100U);
+    left.trunk->abandon(world.now);
+    cr_assert_eq(left.trunk->channels(), 0U);
+    cr_assert_eq(left.pool.free(), settings.pool);
+}
+
+Test(trunk, headers_that_are_none) {
+    std::array<std::byte, kHeaderSize> bytes;
+    put_header(bytes.data(), header_of(FrameType::data, 5, 7, 9, 11));
+    const auto header = get_header(bytes);
+    cr_assert(header.has_value() && header->type == FrameType::data && header->length == 5 &&
+              header->channel == 7 && header->order == 9 && header->sequence == 11);
+    cr_assert_not(get_header(Bytes(bytes).first(23)).has_value());
+    const FrameHeader wrong[] = {
+        header_of(FrameType::data, kMaxPayload + 1, 1, 1, 1),
+        header_of(FrameType::data, 0, 1, 1, 1),
+        header_of(FrameType::data, 5, 1, 1, 0),
+        header_of(FrameType::finish, 5, 1, 1, 1),
+        header_of(FrameType::credit, 7, 1, 1, 1),
+        header_of(FrameType::ping, 1, 1, 1, 1),
+        header_of(static_cast<FrameType>(0), 1, 1, 1, 1),
+        header_of(static_cast<FrameType>(11), 1, 1, 1, 1),
+    };
+    for (const FrameHeader& one : wrong) {
+        put_header(bytes.data(), one);
+        cr_assert_not(get_header(bytes).has_value());
+    }
+}
+
+Test(hello, travels_in_200_bytes) {
+    Hello hello;
+    hello.with_key = true;
+    hello.session = 0x123456789abcdef0;
+    hello.stream = 3;
+    hello.streams = 4;
+    hello.window = 65536;
+    hello.from = "lyon";
+    hello.to = "rennes";
+    hello.nonce.fill(std::byte{7});
+    hello.public_key.fill(std::byte{9});
+    HelloBytes bytes = encode_hello(hello);
+    cr_assert(decode_hello(bytes) == hello);
+    cr_assert_not(decode_hello(Bytes(bytes).first(kHelloSize - 1)).has_value());
+    for (const std::size_t damaged : {0U, 4U, 6U, 71U}) {
+        HelloBytes copy = bytes;
+        copy[damaged] ^= std::byte{0x40};
+        cr_assert_not(decode_hello(copy).has_value(), "byte %zu", damaged);
+    }
+    hello.session = 0;
+    cr_assert_not(decode_hello(encode_hello(hello)).has_value());
+}
+
+Test(hello, binds_sessions_that_belong_together) {
+    const auto bound = [](std::uint64_t to, std::uint64_t session, std::uint64_t peer_session) {
+        Hello hello;
+        hello.session = session;
+        hello.peer_session = peer_session;
+        return bind(7, to, hello);
+    };
+    cr_assert(bound(0, 1, 0) == Binding::fresh);
+    cr_assert(bound(0, 1, 7) == Binding::refused, "the acceptor has forgotten");
+    cr_assert(bound(0, 1, 6) == Binding::refused);
+    cr_assert(bound(1, 1, 0) == Binding::same, "another stream, before the first welcome came");
+    cr_assert(bound(1, 1, 7) == Binding::same);
+    cr_assert(bound(1, 1, 6) == Binding::refused);
+    cr_assert(bound(1, 2, 0) == Binding::renewed, "the connector has forgotten");
+    cr_assert(bound(1, 2, 7) == Binding::refused);
+}

@@ -1,0 +1,112 @@
+#include "split_net.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace mcastcoll::fabtest {
+namespace {
+
+socklen_t write(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) {
+    if (domain != AF_INET6 || endpoint.family == relay::Family::v6)
+        return static_cast<socklen_t>(endpoint.to(address));
+    sockaddr_in6 mapped{};
+    mapped.sin6_family = AF_INET6;
+    mapped.sin6_port = htons(endpoint.port);
+    mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
+    std::memcpy(&mapped.sin6_addr.s6_addr[12], endpoint.address.data(), 4);
+    std::memcpy(&address, &mapped, sizeof mapped);
+    return sizeof mapped;
+}
+
+const sockaddr* generic(const sockaddr_storage& address) {
+    return reinterpret_cast<const sockaddr*>(&address);
+}
+
+}  // namespace
+
+void end_for(const char* what, const char* file, int line, int error) {
+    std::fprintf(stderr, "%s:%d: not so: %s%s%s\n", file, line, what, error != 0 ? ": " : "",
+                 error != 0 ? std::strerror(error) : "");
+    std::_Exit(1);
+}
+
+relay::Endpoint endpoint(const std::string& host, std::uint16_t port) {
+    auto parsed = relay::Endpoint::parse(host);
+    MUST(parsed.ok());
+    parsed.value().port = port;
+    return parsed.value();
+}
+
+relay::Endpoint own(int fd) {
+    sockaddr_storage address;
+    socklen_t length = sizeof address;
+    MUST(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+    return relay::Endpoint::of(generic(address), length);
+}
+
+relay::Endpoint peer(int fd) {
+    sockaddr_storage address;
+    socklen_t length = sizeof address;
+    MUST(getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+    return relay::Endpoint::of(generic(address), length);
+}
+
+int bound_socket(const std::string& host, int domain, int flags) {
+    const int fd = socket(domain, SOCK_STREAM | flags, 0);
+    MUST(fd >= 0);
+    sockaddr_storage address;
+    const socklen_t length = write(endpoint(host, 0), domain, address);
+    MUST(bind(fd, generic(address), length) == 0);
+    return fd;
+}
+
+int listening(const std::string& host, int domain, int backlog) {
+    const int fd = bound_socket(host, domain);
+    MUST(listen(fd, backlog) == 0);
+    return fd;
+}
+
+int connect_to(int fd, const relay::Endpoint& to, int domain) {
+    sockaddr_storage address;
+    const socklen_t length = write(to, domain, address);
+    return connect(fd, generic(address), length);
+}
+
+int accept_from(int listener, relay::Endpoint& from, int flags) {
+    sockaddr_storage address;
+    socklen_t length = sizeof address;
+    const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&address), &length, flags);
+    if (fd >= 0) from = relay::Endpoint::of(generic(address), length);
+    return fd;
+}
+
+void send_all(int fd, const void* from, std::size_t size) {
+    for (std::size_t done = 0; done < size;) {
+        const ssize_t n = send(fd, static_cast<const std::byte*>(from) + done, size - done, MSG_NOSIGNAL);
+        const bool later = n < 0 && errno == EAGAIN;
+        MUST(later ? comes(fd, POLLOUT) : n > 0);
+        if (!later) done += static_cast<std::size_t>(n);
+    }
+}
+
+std::size_t receive_all(int fd, void* to, std::size_t size) {
+    std::size_t done = 0;
+    while (done < size) {
+        const ssize_t n = recv(fd, static_cast<std::byte*>(to) + done, size - done, 0);
+        if (n == 0) break;
+        const bool later = n < 0 && errno == EAGAIN;
+        MUST(later ? comes(fd, POLLIN) : n > 0);
+        if (!later) done += static_cast<std::size_t>(n);
+    }
+    return done;
+}
+
+bool comes(int fd, short events, int milliseconds) {
+    pollfd one{fd, events, 0};
+    return poll(&one, 1, milliseconds) == 1;
+}
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,95 @@
+#include "trunk/hello.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll::trunk {
+namespace {
+
+constexpr std::size_t kFlags = 6, kSession = 8, kStream = 16, kStreams = 24, kWindow = 28, kPeerSession = 32,
+                      kFrom = 40, kTo = 72, kNonce = 104, kPublicKey = 136, kRest = 168;
+static_assert(kRest + 32 == kHelloSize);
+
+void put_name(std::byte* at, const std::string& name) {
+    assert(name.size() < kSiteNameSize);
+    std::transform(name.begin(), name.end(), at, [](char c) { return static_cast<std::byte>(c); });
+}
+
+// Ends with the first zero, behind which there is nothing but zeros; empty otherwise.
+std::string get_name(const std::byte* at) {
+    const std::byte* end = std::find(at, at + kSiteNameSize, std::byte{0});
+    if (std::find_if(end, at + kSiteNameSize, [](std::byte b) { return b != std::byte{0}; }) !=
+            at + kSiteNameSize ||
+        end == at + kSiteNameSize)
+        return {};
+    std::string name;
+    std::transform(at, end, std::back_inserter(name), [](std::byte b) { return static_cast<char>(b); });
+    return name;
+}
+
+}  // namespace
+
+HelloBytes encode_hello(const Hello& hello) {
+    HelloBytes bytes{};
+    wire::put(bytes.data(), kHelloMagic);
+    wire::put(bytes.data() + 4, kHelloVersion);
+    wire::put(bytes.data() + kFlags, hello.with_key ? kHelloWithKey : std::uint16_t{0});
+    wire::put(bytes.data() + kSession, hello.session);
+    wire::put(bytes.data() + kPeerSession, hello.peer_session);
+    wire::put(bytes.data() + kStream, hello.stream);
+    wire::put(bytes.data() + kStreams, hello.streams);
+    wire::put(bytes.data() + kWindow, hello.window);
+    put_name(bytes.data() + kFrom, hello.from);
+    put_name(bytes.data() + kTo, hello.to);
+    std::copy(hello.nonce.begin(), hello.nonce.end(), bytes.begin() + kNonce);
+    std::copy(hello.public_key.begin(), hello.public_key.end(), bytes.begin() + kPublicKey);
+    return bytes;
+}
+
+std::optional<Hello> decode_hello(Bytes bytes) {
+    if (bytes.size() < kHelloSize || wire::get<std::uint32_t>(bytes.data()) != kHelloMagic ||
+        wire::get<std::uint16_t>(bytes.data() + 4) != kHelloVersion)
+        return std::nullopt;
+    Hello hello;
+    const auto flags = wire::get<std::uint16_t>(bytes.data() + kFlags);
+    if ((flags & ~kHelloWithKey) != 0) return std::nullopt;
+    hello.with_key = flags != 0;
+    hello.session = wire::get<std::uint64_t>(bytes.data() + kSession);
+    hello.peer_session = wire::get<std::uint64_t>(bytes.data() + kPeerSession);
+    hello.stream = wire::get<std::uint32_t>(bytes.data() + kStream);
+    hello.streams = wire::get<std::uint32_t>(bytes.data() + kStreams);
+    hello.window = wire::get<std::uint32_t>(bytes.data() + kWindow);
+    hello.from = get_name(bytes.data() + kFrom);
+    hello.to = get_name(bytes.data() + kTo);
+    std::copy_n(bytes.begin() + kNonce, hello.nonce.size(), hello.nonce.begin());
+    std::copy_n(bytes.begin() + kPublicKey, hello.public_key.size(), hello.public_key.begin());
+    if (hello.session == 0 || hello.from.empty() || hello.to.empty()) return std::nullopt;
+    return hello;
+}
+
+std::array<std::byte, kWelcomeSize> encode_welcome(const Welcome& welcome) {
+    std::array<std::byte, kWelcomeSize> bytes{};
+    wire::put(bytes.data(), welcome.session);
+    wire::put(bytes.data() + 8, welcome.peer_session);
+    wire::put(bytes.data() + 16, welcome.window);
+    return bytes;
+}
+
+Welcome decode_welcome(Bytes bytes) {
+    assert(bytes.size() == kWelcomeSize);
+    return {wire::get<std::uint64_t>(bytes.data()), wire::get<std::uint64_t>(bytes.data() + 8),
+            wire::get<std::uint32_t>(bytes.data() + 16)};
+}
+
+Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello) {
+    const bool unbound = hello.peer_session == 0;
+    if (bound_to == 0) return unbound ? Binding::fresh : Binding::refused;
+    if (bound_to == hello.session)
+        return unbound || hello.peer_session == own ? Binding::same : Binding::refused;
+    return unbound ? Binding::renewed : Binding::refused;
+}
+
+}  // namespace mcastcoll::trunk

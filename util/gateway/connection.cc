@@ -1,0 +1,188 @@
+#include "gateway/connection.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gateway/gateway.h"
+#include "gateway/peer.h"
+
+namespace mcastcoll::gateway {
+namespace {
+
+// So many reads in a row, then it is others' turn.
+constexpr unsigned kReadsInARow = 4;
+// Up to here a frame gets memory of its own size, and the large one is used again.
+constexpr std::size_t kWorthCopying = 16 * 1024;
+// A socket that is broken while the trunk takes nothing has so long until its channel is reset.
+constexpr Nanoseconds kBrokenTime = Nanoseconds::from_ms(2000);
+// The kernel forgets a connection's congestion window when it was idle for a retransmission timeout, which is
+// this long at least.
+constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
+
+}  // namespace
+
+Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket)
+    : peer_(peer), channel_(channel), socket_(std::move(socket)) {
+    send_at_once(socket_.get());
+    keep_alive(socket_.get());
+}
+
+Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
+                       const relay::Preface& preface)
+    : Connection(peer, channel, std::move(socket)) {
+    connecting_ = true;
+    writable_ = readable_ = false;
+    deadline_ = peer.gateway().now() + peer.gateway().settings().connect;
+    preface_ = relay::encode_preface(preface);
+}
+
+void Connection::on_events(std::uint32_t events) {
+    if (!socket_.valid()) return;
+    if (connecting_ && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
+        connected();
+        if (!socket_.valid()) return;
+    }
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) peer_closed_ = true;
+    if ((events & EPOLLERR) != 0) broken_ = true;
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
+    if ((events & EPOLLOUT) != 0 && !writable_) {
+        writable_ = true;
+        peer_.trunk().drain(channel_);
+        if (!socket_.valid()) return;
+    }
+    // After our end was read nothing more is: an error is to be asked for.
+    if (broken_ && read_all_) return fail();
+    pump();
+}
+
+void Connection::connected() {
+    if (pending_error(socket_.get()) != 0) {
+        ++peer_.gateway().counters().targets_failed;
+        return fail();
+    }
+    connecting_ = false;
+    deadline_ = kNever;
+    peer_.forget_deadline(*this);
+    if (send(socket_.get(), preface_.data(), preface_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        static_cast<ssize_t>(preface_.size()))
+        return fail();
+    writable_ = true;
+    peer_.trunk().drain(channel_);
+    if (socket_.valid() && finish_wanted_) finish();
+}
+
+void Connection::pump() {
+    if (connecting_) return;
+    for (unsigned reads = 0; readable_ && !read_all_ && socket_.valid(); ++reads) {
+        const std::size_t most = peer_.trunk().may_send(channel_);
+        if (most == 0) {
+            if (broken_ && deadline_ == kNever) {
+                deadline_ = peer_.gateway().now() + kBrokenTime;
+                peer_.watch_deadline(*this);
+            }
+            return;
+        }
+        if (reads == kReadsInARow) return peer_.again_later(channel_);
+        trunk::FramePointer& frame = peer_.scratch();
+        if (frame == nullptr) frame = std::make_unique<trunk::Frame>(trunk::kMaxPayload);
+        const std::size_t wanted = std::min(most, trunk::kMaxPayload);
+        const ssize_t size = recv(socket_.get(), frame->space().data(), wanted, MSG_DONTWAIT);
+        if (size > 0) {
+            if (static_cast<std::size_t>(size) < wanted && !peer_closed_) readable_ = false;
+            send_on(static_cast<std::size_t>(size));
+        } else if (size == 0) {
+            read_all_ = true;
+            peer_.trunk().finish(channel_);
+            if (broken_) return fail();
+            return check_end();
+        } else if (errno == EAGAIN) {
+            readable_ = false;
+        } else if (errno != EINTR) {
+            return fail();
+        }
+    }
+}
+
+void Connection::send_on(std::size_t size) {
+    trunk::FramePointer& scratch = peer_.scratch();
+    trunk::FramePointer frame;
+    if (size > kWorthCopying) {
+        frame = std::move(scratch);
+    } else {
+        frame = std::make_unique<trunk::Frame>(size);
+        std::memcpy(frame->space().data(), scratch->space().data(), size);
+    }
+    frame->header.length = static_cast<std::uint32_t>(size);
+    peer_.trunk().send(channel_, std::move(frame));
+    peer_.has_work();
+}
+
+std::size_t Connection::deliver(Bytes bytes) {
+    if (!writable_ || connecting_ || !socket_.valid()) return 0;
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t size =
+            send(socket_.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (size >= 0) {
+            done += static_cast<std::size_t>(size);
+        } else if (errno == EAGAIN) {
+            writable_ = false;
+            break;
+        } else if (errno != EINTR) {
+            fail();
+            break;
+        }
+    }
+    note_write();
+    return done;
+}
+
+void Connection::note_write() {
+    const Nanoseconds now = peer_.gateway().now();
+    if (last_write_.value != 0 && now - last_write_ > kIdleTime)
+        ++peer_.gateway().counters().lan_idle_restarts;
+    last_write_ = now;
+}
+
+void Connection::finish() {
+    finish_wanted_ = true;
+    if (connecting_ || !socket_.valid()) return;
+    written_all_ = true;
+    shutdown(socket_.get(), SHUT_WR);
+    check_end();
+}
+
+void Connection::check_end() {
+    if (read_all_ && written_all_ && socket_.valid()) close(false);
+}
+
+void Connection::fail() {
+    ++peer_.gateway().counters().lan_resets;
+    peer_.trunk().reset(channel_);
+    peer_.has_work();
+    close(true);
+}
+
+void Connection::close(bool with_reset) {
+    if (!socket_.valid()) return;
+    if (const auto info = info_of(socket_.get()))
+        peer_.gateway().counters().lan_retransmissions += info->tcpi_total_retrans;
+    if (with_reset)
+        close_with_reset(socket_);
+    else
+        socket_.reset();
+    peer_.remove(channel_);
+}
+
+void Connection::on_deadline() {
+    deadline_ = kNever;
+    if (!socket_.valid()) return;
+    if (connecting_) ++peer_.gateway().counters().targets_failed;
+    fail();
+}
+
+}  // namespace mcastcoll::gateway

@@ -1,0 +1,246 @@
+#include "gateway/gateway.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace mcastcoll::gateway {
+namespace {
+
+constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1000);
+constexpr Nanoseconds kNoDescriptors = Nanoseconds::from_ms(100);
+constexpr Nanoseconds kLastWords = Nanoseconds::from_ms(200);
+constexpr unsigned kAcceptsInARow = 64;
+constexpr std::uint32_t kInterest = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+}  // namespace
+
+class Gateway::Signals final : public Watched {
+  public:
+    explicit Signals(Gateway& gateway) : gateway_(gateway) {}
+    Result<void> open() {
+        sigset_t mask;
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGTERM);
+        sigaddset(&mask, SIGINT);
+        signal(SIGPIPE, SIG_IGN);
+        sigprocmask(SIG_BLOCK, &mask, nullptr);
+        descriptor_ = FileDescriptor(signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC));
+        if (!descriptor_.valid()) return Error{errno, fmt::format("signalfd: {}", std::strerror(errno))};
+        return gateway_.loop_.add(descriptor_.get(), *this, EPOLLIN);
+    }
+    void on_events(std::uint32_t) override {
+        signalfd_siginfo info;
+        while (::read(descriptor_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+            gateway_.begin_to_end();
+    }
+
+  private:
+    Gateway& gateway_;
+    FileDescriptor descriptor_;
+};
+
+Gateway::Gateway(const Settings& settings) : settings_(settings), pool_(settings.memory / 4) {}
+
+Gateway::~Gateway() = default;
+
+std::uint32_t Gateway::first_window() const {
+    return static_cast<std::uint32_t>(std::clamp<std::size_t>(
+        settings_.memory / 2 / settings_.max_connections, trunk::kMinWindow, 64 * 1024));
+}
+
+std::size_t Gateway::send_memory() const {
+    const std::size_t peers = std::max<std::size_t>(settings_.sites.sites.size() - 1, 1);
+    return std::max<std::size_t>(settings_.memory / 4 / peers, 1024 * 1024);
+}
+
+std::optional<Endpoint> Gateway::wan_source() const {
+    if (settings_.own_site().wan.family != settings_.listen.family) return std::nullopt;
+    Endpoint source = settings_.own_site().wan;
+    // Behind a translator of addresses the gateway has another one than the others see.
+    if (!source.same_host(settings_.listen)) return std::nullopt;
+    source.port = 0;
+    return source;
+}
+
+Result<void> Gateway::start() {
+    if (auto opened = loop_.open(); !opened) return opened;
+    started_ = loop_.now();
+    signals_ = std::make_unique<Signals>(*this);
+    if (auto opened = signals_->open(); !opened) return opened;
+    auto listener = listen_at(settings_.listen);
+    if (!listener) return listener.error();
+    listener_ = std::move(listener.value());
+    const std::string& congestion = settings_.sites.trunks.congestion;
+    if (!congestion.empty())
+        if (auto set = set_congestion(listener_.get(), congestion); !set) return set;
+    if (auto added = loop_.add(listener_.get(), *this, EPOLLIN | EPOLLET); !added) return added;
+    for (const relay::Site& site : settings_.sites.sites)
+        if (site.name != settings_.own_site().name) peers_.push_back(std::make_unique<Peer>(*this, site));
+    return {};
+}
+
+void Gateway::on_events(std::uint32_t) {
+    accepting_ = true;
+}
+
+void Gateway::accept_all() {
+    for (unsigned i = 0; accepting_ && i < kAcceptsInARow; ++i) {
+        sockaddr_storage address;
+        socklen_t size = sizeof address;
+        FileDescriptor socket(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
+                                      SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!socket.valid()) {
+            if (errno == EAGAIN) accepting_ = false;
+            // Of one connection that is gone already nothing follows for the next; but without descriptors it
+            // has to wait.
+            if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) continue;
+            accepting_ = false;
+            accept_again_ = now() + kNoDescriptors;
+            return;
+        }
+        ++counters_.accepted;
+        if (newcomers_.size() >= settings_.max_newcomers) crowd_out();
+        const int descriptor = socket.get();
+        newcomers_.push_back(std::make_unique<Newcomer>(
+            *this, std::move(socket), Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size)));
+        Newcomer& newcomer = *newcomers_.back();
+        if (!loop_.add(descriptor, newcomer, kInterest))
+            newcomer.close();
+        else
+            newcomer.on_events(EPOLLIN);  // most say who they are at once
+    }
+}
+
+// The oldest of whoever has most: who comes in crowds crowds out their own.
+void Gateway::crowd_out() {
+    ++counters_.crowded_out;
+    std::map<Endpoint, std::size_t> crowds;
+    const Endpoint* largest = nullptr;
+    std::size_t most = 0;
+    for (const auto& newcomer : newcomers_)
+        if (const std::size_t count = ++crowds[newcomer->host()]; count > most) {
+            most = count;
+            largest = &newcomer->host();
+        }
+    const auto oldest = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                     [&](const auto& newcomer) { return newcomer->host() == *largest; });
+    (*oldest)->close();
+}
+
+void Gateway::check_newcomers() {
+    while (!newcomers_.empty() && newcomers_.front()->deadline() <= now()) {
+        ++counters_.greeting_timeouts;
+        newcomers_.front()->close();
+    }
+}
+
+// The same descriptor is about to be watched by somebody else, who must not get the newcomer's events.
+FileDescriptor Gateway::take(Newcomer& newcomer, FileDescriptor& socket) {
+    loop_.remove(socket.get());
+    FileDescriptor taken = std::move(socket);
+    newcomer.close();
+    return taken;
+}
+
+void Gateway::forget(Newcomer& newcomer) {
+    const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                    [&](const auto& one) { return one.get() == &newcomer; });
+    if (found == newcomers_.end()) return;
+    loop_.bury(std::move(*found));
+    newcomers_.erase(found);
+}
+
+std::size_t Gateway::connections() const {
+    std::size_t count = 0;
+    for (const auto& peer : peers_) count += peer->connections();
+    return count;
+}
+
+bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
+    const relay::Site* site = settings_.sites.site_of(from);
+    if (site != nullptr) return site == &settings_.own_site();
+    const bool loopback = from.family == relay::Family::v4 ? from.address[0] == std::byte{127}
+                                                           : from.same_host(Endpoint::parse("::1").value());
+    return loopback || from.same_host(to);
+}
+
+Peer* Gateway::peer_of(const Endpoint& target) const {
+    const relay::Site* site = settings_.sites.site_of(target);
+    return site == nullptr ? nullptr : peer_named(site->name);
+}
+
+Peer* Gateway::peer_named(const std::string& site) const {
+    for (const auto& peer : peers_)
+        if (peer->site().name == site) return peer.get();
+    return nullptr;
+}
+
+void Gateway::say(const std::string& what) const {
+    if (settings_.verbose) fmt::print(stderr, "mcastcoll-gateway: {}: {}\n", settings_.own_site().name, what);
+}
+
+void Gateway::begin_to_end() {
+    if (draining_) {
+        end_now_ = true;
+        return;
+    }
+    say("told to end");
+    draining_ = true;
+    drained_at_ = now() + settings_.drain;
+    listener_.reset();
+    accepting_ = false;
+    accept_again_ = kNever;
+}
+
+Nanoseconds Gateway::next_deadline() const {
+    Nanoseconds deadline = std::min({accept_again_, drained_at_, look_at_});
+    if (accepting_) return now();
+    if (!newcomers_.empty()) deadline = std::min(deadline, newcomers_.front()->deadline());
+    for (const auto& peer : peers_) {
+        if (peer->wants_work_at_once()) return now();
+        deadline = std::min(deadline, peer->next_deadline());
+    }
+    return deadline;
+}
+
+int Gateway::run() {
+    bool cut = false;
+    for (;;) {
+        loop_.run_once(next_deadline(), settings_.spin);
+        if (accept_again_ <= now()) {
+            accept_again_ = kNever;
+            accepting_ = !draining_;
+        }
+        accept_all();
+        check_newcomers();
+        for (const auto& peer : peers_) peer->work(now());
+        if (look_at_ <= now()) {
+            look_at_ = now() + kLookEach;
+            for (const auto& peer : peers_) peer->look_at_links();
+        }
+        if (!draining_) continue;
+        if (connections() == 0 || cut) {
+            // The last frames are still to be written and acknowledged.
+            const bool done = std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+                return peer->trunk().memory_held() == 0 || peer->trunk().streams_up() == 0;
+            });
+            if (done || end_now_ || (cut && drained_at_ <= now())) return cut ? 1 : 0;
+        }
+        if ((drained_at_ <= now() || end_now_) && !cut) {
+            cut = connections() > 0;
+            if (!cut) return 0;
+            for (const auto& peer : peers_) peer->reset_all();
+            drained_at_ = now() + kLastWords;
+        }
+    }
+}
+
+}  // namespace mcastcoll::gateway

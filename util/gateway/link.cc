@@ -1,0 +1,233 @@
+// A stream's life, and what goes in and out of its socket; link_greeting.cc has its first words.
+#include "gateway/link.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gateway/gateway.h"
+#include "gateway/peer.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll::gateway {
+namespace {
+
+constexpr std::size_t kReceiveBuffer = 512 * 1024;
+constexpr std::size_t kLargestRecord = kRecordHeader + trunk::kHeaderSize + trunk::kMaxPayload + kRecordTag;
+constexpr std::size_t kBatch = 256 * 1024;
+constexpr std::size_t kBatchFrames = 64;
+constexpr unsigned kReadsInARow = 4;
+constexpr int kMaxSendBuffer = 64 << 20;
+static_assert(kReceiveBuffer >= 2 * kLargestRecord);
+
+}  // namespace
+
+void Link::on_events(std::uint32_t events) {
+    if (state_ == State::closed) return;
+    if (state_ == State::connecting && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) connected();
+    if ((events & EPOLLOUT) != 0) writable_ = true;
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return;
+    readable_ = true;
+    if (state_ != State::closed && state_ != State::connecting) read();
+}
+
+void Link::read() {
+    if (received_.empty()) received_.resize(kReceiveBuffer);
+    for (unsigned reads = 0; reads < kReadsInARow && readable_; ++reads) {
+        if (received_.size() - tail_ < kLargestRecord) {
+            std::memmove(received_.data(), received_.data() + head_, tail_ - head_);
+            tail_ -= head_;
+            head_ = 0;
+        }
+        const std::size_t room = received_.size() - tail_;
+        const ssize_t size = recv(socket_.get(), received_.data() + tail_, room, MSG_DONTWAIT);
+        if (size > 0) {
+            counters_.received += static_cast<std::uint64_t>(size);
+            tail_ += static_cast<std::size_t>(size);
+            if (is_up()) peer_.trunk().heard(stream_, peer_.gateway().now());
+            if (!parse()) return;
+        } else if (size == 0) {
+            return close("the peer has closed it");
+        } else if (errno == EAGAIN) {
+            readable_ = false;
+        } else if (errno != EINTR) {
+            return close(std::strerror(errno));
+        }
+    }
+}
+
+// False if the link is closed.
+bool Link::parse() {
+    while (state_ == State::hello || state_ == State::proof) {
+        const std::size_t before = head_;
+        if (!parse_greeting()) return false;
+        if (head_ == before) return true;
+    }
+    for (;;) {
+        const auto more = parse_frame();
+        if (!more) return false;
+        if (!*more) break;
+    }
+    if (head_ == tail_) head_ = tail_ = 0;
+    return true;
+}
+
+// True if there was a frame, nothing if the link is closed.
+std::optional<bool> Link::parse_frame() {
+    const Bytes bytes = arrived();
+    if (!opener_) {
+        if (bytes.size() < trunk::kHeaderSize) return false;
+        const auto header = trunk::get_header(bytes);
+        if (!header) {
+            ++peer_.gateway().counters().garbage;
+            close("it sent something that is no frame");
+            return std::nullopt;
+        }
+        const std::size_t size = trunk::kHeaderSize + header->length;
+        if (bytes.size() < size) return false;
+        head_ += size;
+        if (!on_frame(bytes.first(size))) return std::nullopt;
+        return true;
+    }
+    if (bytes.size() < kRecordHeader) return false;
+    const std::size_t size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
+    if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord) {
+        ++peer_.gateway().counters().forged_records;
+        close("it sent something that is no record");
+        return std::nullopt;
+    }
+    if (bytes.size() < size) return false;
+    const auto plain = opener_->open_record(MutableBytes(received_).subspan(head_, size));
+    head_ += size;
+    if (!plain) {
+        ++peer_.gateway().counters().forged_records;
+        close("a record was forged or damaged");
+        return std::nullopt;
+    }
+    if (!on_frame(*plain)) return std::nullopt;
+    return true;
+}
+
+bool Link::on_frame(Bytes frame) {
+    const auto header = trunk::get_header(frame);
+    if (!header || frame.size() != trunk::kHeaderSize + header->length) {
+        ++peer_.gateway().counters().garbage;
+        close("it sent something that is no frame");
+        return false;
+    }
+    const Bytes payload = frame.subspan(trunk::kHeaderSize);
+    if (state_ == State::welcome) return on_welcome(*header, payload);
+    const auto done = peer_.trunk().on_frame(stream_, *header, payload, peer_.gateway().now());
+    peer_.has_work();
+    if (done) return true;
+    peer_.violated(done.error().message);
+    return false;
+}
+
+bool Link::write(Nanoseconds now) {
+    if (!can_write()) return false;
+    return sealer_ ? write_sealed(now) : write_plain(now);
+}
+
+bool Link::write_plain(Nanoseconds now) {
+    while (pending_.size() < kBatchFrames && pending_bytes_ < kBatch) {
+        trunk::Frame* frame = peer_.trunk().next(stream_, now);
+        if (frame == nullptr) break;
+        pending_.push_back(frame);
+        pending_bytes_ += frame->bytes().size();
+    }
+    if (pending_.empty()) return false;
+    std::array<iovec, kBatchFrames> pieces;
+    std::size_t count = 0, offset = pending_offset_;
+    for (trunk::Frame* frame : pending_) {
+        const Bytes bytes = frame->bytes().subspan(offset);
+        pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+        offset = 0;
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+        if (errno == EAGAIN)
+            writable_ = false;
+        else if (errno != EINTR)
+            close(std::strerror(errno));
+        return false;
+    }
+    note_write(now, static_cast<std::size_t>(sent));
+    pending_bytes_ -= static_cast<std::size_t>(sent);
+    std::size_t left = static_cast<std::size_t>(sent) + pending_offset_, frames = 0;
+    while (!pending_.empty() && left >= pending_.front()->bytes().size()) {
+        left -= pending_.front()->bytes().size();
+        pending_.pop_front();
+        ++frames;
+    }
+    pending_offset_ = left;
+    peer_.trunk().written(stream_, frames);
+    if (!pending_.empty()) writable_ = false;  // a short write: the kernel says when there is room
+    return writable_;
+}
+
+// Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
+// acknowledged.
+bool Link::write_sealed(Nanoseconds now) {
+    if (sealed_sent_ == sealed_.size()) {
+        sealed_.clear();
+        sealed_sent_ = 0;
+        while (sealed_.size() < kBatch) {
+            trunk::Frame* frame = peer_.trunk().next(stream_, now);
+            if (frame == nullptr) break;
+            sealer_->seal(frame->bytes(), sealed_);
+            peer_.trunk().written(stream_, 1);
+        }
+    }
+    if (sealed_.empty()) return false;
+    const ssize_t sent = send(socket_.get(), sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_,
+                              MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+        if (errno == EAGAIN)
+            writable_ = false;
+        else if (errno != EINTR)
+            close(std::strerror(errno));
+        return false;
+    }
+    note_write(now, static_cast<std::size_t>(sent));
+    sealed_sent_ += static_cast<std::size_t>(sent);
+    if (sealed_sent_ < sealed_.size()) writable_ = false;
+    return writable_;
+}
+
+void Link::note_write(Nanoseconds now, std::size_t size) {
+    counters_.sent += size;
+    // What the kernel takes for an idle connection: nothing was sent for a retransmission timeout.
+    const std::int64_t timeout_us = info_ ? std::int64_t{info_->tcpi_rto} : 200'000;
+    if (last_write_.value != 0 && (now - last_write_).value > timeout_us * 1000) ++counters_.idle_restarts;
+    last_write_ = now;
+}
+
+void Link::look_at() {
+    if (state_ != State::up) return;
+    info_ = info_of(socket_.get());
+    if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
+    // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
+    // made.
+    const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
+    const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
+    if (wanted > send_buffer_of(socket_.get())) set_send_buffer(socket_.get(), wanted);
+}
+
+void Link::close(const char* why) {
+    if (state_ == State::closed) return;
+    const bool was_up = state_ == State::up;
+    state_ = State::closed;
+    pending_.clear();
+    socket_.reset();
+    peer_.link_closed(*this, was_up, why);
+}
+
+}  // namespace mcastcoll::gateway

@@ -1,0 +1,96 @@
+// One stream of a trunk: a TCP connection to another gateway, from its greeting on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "gateway/loop.h"
+#include "gateway/secure.h"
+#include "gateway/sockets.h"
+#include "trunk/frame.h"
+#include "trunk/hello.h"
+
+namespace mcastcoll::gateway {
+
+class Peer;
+
+class Link final : public Watched {
+  public:
+    struct Counters {
+        std::uint64_t sent = 0, received = 0, idle_restarts = 0;
+    };
+
+    // We connect.
+    Link(Peer& peer, unsigned stream, FileDescriptor socket);
+    // We were connected to, and got this hello.
+    Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes);
+
+    void on_events(std::uint32_t events) override;
+    // The acceptor's first words; separate, since they may fail.
+    void answer();
+    // Writes what the trunk has for this stream, a batch; true if there may be more and it could be written.
+    bool write(Nanoseconds now);
+    void close(const char* why);
+
+    bool is_up() const { return state_ == State::up; }
+    bool is_open() const { return state_ != State::closed; }
+    bool can_write() const { return writable_ && state_ == State::up; }
+    bool read_more() const { return readable_ && state_ == State::up; }
+    void read();
+    unsigned stream() const { return stream_; }
+    std::uint64_t session() const { return hello_.session; }
+    const trunk::Hello& peer_hello() const { return peer_hello_; }
+    Nanoseconds deadline() const { return deadline_; }
+    int descriptor() const { return socket_.get(); }
+    const Counters& counters() const { return counters_; }
+    const std::optional<tcp_info>& info() const { return info_; }
+    // Once in a while: asks the kernel how it goes, and gives the stream the buffer that it needs.
+    void look_at();
+    std::size_t unsent() const { return sealed_.size() - sealed_sent_ + pending_bytes_; }
+
+  private:
+    enum class State { connecting, hello, proof, welcome, up, closed };
+
+    void prepare();
+    void connected();
+    bool put(Bytes bytes);
+    bool parse();
+    bool parse_greeting();
+    bool on_hello(Bytes bytes);
+    bool on_proof(Bytes bytes);
+    bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
+    std::optional<bool> parse_frame();
+    bool on_frame(Bytes frame);
+    bool write_plain(Nanoseconds now);
+    bool write_sealed(Nanoseconds now);
+    void note_write(Nanoseconds now, std::size_t size);
+    Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
+
+    Peer& peer_;
+    unsigned stream_;
+    FileDescriptor socket_;
+    State state_;
+    const bool connector_;
+    bool readable_ = true, writable_ = true;
+    Nanoseconds deadline_, last_write_{0};
+    trunk::Hello hello_, peer_hello_;
+    trunk::HelloBytes hello_bytes_{}, peer_hello_bytes_{};
+    KeyPair keys_;
+    StreamKeys derived_;
+    std::optional<Sealer> sealer_;
+    std::optional<Opener> opener_;
+
+    std::vector<std::byte> received_;
+    std::size_t head_ = 0, tail_ = 0;
+    std::deque<trunk::Frame*> pending_;  // plain: handed out by the trunk, not yet all written
+    std::size_t pending_offset_ = 0, pending_bytes_ = 0;
+    std::vector<std::byte> sealed_;  // encrypted: the same, as records
+    std::size_t sealed_sent_ = 0;
+    Counters counters_;
+    std::optional<tcp_info> info_;
+};
+
+}  // namespace mcastcoll::gateway

@@ -1,0 +1,166 @@
+// A stream's first words: hello, proof and welcome (trunk/hello.h).
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "gateway/gateway.h"
+#include "gateway/link.h"
+#include "gateway/peer.h"
+
+namespace mcastcoll::gateway {
+namespace {
+
+// So much waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames
+// to overtake.
+constexpr int kUnsent = 128 * 1024;
+
+}  // namespace
+
+Link::Link(Peer& peer, unsigned stream, FileDescriptor socket)
+    : peer_(peer), stream_(stream), socket_(std::move(socket)), state_(State::connecting), connector_(true) {
+    prepare();
+    writable_ = readable_ = false;
+}
+
+Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes)
+    : peer_(peer),
+      stream_(hello.stream),
+      socket_(std::move(socket)),
+      state_(State::proof),
+      connector_(false),
+      peer_hello_(hello),
+      peer_hello_bytes_(bytes) {
+    prepare();
+}
+
+void Link::prepare() {
+    deadline_ = peer_.gateway().now() + peer_.gateway().settings().greeting;
+    send_at_once(socket_.get());
+    limit_unsent(socket_.get(), kUnsent);
+    limit_silence(socket_.get(), peer_.gateway().settings().silence);
+    // That the system has it was found out at the start; on a socket that was accepted it is set again.
+    const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;
+    if (!congestion.empty()) (void)set_congestion(socket_.get(), congestion).ok();
+    hello_ = peer_.make_hello(stream_);
+    if (hello_.with_key) {
+        keys_ = KeyPair::make();
+        hello_.public_key = keys_.public_key;
+    }
+    hello_bytes_ = encode_hello(hello_);
+}
+
+// On a connection that is new everything of this size fits; if it does not, something is wrong with it.
+bool Link::put(Bytes bytes) {
+    if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+        static_cast<ssize_t>(bytes.size()))
+        return true;
+    close("it takes no greeting");
+    return false;
+}
+
+void Link::connected() {
+    if (pending_error(socket_.get()) != 0) return close("cannot connect");
+    state_ = State::hello;
+    writable_ = true;
+    put(hello_bytes_);
+}
+
+void Link::answer() {
+    if (hello_.with_key) {
+        auto derived = derive_keys(peer_.gateway().settings().key, keys_, peer_hello_.public_key,
+                                   peer_hello_bytes_, hello_bytes_);
+        if (!derived) return close("its public key is none");
+        derived_ = *derived;
+    }
+    std::array<std::byte, trunk::kHelloSize + trunk::kProofSize> words;
+    std::copy(hello_bytes_.begin(), hello_bytes_.end(), words.begin());
+    std::copy(derived_.acceptor_proof.begin(), derived_.acceptor_proof.end(),
+              words.begin() + trunk::kHelloSize);
+    put(words);
+}
+
+bool Link::parse_greeting() {
+    const Bytes bytes = arrived();
+    const std::size_t wanted =
+        state_ == State::hello ? trunk::kHelloSize + trunk::kProofSize : trunk::kProofSize;
+    if (bytes.size() < wanted) return true;
+    head_ += wanted;
+    return state_ == State::hello ? on_hello(bytes.first(wanted)) : on_proof(bytes.first(wanted));
+}
+
+// The connector's side.
+bool Link::on_hello(Bytes bytes) {
+    GatewayCounters& counters = peer_.gateway().counters();
+    const auto hello = trunk::decode_hello(bytes);
+    if (!hello || hello->from != hello_.to || hello->to != hello_.from ||
+        hello->with_key != hello_.with_key) {
+        ++counters.refused_hellos;
+        close(hello && hello->with_key != hello_.with_key ? "only one of us has a key"
+                                                          : "the gateway there is another's");
+        return false;
+    }
+    peer_hello_ = *hello;
+    if (hello_.with_key) {
+        const auto derived = derive_keys(peer_.gateway().settings().key, keys_, hello->public_key,
+                                         hello_bytes_, bytes.first(trunk::kHelloSize));
+        if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize))) {
+            ++counters.wrong_keys;
+            close("it has another key");
+            return false;
+        }
+        derived_ = *derived;
+        sealer_.emplace(derived_.from_connector);
+        opener_.emplace(derived_.from_acceptor);
+    }
+    state_ = State::welcome;
+    return put(derived_.connector_proof);
+}
+
+// The acceptor's side.
+bool Link::on_proof(Bytes bytes) {
+    if (!equal(derived_.connector_proof, bytes)) {
+        ++peer_.gateway().counters().wrong_keys;
+        close("it has another key");
+        return false;
+    }
+    if (hello_.with_key) {
+        sealer_.emplace(derived_.from_acceptor);
+        opener_.emplace(derived_.from_connector);
+    }
+    const trunk::Welcome welcome = peer_.bind(*this);
+    trunk::Frame frame({trunk::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(welcome));
+    frame.seal();
+    std::vector<std::byte> record(frame.bytes().begin(), frame.bytes().end());
+    if (sealer_) {
+        record.clear();
+        sealer_->seal(frame.bytes(), record);
+    }
+    if (!put(record)) return false;
+    if (welcome.peer_session == 0) {
+        close("its state and ours do not belong together");
+        return false;
+    }
+    state_ = State::up;
+    deadline_ = kNever;
+    peer_.link_up(*this, peer_hello_.window);
+    return true;
+}
+
+bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
+    if (header.type != trunk::FrameType::welcome) {
+        ++peer_.gateway().counters().garbage;
+        close("it does not begin with a welcome");
+        return false;
+    }
+    const trunk::Welcome welcome = trunk::decode_welcome(payload);
+    if (!peer_.welcomed(*this, welcome)) {
+        close("its state and ours do not belong together");
+        return false;
+    }
+    state_ = State::up;
+    deadline_ = kNever;
+    peer_.link_up(*this, welcome.window);
+    return true;
+}
+
+}  // namespace mcastcoll::gateway

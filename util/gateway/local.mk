@@ -1,0 +1,30 @@
+# mcastcoll-gateway: joins a site with others.
+if HAVE_SODIUM
+bin_PROGRAMS += %reldir%/mcastcoll-gateway
+%canon_reldir%_mcastcoll_gateway_SOURCES = \
+	%reldir%/connection.cc \
+	%reldir%/connection.h \
+	%reldir%/gateway.cc \
+	%reldir%/gateway.h \
+	%reldir%/link.cc \
+	%reldir%/link.h \
+	%reldir%/link_greeting.cc \
+	%reldir%/loop.cc \
+	%reldir%/loop.h \
+	%reldir%/main.cc \
+	%reldir%/newcomer.cc \
+	%reldir%/newcomer.h \
+	%reldir%/peer.cc \
+	%reldir%/peer.h \
+	%reldir%/peer_channels.cc \
+	%reldir%/secure.cc \
+	%reldir%/secure.h \
+	%reldir%/settings.h \
+	%reldir%/sockets.cc \
+	%reldir%/sockets.h \
+	%reldir%/status.cc \
+	%reldir%/status.h
+%canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
+%canon_reldir%_mcastcoll_gateway_LDADD = prov/mcastcoll/trunk/libmcctrunk.la util/relay/libmccsites.la $(SODIUM_LIBS)
+dist_man_MANS += man/mcastcoll-gateway.1
+endif

@@ -1,0 +1,61 @@
+#include "gateway/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace mcastcoll::gateway {
+
+Result<void> Loop::open() {
+    epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_.valid()) return Error{errno, std::string("epoll_create1: ") + std::strerror(errno)};
+    now_ = clock();
+    return {};
+}
+
+Result<void> Loop::add(int descriptor, Watched& watched, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = &watched;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+        return Error{errno, std::string("epoll_ctl: ") + std::strerror(errno)};
+    return {};
+}
+
+void Loop::remove(int descriptor) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
+Nanoseconds Loop::clock() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return {std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec};
+}
+
+void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
+    std::array<epoll_event, 256> events;
+    const Nanoseconds last = now_, before = clock();
+    int count = 0;
+    do {
+        count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+        now_ = clock();
+    } while (count == 0 && now_ < until && now_ - before < spin);
+    if (count == 0 && now_ < until) {
+        const std::int64_t left = std::min<std::int64_t>((until - now_).value, 1'000'000'000);
+        const timespec wait{0, static_cast<long>(std::min<std::int64_t>(left, 999'999'999))};
+        count = epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), &wait, nullptr);
+        now_ = clock();
+    }
+    overslept_ = now_ - std::max(last, std::min(until, before + Nanoseconds{1'000'000'000}));
+    for (int i = 0; i < count; ++i) {
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        static_cast<Watched*>(event.data.ptr)->on_events(event.events);
+    }
+    graveyard_.clear();
+}
+
+}  // namespace mcastcoll::gateway

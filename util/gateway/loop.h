@@ -1,0 +1,45 @@
+// The gateway's one thread waits here for all of its sockets.  Events are edge-triggered: whoever gets one
+// remembers it until the kernel has said that there is no more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/file_descriptor.h"
+#include "wire/result.h"
+#include "wire/types.h"
+
+namespace mcastcoll::gateway {
+
+class Watched {
+  public:
+    virtual ~Watched() = default;
+    virtual void on_events(std::uint32_t events) = 0;
+};
+
+class Loop {
+  public:
+    Result<void> open();
+    Result<void> add(int descriptor, Watched& watched, std::uint32_t events);
+    // A descriptor that lives on; one that is closed needs none of this.
+    void remove(int descriptor);
+    // Waits until something happens or the time comes, and hands out what there is.  spin: looks again and
+    // again for so long before it sleeps.
+    void run_once(Nanoseconds until, Nanoseconds spin);
+    // Events for it may still be at hand: it goes when they are handed out.
+    void bury(std::unique_ptr<Watched> watched) { graveyard_.push_back(std::move(watched)); }
+
+    // As of the last return of the kernel.
+    Nanoseconds now() const { return now_; }
+    static Nanoseconds clock();
+    // How much longer than asked for the last wait and what came before took: this process did not run.
+    Nanoseconds overslept() const { return overslept_; }
+
+  private:
+    FileDescriptor epoll_;
+    Nanoseconds now_{0}, overslept_{0};
+    std::vector<std::unique_ptr<Watched>> graveyard_;
+};
+
+}  // namespace mcastcoll::gateway

@@ -1,0 +1,170 @@
+// mcastcoll-gateway: joins a site with others, so that its processes' connections cross wide area networks on
+// few, warm streams.
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "gateway/gateway.h"
+#include "gateway/status.h"
+
+namespace {
+
+using namespace mcastcoll;
+using namespace mcastcoll::gateway;
+
+struct Command {
+    std::string sites, site, listen, status;
+    std::size_t memory_mib = 512, connections = 16384;
+    double patience_s = 30, silence_s = 5, drain_s = 5, spin_us = 0;
+    unsigned heartbeat_ms = 100;
+    bool json = false, verbose = false, check = false;
+};
+
+int complain(const std::string& what, int code) {
+    fmt::print(stderr, "mcastcoll-gateway: {}\n", what);
+    return code;
+}
+
+void add_options(CLI::App& app, Command& command) {
+    app.add_option("--sites", command.sites, "the sites file");
+    app.add_option("--site", command.site, "this gateway's own site");
+    app.add_option(
+        "--listen", command.listen,
+        "ADDRESS:PORT to listen at, if not all of this machine's addresses at the port of the sites file");
+    app.add_option("--memory", command.memory_mib, "MiB that it may hold of others' data")
+        ->check(CLI::Range(16, 1 << 20));
+    app.add_option("--connections", command.connections, "of processes, at most")
+        ->check(CLI::Range(1, 1 << 20));
+    app.add_option("--patience", command.patience_s,
+                   "seconds without any stream, then a trunk's connections are reset")
+        ->check(CLI::Range(0.1, 86400.0));
+    app.add_option("--silence", command.silence_s,
+                   "seconds without a word, then a stream is taken for broken")
+        ->check(CLI::Range(0.1, 3600.0));
+    app.add_option("--heartbeat", command.heartbeat_ms, "milliseconds between words on an idle stream")
+        ->check(CLI::Range(1, 10000));
+    app.add_option("--drain", command.drain_s, "seconds that connections have to end after SIGTERM")
+        ->check(CLI::Range(0.0, 86400.0));
+    app.add_option("--spin", command.spin_us, "microseconds to look for work before sleeping")
+        ->check(CLI::Range(0.0, 1e6));
+    app.add_flag("--check", command.check, "read the sites file and the key, and end");
+    app.add_option("--status", command.status, "ADDRESS:PORT of a running gateway: print how it is, and end");
+    app.add_flag("--json", command.json, "with --status: print one JSON object");
+    app.add_flag("--verbose", command.verbose, "say what happens to trunks");
+}
+
+int show_status(const Command& command) {
+    auto endpoint = relay::Endpoint::parse(command.status);
+    if (!endpoint) return complain("--status: " + endpoint.error().message, 2);
+    auto page = ask_status(endpoint.value(), command.json);
+    if (!page) return complain(page.error().message, 1);
+    fmt::print("{}", page.value());
+    return 0;
+}
+
+Nanoseconds seconds(double count) {
+    return {static_cast<std::int64_t>(count * 1e9)};
+}
+
+Result<Settings> settle(const Command& command) {
+    auto sites = relay::read_sites(command.sites);
+    if (!sites) return sites.error();
+    Settings settings;
+    settings.sites = std::move(sites.value());
+    const relay::Site* own = settings.sites.named(command.site);
+    if (own == nullptr)
+        return Error{EINVAL, fmt::format("--site {}: {} has no such site", command.site, command.sites)};
+    settings.own = static_cast<std::size_t>(own - settings.sites.sites.data());
+    settings.listen = own->gateway;
+    settings.listen.address.fill(std::byte{0});
+    if (own->wan.port != own->gateway.port && command.listen.empty())
+        return Error{
+            EINVAL,
+            fmt::format("site {} has two ports, {} and {}: say with --listen which one is this machine's",
+                        own->name, own->gateway.port, own->wan.port)};
+    if (own->wan.same_host(own->gateway)) settings.listen = own->gateway;
+    if (!command.listen.empty()) {
+        auto listen = relay::Endpoint::parse(command.listen);
+        if (!listen || listen.value().port == 0)
+            return Error{EINVAL, fmt::format("--listen {}: ADDRESS:PORT is wanted", command.listen)};
+        settings.listen = listen.value();
+    }
+    if (!settings.sites.trunks.key_file.empty()) {
+        auto key = Key::read(settings.sites.trunks.key_file);
+        if (!key) return key.error();
+        settings.key = key.value();
+    }
+    settings.memory = command.memory_mib << 20;
+    settings.max_connections = command.connections;
+    settings.patience = seconds(command.patience_s);
+    settings.silence = seconds(command.silence_s);
+    settings.drain = seconds(command.drain_s);
+    settings.heartbeat = Nanoseconds::from_ms(command.heartbeat_ms);
+    settings.spin = seconds(command.spin_us * 1e-6);
+    settings.verbose = command.verbose;
+    return settings;
+}
+
+// A descriptor for each connection, and some for streams and newcomers.
+Result<void> get_descriptors(Settings& settings) {
+    const std::size_t others = 64 + settings.sites.sites.size() * trunk::kMaxStreams * 2;
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < others + 64)
+        return Error{EMFILE, fmt::format("only {} descriptors: raise the limit (ulimit -n)", limit.rlim_cur)};
+    settings.max_newcomers = std::min<std::size_t>(settings.max_newcomers, (limit.rlim_cur - others) / 4);
+    const std::size_t possible = limit.rlim_cur - others - settings.max_newcomers;
+    if (possible < settings.max_connections) {
+        fmt::print(stderr,
+                   "mcastcoll-gateway: {} connections instead of {}: there are {} descriptors (ulimit -n)\n",
+                   possible, settings.max_connections, limit.rlim_cur);
+        settings.max_connections = possible;
+    }
+    return {};
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Joins a site with others: its processes' connections to them share few, warm streams.",
+                 "mcastcoll-gateway");
+    app.set_version_flag("--version", "mcastcoll-gateway " MCC_VERSION);
+    app.get_formatter()->column_width(28);
+    Command command;
+    add_options(app, command);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        return complain(fmt::format("{}; see --help", error.what()), 2);
+    }
+    if (!command.status.empty()) return show_status(command);
+    if (command.sites.empty() || command.site.empty())
+        return complain("--sites and --site are needed; see --help", 2);
+    if (auto started = start_cryptography(); !started) return complain(started.error().message, 1);
+    auto settings = settle(command);
+    if (!settings) return complain(settings.error().message, 2);
+    if (auto enough = get_descriptors(settings.value()); !enough) return complain(enough.error().message, 1);
+    if (command.check) return 0;
+    // Frames come and go by the thousand: their memory is kept rather than given back and asked for again.
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    Gateway gateway(settings.value());
+    if (auto started = gateway.start(); !started) return complain(started.error().message, 1);
+    return gateway.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        return complain(error.what(), 1);
+    }
+}

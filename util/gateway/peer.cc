@@ -1,0 +1,277 @@
+// Streams and time; peer_channels.cc has the connections.
+#include "gateway/peer.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "gateway/gateway.h"
+
+namespace mcastcoll::gateway {
+namespace {
+
+constexpr Nanoseconds kFirstPause = Nanoseconds::from_ms(50), kLongestPause = Nanoseconds::from_ms(2000);
+constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
+constexpr unsigned kRounds = 8;
+constexpr std::size_t kMaxGreeting = 64;
+constexpr std::uint32_t kInterest = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+}  // namespace
+
+trunk::Config Peer::trunk_config(const Gateway& gateway, bool connects) {
+    const Settings& settings = gateway.settings();
+    trunk::Config config;
+    config.even = connects;
+    config.first_window = gateway.first_window();
+    config.opened_window = std::max(config.opened_window, config.first_window);
+    config.send_memory = gateway.send_memory();
+    config.max_channels = 2 * settings.max_connections;
+    config.cap_bytes_per_second = settings.sites.trunks.cap_mbit * 125'000;
+    config.heartbeat = settings.heartbeat;
+    config.silence = settings.silence;
+    return config;
+}
+
+Peer::Peer(Gateway& gateway, const relay::Site& site)
+    : gateway_(gateway),
+      site_(site),
+      connects_(gateway.settings().own_site().name < site.name),
+      trunk_(trunk_config(gateway, connects_), gateway.pool(), *this),
+      session_(random_number()),
+      down_since_(gateway.now()) {
+    connect_pause_.fill(kFirstPause);
+    last_failure_ = "never connected";
+}
+
+Peer::~Peer() = default;
+
+std::string Peer::state() const {
+    const unsigned up = trunk_.streams_up();
+    if (up == 0) return "down";
+    return up < gateway_.settings().sites.trunks.streams && connects_ ? "degraded" : "up";
+}
+
+trunk::Hello Peer::make_hello(unsigned stream) const {
+    const Settings& settings = gateway_.settings();
+    trunk::Hello hello;
+    hello.with_key = settings.key.configured();
+    hello.session = session_;
+    hello.peer_session = bound_to_;
+    hello.stream = stream;
+    hello.streams = settings.sites.trunks.streams;
+    hello.window = gateway_.first_window();
+    hello.from = settings.own_site().name;
+    hello.to = site_.name;
+    hello.nonce = random_secret();
+    return hello;
+}
+
+void Peer::connect_streams(Nanoseconds now) {
+    if (!connects_ || gateway_.draining()) return;
+    for (unsigned i = 0; i < gateway_.settings().sites.trunks.streams; ++i) {
+        if (links_[i] != nullptr || connect_at_[i] > now) continue;
+        connect_at_[i] = now + connect_pause_[i];
+        connect_pause_[i] = std::min(Nanoseconds{connect_pause_[i].value * 2}, kLongestPause);
+        auto socket = connect_to(site_.wan, gateway_.wan_source());
+        if (!socket) {
+            last_failure_ = socket.error().message;
+            continue;
+        }
+        const int descriptor = socket.value().get();
+        links_[i] = std::make_unique<Link>(*this, i, std::move(socket.value()));
+        if (!gateway_.loop().add(descriptor, *links_[i], kInterest)) links_[i]->close("cannot be watched");
+    }
+}
+
+void Peer::greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes) {
+    if (greeting_.size() >= kMaxGreeting) {
+        ++gateway_.counters().crowded_out;
+        greeting_.front()->close("others came");
+    }
+    const int descriptor = socket.get();
+    auto link = std::make_unique<Link>(*this, std::move(socket), hello, bytes);
+    Link& greeted = *link;
+    greeting_.push_back(std::move(link));
+    if (!gateway_.loop().add(descriptor, greeted, kInterest)) return greeted.close("cannot be watched");
+    greeted.answer();
+}
+
+std::unique_ptr<Link> Peer::take_greeting(Link& link) {
+    const auto found =
+        std::find_if(greeting_.begin(), greeting_.end(), [&](const auto& one) { return one.get() == &link; });
+    if (found == greeting_.end()) return nullptr;
+    auto taken = std::move(*found);
+    greeting_.erase(found);
+    return taken;
+}
+
+// The acceptor's decision, once the link has proved that it has the key.
+trunk::Welcome Peer::bind(Link& link) {
+    switch (trunk::bind(session_, bound_to_, link.peer_hello())) {
+        case trunk::Binding::refused:
+            return {session_, 0, gateway_.first_window()};
+        case trunk::Binding::renewed:
+            abandon("the gateway there has started anew");
+            break;
+        case trunk::Binding::fresh:
+        case trunk::Binding::same:
+            break;
+    }
+    bound_to_ = link.peer_hello().session;
+    auto& place = links_[link.stream()];
+    if (place != nullptr) place->close("the gateway there has replaced it");
+    place = take_greeting(link);
+    return {session_, bound_to_, gateway_.first_window()};
+}
+
+// The connector's: false if the link is of no use.
+bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
+    if (link.session() != session_) return false;  // said hello before the state was dropped
+    if (welcome.peer_session != session_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
+        violation_ = "the gateway there has started anew";
+        return false;
+    }
+    bound_to_ = welcome.session;
+    return true;
+}
+
+void Peer::link_up(Link& link, std::uint32_t window) {
+    const Nanoseconds now = gateway_.now();
+    if (trunk_.streams_up() == 0) gateway_.say(fmt::format("trunk to {} is up", site_.name));
+    trunk_.set_peer_window(window);
+    trunk_.stream_up(link.stream(), now);
+    connect_pause_[link.stream()] = kFirstPause;
+    last_failure_.clear();
+    has_work_ = true;
+}
+
+void Peer::link_closed(Link& link, bool was_up, const char* why) {
+    const Nanoseconds now = gateway_.now();
+    last_failure_ = fmt::format("stream {}: {}", link.stream(), why);
+    if (was_up) {
+        trunk_.stream_down(link.stream(), now);
+        connect_at_[link.stream()] = now;  // at once, then with pauses
+        if (trunk_.streams_up() == 0) {
+            down_since_ = now;
+            gateway_.say(fmt::format("trunk to {} is down: {}", site_.name, last_failure_));
+        }
+    }
+    if (auto& place = links_[link.stream()]; place.get() == &link)
+        gateway_.loop().bury(std::move(place));
+    else if (auto greeted = take_greeting(link); greeted != nullptr)
+        gateway_.loop().bury(std::move(greeted));
+    has_work_ = true;
+}
+
+void Peer::violated(const std::string& what) {
+    violation_ = "the gateway there breaks the protocol: " + what;
+}
+
+// All connections are reset; what comes from the session before means nothing any more.
+void Peer::abandon(const std::string& why) {
+    if (bound_to_ != 0 || trunk_.channels() > 0)
+        gateway_.say(fmt::format("the state of the trunk to {} is dropped: {}", site_.name, why));
+    for (auto& link : links_)
+        if (link != nullptr) link->close("the trunk's state was dropped");
+    session_ = random_number();
+    bound_to_ = 0;
+    trunk_.abandon(gateway_.now());
+}
+
+void Peer::check_time(Nanoseconds now) {
+    if (const Nanoseconds lost = gateway_.loop().overslept(); lost > gateway_.settings().heartbeat) {
+        trunk_.forgive(now);
+        down_since_ = std::min(now, down_since_ + lost);
+    }
+    trunk_.on_time(now);
+    for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
+        const auto silent = trunk_.silent_stream(now);
+        if (!silent) break;
+        links_[*silent]->close("silent for too long");
+    }
+    for (auto& link : links_)
+        if (link != nullptr && link->deadline() <= now) link->close("no greeting in time");
+    for (std::size_t i = 0; i < greeting_.size();) {
+        if (greeting_[i]->deadline() > now) {
+            ++i;
+            continue;
+        }
+        ++gateway_.counters().greeting_timeouts;
+        greeting_[i]->close("no greeting in time");
+    }
+    if (trunk_.streams_up() == 0 && now - down_since_ >= gateway_.settings().patience &&
+        trunk_.channels() > 0)
+        abandon(fmt::format("no stream for {} s", gateway_.settings().patience.value / 1'000'000'000));
+    if (!violation_.empty()) abandon(std::exchange(violation_, {}));
+    connect_streams(now);
+    check_waiting(now);
+}
+
+void Peer::check_waiting(Nanoseconds now) {
+    if (waiting_.empty() || now - waiting_checked_ < kWaitingEach) return;
+    waiting_checked_ = now;
+    std::vector<Connection*> due;
+    for (Connection* connection : waiting_)
+        if (connection->deadline() <= now) due.push_back(connection);
+    for (Connection* connection : due) {
+        waiting_.erase(connection);
+        connection->on_deadline();
+    }
+}
+
+void Peer::work(Nanoseconds now) {
+    for (auto& link : links_)
+        if (link != nullptr && link->read_more()) link->read();
+    check_time(now);
+    for (const trunk::ChannelId channel : std::exchange(again_, {}))
+        if (const auto found = connections_.find(channel); found != connections_.end()) found->second->pump();
+    for (unsigned round = 0; round < kRounds; ++round) {
+        has_work_ = write_all(now);
+        for (unsigned i = 0; i < 4096; ++i) {
+            const auto channel = trunk_.next_sendable();
+            if (!channel) break;
+            if (const auto found = connections_.find(*channel); found != connections_.end())
+                found->second->pump();
+        }
+        if (!has_work_) break;
+    }
+    work_left_ = has_work_;
+    for (auto& link : links_) work_left_ = work_left_ || (link != nullptr && link->read_more());
+}
+
+// Whoever has least under way is asked first: that is where a small frame gets through soonest.
+bool Peer::write_all(Nanoseconds now) {
+    std::array<Link*, trunk::kMaxStreams> order;
+    std::size_t count = 0;
+    for (auto& link : links_)
+        if (link != nullptr && link->can_write()) order[count++] = link.get();
+    std::sort(order.begin(), order.begin() + count, [&](const Link* left, const Link* right) {
+        return trunk_.in_flight(left->stream()) < trunk_.in_flight(right->stream());
+    });
+    bool more = false;
+    for (std::size_t i = 0; i < count; ++i) more = order[i]->write(now) || more;
+    return more;
+}
+
+Nanoseconds Peer::next_deadline() const {
+    Nanoseconds deadline = trunk_.next_deadline();
+    for (const auto& link : links_)
+        if (link != nullptr) deadline = std::min(deadline, link->deadline());
+    for (const auto& link : greeting_) deadline = std::min(deadline, link->deadline());
+    if (connects_)
+        for (unsigned i = 0; i < gateway_.settings().sites.trunks.streams; ++i)
+            if (links_[i] == nullptr) deadline = std::min(deadline, connect_at_[i]);
+    if (trunk_.streams_up() == 0 && trunk_.channels() > 0)
+        deadline = std::min(deadline, down_since_ + gateway_.settings().patience);
+    if (!waiting_.empty()) deadline = std::min(deadline, waiting_checked_ + kWaitingEach);
+    return deadline;
+}
+
+void Peer::look_at_links() {
+    for (auto& link : links_)
+        if (link != nullptr) link->look_at();
+}
+
+}  // namespace mcastcoll::gateway

@@ -1,0 +1,100 @@
+// Another site as this gateway sees it: the trunk to it, the streams of that, and the connections that cross
+// it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/connection.h"
+#include "gateway/link.h"
+#include "relay/sites.h"
+#include "trunk/trunk.h"
+
+namespace mcastcoll::gateway {
+
+class Gateway;
+
+class Peer final : public trunk::Trunk::Host {
+  public:
+    Peer(Gateway& gateway, const relay::Site& site);
+    ~Peer() override;
+
+    Gateway& gateway() { return gateway_; }
+    trunk::Trunk& trunk() { return trunk_; }
+    const trunk::Trunk& trunk() const { return trunk_; }
+    const relay::Site& site() const { return site_; }
+    // The one with the lesser name connects, the other is connected to.
+    bool connects() const { return connects_; }
+    std::size_t connections() const { return connections_.size(); }
+    std::string state() const;
+    const std::string& last_failure() const { return last_failure_; }
+    const std::array<std::unique_ptr<Link>, trunk::kMaxStreams>& links() const { return links_; }
+
+    // A process of ours wants one of theirs; resets it if that cannot be.
+    void adopt(FileDescriptor socket, const relay::Preface& preface);
+    // A gateway said hello; whether it is the one it says comes out later.
+    void greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes);
+
+    // Of links.
+    trunk::Hello make_hello(unsigned stream) const;
+    trunk::Welcome bind(Link& link);
+    bool welcomed(Link& link, const trunk::Welcome& welcome);
+    void link_up(Link& link, std::uint32_t window);
+    void link_closed(Link& link, bool was_up, const char* why);
+    void violated(const std::string& what);
+
+    // Of connections.
+    trunk::FramePointer& scratch() { return scratch_; }
+    void has_work() { has_work_ = true; }
+    void again_later(trunk::ChannelId channel);
+    void remove(trunk::ChannelId channel);
+    void watch_deadline(Connection& connection) { waiting_.insert(&connection); }
+    void forget_deadline(Connection& connection) { waiting_.erase(&connection); }
+
+    // Of the gateway, in each round: moves what can be moved, and what time demands.
+    void work(Nanoseconds now);
+    bool wants_work_at_once() const { return !again_.empty() || work_left_; }
+    Nanoseconds next_deadline() const;
+    void reset_all();
+    void look_at_links();
+
+    // Trunk::Host.
+    void opened(trunk::ChannelId channel, Bytes preface) override;
+    std::size_t deliver(trunk::ChannelId channel, Bytes bytes) override;
+    void finished(trunk::ChannelId channel) override;
+    void was_reset(trunk::ChannelId channel) override;
+
+  private:
+    void abandon(const std::string& why);
+    void connect_streams(Nanoseconds now);
+    void check_time(Nanoseconds now);
+    void check_waiting(Nanoseconds now);
+    bool write_all(Nanoseconds now);
+    void install(std::unique_ptr<Connection> connection, trunk::ChannelId channel);
+    std::unique_ptr<Link> take_greeting(Link& link);
+    static trunk::Config trunk_config(const Gateway& gateway, bool connects);
+
+    Gateway& gateway_;
+    const relay::Site& site_;
+    const bool connects_;
+    trunk::Trunk trunk_;
+    std::uint64_t session_, bound_to_ = 0;
+    std::array<std::unique_ptr<Link>, trunk::kMaxStreams> links_;
+    std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say
+    std::array<Nanoseconds, trunk::kMaxStreams> connect_at_{}, connect_pause_{};
+    std::unordered_map<trunk::ChannelId, std::unique_ptr<Connection>> connections_;
+    std::set<Connection*> waiting_;
+    std::vector<trunk::ChannelId> again_;
+    trunk::FramePointer scratch_;
+    bool has_work_ = false, work_left_ = false;
+    std::string violation_, last_failure_;
+    Nanoseconds down_since_, waiting_checked_{0};
+};
+
+}  // namespace mcastcoll::gateway

@@ -1,0 +1,141 @@
+#include "gateway/sockets.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+
+namespace mcastcoll::gateway {
+namespace {
+
+Error failed(const char* what, const Endpoint& endpoint) {
+    return Error{errno, fmt::format("{} {}: {}", what, endpoint.to_string(), std::strerror(errno))};
+}
+
+void set_option(int descriptor, int level, int option, int value) {
+    setsockopt(descriptor, level, option, &value, sizeof value);
+}
+
+Result<FileDescriptor> make_socket(const Endpoint& endpoint) {
+    FileDescriptor socket(::socket(endpoint.family == relay::Family::v6 ? AF_INET6 : AF_INET,
+                                   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+    if (!socket.valid()) return failed("a socket for", endpoint);
+    return socket;
+}
+
+Endpoint ask(int descriptor, int (*what)(int, sockaddr*, socklen_t*)) {
+    sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (what(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+    return Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size);
+}
+
+}  // namespace
+
+Result<FileDescriptor> listen_at(const Endpoint& endpoint) {
+    auto socket = make_socket(endpoint);
+    if (!socket) return socket;
+    const int descriptor = socket.value().get();
+    set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (endpoint.family == relay::Family::v6) set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    sockaddr_storage address;
+    const auto size = static_cast<socklen_t>(endpoint.to(address));
+    if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), size) != 0)
+        return failed("cannot listen at", endpoint);
+    if (listen(descriptor, 4096) != 0) return failed("cannot listen at", endpoint);
+    return socket;
+}
+
+Result<FileDescriptor> connect_to(const Endpoint& endpoint, const std::optional<Endpoint>& from) {
+    auto socket = make_socket(endpoint);
+    if (!socket) return socket;
+    sockaddr_storage address;
+    if (from) {
+        // The port is chosen when the connection is made: as many as there are for each target, not in all.
+        set_option(socket.value().get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+        const auto own = static_cast<socklen_t>(from->to(address));
+        if (bind(socket.value().get(), reinterpret_cast<const sockaddr*>(&address), own) != 0)
+            return failed("cannot connect from", *from);
+    }
+    const auto size = static_cast<socklen_t>(endpoint.to(address));
+    if (connect(socket.value().get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 &&
+        errno != EINPROGRESS)
+        return failed("cannot connect to", endpoint);
+    return socket;
+}
+
+Endpoint name_of(int descriptor) {
+    return ask(descriptor, getsockname);
+}
+
+Endpoint peer_of(int descriptor) {
+    return ask(descriptor, getpeername);
+}
+
+int pending_error(int descriptor) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+void send_at_once(int descriptor) {
+    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+void keep_alive(int descriptor) {
+    set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 10);
+    set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void close_with_reset(FileDescriptor& descriptor) {
+    const linger at_once{1, 0};
+    setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    descriptor.reset();
+}
+
+Result<void> set_congestion(int descriptor, const std::string& name) {
+    if (setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                   static_cast<socklen_t>(name.size())) != 0)
+        return Error{errno,
+                     fmt::format("congestion = {}: {}", name,
+                                 errno == ENOENT ? "this system does not have it" : std::strerror(errno))};
+    return {};
+}
+
+std::string congestion_of(int descriptor) {
+    std::array<char, 17> name{};
+    socklen_t size = 16;
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return "?";
+    return name.data();
+}
+
+void limit_unsent(int descriptor, int bytes) {
+    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+}
+
+void limit_silence(int descriptor, Nanoseconds time) {
+    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.value / 1'000'000));
+}
+
+std::optional<tcp_info> info_of(int descriptor) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+    return info;
+}
+
+int send_buffer_of(int descriptor) {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    return getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0 ? bytes : 0;
+}
+
+void set_send_buffer(int descriptor, int bytes) {
+    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, bytes);
+}
+
+}  // namespace mcastcoll::gateway

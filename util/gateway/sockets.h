@@ -1,0 +1,42 @@
+// What the gateway does to TCP sockets.
+#pragma once
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "relay/endpoint.h"
+#include "transport/file_descriptor.h"
+#include "wire/result.h"
+#include "wire/types.h"
+
+namespace mcastcoll::gateway {
+
+using relay::Endpoint;
+
+Result<FileDescriptor> listen_at(const Endpoint& endpoint);
+// Does not wait: the socket becomes writable, or gets an error.
+Result<FileDescriptor> connect_to(const Endpoint& endpoint,
+                                  const std::optional<Endpoint>& from = std::nullopt);
+Endpoint name_of(int descriptor);
+Endpoint peer_of(int descriptor);
+int pending_error(int descriptor);
+void send_at_once(int descriptor);
+// A host that is gone is noticed after a minute, even if nothing is sent to it.
+void keep_alive(int descriptor);
+// The peer gets a reset instead of an end when the descriptor is closed.
+void close_with_reset(FileDescriptor& descriptor);
+Result<void> set_congestion(int descriptor, const std::string& name);
+std::string congestion_of(int descriptor);
+// A few unsent bytes at most wait in the kernel, the rest with us, where small frames can go ahead.
+void limit_unsent(int descriptor, int bytes);
+// Unacknowledged data and silence end the connection after this long.
+void limit_silence(int descriptor, Nanoseconds time);
+std::optional<tcp_info> info_of(int descriptor);
+int send_buffer_of(int descriptor);
+void set_send_buffer(int descriptor, int bytes);
+
+}  // namespace mcastcoll::gateway

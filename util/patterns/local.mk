@@ -1,0 +1,12 @@
+# Communication patterns of the NAS kernels, to see what gateways do to them.
+if HAVE_OMPI
+noinst_PROGRAMS += %reldir%/patterns
+%canon_reldir%_patterns_SOURCES = \
+	%reldir%/kernels.c \
+	%reldir%/patterns.c \
+	%reldir%/patterns.h \
+	%reldir%/tcp_watch.c \
+	%reldir%/tcp_watch.h
+%canon_reldir%_patterns_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_patterns_LDADD = $(mcc_mpi_ldadd)
+endif

@@ -1,0 +1,44 @@
+// Communication patterns with the features of the NAS kernels.  What a pattern needs to say who sends how
+// much to whom, and when.
+#ifndef MCASTCOLL_UTIL_PATTERNS_H
+#define MCASTCOLL_UTIL_PATTERNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tcp_watch.h"
+
+struct run {
+    int rank, size;
+    int rows, columns;  // the ranks as a torus, row by row
+    double speed;       // computing takes the given time divided by this
+    double volume;      // messages of more than small ones are so many times as long
+    int iteration, step;
+    unsigned char *out, *in;
+    size_t room;  // of each
+    uint64_t messages, bytes, digest, wrong;
+    struct tcp_watch watch;
+};
+
+struct kernel {
+    const char* name;
+    const char* what;
+    int iterations;  // unless told otherwise
+    size_t largest;  // bytes of one message, or of one alltoall's part
+    void (*iterate)(struct run* run);
+};
+
+// In the order of the table; the last one has no name.
+extern const struct kernel kKernels[];
+
+// What patterns are made of.  compute() also looks at the connections, since a burst begins where it ends.
+void compute(struct run* run, double milliseconds);
+int neighbour(const struct run* run, int rows, int columns);
+void exchange(struct run* run, int to, int from, size_t bytes);  // both at once
+void exchange_many(struct run* run, const int* peers, int count,
+                   size_t bytes);                               // with each of them, all at once
+void pass_on(struct run* run, int to, int from, size_t bytes);  // from, then to; -1: nobody
+void everybody(struct run* run, size_t bytes);                  // alltoall, so much for each
+void sum_up(struct run* run, size_t bytes);                     // allreduce
+
+#endif

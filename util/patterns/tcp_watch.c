@@ -1,0 +1,58 @@
+#include "tcp_watch.h"
+
+#include <dirent.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+// Whether the descriptor is a TCP connection.
+static bool info_of(int fd, struct tcp_info* info) {
+    socklen_t length = sizeof *info;
+    memset(info, 0, sizeof *info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0 && info->tcpi_state == 1;  // established
+}
+
+static bool is_long(const struct tcp_watch* watch, const struct tcp_info* info) {
+    return info->tcpi_min_rtt != UINT32_MAX && info->tcpi_min_rtt > watch->long_us;
+}
+
+static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
+    struct tcp_info info;
+    if (fd < 0 || fd >= kWatchedMost || !info_of(fd, &info)) return;
+    if (sums) {
+        sums->all_connections++;
+        sums->all_retransmissions += info.tcpi_total_retrans;
+    }
+    if (!is_long(watch, &info)) return;
+    if (watch->at[fd].known && watch->at[fd].idle && info.tcpi_data_segs_out != watch->at[fd].sent)
+        watch->idle_restarts++;
+    watch->at[fd].known = 1;
+    watch->at[fd].sent = info.tcpi_data_segs_out;
+    watch->at[fd].idle = info.tcpi_unacked == 0 && (uint64_t)info.tcpi_last_data_sent * 1000 > info.tcpi_rto;
+    if (!sums) return;
+    sums->connections++;
+    sums->retransmissions += info.tcpi_total_retrans;
+    sums->duplicates += info.tcpi_dsack_dups;
+    sums->reordered += info.tcpi_reord_seen;
+}
+
+static void look_at_all(struct tcp_watch* watch, struct tcp_sums* sums) {
+    DIR* folder = opendir("/proc/self/fd");
+    if (!folder) return;
+    for (struct dirent* one = readdir(folder); one; one = readdir(folder))
+        if (one->d_name[0] != '.') look_at(watch, atoi(one->d_name), sums);
+    closedir(folder);
+}
+
+void tcp_watch_look(struct tcp_watch* watch) {
+    look_at_all(watch, NULL);
+}
+
+void tcp_watch_sum(struct tcp_watch* watch, struct tcp_sums* sums) {
+    memset(sums, 0, sizeof *sums);
+    look_at_all(watch, sums);
+    sums->idle_restarts = watch->idle_restarts;
+}

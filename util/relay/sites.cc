@@ -1,0 +1,281 @@
+#include "relay/sites.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace mcastcoll::relay {
+namespace {
+
+constexpr std::size_t kMaxFile = 1 << 20;
+
+std::string_view trim(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::string quoted(std::string_view text) {
+    return '"' + std::string(text) + '"';
+}
+
+bool good_name(std::string_view name) {
+    return !name.empty() && name.size() <= kMaxSiteName && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+               c == '_' || c == '.';
+    });
+}
+
+template <typename Unsigned>
+bool read_number(std::string_view text, Unsigned least, Unsigned most, Unsigned& value) {
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return status == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+}
+
+// Reads line by line; every complaint is one sentence, the caller puts file and line in front.
+class Parser {
+  public:
+    Result<void> line(std::string_view text, unsigned number) {
+        number_ = number;
+        text = trim(text.substr(0, text.find_first_of("#;")));
+        if (text.empty()) return {};
+        if (text.front() == '[') return section(text);
+        const std::size_t equals = text.find('=');
+        if (equals == std::string_view::npos)
+            return wrong(quoted(text) + " is neither [site NAME], [trunks] nor NAME = VALUE");
+        const std::string_view key = trim(text.substr(0, equals)), value = trim(text.substr(equals + 1));
+        if (value.empty()) return wrong(quoted(key) + " has no value");
+        if (where_ == Where::nowhere)
+            return wrong(quoted(key) + " stands before any [site NAME] or [trunks]");
+        if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
+            return wrong(quoted(key) + " is there twice in its section");
+        seen_.emplace_back(key);
+        return where_ == Where::site ? site_line(key, value) : trunk_line(key, value);
+    }
+    Result<void> end() {
+        if (auto done = close_section(); !done) return done;
+        if (all_.sites.empty()) return wrong("no [site NAME] in this file");
+        return {};
+    }
+    Sites take() { return std::move(all_); }
+    // Of the line that the last complaint is about.
+    unsigned blamed() const { return blamed_; }
+
+  private:
+    enum class Where { nowhere, site, trunks };
+
+    Error wrong(std::string what) {
+        blamed_ = number_;
+        return Error{EINVAL, std::move(what)};
+    }
+    Error wrong_section(std::string what) {
+        blamed_ = section_line_;
+        return Error{EINVAL, std::move(what)};
+    }
+
+    Result<void> close_section() {
+        if (where_ != Where::site) return {};
+        Site& site = all_.sites.back();
+        if (site.networks.empty()) return wrong_section("site " + quoted(site.name) + " has no networks");
+        if (!site.gateway.valid()) return wrong_section("site " + quoted(site.name) + " has no gateway");
+        if (!site.wan.valid()) site.wan = site.gateway;
+        for (const Site& other : all_.sites)
+            if (&other != &site && (other.gateway == site.gateway || other.wan == site.wan))
+                return wrong_section("site " + quoted(site.name) + " has the same gateway as site " +
+                                     quoted(other.name));
+        return {};
+    }
+
+    Result<void> section(std::string_view text) {
+        if (auto done = close_section(); !done) return done;
+        section_line_ = number_;
+        seen_.clear();
+        if (text.back() != ']') return wrong(quoted(text) + " lacks the closing bracket");
+        const std::string_view words = trim(text.substr(1, text.size() - 2));
+        if (words == "trunks") {
+            if (trunks_seen_) return wrong("[trunks] is there twice");
+            trunks_seen_ = true;
+            where_ = Where::trunks;
+            return {};
+        }
+        if (!words.starts_with("site ") && !words.starts_with("site\t"))
+            return wrong(quoted(text) + " is neither [site NAME] nor [trunks]");
+        const std::string_view name = trim(words.substr(5));
+        if (!good_name(name))
+            return wrong(quoted(name) +
+                         " is no name of a site: 1 to 31 letters, digits, '-', '_' and '.' make one");
+        if (all_.named(name) != nullptr) return wrong("site " + quoted(name) + " is there twice");
+        if (all_.sites.size() >= kMaxSites) return wrong("more than 256 sites");
+        all_.sites.push_back({std::string(name), {}, {}, {}});
+        where_ = Where::site;
+        return {};
+    }
+
+    Result<void> site_line(std::string_view key, std::string_view value) {
+        if (key == "networks") return networks(value);
+        if (key == "gateway") return endpoint(value, all_.sites.back().gateway);
+        if (key == "wan") return endpoint(value, all_.sites.back().wan);
+        return wrong("a site has no " + quoted(key) + "; it has networks, gateway and wan");
+    }
+
+    Result<void> networks(std::string_view value) {
+        for (;;) {
+            const std::size_t comma = value.find(',');
+            auto network = Network::parse(trim(value.substr(0, comma)));
+            if (!network) return wrong(network.error().message);
+            for (const Site& site : all_.sites)
+                if (std::find(site.networks.begin(), site.networks.end(), network.value()) !=
+                    site.networks.end())
+                    return wrong(network.value().to_string() + " is already a network of site " +
+                                 quoted(site.name));
+            if (all_.sites.back().networks.size() >= kMaxNetworks)
+                return wrong("more than 256 networks in one site");
+            all_.sites.back().networks.push_back(network.value());
+            if (comma == std::string_view::npos) return {};
+            value = value.substr(comma + 1);
+        }
+    }
+
+    Result<void> endpoint(std::string_view value, Endpoint& into) {
+        auto parsed = Endpoint::parse(value);
+        if (!parsed) return wrong(parsed.error().message);
+        if (parsed.value().port == 0) return wrong(quoted(value) + " has no port: ADDRESS:PORT is wanted");
+        into = parsed.value();
+        return {};
+    }
+
+    Result<void> trunk_line(std::string_view key, std::string_view value) {
+        TrunkOptions& trunks = all_.trunks;
+        if (key == "streams") {
+            if (!read_number(value, 1U, kMaxStreams, trunks.streams))
+                return wrong("streams = " + std::string(value) + ": allowed are 1 to 32");
+        } else if (key == "congestion") {
+            if (!good_name(value) || value.size() > 15)
+                return wrong(quoted(value) + " is no name of a congestion control");
+            trunks.congestion = value;
+        } else if (key == "cap") {
+            if (!read_number(value, std::uint64_t{0}, std::uint64_t{10'000'000}, trunks.cap_mbit))
+                return wrong("cap = " + std::string(value) +
+                             ": allowed are 0 (none) to 10000000 Mbit/s, in whole numbers");
+        } else if (key == "key") {
+            trunks.key_file = value;
+        } else {
+            return wrong("[trunks] has no " + quoted(key) + "; it has streams, congestion, cap and key");
+        }
+        return {};
+    }
+
+    Sites all_;
+    Where where_ = Where::nowhere;
+    bool trunks_seen_ = false;
+    std::vector<std::string> seen_;
+    unsigned number_ = 0, section_line_ = 0, blamed_ = 0;
+};
+
+Error unreadable(const std::string& path, int code) {
+    return Error{code, path + ": " + std::strerror(code)};
+}
+
+Result<std::string> read_file(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return unreadable(path, errno);
+    std::string text;
+    char block[16384];
+    ssize_t size = 0;
+    int code = 0;
+    while (text.size() <= kMaxFile && (size = ::read(file, block, sizeof block)) > 0)
+        text.append(block, static_cast<std::size_t>(size));
+    if (size < 0) code = errno;
+    ::close(file);
+    if (code != 0) return unreadable(path, code);
+    if (text.size() > kMaxFile) return unreadable(path, EFBIG);
+    return text;
+}
+
+}  // namespace
+
+bool Network::contains(const Endpoint& endpoint) const {
+    if (endpoint.family != base.family) return false;
+    for (unsigned i = 0; i * 8 < bits; ++i) {
+        const unsigned rest = bits - i * 8;
+        const unsigned mask = rest >= 8 ? 0xffU : 0xffU << (8 - rest) & 0xffU;
+        if ((std::to_integer<unsigned>(endpoint.address[i] ^ base.address[i]) & mask) != 0) return false;
+    }
+    return true;
+}
+
+std::string Network::to_string() const {
+    return base.to_string() + '/' + std::to_string(bits);
+}
+
+Result<Network> Network::parse(std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const std::string_view address = text.substr(0, slash);
+    auto base = Endpoint::parse(address);
+    if (!base || base.value().port != 0 || address.starts_with('['))
+        return Error{EINVAL, quoted(text) + " is no network: ADDRESS/BITS is wanted"};
+    Network network{base.value(), static_cast<unsigned>(base.value().address_size() * 8)};
+    if (slash != std::string_view::npos &&
+        !read_number(text.substr(slash + 1), 0U, network.bits, network.bits))
+        return Error{EINVAL, quoted(text) + " is no network: 0 to " +
+                                 std::to_string(base.value().address_size() * 8) +
+                                 " bits are possible after the '/'"};
+    for (unsigned i = network.bits; i < base.value().address_size() * 8; ++i)
+        if ((std::to_integer<unsigned>(network.base.address[i / 8]) >> (7 - i % 8) & 1U) != 0)
+            return Error{EINVAL, quoted(text) + " is no network: it has bits set behind its first " +
+                                     std::to_string(network.bits)};
+    return network;
+}
+
+const Site* Sites::site_of(const Endpoint& endpoint) const {
+    const Site* best = nullptr;
+    unsigned bits = 0;
+    for (const Site& site : sites)
+        for (const Network& network : site.networks)
+            if (network.contains(endpoint) && (best == nullptr || network.bits > bits)) {
+                best = &site;
+                bits = network.bits;
+            }
+    return best;
+}
+
+const Site* Sites::named(std::string_view name) const {
+    const auto found =
+        std::find_if(sites.begin(), sites.end(), [&](const Site& site) { return site.name == name; });
+    return found == sites.end() ? nullptr : &*found;
+}
+
+Result<Sites> parse_sites(std::string_view text, std::string_view name) {
+    Parser parser;
+    unsigned number = 0;
+    const auto blame = [&](const Error& error) {
+        return Error{error.code,
+                     std::string(name) + ':' + std::to_string(parser.blamed()) + ": " + error.message};
+    };
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        if (auto done = parser.line(text.substr(0, end), ++number); !done) return blame(done.error());
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    if (auto done = parser.end(); !done) return blame(done.error());
+    return parser.take();
+}
+
+Result<Sites> read_sites(const std::string& path) {
+    auto text = read_file(path);
+    if (!text) return text.error();
+    auto sites = parse_sites(text.value(), path);
+    if (!sites) return sites;
+    std::string& key = sites.value().trunks.key_file;
+    const std::size_t slash = path.rfind('/');
+    if (!key.empty() && key.front() != '/' && slash != std::string::npos)
+        key.insert(0, path.substr(0, slash + 1));
+    return sites;
+}
+
+}  // namespace mcastcoll::relay

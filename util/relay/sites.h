@@ -1,0 +1,65 @@
+// The sites file: which networks belong to which site, where each site's gateway is, and how trunks between
+// gateways are.  One file for all gateways and processes; what is wrong in it is said with file and line.
+//
+//     [site lyon]                            # any number of sites
+//     networks = 10.1.0.0/16, fd00:1::/64
+//     gateway = 10.1.0.1:7400                # where the site's processes connect to
+//     wan = 192.0.2.1:7400                   # where other gateways do; default: the same
+//     [trunks]                               # optional, and every line of it is
+//     streams = 4
+//     congestion = cubic
+//     cap = 0                                # Mbit/s of a trunk in one direction; 0: none
+//     key = FILE                             # relative to the sites file
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "relay/endpoint.h"
+#include "wire/result.h"
+
+namespace mcastcoll::relay {
+
+struct Network {
+    Endpoint base;
+    unsigned bits = 0;
+
+    bool contains(const Endpoint& endpoint) const;
+    std::string to_string() const;
+    bool operator==(const Network&) const = default;
+    // "10.1.0.0/16", or an address alone.
+    static Result<Network> parse(std::string_view text);
+};
+
+inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxSiteName = 31;
+inline constexpr unsigned kMaxStreams = 32;
+
+struct Site {
+    std::string name;
+    std::vector<Network> networks;
+    Endpoint gateway, wan;
+};
+
+struct TrunkOptions {
+    unsigned streams = 4;
+    std::string congestion;  // empty: what the system has
+    std::uint64_t cap_mbit = 0;
+    std::string key_file;
+};
+
+struct Sites {
+    std::vector<Site> sites;
+    TrunkOptions trunks;
+
+    // The site whose network holds this address, the most specific one; none: nullptr.
+    const Site* site_of(const Endpoint& endpoint) const;
+    const Site* named(std::string_view name) const;
+};
+
+// name: of the file, for messages.
+Result<Sites> parse_sites(std::string_view text, std::string_view name);
+Result<Sites> read_sites(const std::string& path);
+
+}  // namespace mcastcoll::relay

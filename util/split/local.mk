@@ -1,0 +1,31 @@
+# The library that is loaded into unmodified programs and leads their connections to other sites through gateways.
+noinst_LTLIBRARIES += %reldir%/libmccsplit.la
+%canon_reldir%_libmccsplit_la_SOURCES = \
+	%reldir%/accepting.cc \
+	%reldir%/accepting.h \
+	%reldir%/call.cc \
+	%reldir%/call.h \
+	%reldir%/connecting.cc \
+	%reldir%/connecting.h \
+	%reldir%/interpose.cc \
+	%reldir%/ledger.cc \
+	%reldir%/ledger.h \
+	%reldir%/real.h \
+	%reldir%/routes.cc \
+	%reldir%/routes.h \
+	%reldir%/socket_address.cc \
+	%reldir%/socket_address.h \
+	%reldir%/waiter.cc \
+	%reldir%/waiter.h
+%canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_libmccsplit_la_LIBADD = util/relay/libmccsites.la
+lib_LTLIBRARIES = libmcastcoll-split.la
+libmcastcoll_split_la_SOURCES =
+# For C++ among things without sources of their own.
+nodist_EXTRA_libmcastcoll_split_la_SOURCES = dummy.cc
+# Without libfabric, fmt and the like: foreign programs are to load nothing that they do not need.
+libmcastcoll_split_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
+	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-split.map -Wl,--no-undefined
+libmcastcoll_split_la_LIBADD = %reldir%/libmccsplit.la -ldl -lpthread
+EXTRA_DIST += %reldir%/libmcastcoll-split.map
+dist_man_MANS += man/libmcastcoll-split.7
