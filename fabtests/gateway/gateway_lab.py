@@ -95,6 +95,8 @@ class Relay:
         for sock in (source, target):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+        with self.lock:
+            self.pairs = [pair for pair in self.pairs if source not in pair]
 
     def cut(self, count=None):
         with self.lock:
