@@ -95,6 +95,8 @@ class Relay:
         for sock in (source, target):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+        with self.lock:
+            self.pairs = [pair for pair in self.pairs if source not in pair]
 
     def cut(self, count=None):
         with self.lock:
@@ -185,6 +187,10 @@ class Lab:
                 wait_for(f"{name} has nothing left", lambda: nothing_left(name))
 
     def memory_kib(self, name):
+        """With a sanitizer, which keeps what was freed and more, it says nothing: 0."""
+        with open(f"/proc/{self.processes[name].pid}/maps") as file:
+            if "libasan" in file.read():
+                return 0
         with open(f"/proc/{self.processes[name].pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
 

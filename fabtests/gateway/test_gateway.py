@@ -8,6 +8,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import hashlib
+import multiprocessing
 import os
 import random
 import re
@@ -248,7 +249,7 @@ def case_broken_streams_lose_nothing():
             transfer_while(lab, cut, size)
             counters = lab.trunk("alpha")["counters"]
             print(f"  {size} bytes, {cuts[0]} streams cut, {counters['resent_frames']} frames sent again, "
-                  f"{lab.trunk('beta')['counters']['duplicate_frames']} of them known already")
+                  f"{lab.trunk('beta')['counters']['duplicate_frames']} of them known already", flush=True)
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
 
 
@@ -471,32 +472,33 @@ def case_replays_and_forgeries_are_refused():
         assert lab.counter("beta", "forged_records") == 1
 
 
+def echo_to_all(listener):
+    """On all connections, with one thread."""
+    chooser = selectors.DefaultSelector()
+    chooser.register(listener, selectors.EVENT_READ, None)
+    while True:
+        for key, _ in chooser.select():
+            if key.data is None:
+                sock, _ = listener.accept()
+                chooser.register(sock, selectors.EVENT_READ, [0])
+                continue
+            data = key.fileobj.recv(65536)
+            if not data:
+                chooser.unregister(key.fileobj)
+                key.fileobj.close()
+                continue
+            skip = min(64 - key.data[0], len(data))
+            key.data[0] += skip
+            key.fileobj.sendall(data[skip:])
+
+
 def case_many_connections():
     count = 10_000 if LARGE else 400
     with Lab().start().up(4) as lab:
-        # Echoes on all connections, in one thread.
+        # In a process of its own, since this one has as many descriptors in use.
         listener = socket.create_server(("127.2.0.5", 0), backlog=4096)
-        ends = []
-
-        def serve():
-            chooser = selectors.DefaultSelector()
-            chooser.register(listener, selectors.EVENT_READ, None)
-            while True:
-                for key, _ in chooser.select():
-                    if key.data is None:
-                        sock, _ = listener.accept()
-                        chooser.register(sock, selectors.EVENT_READ, [0])
-                        continue
-                    data = key.fileobj.recv(65536)
-                    if not data:
-                        chooser.unregister(key.fileobj)
-                        key.fileobj.close()
-                        ends.append(1)
-                        continue
-                    skip = min(64 - key.data[0], len(data))
-                    key.data[0] += skip
-                    key.fileobj.sendall(data[skip:])
-        threading.Thread(target=serve, daemon=True).start()
+        server = multiprocessing.get_context("fork").Process(target=echo_to_all, args=(listener,), daemon=True)
+        server.start()
         socks = [lab.connect(listener.getsockname(), f"127.1.{i % 200}.{1 + i // 20000}") for i in range(count)]
         for round in range(3):
             for i, sock in enumerate(socks):
@@ -510,6 +512,7 @@ def case_many_connections():
         for sock in socks:
             sock.close()
         lab.quiet()
+        server.kill()
 
 
 def case_too_many_connections_are_refused():

@@ -115,7 +115,7 @@ class Side final : public Trunk::Host {
         ends.at(id).gone = ends.at(id).was_reset = true;
     }
 
-    const Settings& settings_;
+    const Settings settings_;
     std::mt19937_64& random_;
     WindowPool pool;
     std::unique_ptr<Trunk> trunk;
