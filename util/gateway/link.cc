@@ -32,6 +32,7 @@ void Link::on_events(std::uint32_t events) {
     if ((events & EPOLLOUT) != 0) writable_ = true;
     if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return;
     readable_ = true;
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) peer_closed_ = true;
     if (state_ != State::closed && state_ != State::connecting) read();
 }
 
@@ -48,6 +49,9 @@ void Link::read() {
         if (size > 0) {
             counters_.received += static_cast<std::uint64_t>(size);
             tail_ += static_cast<std::size_t>(size);
+            // That was all, and the kernel says when there is more; of an end that has come it has said so
+            // already.
+            if (static_cast<std::size_t>(size) < room && !peer_closed_) readable_ = false;
             if (is_up()) peer_.trunk().heard(stream_, peer_.gateway().now());
             if (!parse()) return;
         } else if (size == 0) {

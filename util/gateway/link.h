@@ -74,7 +74,7 @@ class Link final : public Watched {
     FileDescriptor socket_;
     State state_;
     const bool connector_;
-    bool readable_ = true, writable_ = true;
+    bool readable_ = true, writable_ = true, peer_closed_ = false;
     Nanoseconds deadline_, last_write_{0};
     trunk::Hello hello_, peer_hello_;
     trunk::HelloBytes hello_bytes_{}, peer_hello_bytes_{};

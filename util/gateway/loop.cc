@@ -40,13 +40,11 @@ void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
     std::array<epoll_event, 256> events;
     const Nanoseconds last = now_, before = clock();
     int count = 0;
-    do {
+    for (now_ = before; spin.value > 0 && count == 0 && now_ < until && now_ - before < spin; now_ = clock())
         count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-        now_ = clock();
-    } while (count == 0 && now_ < until && now_ - before < spin);
-    if (count == 0 && now_ < until) {
-        const std::int64_t left = std::min<std::int64_t>((until - now_).value, 1'000'000'000);
-        const timespec wait{0, static_cast<long>(std::min<std::int64_t>(left, 999'999'999))};
+    if (count <= 0) {
+        const std::int64_t left = std::clamp<std::int64_t>((until - now_).value, 0, 999'999'999);
+        const timespec wait{0, static_cast<long>(left)};
         count = epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), &wait, nullptr);
         now_ = clock();
     }
