@@ -30,7 +30,6 @@ CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/gateway/local.mk
-include util/relay/local.mk
 include util/topo/local.mk
 include util/patterns/local.mk
 include util/perf/local.mk

@@ -6,7 +6,8 @@ endif
 %canon_reldir%_test_site_file_SOURCES = %reldir%/test_site_file.cc
 %canon_reldir%_test_site_file_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_site_file_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_site_file_LDADD = util/relay/libmccsites.la $(CRITERION_LIBS)
+%canon_reldir%_test_site_file_LDADD = prov/mcastcoll/relay/libmccsites.la \
+	prov/mcastcoll/topology/libmccsubnet.la $(CRITERION_LIBS)
 %canon_reldir%_test_trunk_SOURCES = %reldir%/test_trunk.cc
 %canon_reldir%_test_trunk_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_trunk_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

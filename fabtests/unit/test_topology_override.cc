@@ -67,6 +67,19 @@ Test(topology_subnet, reads_writes_and_contains) {
     cr_assert(Subnet::parse("10.0.0.1/24").error().message.find("10.0.0.0/24 is meant") != std::string::npos);
 }
 
+Test(topology_override, a_list_of_sites_places_processes_by_their_address) {
+    Override given = words("flat");
+    cr_assert_not(given.places_sites());
+    given.add_site(Name("lyon"), Subnet::parse("10.1.0.0/16").value());
+    given.add_site(Name("annexe"), Subnet::parse("10.1.9.0/24").value());
+    cr_assert(given.places_sites() && given.policy().flat);
+    cr_assert(given.name_at(Level::site, address("10.1.2.3")) == Name("lyon"));
+    cr_assert(given.name_at(Level::site, address("10.1.9.3")) == Name("annexe"));
+    cr_assert(given.name_at(Level::site, address("10.2.0.1")).empty());
+    cr_assert(words("site=X:10.0.0.0/8").places_sites());
+    cr_assert_not(words("segment=X:10.0.0.0/8").places_sites());
+}
+
 Test(topology_override, words_are_understood) {
     cr_assert(words("").policy() == Policy{});
     cr_assert(words(" auto ").policy() == Policy{});

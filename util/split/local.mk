@@ -18,7 +18,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 	%reldir%/waiter.cc \
 	%reldir%/waiter.h
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
-%canon_reldir%_libmccsplit_la_LIBADD = util/relay/libmccsites.la
+%canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
 lib_LTLIBRARIES = libmcastcoll-split.la
 libmcastcoll_split_la_SOURCES =
 # For C++ among things without sources of their own.

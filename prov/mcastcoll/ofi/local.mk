@@ -106,6 +106,7 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	prov/mcastcoll/feed/libmccfeed.la \
 	prov/mcastcoll/host/libmcchost.la \
 	prov/mcastcoll/levels/libmcclevels.la \
+	prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccdiscover.la \
 	prov/mcastcoll/reduce/libmccreduce.la \
 	$(LIBFABRIC_LIBS)

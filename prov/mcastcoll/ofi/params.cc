@@ -12,6 +12,7 @@
 #include "ofi/provider.h"
 #include "ofi/selection_file.h"
 #include "ofi/settings.h"
+#include "relay/sites.h"
 #include "topology/discover.h"
 
 namespace mcastcoll::ofi {
@@ -252,6 +253,19 @@ class Reader {
     Error error_;
 };
 
+// With gateways between the sites a file says where those are, and so nobody need measure it.
+Result<void> place_by_sites_file(topology::Override& topology) {
+    static_assert(relay::kMaxSiteName <= topology::Name::kMost);
+    const char* const path = ::secure_getenv("MCASTCOLL_SITES");
+    if (path == nullptr || *path == '\0' || topology.places_sites()) return {};
+    const auto sites = relay::read_sites(path);
+    if (!sites) return Error{sites.error().code, "MCASTCOLL_SITES: " + sites.error().message};
+    for (const relay::Site& site : sites.value().sites)
+        for (const topology::Subnet& network : site.networks)
+            topology.add_site(topology::Name(site.name), network);
+    return {};
+}
+
 }  // namespace
 
 void define_params() {
@@ -302,6 +316,7 @@ Result<Settings> read_settings() {
         settings.topology = std::move(given).value();
     else
         read.complain(refuse(param(Name::topology), topology, given.error().message));
+    if (auto placed = place_by_sites_file(settings.topology); !placed) read.complain(placed.error());
     const std::string selection = text_of(Name::selection);
     if (auto rows = read_selection(selection); rows)
         settings.selection = std::move(rows).value();

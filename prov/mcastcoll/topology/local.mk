@@ -1,5 +1,9 @@
 # Where the members of a group are.  The model is pure; what asks the system is a library of its own.
-noinst_LTLIBRARIES += %reldir%/libmcctopology.la
+noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
+%canon_reldir%_libmccsubnet_la_SOURCES = \
+	%reldir%/subnet.cc \
+	%reldir%/subnet.h
+%canon_reldir%_libmcctopology_la_LIBADD = %reldir%/libmccsubnet.la
 %canon_reldir%_libmcctopology_la_SOURCES = \
 	%reldir%/algorithm.cc \
 	%reldir%/algorithm.h \
@@ -17,8 +21,6 @@ noinst_LTLIBRARIES += %reldir%/libmcctopology.la
 	%reldir%/site_survey.h \
 	%reldir%/sites.cc \
 	%reldir%/sites.h \
-	%reldir%/subnet.cc \
-	%reldir%/subnet.h \
 	%reldir%/tree.cc \
 	%reldir%/tree.h
 

@@ -223,6 +223,11 @@ Name Override::name_at(Level level, Bytes address) const {
     return best == nullptr ? Name() : best->name;
 }
 
+bool Override::places_sites() const {
+    return std::any_of(assignments_.begin(), assignments_.end(),
+                       [](const Assignment& one) { return one.level == Level::site; });
+}
+
 void Override::apply(Place& place, Bytes address) const {
     for (const Level level : {Level::site, Level::segment})
         if (const Name name = name_at(level, address); !name.empty()) place.set_named(level, name.view());

@@ -37,6 +37,10 @@ class Override {
     // `file` is its name, for complaints.
     static Result<Override> parse_file(std::string_view text, std::string_view file);
 
+    // What a list of sites says; where the user has given sites addresses already, those count.
+    bool places_sites() const;
+    void add_site(Name name, const Subnet& subnet) { assignments_.push_back({Level::site, name, subnet}); }
+
     // For the group this process is rank 0 of.
     const Policy& policy() const { return policy_; }
     // The name that is given to a process with this own address (4 or 16 bytes, or none), empty: none.

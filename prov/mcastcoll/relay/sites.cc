@@ -108,7 +108,7 @@ class Parser {
         const std::string_view name = trim(words.substr(5));
         if (!good_name(name))
             return wrong(quoted(name) +
-                         " is no name of a site: 1 to 31 letters, digits, '-', '_' and '.' make one");
+                         " is no name of a site: 1 to 23 letters, digits, '-', '_' and '.' make one");
         if (all_.named(name) != nullptr) return wrong("site " + quoted(name) + " is there twice");
         if (all_.sites.size() >= kMaxSites) return wrong("more than 256 sites");
         all_.sites.push_back({std::string(name), {}, {}, {}});
@@ -126,7 +126,7 @@ class Parser {
     Result<void> networks(std::string_view value) {
         for (;;) {
             const std::size_t comma = value.find(',');
-            auto network = Network::parse(trim(value.substr(0, comma)));
+            auto network = topology::Subnet::parse(trim(value.substr(0, comma)));
             if (!network) return wrong(network.error().message);
             for (const Site& site : all_.sites)
                 if (std::find(site.networks.begin(), site.networks.end(), network.value()) !=
@@ -199,47 +199,15 @@ Result<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-bool Network::contains(const Endpoint& endpoint) const {
-    if (endpoint.family != base.family) return false;
-    for (unsigned i = 0; i * 8 < bits; ++i) {
-        const unsigned rest = bits - i * 8;
-        const unsigned mask = rest >= 8 ? 0xffU : 0xffU << (8 - rest) & 0xffU;
-        if ((std::to_integer<unsigned>(endpoint.address[i] ^ base.address[i]) & mask) != 0) return false;
-    }
-    return true;
-}
-
-std::string Network::to_string() const {
-    return base.to_string() + '/' + std::to_string(bits);
-}
-
-Result<Network> Network::parse(std::string_view text) {
-    const std::size_t slash = text.find('/');
-    const std::string_view address = text.substr(0, slash);
-    auto base = Endpoint::parse(address);
-    if (!base || base.value().port != 0 || address.starts_with('['))
-        return Error{EINVAL, quoted(text) + " is no network: ADDRESS/BITS is wanted"};
-    Network network{base.value(), static_cast<unsigned>(base.value().address_size() * 8)};
-    if (slash != std::string_view::npos &&
-        !read_number(text.substr(slash + 1), 0U, network.bits, network.bits))
-        return Error{EINVAL, quoted(text) + " is no network: 0 to " +
-                                 std::to_string(base.value().address_size() * 8) +
-                                 " bits are possible after the '/'"};
-    for (unsigned i = network.bits; i < base.value().address_size() * 8; ++i)
-        if ((std::to_integer<unsigned>(network.base.address[i / 8]) >> (7 - i % 8) & 1U) != 0)
-            return Error{EINVAL, quoted(text) + " is no network: it has bits set behind its first " +
-                                     std::to_string(network.bits)};
-    return network;
-}
-
 const Site* Sites::site_of(const Endpoint& endpoint) const {
     const Site* best = nullptr;
     unsigned bits = 0;
+    const Bytes address = Bytes(endpoint.address).first(endpoint.address_size());
     for (const Site& site : sites)
-        for (const Network& network : site.networks)
-            if (network.contains(endpoint) && (best == nullptr || network.bits > bits)) {
+        for (const topology::Subnet& network : site.networks)
+            if (network.contains(address) && (best == nullptr || network.prefix_bits() > bits)) {
                 best = &site;
-                bits = network.bits;
+                bits = network.prefix_bits();
             }
     return best;
 }

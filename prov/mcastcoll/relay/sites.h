@@ -18,27 +18,17 @@
 #include <vector>
 
 #include "relay/endpoint.h"
+#include "topology/subnet.h"
 #include "wire/result.h"
 
 namespace mcastcoll::relay {
 
-struct Network {
-    Endpoint base;
-    unsigned bits = 0;
-
-    bool contains(const Endpoint& endpoint) const;
-    std::string to_string() const;
-    bool operator==(const Network&) const = default;
-    // "10.1.0.0/16", or an address alone.
-    static Result<Network> parse(std::string_view text);
-};
-
-inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxSiteName = 31;
+inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxSiteName = 23;
 inline constexpr unsigned kMaxStreams = 32;
 
 struct Site {
     std::string name;
-    std::vector<Network> networks;
+    std::vector<topology::Subnet> networks;
     Endpoint gateway, wan;
 };
 

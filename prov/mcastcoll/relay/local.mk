@@ -1,4 +1,4 @@
-# What the gateway and the library that is loaded into programs share: the preface and the sites file.  It needs neither fmt nor
+# What the gateway, the library that is loaded into programs and the provider share: the preface and the sites file.  It needs neither fmt nor
 # libfabric, since it goes into foreign programs.
 noinst_LTLIBRARIES += %reldir%/libmccsites.la
 %canon_reldir%_libmccsites_la_SOURCES = \
@@ -7,4 +7,3 @@ noinst_LTLIBRARIES += %reldir%/libmccsites.la
 	%reldir%/preface.h \
 	%reldir%/sites.cc \
 	%reldir%/sites.h
-%canon_reldir%_libmccsites_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
