@@ -253,6 +253,23 @@ def case_broken_streams_lose_nothing():
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
 
 
+def case_a_paused_gateway_goes_on():
+    with Lab(options=["--silence", "1"]).start().up(4) as lab:
+        pauses = [0]
+
+        def pause():
+            time.sleep(0.1)
+            if pauses[0] == 2:
+                return
+            victim = lab.processes[("alpha", "beta")[pauses[0]]]
+            pauses[0] += 1
+            victim.send_signal(signal.SIGSTOP)
+            time.sleep(2)
+            victim.send_signal(signal.SIGCONT)
+        transfer_while(lab, pause, 400_000_000)
+        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+
+
 def case_a_trunk_comes_back():
     with Lab(relay=True).start().up(4) as lab:
         relay, server = lab.relays["beta"], Server(echo)
@@ -548,7 +565,8 @@ def case_descriptors_may_run_out():
 
 
 def case_ends_when_told():
-    with Lab(options=["--drain", "1"]).start().up() as lab:
+    with Lab() as lab:
+        lab.start("alpha", options=["--drain", "1"]).start("beta", options=["--drain", str(4 * WAIT_S)]).up()
         server = Server(echo)
         with lab.connect(server.address) as sock:
             sock.sendall(b"x")
