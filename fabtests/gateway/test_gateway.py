@@ -378,7 +378,7 @@ def case_garbage_harms_nobody():
             with contextlib.suppress(ConnectionResetError):
                 assert sock.recv(1) == b""
             sock.close()
-        counters = lab.status("alpha")["counters"]
+        counters = lab.page("alpha")["counters"]
         assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["greeting_timeouts"] > 0, counters
         assert counters["no_route"] == 2 and counters["refused_hellos"] >= 4, counters
         victim.close()
@@ -410,7 +410,7 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
                 victim.sendall(b"still here")
                 assert read_exactly(victim, 10) == b"still here"
         victim.close()
-        trunks = {t["site"]: t for t in lab.status("beta")["trunks"]}
+        trunks = {t["site"]: t for t in lab.page("beta")["trunks"]}
         assert trunks["gamma"]["counters"]["sessions_lost"] == 0
         assert trunks["alpha"]["counters"]["violations"] > 10, trunks["alpha"]["counters"]
 
@@ -422,7 +422,7 @@ def case_a_key_keeps_strangers_out():
             secret = b"this must not be seen on its way"
             sock.sendall(secret * 1000)
             assert read_exactly(sock, len(secret) * 1000) == secret * 1000
-        assert lab.status("alpha")["encrypted"]
+        assert lab.page("alpha")["encrypted"]
         lab.stop("alpha")
         with open(lab.sites) as file:
             text = file.read()
@@ -525,7 +525,7 @@ def case_many_connections():
         memory = {name: lab.memory_kib(name) for name in ("alpha", "beta")}
         print(f"  {count} connections: {memory['alpha']} and {memory['beta']} KiB")
         assert max(memory.values()) < 60_000 + count * 20
-        assert lab.status("alpha")["connections"] == count
+        assert lab.page("alpha")["connections"] == count
         for sock in socks:
             sock.close()
         lab.quiet()
