@@ -171,16 +171,20 @@ class Lab:
         done = subprocess.run([GATEWAY, "--status", "%s:%d" % self.gateways[name], "--json"], capture_output=True, text=True)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
+    def page(self, name):
+        """The same, of a gateway that runs, or is just about to."""
+        return wait_for(f"{name} says how it is", lambda: self.status(name))
+
     def trunk(self, name, index=0):
-        return self.status(name)["trunks"][index]
+        return self.page(name)["trunks"][index]
 
     def counter(self, name, counter):
-        return self.status(name)["counters"][counter]
+        return self.page(name)["counters"][counter]
 
     def quiet(self):
         """Nothing may stay behind when all processes have gone."""
         def nothing_left(name):
-            status = self.status(name)
+            status = self.page(name)
             return status["connections"] == 0 and all(t["channels"] == 0 and t["held_bytes"] == 0 for t in status["trunks"])
         for name, process in self.processes.items():
             if process.poll() is None:

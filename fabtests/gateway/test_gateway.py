@@ -253,6 +253,23 @@ def case_broken_streams_lose_nothing():
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
 
 
+def case_a_paused_gateway_goes_on():
+    with Lab(options=["--silence", "1"]).start().up(4) as lab:
+        pauses = [0]
+
+        def pause():
+            time.sleep(0.1)
+            if pauses[0] == 2:
+                return
+            victim = lab.processes[("alpha", "beta")[pauses[0]]]
+            pauses[0] += 1
+            victim.send_signal(signal.SIGSTOP)
+            time.sleep(2)
+            victim.send_signal(signal.SIGCONT)
+        transfer_while(lab, pause, 400_000_000)
+        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+
+
 def case_a_trunk_comes_back():
     with Lab(relay=True).start().up(4) as lab:
         relay, server = lab.relays["beta"], Server(echo)
@@ -361,7 +378,7 @@ def case_garbage_harms_nobody():
             with contextlib.suppress(ConnectionResetError):
                 assert sock.recv(1) == b""
             sock.close()
-        counters = lab.status("alpha")["counters"]
+        counters = lab.page("alpha")["counters"]
         assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["greeting_timeouts"] > 0, counters
         assert counters["no_route"] == 2 and counters["refused_hellos"] >= 4, counters
         victim.close()
@@ -393,7 +410,7 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
                 victim.sendall(b"still here")
                 assert read_exactly(victim, 10) == b"still here"
         victim.close()
-        trunks = {t["site"]: t for t in lab.status("beta")["trunks"]}
+        trunks = {t["site"]: t for t in lab.page("beta")["trunks"]}
         assert trunks["gamma"]["counters"]["sessions_lost"] == 0
         assert trunks["alpha"]["counters"]["violations"] > 10, trunks["alpha"]["counters"]
 
@@ -405,7 +422,7 @@ def case_a_key_keeps_strangers_out():
             secret = b"this must not be seen on its way"
             sock.sendall(secret * 1000)
             assert read_exactly(sock, len(secret) * 1000) == secret * 1000
-        assert lab.status("alpha")["encrypted"]
+        assert lab.page("alpha")["encrypted"]
         lab.stop("alpha")
         with open(lab.sites) as file:
             text = file.read()
@@ -508,7 +525,7 @@ def case_many_connections():
         memory = {name: lab.memory_kib(name) for name in ("alpha", "beta")}
         print(f"  {count} connections: {memory['alpha']} and {memory['beta']} KiB")
         assert max(memory.values()) < 60_000 + count * 20
-        assert lab.status("alpha")["connections"] == count
+        assert lab.page("alpha")["connections"] == count
         for sock in socks:
             sock.close()
         lab.quiet()
@@ -548,7 +565,8 @@ def case_descriptors_may_run_out():
 
 
 def case_ends_when_told():
-    with Lab(options=["--drain", "1"]).start().up() as lab:
+    with Lab() as lab:
+        lab.start("alpha", options=["--drain", "1"]).start("beta", options=["--drain", str(4 * WAIT_S)]).up()
         server = Server(echo)
         with lab.connect(server.address) as sock:
             sock.sendall(b"x")
