@@ -1,5 +1,7 @@
 #include "ofi/datagram/membership.h"
 
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
@@ -10,6 +12,7 @@
 #include "ofi/datagram/sockets.h"
 #include "ofi/deadline.h"
 #include "ofi/guard.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -97,6 +100,8 @@ Result<void> Membership::listen() {
 // Takes some hundredths of a second: others are to know of this member before it is told that it has joined.
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives) {
     Reliable& reliable = *endpoint_.reliable();
+    // A kernel without it hands over single packets.
+    (void)set_option(socket_->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     if (auto joined = reliable.join(group_, socket_->get(), may_send_, receives); !joined) return joined;
     while (!reliable.is_ready(group_)) turn(lock);
     return {};

@@ -1,6 +1,8 @@
 #include "ofi/datagram/reliable.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -10,17 +12,23 @@
 #include <chrono>
 #include <cstring>
 
+#include "ofi/log.h"
 #include "transport/system.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-constexpr std::size_t kWindow = 512;
+constexpr std::size_t kWindow = 2048;
 // Larger ones would make the windows' memory large where the network carries them (a loopback).
 constexpr std::size_t kLargestPayload = 4096;
 constexpr std::size_t kLargestMessage = 65536;
-constexpr std::size_t kBatch = 32;
+constexpr std::size_t kBatch = 8;
 constexpr unsigned kBatches = 8;  // of one socket before the others' turn
+// Rows of packets come as one where the kernel can.
+constexpr std::size_t kMostRow = 65536;
+// A sender that is busy looks at what comes as often as this: far more often than a join takes.
+constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr std::size_t kMostAddresses = 4 * feed::Feed::kMostMembers;
 
 Nanoseconds time_now() {
@@ -32,13 +40,51 @@ std::uint64_t key_of(const SocketAddress& group) {
     return stable_hash(group.address_bytes(), group.port());
 }
 
-void transmit(int socket, Bytes packet, const SocketAddress& to) {
-    // What the kernel does not take is lost, like what the network loses.
+// Sends packets of `unit` bytes each, or a single one. 0, or errno.
+int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
+    iovec piece{const_cast<std::byte*>(packets.data()), packets.size()};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+    msghdr out{};
+    out.msg_name = const_cast<sockaddr*>(to.data());
+    out.msg_namelen = to.size();
+    out.msg_iov = &piece;
+    out.msg_iovlen = 1;
+    if (packets.size() > unit) {
+        out.msg_control = control.data();
+        out.msg_controllen = control.size();
+        cmsghdr* note = CMSG_FIRSTHDR(&out);
+        note->cmsg_level = IPPROTO_UDP;
+        note->cmsg_type = UDP_SEGMENT;
+        note->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+        const auto size = static_cast<std::uint16_t>(unit);
+        std::memcpy(CMSG_DATA(note), &size, sizeof size);
+    }
     ssize_t sent;
     do {
-        sent =
-            ::sendto(socket, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL, to.data(), to.size());
+        sent = ::sendmsg(socket, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? errno : 0;
+}
+
+// The size of the packets that were received as one; that of all of it when it is one.
+std::size_t unit_of(msghdr& in, std::size_t length) {
+    for (cmsghdr* note = CMSG_FIRSTHDR(&in); note != nullptr; note = CMSG_NXTHDR(&in, note)) {
+        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
+        int unit = 0;
+        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
+        if (unit > 0) return static_cast<std::size_t>(unit);
+    }
+    return std::max<std::size_t>(length, 1);
+}
+
+bool is_full(int error) {
+    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+}
+
+// The kernel's share of a receive buffer for a datagram, roughly: the data rounded up, and its own
+// bookkeeping.
+std::size_t datagram_cost(std::size_t bytes) {
+    return (bytes + 2047) / 2048 * 2048 + 768;
 }
 
 // Puts what comes at `at` of a message into its buffer, as far as that reaches.
@@ -95,10 +141,13 @@ class Reliable::Group final : public feed::Feed::Host {
         std::size_t length = 0;
     };
 
-    void multicast(Bytes packet) override { transmit(reliable_.own_socket_, packet, address); }
+    bool multicast(Bytes packets, std::size_t unit) override {
+        return reliable_.multicast(packets, unit, address);
+    }
     void send(feed::MemberId to, Bytes packet) override {
         const auto found = addresses_.find(to);
-        if (found != addresses_.end()) transmit(reliable_.own_socket_, packet, found->second);
+        // What the kernel does not take is lost, like what the network loses.
+        if (found != addresses_.end()) transmit(reliable_.own_socket_, packet, packet.size(), found->second);
     }
     bool deliver(feed::MemberId from, std::uint8_t flags, Bytes piece) override {
         auto partial = partials_.find(from);
@@ -144,7 +193,7 @@ Reliable::Reliable(Owner& owner, Receiver& receiver, const Settings& settings, i
       settings_(settings),
       own_socket_(own_socket),
       payload_(payload),
-      packets_(kBatch * (feed::kHeaderBytes + payload)),
+      packets_(kBatch * kMostRow),
       spoiler_(settings.fault.seed) {}
 
 Reliable::~Reliable() = default;
@@ -176,6 +225,7 @@ Result<void> Reliable::join(const SocketAddress& group, int socket, bool sends, 
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
+    config.room = room_of(socket);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     groups_.push_back(std::make_unique<Group>(*this, group, socket, config));
     groups_.back()->protocol->tick(time_now());
@@ -195,16 +245,54 @@ bool Reliable::is_settled(const SocketAddress& group) const {
 void Reliable::leave(const SocketAddress& group) {
     Group* found = find(group);
     if (found == nullptr) return;
-    found->protocol->leave();
+    found->protocol->leave(time_now());
+    const feed::FeedCounters& done = found->protocol->counters();
+    log_line(
+        Level::info,
+        "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports {}, beats "
+        "{}, expelled {}",
+        group, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
+        done.beats, done.expelled);
     found->give_back_all();
     std::erase_if(groups_, [&](const auto& one) { return one.get() == found; });
+}
+
+// False: there is no room in the socket's buffer or the network's queue now. Whatever else the kernel says of
+// packets, they count as sent, and as lost by the network.
+bool Reliable::multicast(Bytes packets, std::size_t unit, const SocketAddress& group) {
+    if (packets.size() > unit && sends_rows_) {
+        const int error = transmit(own_socket_, packets, unit, group);
+        if (error != EINVAL && error != EIO && error != EOPNOTSUPP && error != EMSGSIZE)
+            return !is_full(error);
+        sends_rows_ = false;
+    }
+    bool any = false;
+    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
+        const Bytes one = packets.first(std::min(unit, packets.size()));
+        // The rest of a row that has begun is lost.
+        if (is_full(transmit(own_socket_, one, one.size(), group))) return any;
+        any = true;
+    }
+    return true;
+}
+
+// How many packets wait in the socket's receive buffer at most.
+std::size_t Reliable::room_of(int socket) const {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    if (::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &size) != 0 || bytes <= 0) return kWindow;
+    return static_cast<std::size_t>(bytes) / datagram_cost(feed::kHeaderBytes + payload_);
 }
 
 int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
     Group* found = find(group);
     if (found == nullptr) return -FI_EINVAL;
     // Who has joined before this call is to get it.
-    progress();
+    Nanoseconds now = time_now();
+    if (now - looked_at_ > kLookAgain || !found->protocol->can_send(size)) {
+        progress();
+        now = time_now();
+    }
     if (!found->protocol->can_send(size)) return -FI_EAGAIN;
     Bytes message;
     if (count == 1) {
@@ -217,20 +305,21 @@ int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t 
         }
         message = message_;
     }
-    found->protocol->send(message, time_now());
+    found->protocol->send(message, now);
     return 0;
 }
 
 void Reliable::progress() {
-    if (armed_) {
+    Nanoseconds now = time_now();
+    if (now >= armed_for_) {
         std::uint64_t expired;
         // Nothing to read: it has not expired, which is as well.
         (void)!::read(timer_.get(), &expired, sizeof expired);
-        armed_ = false;
+        armed_for_ = kNever;
     }
     drain(own_socket_, false);
     for (std::size_t i = 0; i < groups_.size(); ++i) drain(groups_[i]->socket, true);
-    const Nanoseconds now = time_now();
+    now = looked_at_ = time_now();
     for (const auto& group : groups_) {
         group->protocol->deliver(now);
         group->protocol->tick(now);
@@ -239,14 +328,18 @@ void Reliable::progress() {
 
 void Reliable::arm() {
     Nanoseconds soonest = kNever;
-    for (const auto& group : groups_) soonest = std::min(soonest, group->protocol->next_deadline());
-    if (soonest == kNever) return;
+    for (const auto& group : groups_) {
+        group->protocol->flush(time_now());
+        soonest = std::min(soonest, group->protocol->next_deadline());
+    }
+    // Waking too early does no harm.
+    if (soonest == kNever || armed_for_ <= soonest) return;
     itimerspec when{};
     soonest = std::max(soonest, Nanoseconds{1});
     when.it_value.tv_sec = soonest.value / 1'000'000'000;
     when.it_value.tv_nsec = soonest.value % 1'000'000'000;
     ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
-    armed_ = true;
+    armed_for_ = soonest;
 }
 
 // For tests: a part of the multicasts is lost, as the variable says.
@@ -265,26 +358,36 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     }
 }
 
+void Reliable::on_packets(Bytes packets, std::size_t unit, const SocketAddress& source, bool multicast) {
+    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
+        on_packet(packets.first(std::min(unit, packets.size())), source, multicast);
+}
+
 void Reliable::drain(int socket, bool multicast) {
-    const std::size_t stride = feed::kHeaderBytes + payload_;
+    constexpr std::size_t kControl = CMSG_SPACE(sizeof(int));
+    alignas(cmsghdr) std::array<std::array<std::byte, kControl>, kBatch> controls;
     std::array<mmsghdr, kBatch> messages{};
     std::array<iovec, kBatch> pieces{};
     std::array<SocketAddress, kBatch> sources;
     for (unsigned batch = 0; batch < kBatches; ++batch) {
         for (std::size_t i = 0; i < kBatch; ++i) {
-            pieces[i] = {packets_.data() + i * stride, stride};
+            pieces[i] = {packets_.data() + i * kMostRow, kMostRow};
             msghdr& in = messages[i].msg_hdr;
             in = {};
             in.msg_name = sources[i].data();
             in.msg_namelen = SocketAddress::capacity();
             in.msg_iov = &pieces[i];
             in.msg_iovlen = 1;
+            in.msg_control = controls[i].data();
+            in.msg_controllen = kControl;
         }
         const int got = ::recvmmsg(socket, messages.data(), kBatch, MSG_DONTWAIT, nullptr);
         for (int i = 0; i < got; ++i) {
             const auto at = static_cast<std::size_t>(i);
-            if ((messages[at].msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
-            on_packet({packets_.data() + at * stride, messages[at].msg_len}, sources[at], multicast);
+            mmsghdr& one = messages[at];
+            if ((one.msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
+            on_packets({packets_.data() + at * kMostRow, one.msg_len}, unit_of(one.msg_hdr, one.msg_len),
+                       sources[at], multicast);
         }
         if (got < static_cast<int>(kBatch)) return;
     }
