@@ -29,7 +29,8 @@ while [ $# -gt 0 ]; do
         *) bad_usage "'$1' is no option" ;;
     esac
 done
-[[ $n =~ ^[0-9]{1,2}$ ]] && ((10#$n >= 5)) || bad_usage "--hosts '$n': give 5 or more"
+[[ $n =~ ^[1-9][0-9]?$ ]] || bad_usage "--hosts '$n': give a number"
+((n >= 5)) || bad_usage "--hosts '$n': give 5 or more"
 [[ $rounds =~ ^[1-9][0-9]?$ ]] || bad_usage "--rounds '$rounds': give a number"
 [[ $trouble =~ ^[0-9]*$ ]] || bad_usage "--trouble '$trouble': give a number of messages"
 can_cluster || finish
@@ -76,7 +77,7 @@ print(f"most that anybody grew by after the first tenths: {worst} KiB")
 # A window of packets is 3 MB; who loses packets first after a while touches its own only then.
 sys.exit(worst > 6144)
 END
-    [ $code = 0 ] && pass "nothing lost or doubled; memory stays" || fail "memory grows"
+    if [ $code = 0 ]; then pass "nothing lost or doubled; memory stays"; else fail "memory grows"; fi
     finish
 fi
 

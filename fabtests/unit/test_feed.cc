@@ -104,7 +104,7 @@ class Network {
         now_ = end;
         for (const auto& node : nodes_) {
             if (!node->alive || !node->reading) continue;
-            node->feed().deliver(now());
+            node->feed().deliver();
             node->feed().tick(now());
         }
     }

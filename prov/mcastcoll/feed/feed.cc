@@ -192,7 +192,7 @@ void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
     if (in_turn && hand_over(*member, body)) {
         ++counters_.received;
         incoming.take();
-        report_progress(*member, now);
+        report_progress(*member);
     } else if (incoming.put(header.number, body)) {
         ++counters_.received;
     } else {
@@ -212,8 +212,8 @@ bool Feed::hand_over(Member& member, Bytes body) {
     return true;
 }
 
-void Feed::report_progress(Member& member, Nanoseconds now) {
-    if (member.incoming->taken() - member.reported >= member.report_every) report(member, now);
+void Feed::report_progress(Member& member) {
+    if (member.incoming->taken() - member.reported >= member.report_every) report(member, false);
 }
 
 void Feed::on_beat(const Header& header, Nanoseconds now) {
@@ -221,7 +221,8 @@ void Feed::on_beat(const Header& header, Nanoseconds now) {
     if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
     if (!follow(*member, header, now)) return;
     member->incoming->note_end(header.number);
-    if ((header.flags & kReport) != 0) report(*member, now);
+    // With the next tick: what is still in the socket is not missing.
+    if ((header.flags & kReport) != 0) member->report_wanted = true;
     watch_hole(*member, now);
 }
 
@@ -234,26 +235,24 @@ void Feed::watch_hole(Member& member, Nanoseconds now) {
     }
 }
 
-void Feed::report(Member& member, Nanoseconds) {
+void Feed::report(Member& member, bool holes) {
     std::array<std::byte, kBitmapBytes> bitmap;
     Header report = header(Kind::report, member.id);
     report.number = member.incoming->taken();
     report.oldest = member.incoming->first_missing();
-    const std::size_t used = member.incoming->missing(bitmap);
+    const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
     tell(member.id, report, Bytes(bitmap.data(), used));
 }
 
-void Feed::deliver(Nanoseconds now) {
+void Feed::deliver() {
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Member& member = *members_[i];
         if (!member.incoming || member.gone) continue;
         Incoming& incoming = *member.incoming;
-        while (incoming.ready() && hand_over(member, incoming.body())) {
-            incoming.take();
-            report_progress(member, now);
-        }
+        while (incoming.ready() && hand_over(member, incoming.body())) incoming.take();
+        report_progress(member);
     }
 }
 
@@ -300,12 +299,14 @@ void Feed::tick(Nanoseconds now) {
         if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {
-        if (member->gone || now < member->ask_at) continue;
+        const bool asks = now >= member->ask_at;
+        if (!member->gone && member->incoming && (asks || member->report_wanted)) report(*member, true);
+        member->report_wanted = false;
+        if (member->gone || !asks) continue;
         // What moves is asked for again soon.
         const std::uint64_t from = member->incoming->first_missing();
         if (from != member->asked_from) member->ask_after = kAskAgain;
         member->asked_from = from;
-        report(*member, now);
         member->ask_at = now + member->ask_after;
         member->ask_after = std::min(member->ask_after + member->ask_after, kAskLongest);
     }

@@ -80,7 +80,7 @@ class Feed {
 
     void on_packet(const Header& header, Bytes body, Nanoseconds now);
     // Hands messages to the host as far as it takes them.
-    void deliver(Nanoseconds now);
+    void deliver();
     void tick(Nanoseconds now);
     Nanoseconds next_deadline() const;
 
@@ -99,6 +99,7 @@ class Feed {
         // It sends. Null: not, or it is not known from where on.
         std::unique_ptr<Incoming> incoming;
         std::uint64_t reported = 0, report_every = 1;
+        bool report_wanted = false;
         Nanoseconds ask_at = kNever;  // a hole is to be reported
         Nanoseconds ask_after;        // the pause before it is reported again
         std::uint64_t asked_from = 0;
@@ -127,9 +128,9 @@ class Feed {
     void on_report(const Header& header, Bytes body, Nanoseconds now);
     void on_stray(Member* member, MemberId from, Nanoseconds now);
     bool follow(Member& member, const Header& header, Nanoseconds now);
-    void report(Member& member, Nanoseconds now);
+    void report(Member& member, bool holes);
     bool hand_over(Member& member, Bytes body);
-    void report_progress(Member& member, Nanoseconds now);
+    void report_progress(Member& member);
     void watch_hole(Member& member, Nanoseconds now);
     void beat(bool wanted, Nanoseconds now);
     void trim();

@@ -6,8 +6,8 @@
 namespace mcastcoll::feed {
 namespace {
 
-// Several who ask for the same get one answer.
-constexpr Nanoseconds kRepairPause = Nanoseconds::from_ms(1);
+// Several who ask for the same get one answer. Who asks first has waited for what was reordered.
+constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
 constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
 constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
 constexpr unsigned kFarewells = 3;
@@ -58,7 +58,7 @@ bool Feed::emit(Nanoseconds now) {
             flush_at_ = now + kSendAgain;
             break;
         }
-        outgoing_.sent(row, now);
+        outgoing_.sent(row);
         counters_.sent += row.packets;
         any = true;
     }

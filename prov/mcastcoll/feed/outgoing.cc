@@ -60,7 +60,7 @@ void Outgoing::close() {
     header.size = static_cast<std::uint16_t>(std::min<std::size_t>(limit_, UINT16_MAX));
     const auto front = encode(header);
     std::copy(front.begin(), front.end(), at(next_));
-    places_[next_ % places_.size()] = {kHeaderBytes + open_, {}};
+    places_[next_ % places_.size()] = Place{.length = kHeaderBytes + open_};
     open_ = 0;
     ++next_;
 }
@@ -81,15 +81,11 @@ Outgoing::Row Outgoing::unsent() {
     return row;
 }
 
-void Outgoing::sent(const Row& row, Nanoseconds now) {
-    for (std::size_t i = 0; i < row.packets; ++i) places_[unsent_++ % places_.size()].sent = now;
-}
-
 Bytes Outgoing::again(std::uint64_t number, Nanoseconds now, Nanoseconds since) {
     if (number < oldest_ || number >= unsent_) return {};
     Place& place = places_[number % places_.size()];
-    if (now - place.sent < since) return {};
-    place.sent = now;
+    if (now - place.again < since) return {};
+    place.again = now;
     wire::put(at(number) + 40, oldest_);
     return {at(number), place.length};
 }

@@ -40,9 +40,9 @@ class Outgoing {
         std::size_t unit = 0, packets = 0;
     };
     Row unsent();
-    void sent(const Row& row, Nanoseconds now);
+    void sent(const Row& row) { unsent_ += row.packets; }
 
-    // Again, if it was sent, is kept, and not within `since`.
+    // Again, if it was sent, is kept, and was not sent again within `since`.
     Bytes again(std::uint64_t number, Nanoseconds now, Nanoseconds since);
     // All below have been received.
     void trim(std::uint64_t oldest);
@@ -50,7 +50,7 @@ class Outgoing {
   private:
     struct Place {
         std::size_t length = 0;
-        Nanoseconds sent;
+        Nanoseconds again{INT64_MIN / 2};
     };
     std::byte* at(std::uint64_t number) { return bytes_.get() + (number % places_.size()) * stride_; }
 

@@ -11,7 +11,7 @@ namespace mcastcoll::feed {
 
 class Pacer {
   public:
-    static constexpr Nanoseconds kPause = Nanoseconds::from_us(25);
+    static constexpr Nanoseconds kPause = Nanoseconds::from_us(50);
     static constexpr std::int64_t kBurst = 8;
 
     explicit Pacer(Nanoseconds now) : full_at_(now) {}

@@ -38,7 +38,7 @@ inline constexpr std::uint8_t kSends = 1, kReceives = 2;
 inline constexpr std::uint8_t kReport = 1;
 
 inline constexpr std::size_t kHeaderBytes = 48;
-inline constexpr std::size_t kBitmapBytes = 64;
+inline constexpr std::size_t kBitmapBytes = 256;
 inline constexpr std::size_t kPieceHeader = 2;
 // The most bytes of data in a packet.
 inline constexpr std::size_t kMostPayload = 8192;

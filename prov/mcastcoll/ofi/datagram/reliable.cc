@@ -1,8 +1,6 @@
 #include "ofi/datagram/reliable.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -12,9 +10,9 @@
 #include <chrono>
 #include <cstring>
 
+#include "ofi/datagram/packet_socket.h"
 #include "ofi/log.h"
 #include "transport/system.h"
-#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -23,12 +21,15 @@ constexpr std::size_t kWindow = 2048;
 // Larger ones would make the windows' memory large where the network carries them (a loopback).
 constexpr std::size_t kLargestPayload = 4096;
 constexpr std::size_t kLargestMessage = 65536;
-constexpr std::size_t kBatch = 8;
-constexpr unsigned kBatches = 8;  // of one socket before the others' turn
+constexpr std::size_t kBatch = 32;
+constexpr unsigned kBatches = 4;  // of one socket before the others' turn
 // Rows of packets come as one where the kernel can.
-constexpr std::size_t kMostRow = 65536;
+// Not a power of two apart, lest all their beginnings share a cache set.
+constexpr std::size_t kMostRow = 65536, kRowStride = kMostRow + 192;
 // A sender that is busy looks at what comes as often as this: far more often than a join takes.
+
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
+constexpr unsigned kMostBehind = 64;
 constexpr std::size_t kMostAddresses = 4 * feed::Feed::kMostMembers;
 
 Nanoseconds time_now() {
@@ -38,53 +39,6 @@ Nanoseconds time_now() {
 
 std::uint64_t key_of(const SocketAddress& group) {
     return stable_hash(group.address_bytes(), group.port());
-}
-
-// Sends packets of `unit` bytes each, or a single one. 0, or errno.
-int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
-    iovec piece{const_cast<std::byte*>(packets.data()), packets.size()};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
-    msghdr out{};
-    out.msg_name = const_cast<sockaddr*>(to.data());
-    out.msg_namelen = to.size();
-    out.msg_iov = &piece;
-    out.msg_iovlen = 1;
-    if (packets.size() > unit) {
-        out.msg_control = control.data();
-        out.msg_controllen = control.size();
-        cmsghdr* note = CMSG_FIRSTHDR(&out);
-        note->cmsg_level = IPPROTO_UDP;
-        note->cmsg_type = UDP_SEGMENT;
-        note->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-        const auto size = static_cast<std::uint16_t>(unit);
-        std::memcpy(CMSG_DATA(note), &size, sizeof size);
-    }
-    ssize_t sent;
-    do {
-        sent = ::sendmsg(socket, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? errno : 0;
-}
-
-// The size of the packets that were received as one; that of all of it when it is one.
-std::size_t unit_of(msghdr& in, std::size_t length) {
-    for (cmsghdr* note = CMSG_FIRSTHDR(&in); note != nullptr; note = CMSG_NXTHDR(&in, note)) {
-        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
-        int unit = 0;
-        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
-        if (unit > 0) return static_cast<std::size_t>(unit);
-    }
-    return std::max<std::size_t>(length, 1);
-}
-
-bool is_full(int error) {
-    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
-}
-
-// The kernel's share of a receive buffer for a datagram, roughly: the data rounded up, and its own
-// bookkeeping.
-std::size_t datagram_cost(std::size_t bytes) {
-    return (bytes + 2047) / 2048 * 2048 + 768;
 }
 
 // Puts what comes at `at` of a message into its buffer, as far as that reaches.
@@ -193,7 +147,7 @@ Reliable::Reliable(Owner& owner, Receiver& receiver, const Settings& settings, i
       settings_(settings),
       own_socket_(own_socket),
       payload_(payload),
-      packets_(kBatch * kMostRow),
+      packets_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kRowStride)),
       spoiler_(settings.fault.seed) {}
 
 Reliable::~Reliable() = default;
@@ -225,7 +179,8 @@ Result<void> Reliable::join(const SocketAddress& group, int socket, bool sends, 
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
-    config.room = room_of(socket);
+    config.room = room_for(socket, feed::kHeaderBytes + payload_, kWindow);
+    leave_out(socket, config.self, receives);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     groups_.push_back(std::make_unique<Group>(*this, group, socket, config));
     groups_.back()->protocol->tick(time_now());
@@ -276,14 +231,6 @@ bool Reliable::multicast(Bytes packets, std::size_t unit, const SocketAddress& g
     return true;
 }
 
-// How many packets wait in the socket's receive buffer at most.
-std::size_t Reliable::room_of(int socket) const {
-    int bytes = 0;
-    socklen_t size = sizeof bytes;
-    if (::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &size) != 0 || bytes <= 0) return kWindow;
-    return static_cast<std::size_t>(bytes) / datagram_cost(feed::kHeaderBytes + payload_);
-}
-
 int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
     Group* found = find(group);
     if (found == nullptr) return -FI_EINVAL;
@@ -317,13 +264,15 @@ void Reliable::progress() {
         (void)!::read(timer_.get(), &expired, sizeof expired);
         armed_for_ = kNever;
     }
-    drain(own_socket_, false);
-    for (std::size_t i = 0; i < groups_.size(); ++i) drain(groups_[i]->socket, true);
+    bool all = drain(own_socket_, false);
+    for (std::size_t i = 0; i < groups_.size(); ++i) all = drain(groups_[i]->socket, true) && all;
     now = looked_at_ = time_now();
-    for (const auto& group : groups_) {
-        group->protocol->deliver(now);
-        group->protocol->tick(now);
-    }
+    for (const auto& group : groups_) group->protocol->deliver();
+    // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
+    // end; and whoever floods us does not keep us from our duties.
+    behind_ = all ? 0 : behind_ + 1;
+    if (behind_ % kMostBehind != 0) return;
+    for (const auto& group : groups_) group->protocol->tick(now);
 }
 
 void Reliable::arm() {
@@ -363,7 +312,8 @@ void Reliable::on_packets(Bytes packets, std::size_t unit, const SocketAddress& 
         on_packet(packets.first(std::min(unit, packets.size())), source, multicast);
 }
 
-void Reliable::drain(int socket, bool multicast) {
+// False: there may be more.
+bool Reliable::drain(int socket, bool multicast) {
     constexpr std::size_t kControl = CMSG_SPACE(sizeof(int));
     alignas(cmsghdr) std::array<std::array<std::byte, kControl>, kBatch> controls;
     std::array<mmsghdr, kBatch> messages{};
@@ -371,7 +321,7 @@ void Reliable::drain(int socket, bool multicast) {
     std::array<SocketAddress, kBatch> sources;
     for (unsigned batch = 0; batch < kBatches; ++batch) {
         for (std::size_t i = 0; i < kBatch; ++i) {
-            pieces[i] = {packets_.data() + i * kMostRow, kMostRow};
+            pieces[i] = {packets_.get() + i * kRowStride, kMostRow};
             msghdr& in = messages[i].msg_hdr;
             in = {};
             in.msg_name = sources[i].data();
@@ -386,11 +336,12 @@ void Reliable::drain(int socket, bool multicast) {
             const auto at = static_cast<std::size_t>(i);
             mmsghdr& one = messages[at];
             if ((one.msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
-            on_packets({packets_.data() + at * kMostRow, one.msg_len}, unit_of(one.msg_hdr, one.msg_len),
+            on_packets({packets_.get() + at * kRowStride, one.msg_len}, unit_of(one.msg_hdr, one.msg_len),
                        sources[at], multicast);
         }
-        if (got < static_cast<int>(kBatch)) return;
+        if (got < static_cast<int>(kBatch)) return true;
     }
+    return false;
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -62,8 +62,7 @@ class Reliable {
     Reliable(Owner& owner, Receiver& receiver, const Settings& settings, int own_socket, std::size_t payload);
     Group* find(const SocketAddress& group) const;
     bool multicast(Bytes packets, std::size_t unit, const SocketAddress& group);
-    std::size_t room_of(int socket) const;
-    void drain(int socket, bool multicast);
+    bool drain(int socket, bool multicast);
     void on_packets(Bytes packets, std::size_t unit, const SocketAddress& source, bool multicast);
     void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
     bool is_spoilt();
@@ -77,8 +76,10 @@ class Reliable {
     Nanoseconds armed_for_ = kNever;
     Nanoseconds looked_at_{};
     bool sends_rows_ = true;
+    unsigned behind_ = 0;  // turns in which not everything was read
     std::vector<std::unique_ptr<Group>> groups_;
-    std::vector<std::byte> message_, packets_;
+    std::vector<std::byte> message_;
+    std::unique_ptr<std::byte[]> packets_;
     std::mt19937_64 spoiler_;
 };
 
