@@ -188,7 +188,7 @@ void subscriber(Member& me, std::uint64_t count) {
 }
 
 void publish_and_subscribe(Member& me) {
-    const std::uint64_t count = me.options().operations != 0 ? me.options().operations : 5'000;
+    const std::uint64_t count = me.options().operations != 0 ? me.options().operations : 60'000;
     if (me.rank() == 0)
         publisher(me, count);
     else

@@ -112,3 +112,4 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	prov/mcastcoll/reduce/libmccreduce.la \
 	$(LIBFABRIC_LIBS)
 EXTRA_DIST += %reldir%/libmcastcoll-fi.map
+dist_man_MANS += man/fi_mcastcoll.7

@@ -56,10 +56,16 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     }
     const std::uint64_t wanted = (flags & (FI_SEND | FI_RECV)) != 0 ? flags : endpoint.directions();
     if ((wanted & ~endpoint.directions()) != 0) return -FI_EOPNOTSUPP;
-    auto made = std::unique_ptr<Membership>(new Membership(endpoint, group.value(), (wanted & FI_SEND) != 0));
-    made->fid_mc::fid = {FI_CLASS_MC, context, &ops};
     std::unique_lock lock(endpoint.mutex());
-    if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(made->group_)) return -FI_EALREADY;
+    if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(group.value())) return -FI_EALREADY;
+    // Whatever fails from here on, memory included, undoes what was done before.
+    const auto undo = [](Membership* one) {
+        one->leave();
+        delete one;
+    };
+    std::unique_ptr<Membership, decltype(undo)> made(
+        new Membership(endpoint, group.value(), (wanted & FI_SEND) != 0), undo);
+    made->fid_mc::fid = {FI_CLASS_MC, context, &ops};
     // Senders of reliable messages must hear who joins.
     const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
     auto joined = hears ? made->listen() : Result<void>();
@@ -67,10 +73,7 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     if (!joined) made->may_send_ = false;
     endpoint.add(*made);
     *mc = made.get();
-    if (!made->tell(joined)) {
-        made->leave();
-        return -FI_EAGAIN;
-    }
+    if (!made->tell(joined)) return -FI_EAGAIN;
     made.release();  // close() deletes it
     return 0;
 }
@@ -110,7 +113,10 @@ Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives
 // What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(endpoint_.settings().linger_ms);
-    while (!endpoint_.reliable()->is_settled(group_) && !deadline.over()) turn(lock);
+    while (!endpoint_.reliable()->is_settled(group_) && !deadline.over()) {
+        // Closing goes on whatever fails: what moves needs memory now and then.
+        if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
+    }
 }
 
 void Membership::turn(std::unique_lock<std::mutex>& lock) {

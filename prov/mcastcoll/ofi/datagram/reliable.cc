@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "ofi/datagram/packet_socket.h"
+#include "ofi/guard.h"
 #include "ofi/log.h"
 #include "transport/system.h"
 
@@ -81,6 +82,16 @@ class Reliable::Group final : public feed::Feed::Host {
     void give_back_all() {
         for (auto& [member, partial] : partials_) reliable_.owner_.give_back(partial.posted);
         partials_.clear();
+    }
+
+    void tell_counters() const {
+        const feed::FeedCounters& done = protocol->counters();
+        log_line(Level::info,
+                 "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports "
+                 "{}, beats "
+                 "{}, expelled {}",
+                 address, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
+                 done.beats, done.expelled);
     }
 
     const SocketAddress address;
@@ -201,13 +212,7 @@ void Reliable::leave(const SocketAddress& group) {
     Group* found = find(group);
     if (found == nullptr) return;
     found->protocol->leave(time_now());
-    const feed::FeedCounters& done = found->protocol->counters();
-    log_line(
-        Level::info,
-        "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports {}, beats "
-        "{}, expelled {}",
-        group, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
-        done.beats, done.expelled);
+    guard([&] { return found->tell_counters(), 0; });
     found->give_back_all();
     std::erase_if(groups_, [&](const auto& one) { return one.get() == found; });
 }
