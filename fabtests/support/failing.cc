@@ -102,6 +102,11 @@ __attribute__((visibility("default"))) void* operator new(std::size_t bytes) {
 __attribute__((visibility("default"))) void* operator new[](std::size_t bytes) {
     return take(bytes, CALLER);
 }
+__attribute__((visibility("default"))) void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    if (fails(CALLER, "operator new")) return nullptr;
+    ++pieces;
+    return std::malloc(bytes != 0 ? bytes : 1);
+}
 __attribute__((visibility("default"))) void operator delete(void* memory) noexcept {
     give_back(memory);
 }

@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/collective.h"
+#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi {
@@ -80,8 +81,8 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
+            endpoint.domain->fabric().add_station(*opened.value());
             endpoint.station = std::move(opened).value();
-            endpoint.domain->fabric().add_station(*endpoint.station);
         }
         return endpoint.station->join(*where, flags, mc, context);
     });
@@ -114,11 +115,13 @@ void install(Endpoint& endpoint) {
 }  // namespace
 
 int Endpoint::graft(Domain& domain, fid_ep& inner, InfoOwner info) {
+    FidOwner<fid_ep> opened(&inner);  // closed if anything fails before it has new tables
     auto endpoint = std::unique_ptr<Endpoint>(new (std::nothrow) Endpoint(domain, inner, std::move(info)));
-    if (!endpoint) {
-        fi_close(&inner.fid);
-        return -FI_ENOMEM;
-    }
+    if (!endpoint) return -FI_ENOMEM;
+    endpoint->object_graft.prepare(inner.fid.ops);
+    endpoint->cm_graft.prepare(inner.cm);
+    endpoint->collective_graft.prepare(inner.collective);
+    opened.release();
     install(*endpoint);
     endpoint.release();  // close() deletes it
     return 0;
