@@ -67,9 +67,12 @@ int Domain::open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open) {
     if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
     InfoOwner inner = to_inner(*info);
     if (!inner) return -FI_ENOMEM;
-    if (const int rc = open(inner.get()); rc != 0) return rc;
     const bool wanted = collective_ && (info->caps & FI_COLLECTIVE) != 0;
-    return wanted ? Endpoint::graft(*this, **endpoint, std::move(inner)) : 0;
+    if (!wanted) return open(inner.get());
+    auto prepared = Endpoint::prepare(*this, std::move(inner));
+    if (const int rc = open(prepared->owned_info.get()); rc != 0) return rc;
+    Endpoint::graft(std::move(prepared), **endpoint);
+    return 0;
 }
 
 int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept {

@@ -4,7 +4,6 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/collective.h"
-#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi {
@@ -114,17 +113,18 @@ void install(Endpoint& endpoint) {
 
 }  // namespace
 
-int Endpoint::graft(Domain& domain, fid_ep& inner, InfoOwner info) {
-    FidOwner<fid_ep> opened(&inner);  // closed if anything fails before it has new tables
-    auto endpoint = std::unique_ptr<Endpoint>(new (std::nothrow) Endpoint(domain, inner, std::move(info)));
-    if (!endpoint) return -FI_ENOMEM;
-    endpoint->object_graft.prepare(inner.fid.ops);
-    endpoint->cm_graft.prepare(inner.cm);
-    endpoint->collective_graft.prepare(inner.collective);
-    opened.release();
+std::unique_ptr<Endpoint> Endpoint::prepare(Domain& domain, InfoOwner info) {
+    auto endpoint = std::make_unique<Endpoint>(domain, std::move(info));
+    endpoint->object_graft.prepare(nullptr);
+    endpoint->cm_graft.prepare(nullptr);
+    endpoint->collective_graft.prepare(nullptr);
+    return endpoint;
+}
+
+void Endpoint::graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner) {
+    endpoint->inner = &inner;
     install(*endpoint);
     endpoint.release();  // close() deletes it
-    return 0;
 }
 
 void Endpoint::complete(void* op_context, std::uint64_t flags, int status) {
