@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -61,6 +64,17 @@ void give_back(void* memory) {
 
 }  // namespace
 
+// Descriptors that the provider has made, by number.
+namespace {
+std::array<std::atomic<bool>, 1024> made{};
+
+int note(const void* caller, int descriptor) {
+    if (descriptor >= 0 && static_cast<std::size_t>(descriptor) < made.size())
+        made[static_cast<std::size_t>(descriptor)] = is_provider(caller);
+    return descriptor;
+}
+}  // namespace
+
 #define CALLER __builtin_return_address(0)
 // FAILING(result, name, error, (parameters), (arguments))
 #define FAILING(result, name, error, parameters, arguments)                    \
@@ -70,7 +84,15 @@ void give_back(void* memory) {
         return function arguments;                                             \
     }
 
-FAILING(int, socket, EMFILE, (int domain, int type, int protocol) noexcept, (domain, type, protocol))
+// The same of functions that make descriptors.
+#define MAKING(name, parameters, arguments)                                 \
+    extern "C" __attribute__((visibility("default"))) int name parameters { \
+        static auto* const function = real(&name, #name);                   \
+        if (fails(CALLER, #name)) return errno = EMFILE, -1;                \
+        return note(CALLER, function arguments);                            \
+    }
+
+MAKING(socket, (int domain, int type, int protocol) noexcept, (domain, type, protocol))
 FAILING(int, bind, EACCES, (int fd, const sockaddr* address, socklen_t length) noexcept,
         (fd, address, length))
 FAILING(int, listen, EADDRINUSE, (int fd, int backlog) noexcept, (fd, backlog))
@@ -81,12 +103,12 @@ FAILING(int, getsockopt, ENOBUFS, (int fd, int level, int name, void* value, soc
 FAILING(int, getsockname, ENOBUFS, (int fd, sockaddr* address, socklen_t* length) noexcept,
         (fd, address, length))
 FAILING(int, connect, ENETUNREACH, (int fd, const sockaddr* address, socklen_t length), (fd, address, length))
-FAILING(int, epoll_create1, EMFILE, (int flags) noexcept, (flags))
+MAKING(epoll_create1, (int flags) noexcept, (flags))
 FAILING(int, epoll_ctl, ENOMEM, (int set, int what, int fd, epoll_event* event) noexcept,
         (set, what, fd, event))
-FAILING(int, eventfd, EMFILE, (unsigned value, int flags) noexcept, (value, flags))
-FAILING(int, timerfd_create, EMFILE, (clockid_t clock, int flags) noexcept, (clock, flags))
-FAILING(int, shm_open, EMFILE, (const char* name, int flags, mode_t mode), (name, flags, mode))
+MAKING(eventfd, (unsigned value, int flags) noexcept, (value, flags))
+MAKING(timerfd_create, (clockid_t clock, int flags) noexcept, (clock, flags))
+MAKING(shm_open, (const char* name, int flags, mode_t mode), (name, flags, mode))
 FAILING(int, posix_fallocate, ENOSPC, (int fd, off_t from, off_t bytes), (fd, from, bytes))
 
 extern "C" __attribute__((visibility("default"))) void* mmap(void* at, std::size_t bytes, int protection,
@@ -120,7 +142,20 @@ __attribute__((visibility("default"))) void operator delete[](void* memory, std:
     give_back(memory);
 }
 
+MAKING(accept4, (int fd, sockaddr* from, socklen_t* length, int flags), (fd, from, length, flags))
+
+extern "C" __attribute__((visibility("default"))) int close(int descriptor) {
+    static auto* const function = real(&close, "close");
+    if (descriptor >= 0 && static_cast<std::size_t>(descriptor) < made.size())
+        made[static_cast<std::size_t>(descriptor)] = false;
+    return function(descriptor);
+}
+
 namespace mcastcoll::fabtest {
+
+std::size_t descriptors_in_use() {
+    return static_cast<std::size_t>(std::count(made.begin(), made.end(), true));
+}
 
 void fail_call(std::uint64_t nth, Fails how) {
     failed = 0;

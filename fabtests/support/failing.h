@@ -4,6 +4,7 @@
 // test) never fail.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mcastcoll::fabtest {
@@ -19,6 +20,8 @@ void fail_call(std::uint64_t nth, Fails how);
 std::uint64_t stop_failing();
 // The name of the last function that failed.
 const char* failed_call();
+// Descriptors that the provider has made and not closed.
+std::size_t descriptors_in_use();
 // Pieces of memory in use that came from operator new, whoever asked for them.
 std::int64_t pieces_of_memory();
 
