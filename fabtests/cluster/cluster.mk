@@ -1,4 +1,8 @@
 # What the tests on the virtual cluster run there.
+noinst_PROGRAMS += %reldir%/fanout
+%canon_reldir%_fanout_SOURCES = %reldir%/fanout.cc fabtests/functional/datagram_node.h
+%canon_reldir%_fanout_CPPFLAGS = $(functional_cppflags)
+%canon_reldir%_fanout_LDADD = $(functional_ldadd)
 if HAVE_OMPI
 noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
 %canon_reldir%_mpi_kill_SOURCES = %reldir%/mpi_kill.c
@@ -32,6 +36,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/mpi_policies.sh \
 	%reldir%/mpi_sites.sh \
 	%reldir%/mpi_slow.sh \
+	%reldir%/reliable.sh \
 	%reldir%/policies_table.py \
 	%reldir%/sites_table.py \
 	%reldir%/split_patterns.sh \

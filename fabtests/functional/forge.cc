@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "functional/forge_greetings.h"
 #include "functional/multicast_sockets.h"
 #include "support/program.h"
 #include "support/statistics.h"
@@ -262,6 +263,30 @@ void under_fire(Member& me) {
     }
 }
 
+// Groups come and go while greetings are thrown.
+void joins_under_fire(Member& me) {
+    auto& words = me.board().words;
+    constexpr unsigned kRounds = 100;
+    const auto set = me.everybody();
+    for (unsigned round = 0; round < kRounds || words[kThrown].load() < 1000; ++round) {
+        me.stage("joining under fire");
+        const auto group = me.join(set.get());
+        Buffer buffer(1000);
+        buffer.poison();
+        if (me.rank() == round % me.size()) buffer.fill(round);
+        me.finish(me.broadcast(*group, buffer.data(), buffer.size(), round % me.size()));
+        buffer.check(round, "a broadcast in a group that was joined under fire");
+        // So that all see the same count.
+        me.finish(me.barrier(*group));
+        me.meet();
+    }
+    me.meet();
+    if (me.rank() == 0)
+        fmt::print("     thrown: {}, genuine ones captured: {}\n", words[kThrown].load(),
+                   words[kCaptured].load());
+    words[kMembersDone] = 1;
+}
+
 // What was refused must have been counted, and nothing may have failed.
 void check_counters(const std::string& prefix) {
     auto sum = take_statistics(prefix);
@@ -290,5 +315,11 @@ int main(int argc, char** argv) {
                  .only_mcastcoll = true,
                  .outsider = [](Board& board, const Options& options) { Intruder(board, options).run(); },
                  .after = [prefix] { check_counters(prefix); }});
+    program.add({.name = "forged and replayed greetings",
+                 .body = joins_under_fire,
+                 .only_mcastcoll = true,
+                 .outsider = [](Board& board, const Options& options) {
+                     throw_greetings(board, options.seed, kMembersDone, kThrown, kCaptured);
+                 }});
     return program.run(argc, argv);
 }

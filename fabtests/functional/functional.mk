@@ -31,6 +31,7 @@ functional_programs = \
 	fi_mcc_broadcast \
 	fi_mcc_collectives \
 	fi_mcc_datagram \
+	fi_mcc_failures \
 	fi_mcc_forge \
 	fi_mcc_groups \
 	fi_mcc_join \
@@ -55,7 +56,13 @@ fi_mcc_broadcast_LDADD = $(functional_ldadd)
 fi_mcc_datagram_SOURCES = %reldir%/datagram.cc %reldir%/datagram_node.h
 fi_mcc_datagram_CPPFLAGS = $(functional_cppflags)
 fi_mcc_datagram_LDADD = $(functional_ldadd)
-fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
+# What it has of the C library's must be found before the C library's.
+fi_mcc_failures_SOURCES = %reldir%/failures.cc %reldir%/datagram_node.h fabtests/support/failing.cc fabtests/support/failing.h
+fi_mcc_failures_CPPFLAGS = $(functional_cppflags)
+fi_mcc_failures_CXXFLAGS = $(AM_CXXFLAGS) -pthread
+fi_mcc_failures_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+fi_mcc_failures_LDADD = $(functional_ldadd) -ldl
+fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/forge_greetings.cc %reldir%/forge_greetings.h %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
 fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/wire/libmccwire.la
 fi_mcc_groups_SOURCES = %reldir%/groups.cc
@@ -104,6 +111,6 @@ check_PROGRAMS += %reldir%/load_test
 %canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_load_test_LDADD = $(LIBFABRIC_LIBS) -ldl
 
-functional_scripts = %reldir%/faults.sh %reldir%/full_shm.sh %reldir%/levels.sh %reldir%/load.sh %reldir%/variants.sh
+functional_scripts = %reldir%/faults.sh %reldir%/manual.sh %reldir%/full_shm.sh %reldir%/levels.sh %reldir%/load.sh %reldir%/variants.sh
 TESTS += $(functional_programs) $(functional_scripts)
 EXTRA_DIST += $(functional_scripts)

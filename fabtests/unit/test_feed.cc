@@ -29,7 +29,8 @@ class Node final : public Feed::Host {
     Feed& feed() { return *feed_; }
     MemberId id() const { return id_; }
     void publish(Nanoseconds now) {
-        std::array<std::byte, sizeof sent> message;
+        // Some are packed with others into a packet, some are cut.
+        std::vector<std::byte> message(sizeof sent + sent % 90, static_cast<std::byte>(sent));
         std::memcpy(message.data(), &sent, sizeof sent);
         feed_->send(message, now);
         ++sent;
@@ -42,13 +43,21 @@ class Node final : public Feed::Host {
     std::vector<Loss> losses;
 
   private:
-    void multicast(Bytes packet) override;
+    bool multicast(Bytes packets, std::size_t unit) override;
     void send(MemberId to, Bytes packet) override;
     bool deliver(MemberId from, std::uint8_t flags, Bytes piece) override {
+        if (!reading) return false;
+        std::vector<std::byte>& message = partial_[from];
+        cr_assert_eq((flags & kFirst) != 0, message.empty());
+        message.insert(message.end(), piece.begin(), piece.end());
+        if ((flags & kLast) == 0) return true;
         std::uint64_t number = 0;
-        cr_assert_eq(piece.size(), sizeof number);
-        cr_assert_eq(flags, kFirst | kLast);
-        std::memcpy(&number, piece.data(), sizeof number);
+        cr_assert(message.size() >= sizeof number);
+        std::memcpy(&number, message.data(), sizeof number);
+        cr_assert_eq(message.size(), sizeof number + number % 90);
+        for (std::size_t i = sizeof number; i < message.size(); ++i)
+            cr_assert_eq(message[i], static_cast<std::byte>(number));
+        message.clear();
         first.try_emplace(from, number);
         std::uint64_t& expected = next.try_emplace(from, number).first->second;
         cr_assert_eq(number, expected, "message %lu came instead of %lu", number, expected);
@@ -60,6 +69,7 @@ class Node final : public Feed::Host {
     const MemberId id_;
     Network& network_;
     std::unique_ptr<Feed> feed_;
+    std::map<MemberId, std::vector<std::byte>> partial_;
 };
 
 class Network {
@@ -94,7 +104,7 @@ class Network {
         now_ = end;
         for (const auto& node : nodes_) {
             if (!node->alive || !node->reading) continue;
-            node->feed().deliver(now());
+            node->feed().deliver();
             node->feed().tick(now());
         }
     }
@@ -118,8 +128,10 @@ class Network {
     std::multimap<std::int64_t, std::pair<Node*, std::vector<std::byte>>> packets_;
 };
 
-void Node::multicast(Bytes packet) {
-    network_.put(this, kEverybody, packet);
+bool Node::multicast(Bytes packets, std::size_t unit) {
+    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
+        network_.put(this, kEverybody, packets.first(std::min(unit, packets.size())));
+    return true;
 }
 void Node::send(MemberId to, Bytes packet) {
     network_.put(this, to, packet);
@@ -146,7 +158,7 @@ Test(feed, everybody_gets_everything_from_everybody) {
         };
         for (int turn = 0; turn < 400'000 && !done(); ++turn) {
             for (Node* node : nodes)
-                if (node->sent < kCount && node->feed().can_send(8)) node->publish(network.now());
+                if (node->sent < kCount && node->feed().can_send(100)) node->publish(network.now());
             network.step();
         }
         cr_assert(done(), "with %.0f %% lost", loss);
@@ -174,7 +186,7 @@ Test(feed, late_stalled_and_killed_members) {
         constexpr std::uint64_t kCount = 6000;
         std::uint64_t late_from = 0;
         for (int turn = 0; turn < 400'000 && publisher.sent < kCount; ++turn) {
-            if (publisher.feed().can_send(8)) publisher.publish(network.now());
+            if (publisher.feed().can_send(100)) publisher.publish(network.now());
             if (publisher.sent == 1000) stalls.reading = false;
             if (publisher.sent == 2000) dies.alive = false;
             if (publisher.sent == 3000 && late_from == 0) {
@@ -211,7 +223,7 @@ Test(feed, senders_that_go_after_they_have_settled_are_no_loss) {
     for (int i = 0; i < 20; ++i) dies.publish(network.now()), leaves.publish(network.now());
     network.run_ms(500);
     cr_assert(leaves.feed().settled() && dies.feed().settled());
-    leaves.feed().leave();
+    leaves.feed().leave(network.now());
     leaves.alive = dies.alive = false;
     network.run_ms(3000);
     cr_assert_eq(receiver.next.at(leaves.id()), 20);
@@ -261,6 +273,7 @@ Test(feed, garbage_is_refused) {
         Header header;
         header.kind = static_cast<Kind>(1 + random() % 7);
         header.flags = static_cast<std::uint8_t>(random());
+        header.size = static_cast<std::uint16_t>(random());
         header.group = random() % 4 == 0 ? random() : 7;
         header.from = random() % 2 == 0 ? peer.id() : static_cast<MemberId>(random() % 300 + 1);
         header.number = random() % 2 == 0 ? random() : random() % 200;

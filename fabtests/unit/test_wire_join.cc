@@ -33,6 +33,17 @@ wire::Hello sample_hello() {
             .peer = peer_of(1)};
 }
 
+// CRC-32C bit by bit, over all but the four bytes where it stands.
+void put_checksum(ByteString& bytes) {
+    std::uint32_t crc = UINT32_MAX;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (i >= 4 && i < 8) continue;
+        crc ^= std::to_integer<std::uint32_t>(bytes[i]);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82f63b78U : 0);
+    }
+    for (std::size_t i = 0; i < 4; ++i) bytes[4 + i] = static_cast<std::byte>(~crc >> (24 - 8 * i));
+}
+
 wire::Welcome sample_welcome(std::size_t members) {
     wire::Welcome welcome{.id = {7, 9},
                           .key = GroupKey{0xabcdef},
@@ -124,6 +135,31 @@ Test(wire_join, answer_round_trip) {
         cr_assert(back->kind == kind && back->id == (wire::JoinId{5, 6}));
         cr_assert_eq(back->error, 22U);
     }
+}
+
+// What joins of all versions have in common.
+Test(wire_join, other_versions_are_told_and_answered) {
+    ByteString old = encode(sample_hello());
+    cr_assert(!wire::decode_foreign_hello(old), "its own version is not foreign");
+    const auto id = sample_hello().id;
+    // An abort in the words of version 1, byte for byte: what processes of that release understand.
+    const ByteString refusal = encode(wire::Answer{JoinKind::abort, {5, 6}, 92}, 1);
+    cr_assert(!wire::decode_answer(refusal) && !wire::join_kind(refusal));
+    cr_assert_eq(refusal.size(), 24U);
+    cr_assert_eq(refusal[2], std::byte{1});
+    cr_assert_eq(refusal[15], std::byte{5});
+    // A hello of a future version: the id in front, then what nobody here knows.
+    old[2] = std::byte{200};
+    cr_assert(!wire::decode_foreign_hello(old), "the checksum covers the version");
+    put_checksum(old);
+    const auto foreign = wire::decode_foreign_hello(old);
+    cr_assert(foreign.has_value());
+    cr_assert_eq(foreign->version, 200);
+    cr_assert(foreign->id == id);
+    cr_assert(!wire::join_kind(old) && !wire::decode_hello(old));
+    old.resize(12);
+    put_checksum(old);
+    cr_assert(!wire::decode_foreign_hello(old), "no id");
 }
 
 Test(wire_join, surveys_round_trip) {

@@ -10,29 +10,22 @@ constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kAskFirst = Nanoseconds::from_us(500);
 constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(2);
 constexpr Nanoseconds kAskLongest = Nanoseconds::from_ms(64);
-// Several who ask for the same get one answer.
-constexpr Nanoseconds kRepairPause = Nanoseconds::from_ms(1);
-constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
-constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
+constexpr Nanoseconds kFirstBeat = Nanoseconds::from_ms(128);
 constexpr std::uint64_t kReportsPerWindow = 8;
-constexpr unsigned kFarewells = 3;
 // Who looks less often than this has paused.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50);
-
-Nanoseconds doubled(Nanoseconds time, Nanoseconds most) {
-    return std::min(time + time, most);
-}
 
 }  // namespace
 
 Feed::Feed(const Config& config, Host& host, Nanoseconds now)
     : config_(config),
       host_(host),
-      outgoing_(config.sends ? config.window : 1, config.payload),
+      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody)),
+      pacer_(now),
       probe_at_(now),
       beat_at_(kNever),
-      beat_after_(kBeatFirst),
+      beat_after_(kFirstBeat),
       stray_at_(now),
       looked_at_(now) {}
 
@@ -60,7 +53,7 @@ std::size_t Feed::receivers() const {
 }
 
 Header Feed::header(Kind kind, MemberId to) const {
-    return {kind, 0, config_.group, config_.self, to, outgoing_.next(), outgoing_.oldest()};
+    return {kind, 0, 0, config_.group, config_.self, to, 0, 0};
 }
 
 void Feed::tell(MemberId to, Header header, Bytes body) {
@@ -70,7 +63,7 @@ void Feed::tell(MemberId to, Header header, Bytes body) {
     std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
     const Bytes all(packet.data(), kHeaderBytes + body.size());
     if (to == kEverybody)
-        host_.multicast(all);
+        host_.multicast(all, all.size());
     else
         host_.send(to, all);
 }
@@ -79,52 +72,37 @@ std::uint8_t Feed::roles() const {
     return static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
 }
 
-void Feed::send_join(MemberId to) {
-    Header join = header(Kind::join, to);
-    join.flags = roles();
-    tell(to, join);
+Header Feed::introduction(Kind kind, MemberId to) const {
+    Header one = header(kind, to);
+    one.flags = roles();
+    one.size = static_cast<std::uint16_t>(config_.payload);
+    one.number = outgoing_.next();
+    one.oldest = config_.room;
+    return one;
 }
 
-void Feed::leave() {
-    // Who misses them all finds out by the peer timeout.
-    for (unsigned i = 0; i < kFarewells; ++i) tell(kEverybody, header(Kind::leave, kEverybody));
-}
-
-bool Feed::can_send(std::size_t bytes) const {
-    const std::size_t pieces = std::max<std::size_t>(1, (bytes + config_.payload - 1) / config_.payload);
-    return outgoing_.next() + pieces <= outgoing_.oldest() + outgoing_.window();
-}
-
-void Feed::send(Bytes message, Nanoseconds now) {
-    for (const auto& member : members_)
-        if (member->acked == outgoing_.next()) member->moved = now;
-    std::size_t at = 0;
-    do {
-        const std::size_t size = std::min(config_.payload, message.size() - at);
-        Header data = header(Kind::data, kEverybody);
-        data.flags =
-            static_cast<std::uint8_t>((at == 0 ? kFirst : 0) | (at + size == message.size() ? kLast : 0));
-        host_.multicast(outgoing_.put(data, message.subspan(at, size), now));
-        ++counters_.sent;
-        at += size;
-    } while (at < message.size());
-    beat_after_ = kBeatFirst;
-    beat_at_ = now + beat_after_;
-    if (receivers() == 0) trim();
+void Feed::send_join(MemberId to, Nanoseconds now) {
+    flush(now);
+    tell(to, introduction(Kind::join, to));
 }
 
 // The other has said what it does, and where its packets begin for this member.
 void Feed::meet(Member& member, const Header& header, Nanoseconds now) {
     member.heard = now;
     if (config_.sends && (header.flags & kReceives) != 0 && !member.receives) {
+        // It begins with a whole message.
+        flush(now);
         member.receives = true;
+        member.room = static_cast<std::size_t>(std::min<std::uint64_t>(header.oldest, config_.window));
         // Who joins begins with the next message. Who was told an earlier number, by a join of this member,
         // gets what is still kept.
         member.start = member.acked = header.kind == Kind::join ? outgoing_.next() : outgoing_.oldest();
         member.moved = now;
+        limit_window();
     }
-    if (config_.receives && (header.flags & kSends) != 0 && !member.incoming && !member.barred) {
-        member.incoming = std::make_unique<Incoming>(config_.window, config_.payload, header.number);
+    if (config_.receives && (header.flags & kSends) != 0 && !member.incoming && !member.barred &&
+        header.size > kPieceHeader && header.size <= kMostPayload) {
+        member.incoming = std::make_unique<Incoming>(config_.window, header.size, header.number);
         member.reported = header.number;
     }
 }
@@ -133,8 +111,7 @@ void Feed::on_join(const Header& header, Nanoseconds now) {
     Member* member = find_or_add(header.from, now);
     if (member == nullptr) return;
     meet(*member, header, now);
-    Header welcome = this->header(Kind::welcome, member->id);
-    welcome.flags = roles();
+    Header welcome = introduction(Kind::welcome, member->id);
     if (member->receives) welcome.number = member->start;
     tell(member->id, welcome);
 }
@@ -143,6 +120,7 @@ void Feed::on_join(const Header& header, Nanoseconds now) {
 void Feed::on_leave(Member& member, const Header& header) {
     member.receives = false;
     trim();
+    limit_window();
     if (!member.incoming) {
         member.gone = true;
         return;
@@ -192,7 +170,7 @@ void Feed::on_stray(Member* member, MemberId from, Nanoseconds now) {
     if (member != nullptr) member->heard = now;
     if (!config_.receives || now < stray_at_ || (member != nullptr && member->barred)) return;
     stray_at_ = now + kStrayPause;
-    send_join(from);
+    send_join(from, now);
 }
 
 // False: this member is of no use any more.
@@ -207,11 +185,35 @@ void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
     Member* member = find(header.from);
     if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
     if (!follow(*member, header, now)) return;
-    if (member->incoming->put(header.number, header.flags, body))
+    Incoming& incoming = *member->incoming;
+    member->report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
+    // What comes in its turn is not kept, unless the application has no room.
+    const bool in_turn = header.number == incoming.taken() && !incoming.ready();
+    if (in_turn && hand_over(*member, body)) {
         ++counters_.received;
-    else
+        incoming.take();
+        report_progress(*member);
+    } else if (incoming.put(header.number, body)) {
+        ++counters_.received;
+    } else {
         ++counters_.duplicates;
+    }
     watch_hole(*member, now);
+}
+
+// Gives the application what it takes of its sender's next packet; true: nothing is left.
+bool Feed::hand_over(Member& member, Bytes body) {
+    Piece piece;
+    while (read_piece(body, member.incoming->offset(), piece)) {
+        if (!host_.deliver(member.id, piece.flags, piece.bytes)) return false;
+        member.incoming->take_piece(piece.flags,
+                                    member.incoming->offset() + kPieceHeader + piece.bytes.size());
+    }
+    return true;
+}
+
+void Feed::report_progress(Member& member) {
+    if (member.incoming->taken() - member.reported >= member.report_every) report(member, false);
 }
 
 void Feed::on_beat(const Header& header, Nanoseconds now) {
@@ -219,7 +221,8 @@ void Feed::on_beat(const Header& header, Nanoseconds now) {
     if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
     if (!follow(*member, header, now)) return;
     member->incoming->note_end(header.number);
-    if ((header.flags & kReport) != 0) report(*member, now);
+    // With the next tick: what is still in the socket is not missing.
+    if ((header.flags & kReport) != 0) member->report_wanted = true;
     watch_hole(*member, now);
 }
 
@@ -232,64 +235,25 @@ void Feed::watch_hole(Member& member, Nanoseconds now) {
     }
 }
 
-void Feed::report(Member& member, Nanoseconds) {
+void Feed::report(Member& member, bool holes) {
     std::array<std::byte, kBitmapBytes> bitmap;
     Header report = header(Kind::report, member.id);
     report.number = member.incoming->taken();
     report.oldest = member.incoming->first_missing();
-    const std::size_t used = member.incoming->missing(bitmap);
+    const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
     tell(member.id, report, Bytes(bitmap.data(), used));
 }
 
-void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
-    Member* member = find(header.from);
-    if (member == nullptr || !member->receives)
-        return tell(header.from, this->header(Kind::expelled, header.from));
-    member->heard = now;
-    if (header.number > member->acked && header.number <= outgoing_.next()) {
-        member->acked = header.number;
-        member->moved = now;
-        trim();
-    }
-    const std::size_t bits = 8 * std::min(body.size(), kBitmapBytes);
-    for (std::size_t bit = 0; bit < bits; ++bit) {
-        if ((body[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
-        const Bytes packet = outgoing_.again(header.oldest + bit, now, kRepairPause);
-        if (packet.empty()) continue;
-        ++counters_.repaired;
-        host_.multicast(packet);
-    }
-}
-
-void Feed::deliver(Nanoseconds now) {
+void Feed::deliver() {
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Member& member = *members_[i];
         if (!member.incoming || member.gone) continue;
         Incoming& incoming = *member.incoming;
-        while (incoming.ready() && host_.deliver(member.id, incoming.flags(), incoming.body()))
-            incoming.take();
-        if (incoming.taken() - member.reported >= config_.window / kReportsPerWindow) report(member, now);
+        while (incoming.ready() && hand_over(member, incoming.body())) incoming.take();
+        report_progress(member);
     }
-}
-
-void Feed::trim() {
-    std::uint64_t oldest = outgoing_.next();
-    for (const auto& member : members_)
-        if (member->receives && !member->gone) oldest = std::min(oldest, member->acked);
-    if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
-    outgoing_.trim(oldest);
-}
-
-void Feed::beat(bool wanted, Nanoseconds now) {
-    Header one = header(Kind::beat, kEverybody);
-    one.flags = wanted ? kReport : 0;
-    ++counters_.beats;
-    tell(kEverybody, one);
-    const Nanoseconds idle{config_.peer_timeout.value / 10};
-    beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
-    beat_after_ = doubled(beat_after_, kBeatLongest);
 }
 
 void Feed::skip_pause(Nanoseconds now) {
@@ -300,20 +264,6 @@ void Feed::skip_pause(Nanoseconds now) {
         member->moved = std::min(now, member->moved + pause);
         member->heard = std::min(now, member->heard + pause);
     }
-}
-
-void Feed::expel_late(Nanoseconds now) {
-    bool expelled = false;
-    for (const auto& member : members_) {
-        if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
-        if (now - member->moved <= config_.peer_timeout) continue;
-        // It may go on sending.
-        member->receives = false;
-        expelled = true;
-        ++counters_.expelled;
-        tell(member->id, header(Kind::expelled, member->id));
-    }
-    if (expelled) trim();
 }
 
 // A sender may have nothing to say, or nobody who drives it. But what it owes it must repair.
@@ -345,27 +295,32 @@ void Feed::tick(Nanoseconds now) {
     if (now >= probe_at_ && probes_left_ > 0) {
         --probes_left_;
         probe_at_ = now + kProbePause;
-        send_join(kEverybody);
-        if (config_.sends && beat_at_ == kNever) beat_at_ = now + kBeatLongest;
+        send_join(kEverybody, now);
+        if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {
-        if (member->gone || now < member->ask_at) continue;
+        const bool asks = now >= member->ask_at;
+        if (!member->gone && member->incoming && (asks || member->report_wanted)) report(*member, true);
+        member->report_wanted = false;
+        if (member->gone || !asks) continue;
         // What moves is asked for again soon.
         const std::uint64_t from = member->incoming->first_missing();
         if (from != member->asked_from) member->ask_after = kAskAgain;
         member->asked_from = from;
-        report(*member, now);
         member->ask_at = now + member->ask_after;
-        member->ask_after = doubled(member->ask_after, kAskLongest);
+        member->ask_after = std::min(member->ask_after + member->ask_after, kAskLongest);
     }
     expel_late(now);
     bar_silent(now);
     bury();
-    if (config_.sends && now >= beat_at_) beat(!outgoing_.empty(), now);
+    if (now >= flush_at_) flush(now);
+    // What the system has not taken yet cannot be missed.
+    if (config_.sends && now >= beat_at_ && outgoing_.waiting() == 0) beat(!outgoing_.empty(), now);
 }
 
 Nanoseconds Feed::next_deadline() const {
-    Nanoseconds soonest = config_.sends ? beat_at_ : kNever;
+    Nanoseconds soonest = flush_at_;
+    if (config_.sends && outgoing_.waiting() == 0) soonest = std::min(soonest, beat_at_);
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
     for (const auto& member : members_) soonest = std::min(soonest, member->ask_at);
     return soonest;

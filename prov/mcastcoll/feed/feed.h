@@ -2,12 +2,13 @@
 // times, and hands packets and messages out through its host.
 //
 // Members find each other by joining: who hears a join answers with a welcome, so both know what the other
-// does and from which packet on. A sender keeps each packet until every receiver that it knows has handed it
-// to its application, and is never more than a window ahead of the slowest, which is the flow control and the
-// bound on all memory. Receivers report every eighth of a window, when asked by a beat, and when they see a
-// hole, with a bitmap of what is missing; the sender multicasts that again (NACK-oriented repair, as in RFC
-// 5740). Who takes nothing for the peer timeout although something waits for it is expelled, and told so as
-// soon as it says a word; a sender that is silent for as long is forgotten.
+// does and from which packet on. A sender packs messages into packets (pacer.h says when one leaves that is
+// not full) and keeps each until every receiver that it knows has handed it to its application. It is never
+// more than a window ahead of the slowest, nor than what the smallest receive buffer holds, which is the flow
+// control and the bound on all memory. Receivers report every eighth of a window, when asked by a beat, and
+// when they see a hole, with a bitmap of what is missing; the sender multicasts that again (NACK-oriented
+// repair, as in RFC 5740). Who takes nothing for the peer timeout although something waits for it is
+// expelled, and told so as soon as it says a word; a sender that is silent for as long is forgotten.
 #pragma once
 
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "feed/incoming.h"
 #include "feed/outgoing.h"
+#include "feed/pacer.h"
 #include "feed/packet.h"
 
 namespace mcastcoll::feed {
@@ -23,8 +25,9 @@ struct Config {
     MemberId self{};
     std::uint64_t group = 0;
     bool sends = true, receives = true;
-    std::size_t window = 512;  // packets
-    std::size_t payload = 1200;
+    std::size_t window = 512;    // packets
+    std::size_t payload = 1200;  // of data in a packet, at most kMostPayload
+    std::size_t room = 512;      // packets that this member's receive buffer holds
     Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
 };
 
@@ -46,7 +49,9 @@ class Feed {
 
     class Host {
       public:
-        virtual void multicast(Bytes packet) = 0;
+        // Packets of `unit` bytes each, the last one perhaps shorter. False: there is no room now, and none
+        // of them was sent.
+        virtual bool multicast(Bytes packets, std::size_t unit) = 0;
         virtual void send(MemberId to, Bytes packet) = 0;
         // The next piece of a message of this member; false: not now.
         virtual bool deliver(MemberId from, std::uint8_t flags, Bytes piece) = 0;
@@ -64,19 +69,21 @@ class Feed {
     // All probes are out, and there was time to answer.
     bool joined(Nanoseconds now) const { return probes_left_ == 0 && now >= probe_at_; }
     // False: a receiver is a window behind.
-    bool can_send(std::size_t bytes) const;
+    bool can_send(std::size_t bytes) const { return outgoing_.fits(bytes); }
+    // What is short may wait for more, but no longer than until tick() or flush().
     void send(Bytes message, Nanoseconds now);
+    // Who is not coming back soon has all leave that was sent.
+    void flush(Nanoseconds now);
     // Every receiver has everything.
     bool settled() const { return outgoing_.empty(); }
-    void leave();
+    void leave(Nanoseconds now);
 
     void on_packet(const Header& header, Bytes body, Nanoseconds now);
     // Hands messages to the host as far as it takes them.
-    void deliver(Nanoseconds now);
+    void deliver();
     void tick(Nanoseconds now);
     Nanoseconds next_deadline() const;
 
-    std::size_t largest_message() const { return config_.window / 4 * config_.payload; }
     std::size_t receivers() const;
     const FeedCounters& counters() const { return counters_; }
 
@@ -86,11 +93,13 @@ class Feed {
         Nanoseconds heard;
         // It receives what this member sends.
         bool receives = false;
+        std::size_t room = 0;
         std::uint64_t start = 0, acked = 0;
         Nanoseconds moved;
         // It sends. Null: not, or it is not known from where on.
         std::unique_ptr<Incoming> incoming;
-        std::uint64_t reported = 0;
+        std::uint64_t reported = 0, report_every = 1;
+        bool report_wanted = false;
         Nanoseconds ask_at = kNever;  // a hole is to be reported
         Nanoseconds ask_after;        // the pause before it is reported again
         std::uint64_t asked_from = 0;
@@ -105,7 +114,9 @@ class Feed {
     Member* find_or_add(MemberId id, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
     void tell(MemberId to, Header header, Bytes body = {});
-    void send_join(MemberId to);
+    void send_join(MemberId to, Nanoseconds now);
+    Header introduction(Kind kind, MemberId to) const;
+    bool emit(Nanoseconds now);
     std::uint8_t roles() const;
     void meet(Member& member, const Header& header, Nanoseconds now);
     void on_leave(Member& member, const Header& header);
@@ -117,10 +128,13 @@ class Feed {
     void on_report(const Header& header, Bytes body, Nanoseconds now);
     void on_stray(Member* member, MemberId from, Nanoseconds now);
     bool follow(Member& member, const Header& header, Nanoseconds now);
-    void report(Member& member, Nanoseconds now);
+    void report(Member& member, bool holes);
+    bool hand_over(Member& member, Bytes body);
+    void report_progress(Member& member);
     void watch_hole(Member& member, Nanoseconds now);
     void beat(bool wanted, Nanoseconds now);
     void trim();
+    void limit_window();
     void expel_late(Nanoseconds now);
     void bar_silent(Nanoseconds now);
     bool evict(Nanoseconds now);
@@ -129,6 +143,8 @@ class Feed {
     const Config config_;
     Host& host_;
     Outgoing outgoing_;
+    Pacer pacer_;
+    Nanoseconds flush_at_ = kNever;
     std::vector<std::unique_ptr<Member>> members_;
     unsigned probes_left_ = kProbes;
     Nanoseconds probe_at_, beat_at_, beat_after_, stray_at_, looked_at_;

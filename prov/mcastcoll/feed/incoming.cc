@@ -8,17 +8,17 @@ namespace mcastcoll::feed {
 Incoming::Incoming(std::size_t window, std::size_t payload, std::uint64_t start)
     : payload_(payload),
       places_(window),
-      bytes_(window * payload),
+      bytes_(std::make_unique_for_overwrite<std::byte[]>(window * payload)),
       taken_(start),
       complete_(start),
       end_(start) {}
 
-bool Incoming::put(std::uint64_t number, std::uint8_t flags, Bytes body) {
+bool Incoming::put(std::uint64_t number, Bytes body) {
     if (number < taken_ || number - taken_ >= places_.size() || body.size() > payload_) return false;
     Place& place = places_[number % places_.size()];
     if (place.here) return false;
-    place = {true, flags, body.size()};
-    std::copy(body.begin(), body.end(), bytes_.data() + (number % places_.size()) * payload_);
+    place = {true, body.size()};
+    std::copy(body.begin(), body.end(), bytes_.get() + (number % places_.size()) * payload_);
     end_ = std::max(end_, number + 1);
     return true;
 }
@@ -34,6 +34,7 @@ bool Incoming::skip_to(std::uint64_t oldest) {
     while (taken_ < oldest && taken_ < complete_ + places_.size())
         places_[taken_++ % places_.size()].here = false;
     taken_ = oldest;
+    offset_ = 0;
     complete_ = oldest;
     end_ = std::max(end_, oldest);
     return true;
@@ -41,14 +42,20 @@ bool Incoming::skip_to(std::uint64_t oldest) {
 
 Bytes Incoming::body() const {
     assert(ready());
-    return {bytes_.data() + (taken_ % places_.size()) * payload_, places_[taken_ % places_.size()].length};
+    return {bytes_.get() + (taken_ % places_.size()) * payload_, places_[taken_ % places_.size()].length};
+}
+
+void Incoming::take_piece(std::uint8_t flags, std::size_t end) {
+    in_message_ = (flags & kLast) == 0;
+    offset_ = end;
+    begun_ = true;
 }
 
 void Incoming::take() {
-    assert(ready());
-    in_message_ = (flags() & kLast) == 0;
     places_[taken_ % places_.size()].here = false;
+    offset_ = 0;
     ++taken_;
+    end_ = std::max(end_, taken_);
     begun_ = true;
 }
 

@@ -2,6 +2,7 @@
 // numbers. The ring is allocated once.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "feed/packet.h"
@@ -14,15 +15,19 @@ class Incoming {
     Incoming(std::size_t window, std::size_t payload, std::uint64_t start);
 
     // False: it is here already, or outside the window.
-    bool put(std::uint64_t number, std::uint8_t flags, Bytes body);
+    bool put(std::uint64_t number, Bytes body);
     // The sender has sent everything below.
     void note_end(std::uint64_t next);
     // What is below can no longer be had. False: something of it is missing, and something was taken already.
     bool skip_to(std::uint64_t oldest);
 
+    // The next packet, and how much of it has been taken.
     bool ready() const { return present(taken_); }
-    std::uint8_t flags() const { return places_[taken_ % places_.size()].flags; }
     Bytes body() const;
+    std::size_t offset() const { return offset_; }
+    // A piece was taken, which reaches to this offset.
+    void take_piece(std::uint8_t flags, std::size_t end);
+    // Nothing is left in the next packet, whether it was ever put here or not.
     void take();
 
     // The last piece taken was not the end of a message.
@@ -37,7 +42,6 @@ class Incoming {
   private:
     struct Place {
         bool here = false;
-        std::uint8_t flags = 0;
         std::size_t length = 0;
     };
     bool present(std::uint64_t number) const {
@@ -46,8 +50,10 @@ class Incoming {
 
     const std::size_t payload_;
     std::vector<Place> places_;
-    std::vector<std::byte> bytes_;
+    // Not touched, and so not there, unless something must be kept.
+    std::unique_ptr<std::byte[]> bytes_;
     std::uint64_t taken_, complete_, end_;
+    std::size_t offset_ = 0;
     bool begun_ = false, in_message_ = false;
 };
 

@@ -3,9 +3,11 @@ noinst_LTLIBRARIES += %reldir%/libmccfeed.la
 %canon_reldir%_libmccfeed_la_SOURCES = \
 	%reldir%/feed.cc \
 	%reldir%/feed.h \
+	%reldir%/feed_send.cc \
 	%reldir%/incoming.cc \
 	%reldir%/incoming.h \
 	%reldir%/outgoing.cc \
 	%reldir%/outgoing.h \
+	%reldir%/pacer.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h

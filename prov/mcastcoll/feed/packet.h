@@ -1,15 +1,21 @@
 // The packets of reliable multicast messages, big-endian, 48 bytes before the body:
 //
-//      0  u32  0x4d434631 ("MCF1")
-//      4  u8   kind          5  u8  flags        6  u16  0
+//      0  u32  0x4d434632 ("MCF2"; the last character is the version, and other versions are not heard)
+//      4  u8   kind          5  u8  flags
+//      6  u16  size     data: the window of its sender now, each eighth of which is to be reported; join,
+//                       welcome: the most bytes of data in a packet of this member; else 0
 //      8  u64  group: hash of its address and port
 //     16  u64  from: the member that sends it, drawn at random when it joined
 //     24  u64  to: the member it is for, 0 for all
 //     32  u64  number   data: its own; join, beat: the next one; welcome: where the other is to begin;
 //                       report: all below have been handed to the application
-//     40  u64  oldest   data, beat: the oldest that can still be had; report: where the bitmap begins
+//     40  u64  oldest   data, beat: the oldest that can still be had; report: where the bitmap begins;
+//                       join, welcome: how many packets wait in this member's receive buffer at most
 //
-// A report's body is a bitmap of numbers that are missing, the lowest bit of the first byte first.
+// Data is pieces of messages, one after the other, each behind a u16: bit 15, a message begins here; bit 14,
+// it ends here; its bytes below. All packets of a row but the last have as many bytes, so that the kernel can
+// cut the row from one buffer: zeros behind the last piece are none. A report's body is a bitmap of numbers
+// that are missing, the lowest bit of the first byte first.
 #pragma once
 
 #include <array>
@@ -24,17 +30,23 @@ inline constexpr MemberId kEverybody{0};
 
 enum class Kind : std::uint8_t { data = 1, join, welcome, report, beat, leave, expelled };
 
-// Of data: pieces of messages. Of join and welcome: what the member does. Of a beat: report at once.
-inline constexpr std::uint8_t kFirst = 1, kLast = 2;
+// Of a piece.
+inline constexpr std::uint8_t kFirst = 2, kLast = 1;
+// Of join and welcome: what the member does.
 inline constexpr std::uint8_t kSends = 1, kReceives = 2;
+// Of a beat: report at once.
 inline constexpr std::uint8_t kReport = 1;
 
 inline constexpr std::size_t kHeaderBytes = 48;
-inline constexpr std::size_t kBitmapBytes = 64;
+inline constexpr std::size_t kBitmapBytes = 256;
+inline constexpr std::size_t kPieceHeader = 2;
+// The most bytes of data in a packet.
+inline constexpr std::size_t kMostPayload = 8192;
 
 struct Header {
     Kind kind = Kind::data;
     std::uint8_t flags = 0;
+    std::uint16_t size = 0;
     std::uint64_t group = 0;
     MemberId from{}, to{};
     std::uint64_t number = 0, oldest = 0;
@@ -42,5 +54,14 @@ struct Header {
 
 std::array<std::byte, kHeaderBytes> encode(const Header& header);
 Result<Header> decode(Bytes packet);
+
+struct Piece {
+    std::uint8_t flags = 0;
+    Bytes bytes;
+};
+// Writes a piece's header.
+void put_piece(std::byte* at, std::uint8_t flags, std::size_t bytes);
+// The piece at `offset` of a packet's body; false behind the last one.
+bool read_piece(Bytes body, std::size_t offset, Piece& piece);
 
 }  // namespace mcastcoll::feed

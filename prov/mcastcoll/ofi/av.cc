@@ -6,16 +6,18 @@
 #include <vector>
 
 #include "ofi/av_set.h"
+#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi {
 
 int Av::graft(fid_av& inner, const fi_av_attr& attr) {
+    FidOwner<fid_av> opened(&inner);  // closed if anything fails before it has a new table
     auto av = std::unique_ptr<Av>(new (std::nothrow) Av(inner));
-    if (!av) {
-        fi_close(&inner.fid);
-        return -FI_ENOMEM;
-    }
+    if (!av) return -FI_ENOMEM;
+    av->object_graft_.prepare(inner.fid.ops);
+    av->av_graft_.prepare(inner.ops);
+    opened.release();
     av->all_known_ = attr.name == nullptr && (attr.flags & FI_EVENT) == 0;
     av->object_graft_.install(inner.fid.ops, av.get()).close = &Av::close;
     fi_ops_av& ops = av->av_graft_.install(inner.ops, av.get());

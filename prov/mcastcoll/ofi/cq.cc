@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "ofi/deadline.h"
+#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi {
@@ -40,19 +41,20 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
     if (rc != 0) rc = inner_ops.cq_open(&domain, attr, cq, context);
     if (rc != 0) return rc;
 
+    FidOwner<fid_cq> opened(*cq);  // closed if anything fails
     auto own = std::make_unique<Cq>(fabric, **cq, attr->format);
     own->yields_ = wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_YIELD;
+    own->object_graft_.prepare((*cq)->fid.ops);
+    own->cq_graft_.prepare((*cq)->ops);
     int descriptor = -1;
     if ((wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_FD) && attr->wait_obj == FI_WAIT_FD &&
         fi_control(&(*cq)->fid, FI_GETWAIT, &descriptor) == 0) {
-        if (!own->nest_.open(descriptor)) {
-            fi_close(&(*cq)->fid);
-            return -FI_EMFILE;
-        }
+        if (!own->nest_.open(descriptor)) return -FI_EMFILE;
         own->yields_ = false;
         fabric.add_nest(own->nest_);
     }
     own->install();
+    opened.release();
     own.release();  // close() deletes it
     return 0;
 }

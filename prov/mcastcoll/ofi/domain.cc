@@ -8,6 +8,7 @@
 #include "ofi/av.h"
 #include "ofi/cq.h"
 #include "ofi/endpoint.h"
+#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
 #include "ofi/request.h"
@@ -22,11 +23,12 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 }  // namespace
 
 int Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
+    FidOwner<fid_domain> opened(&inner);  // closed if anything fails before it has a new table
     auto domain = std::unique_ptr<Domain>(new (std::nothrow) Domain(fabric, inner));
-    if (!domain) {
-        fi_close(&inner.fid);
-        return -FI_ENOMEM;
-    }
+    if (!domain) return -FI_ENOMEM;
+    domain->object_graft_.prepare(inner.fid.ops);
+    domain->domain_graft_.prepare(inner.ops);
+    opened.release();
     domain->collective_ = (info.caps & FI_COLLECTIVE) != 0;
     domain->automatic_ =
         info.domain_attr != nullptr && (info.domain_attr->data_progress == FI_PROGRESS_AUTO ||
@@ -65,9 +67,12 @@ int Domain::open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open) {
     if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
     InfoOwner inner = to_inner(*info);
     if (!inner) return -FI_ENOMEM;
-    if (const int rc = open(inner.get()); rc != 0) return rc;
     const bool wanted = collective_ && (info->caps & FI_COLLECTIVE) != 0;
-    return wanted ? Endpoint::graft(*this, **endpoint, std::move(inner)) : 0;
+    if (!wanted) return open(inner.get());
+    auto prepared = Endpoint::prepare(*this, std::move(inner));
+    if (const int rc = open(prepared->owned_info.get()); rc != 0) return rc;
+    Endpoint::graft(std::move(prepared), **endpoint);
+    return 0;
 }
 
 int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept {

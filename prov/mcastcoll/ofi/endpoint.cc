@@ -80,8 +80,8 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
+            endpoint.domain->fabric().add_station(*opened.value());
             endpoint.station = std::move(opened).value();
-            endpoint.domain->fabric().add_station(*endpoint.station);
         }
         return endpoint.station->join(*where, flags, mc, context);
     });
@@ -113,15 +113,18 @@ void install(Endpoint& endpoint) {
 
 }  // namespace
 
-int Endpoint::graft(Domain& domain, fid_ep& inner, InfoOwner info) {
-    auto endpoint = std::unique_ptr<Endpoint>(new (std::nothrow) Endpoint(domain, inner, std::move(info)));
-    if (!endpoint) {
-        fi_close(&inner.fid);
-        return -FI_ENOMEM;
-    }
+std::unique_ptr<Endpoint> Endpoint::prepare(Domain& domain, InfoOwner info) {
+    auto endpoint = std::make_unique<Endpoint>(domain, std::move(info));
+    endpoint->object_graft.prepare(nullptr);
+    endpoint->cm_graft.prepare(nullptr);
+    endpoint->collective_graft.prepare(nullptr);
+    return endpoint;
+}
+
+void Endpoint::graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner) {
+    endpoint->inner = &inner;
     install(*endpoint);
     endpoint.release();  // close() deletes it
-    return 0;
 }
 
 void Endpoint::complete(void* op_context, std::uint64_t flags, int status) {

@@ -24,15 +24,14 @@
 namespace mcastcoll::ofi {
 
 struct Endpoint {
-    // 0 or -FI_E*, in which case the inner endpoint has been closed. The info is as the inner provider knows
-    // it.
-    static int graft(Domain& domain, fid_ep& inner, InfoOwner info);
+    // Everything that takes memory is done before there is an inner endpoint: some cannot be closed again
+    // before they are bound. The info is as the inner provider knows it.
+    static std::unique_ptr<Endpoint> prepare(Domain& domain, InfoOwner info);
+    // Puts our tables on; the inner endpoint's close() deletes it.
+    static void graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner);
 
-    Endpoint(Domain& its_domain, fid_ep& inner_endpoint, InfoOwner inner_info)
-        : inner(&inner_endpoint),
-          owned_info(std::move(inner_info)),
-          info(owned_info.get()),
-          domain(&its_domain) {}
+    Endpoint(Domain& its_domain, InfoOwner inner_info)
+        : owned_info(std::move(inner_info)), info(owned_info.get()), domain(&its_domain) {}
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
@@ -42,7 +41,7 @@ struct Endpoint {
     // status is 0 or a positive FI_E* code; flags are the operation's.
     void complete(void* op_context, std::uint64_t flags, int status);
 
-    fid_ep* inner;
+    fid_ep* inner = nullptr;
     InfoOwner owned_info;
     const fi_info* info;
     Domain* domain;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "ofi/deadline.h"
+#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi {
@@ -22,16 +23,17 @@ int Eq::open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_f
     if (rc != 0) rc = inner_ops.eq_open(&inner_fabric, attr, eq, context);
     if (rc != 0) return rc;
 
+    FidOwner<fid_eq> opened(*eq);  // closed if anything fails
     auto own = std::make_unique<Eq>(fabric, **eq);
+    own->object_graft_.prepare((*eq)->fid.ops);
+    own->eq_graft_.prepare((*eq)->ops);
     int descriptor = -1;
     if (attr->wait_obj == FI_WAIT_FD && fi_control(&(*eq)->fid, FI_GETWAIT, &descriptor) == 0) {
-        if (!own->nest_.open(descriptor)) {
-            fi_close(&(*eq)->fid);
-            return -FI_EMFILE;
-        }
+        if (!own->nest_.open(descriptor)) return -FI_EMFILE;
         fabric.add_nest(own->nest_);
     }
     own->install();
+    opened.release();
     own.release();  // close() deletes it
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "ofi/cq.h"
 #include "ofi/domain.h"
 #include "ofi/eq.h"
+#include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
 #include "ofi/progress_thread.h"
@@ -43,11 +44,12 @@ Fabric::Fabric(fid_fabric& inner) : inner_(inner) {}
 Fabric::~Fabric() = default;
 
 int Fabric::graft(fid_fabric& inner) {
+    FidOwner<fid_fabric> opened(&inner);  // closed if anything fails before it has a new table
     auto fabric = std::unique_ptr<Fabric>(new (std::nothrow) Fabric(inner));
-    if (!fabric) {
-        fi_close(&inner.fid);
-        return -FI_ENOMEM;
-    }
+    if (!fabric) return -FI_ENOMEM;
+    fabric->object_graft_.prepare(inner.fid.ops);
+    fabric->fabric_graft_.prepare(inner.ops);
+    opened.release();
     fabric->object_graft_.install(inner.fid.ops, fabric.get()).close = &Fabric::close;
     fi_ops_fabric& ops = fabric->fabric_graft_.install(inner.ops, fabric.get());
     ops.domain = &Fabric::open_domain;

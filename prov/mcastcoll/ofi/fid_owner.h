@@ -23,6 +23,8 @@ class FidOwner {
         if (fid_ != nullptr) fi_close(&fid_->fid);
         fid_ = nullptr;
     }
+    // It is somebody else's now.
+    Fid* release() { return std::exchange(fid_, nullptr); }
     Fid* get() const { return fid_; }
     Fid* operator->() const { return fid_; }
     // For the fi_* calls that hand out an object.

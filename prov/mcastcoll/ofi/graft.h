@@ -20,12 +20,19 @@ class Graft {
     Graft(const Graft&) = delete;
     Graft& operator=(const Graft&) = delete;
 
+    // Takes the memory that install() needs, which then cannot fail.
+    void prepare(const Ops* slot) {
+        const std::size_t size = std::max(sizeof(Ops), slot != nullptr ? slot->size : 0);
+        if (memory_ != nullptr && prepared_ >= size) return;
+        memory_ = std::make_unique<std::max_align_t[]>((kOffset + size + sizeof(std::max_align_t) - 1) /
+                                                       sizeof(std::max_align_t));
+        prepared_ = size;
+    }
     // Copies what is in `slot` (nothing when it is null), and puts the copy there. `owner` is what owner_of()
     // will return.
     Ops& install(Ops*& slot, void* owner) {
         const std::size_t size = std::max(sizeof(Ops), slot != nullptr ? slot->size : 0);
-        memory_ = std::make_unique<std::max_align_t[]>((kOffset + size + sizeof(std::max_align_t) - 1) /
-                                                       sizeof(std::max_align_t));
+        prepare(slot);
         auto* bytes = reinterpret_cast<std::byte*>(memory_.get());
         std::memcpy(bytes, &owner, sizeof owner);
         table_ = reinterpret_cast<Ops*>(bytes + kOffset);
@@ -58,6 +65,7 @@ class Graft {
   private:
     static constexpr std::size_t kOffset = sizeof(std::max_align_t);
     std::unique_ptr<std::max_align_t[]> memory_;
+    std::size_t prepared_ = 0;
     Ops* table_ = nullptr;
     Ops* inner_ = nullptr;
     Ops** slot_ = nullptr;

@@ -163,6 +163,15 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
             group->on_ack();
         else
             group->on_abort(static_cast<int>(answer->error & 0xffff), time);
+    } else if (const auto foreign = wire::decode_foreign_hello(bytes)) {
+        rendezvous_->reply(
+            source,
+            wire::encode(wire::Answer{wire::JoinKind::abort, foreign->id, FI_ENOPROTOOPT}, foreign->version));
+        if (!foreign_seen_)
+            log(Level::warn,
+                "{} greets in version {} of the join, and this is {}: all members need the same release",
+                source.to_string(), foreign->version, wire::kJoinVersion);
+        foreign_seen_ = true;
     }
 }
 

@@ -168,6 +168,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::size_t busy_groups_ = 0;
     Nanoseconds looked_around_at_{}, watched_at_{};
     engine::Counters ended_counters_;
+    bool foreign_seen_ = false;  // a greeting of another version
     LevelCounters ended_levels_;
     std::uint64_t foreign_messages_ = 0;
     GroupsReport report_;

@@ -32,6 +32,8 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/datagram/memory.cc \
 	%reldir%/datagram/memory.h \
 	%reldir%/datagram/object.h \
+	%reldir%/datagram/packet_socket.cc \
+	%reldir%/datagram/packet_socket.h \
 	%reldir%/datagram/receiver.cc \
 	%reldir%/datagram/receiver.h \
 	%reldir%/datagram/refusal.h \
@@ -111,3 +113,4 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	prov/mcastcoll/reduce/libmccreduce.la \
 	$(LIBFABRIC_LIBS)
 EXTRA_DIST += %reldir%/libmcastcoll-fi.map
+dist_man_MANS += man/fi_mcastcoll.7

@@ -313,15 +313,24 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         return -plan.error().code;
     }
     const wire::JoinId id = plan.value().id;
-    ++sequences_[id.list_hash];
+    by_token_.reserve(by_token_.size() + 1);
     groups_.push_back(std::make_unique<Group>(*this, std::move(plan).value()));
     Group& group = *groups_.back();
-    by_token_[group.token()] = &group;
+    try {
+        by_token_[group.token()] = &group;
+        const Nanoseconds time = now();
+        ++sequences_[id.list_hash];
+        group.start(time);
+        for (const wire::Hello& hello : early_hellos_)
+            if (hello.id == id) group.on_hello(hello, time);
+    } catch (...) {
+        // The caller gets no group that it could close. Whoever else is in it gives up at the join timeout.
+        by_token_.erase(group.token());
+        for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
+        groups_.pop_back();
+        throw;
+    }
     *mc = group.mc();
-    const Nanoseconds time = now();
-    group.start(time);
-    for (const wire::Hello& hello : early_hellos_)
-        if (hello.id == id) group.on_hello(hello, time);
     std::erase_if(early_hellos_, [&](const wire::Hello& hello) { return hello.id == id; });
     busy_groups_ += group.busy();
     keep_alarm();

@@ -26,9 +26,9 @@ std::uint32_t checksum(Bytes bytes) {
 
 class Writer {
   public:
-    explicit Writer(JoinKind kind) {
+    explicit Writer(JoinKind kind, std::uint8_t version = kJoinVersion) {
         number(kJoinMagic);
-        number(kVersion);
+        number(version);
         number(static_cast<std::uint8_t>(kind));
         number(std::uint32_t{0});
     }
@@ -111,6 +111,7 @@ class Reader {
         result.place = string();
         return result;
     }
+    bool good() const { return good_; }
     bool finished() const { return good_ && rest_.empty(); }
 
   private:
@@ -159,8 +160,12 @@ ByteString encode(const Welcome& welcome) {
 }
 
 ByteString encode(const Answer& answer) {
+    return encode(answer, kJoinVersion);
+}
+
+ByteString encode(const Answer& answer, std::uint8_t version) {
     assert(answer.kind == JoinKind::ack || answer.kind == JoinKind::abort);
-    Writer out(answer.kind);
+    Writer out(answer.kind, version);
     out.id(answer.id);
     out.number(answer.error);
     return out.finish();
@@ -194,9 +199,21 @@ ByteString encode(const Surveyed& surveyed) {
     return out.finish();
 }
 
+std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
+    if (bytes.size() < kBodyAt || get<std::uint16_t>(bytes.data()) != kJoinMagic) return {};
+    const auto version = get<std::uint8_t>(bytes.data() + 2);
+    if (version == kJoinVersion || bytes[3] != static_cast<std::byte>(JoinKind::hello)) return {};
+    if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
+    // More may follow, which only that version knows.
+    Reader in(bytes);
+    const JoinId id = in.id();
+    if (!in.good()) return {};
+    return ForeignHello{version, id};
+}
+
 std::optional<JoinKind> join_kind(Bytes bytes) {
     if (bytes.size() < kBodyAt || get<std::uint16_t>(bytes.data()) != kJoinMagic) return {};
-    if (get<std::uint8_t>(bytes.data() + 2) != kVersion) return {};
+    if (get<std::uint8_t>(bytes.data() + 2) != kJoinVersion) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
         kind > static_cast<std::uint8_t>(JoinKind::surveyed))

@@ -13,6 +13,9 @@
 namespace mcastcoll::wire {
 
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
+// Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
+// that members of different releases can tell each other apart.
+inline constexpr std::uint8_t kJoinVersion = 2;
 inline constexpr std::size_t kMostAddressBytes = 128;
 inline constexpr std::size_t kMostTableBytes = 4096;
 inline constexpr std::size_t kMostMembers = 256;
@@ -119,6 +122,8 @@ struct Surveyed {
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
 ByteString encode(const Answer& answer);
+// In the words of another version.
+ByteString encode(const Answer& answer, std::uint8_t version);
 ByteString encode(const Survey& survey);
 ByteString encode(const Echo& echo);
 ByteString encode(const Surveyed& surveyed);
@@ -126,6 +131,12 @@ ByteString encode(const Surveyed& surveyed);
 // The kind of a well-formed join message, or nothing: wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
+// A whole hello in another version.
+struct ForeignHello {
+    std::uint8_t version = 0;
+    JoinId id;
+};
+std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
 std::optional<Welcome> decode_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);
 std::optional<Survey> decode_survey(Bytes bytes);

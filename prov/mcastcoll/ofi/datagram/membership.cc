@@ -1,5 +1,7 @@
 #include "ofi/datagram/membership.h"
 
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
@@ -10,6 +12,7 @@
 #include "ofi/datagram/sockets.h"
 #include "ofi/deadline.h"
 #include "ofi/guard.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -53,10 +56,16 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     }
     const std::uint64_t wanted = (flags & (FI_SEND | FI_RECV)) != 0 ? flags : endpoint.directions();
     if ((wanted & ~endpoint.directions()) != 0) return -FI_EOPNOTSUPP;
-    auto made = std::unique_ptr<Membership>(new Membership(endpoint, group.value(), (wanted & FI_SEND) != 0));
-    made->fid_mc::fid = {FI_CLASS_MC, context, &ops};
     std::unique_lock lock(endpoint.mutex());
-    if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(made->group_)) return -FI_EALREADY;
+    if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(group.value())) return -FI_EALREADY;
+    // Whatever fails from here on, memory included, undoes what was done before.
+    const auto undo = [](Membership* one) {
+        one->leave();
+        delete one;
+    };
+    std::unique_ptr<Membership, decltype(undo)> made(
+        new Membership(endpoint, group.value(), (wanted & FI_SEND) != 0), undo);
+    made->fid_mc::fid = {FI_CLASS_MC, context, &ops};
     // Senders of reliable messages must hear who joins.
     const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
     auto joined = hears ? made->listen() : Result<void>();
@@ -64,10 +73,7 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     if (!joined) made->may_send_ = false;
     endpoint.add(*made);
     *mc = made.get();
-    if (!made->tell(joined)) {
-        made->leave();
-        return -FI_EAGAIN;
-    }
+    if (!made->tell(joined)) return -FI_EAGAIN;
     made.release();  // close() deletes it
     return 0;
 }
@@ -97,6 +103,8 @@ Result<void> Membership::listen() {
 // Takes some hundredths of a second: others are to know of this member before it is told that it has joined.
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives) {
     Reliable& reliable = *endpoint_.reliable();
+    // A kernel without it hands over single packets.
+    (void)set_option(socket_->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     if (auto joined = reliable.join(group_, socket_->get(), may_send_, receives); !joined) return joined;
     while (!reliable.is_ready(group_)) turn(lock);
     return {};
@@ -105,7 +113,10 @@ Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives
 // What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(endpoint_.settings().linger_ms);
-    while (!endpoint_.reliable()->is_settled(group_) && !deadline.over()) turn(lock);
+    while (!endpoint_.reliable()->is_settled(group_) && !deadline.over()) {
+        // Closing goes on whatever fails: what moves needs memory now and then.
+        if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
+    }
 }
 
 void Membership::turn(std::unique_lock<std::mutex>& lock) {

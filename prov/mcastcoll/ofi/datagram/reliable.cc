@@ -10,17 +10,27 @@
 #include <chrono>
 #include <cstring>
 
+#include "ofi/datagram/packet_socket.h"
+#include "ofi/guard.h"
+#include "ofi/log.h"
 #include "transport/system.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-constexpr std::size_t kWindow = 512;
+constexpr std::size_t kWindow = 2048;
 // Larger ones would make the windows' memory large where the network carries them (a loopback).
 constexpr std::size_t kLargestPayload = 4096;
 constexpr std::size_t kLargestMessage = 65536;
 constexpr std::size_t kBatch = 32;
-constexpr unsigned kBatches = 8;  // of one socket before the others' turn
+constexpr unsigned kBatches = 4;  // of one socket before the others' turn
+// Rows of packets come as one where the kernel can.
+// Not a power of two apart, lest all their beginnings share a cache set.
+constexpr std::size_t kMostRow = 65536, kRowStride = kMostRow + 192;
+// A sender that is busy looks at what comes as often as this: far more often than a join takes.
+
+constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
+constexpr unsigned kMostBehind = 64;
 constexpr std::size_t kMostAddresses = 4 * feed::Feed::kMostMembers;
 
 Nanoseconds time_now() {
@@ -30,15 +40,6 @@ Nanoseconds time_now() {
 
 std::uint64_t key_of(const SocketAddress& group) {
     return stable_hash(group.address_bytes(), group.port());
-}
-
-void transmit(int socket, Bytes packet, const SocketAddress& to) {
-    // What the kernel does not take is lost, like what the network loses.
-    ssize_t sent;
-    do {
-        sent =
-            ::sendto(socket, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL, to.data(), to.size());
-    } while (sent < 0 && errno == EINTR);
 }
 
 // Puts what comes at `at` of a message into its buffer, as far as that reaches.
@@ -83,6 +84,16 @@ class Reliable::Group final : public feed::Feed::Host {
         partials_.clear();
     }
 
+    void tell_counters() const {
+        const feed::FeedCounters& done = protocol->counters();
+        log_line(Level::info,
+                 "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports "
+                 "{}, beats "
+                 "{}, expelled {}",
+                 address, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
+                 done.beats, done.expelled);
+    }
+
     const SocketAddress address;
     const std::uint64_t key;
     const int socket;
@@ -95,10 +106,13 @@ class Reliable::Group final : public feed::Feed::Host {
         std::size_t length = 0;
     };
 
-    void multicast(Bytes packet) override { transmit(reliable_.own_socket_, packet, address); }
+    bool multicast(Bytes packets, std::size_t unit) override {
+        return reliable_.multicast(packets, unit, address);
+    }
     void send(feed::MemberId to, Bytes packet) override {
         const auto found = addresses_.find(to);
-        if (found != addresses_.end()) transmit(reliable_.own_socket_, packet, found->second);
+        // What the kernel does not take is lost, like what the network loses.
+        if (found != addresses_.end()) transmit(reliable_.own_socket_, packet, packet.size(), found->second);
     }
     bool deliver(feed::MemberId from, std::uint8_t flags, Bytes piece) override {
         auto partial = partials_.find(from);
@@ -144,7 +158,7 @@ Reliable::Reliable(Owner& owner, Receiver& receiver, const Settings& settings, i
       settings_(settings),
       own_socket_(own_socket),
       payload_(payload),
-      packets_(kBatch * (feed::kHeaderBytes + payload)),
+      packets_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kRowStride)),
       spoiler_(settings.fault.seed) {}
 
 Reliable::~Reliable() = default;
@@ -176,6 +190,8 @@ Result<void> Reliable::join(const SocketAddress& group, int socket, bool sends, 
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
+    config.room = room_for(socket, feed::kHeaderBytes + payload_, kWindow);
+    leave_out(socket, config.self, receives);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     groups_.push_back(std::make_unique<Group>(*this, group, socket, config));
     groups_.back()->protocol->tick(time_now());
@@ -195,16 +211,40 @@ bool Reliable::is_settled(const SocketAddress& group) const {
 void Reliable::leave(const SocketAddress& group) {
     Group* found = find(group);
     if (found == nullptr) return;
-    found->protocol->leave();
+    found->protocol->leave(time_now());
+    guard([&] { return found->tell_counters(), 0; });
     found->give_back_all();
     std::erase_if(groups_, [&](const auto& one) { return one.get() == found; });
+}
+
+// False: there is no room in the socket's buffer or the network's queue now. Whatever else the kernel says of
+// packets, they count as sent, and as lost by the network.
+bool Reliable::multicast(Bytes packets, std::size_t unit, const SocketAddress& group) {
+    if (packets.size() > unit && sends_rows_) {
+        const int error = transmit(own_socket_, packets, unit, group);
+        if (error != EINVAL && error != EIO && error != EOPNOTSUPP && error != EMSGSIZE)
+            return !is_full(error);
+        sends_rows_ = false;
+    }
+    bool any = false;
+    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
+        const Bytes one = packets.first(std::min(unit, packets.size()));
+        // The rest of a row that has begun is lost.
+        if (is_full(transmit(own_socket_, one, one.size(), group))) return any;
+        any = true;
+    }
+    return true;
 }
 
 int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
     Group* found = find(group);
     if (found == nullptr) return -FI_EINVAL;
     // Who has joined before this call is to get it.
-    progress();
+    Nanoseconds now = time_now();
+    if (now - looked_at_ > kLookAgain || !found->protocol->can_send(size)) {
+        progress();
+        now = time_now();
+    }
     if (!found->protocol->can_send(size)) return -FI_EAGAIN;
     Bytes message;
     if (count == 1) {
@@ -217,36 +257,43 @@ int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t 
         }
         message = message_;
     }
-    found->protocol->send(message, time_now());
+    found->protocol->send(message, now);
     return 0;
 }
 
 void Reliable::progress() {
-    if (armed_) {
+    Nanoseconds now = time_now();
+    if (now >= armed_for_) {
         std::uint64_t expired;
         // Nothing to read: it has not expired, which is as well.
         (void)!::read(timer_.get(), &expired, sizeof expired);
-        armed_ = false;
+        armed_for_ = kNever;
     }
-    drain(own_socket_, false);
-    for (std::size_t i = 0; i < groups_.size(); ++i) drain(groups_[i]->socket, true);
-    const Nanoseconds now = time_now();
-    for (const auto& group : groups_) {
-        group->protocol->deliver(now);
-        group->protocol->tick(now);
-    }
+    bool all = drain(own_socket_, false);
+    for (std::size_t i = 0; i < groups_.size(); ++i) all = drain(groups_[i]->socket, true) && all;
+    now = looked_at_ = time_now();
+    for (const auto& group : groups_) group->protocol->deliver();
+    // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
+    // end; and whoever floods us does not keep us from our duties.
+    behind_ = all ? 0 : behind_ + 1;
+    if (behind_ % kMostBehind != 0) return;
+    for (const auto& group : groups_) group->protocol->tick(now);
 }
 
 void Reliable::arm() {
     Nanoseconds soonest = kNever;
-    for (const auto& group : groups_) soonest = std::min(soonest, group->protocol->next_deadline());
-    if (soonest == kNever) return;
+    for (const auto& group : groups_) {
+        group->protocol->flush(time_now());
+        soonest = std::min(soonest, group->protocol->next_deadline());
+    }
+    // Waking too early does no harm.
+    if (soonest == kNever || armed_for_ <= soonest) return;
     itimerspec when{};
     soonest = std::max(soonest, Nanoseconds{1});
     when.it_value.tv_sec = soonest.value / 1'000'000'000;
     when.it_value.tv_nsec = soonest.value % 1'000'000'000;
     ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
-    armed_ = true;
+    armed_for_ = soonest;
 }
 
 // For tests: a part of the multicasts is lost, as the variable says.
@@ -265,29 +312,41 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     }
 }
 
-void Reliable::drain(int socket, bool multicast) {
-    const std::size_t stride = feed::kHeaderBytes + payload_;
+void Reliable::on_packets(Bytes packets, std::size_t unit, const SocketAddress& source, bool multicast) {
+    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
+        on_packet(packets.first(std::min(unit, packets.size())), source, multicast);
+}
+
+// False: there may be more.
+bool Reliable::drain(int socket, bool multicast) {
+    constexpr std::size_t kControl = CMSG_SPACE(sizeof(int));
+    alignas(cmsghdr) std::array<std::array<std::byte, kControl>, kBatch> controls;
     std::array<mmsghdr, kBatch> messages{};
     std::array<iovec, kBatch> pieces{};
     std::array<SocketAddress, kBatch> sources;
     for (unsigned batch = 0; batch < kBatches; ++batch) {
         for (std::size_t i = 0; i < kBatch; ++i) {
-            pieces[i] = {packets_.data() + i * stride, stride};
+            pieces[i] = {packets_.get() + i * kRowStride, kMostRow};
             msghdr& in = messages[i].msg_hdr;
             in = {};
             in.msg_name = sources[i].data();
             in.msg_namelen = SocketAddress::capacity();
             in.msg_iov = &pieces[i];
             in.msg_iovlen = 1;
+            in.msg_control = controls[i].data();
+            in.msg_controllen = kControl;
         }
         const int got = ::recvmmsg(socket, messages.data(), kBatch, MSG_DONTWAIT, nullptr);
         for (int i = 0; i < got; ++i) {
             const auto at = static_cast<std::size_t>(i);
-            if ((messages[at].msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
-            on_packet({packets_.data() + at * stride, messages[at].msg_len}, sources[at], multicast);
+            mmsghdr& one = messages[at];
+            if ((one.msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
+            on_packets({packets_.get() + at * kRowStride, one.msg_len}, unit_of(one.msg_hdr, one.msg_len),
+                       sources[at], multicast);
         }
-        if (got < static_cast<int>(kBatch)) return;
+        if (got < static_cast<int>(kBatch)) return true;
     }
+    return false;
 }
 
 }  // namespace mcastcoll::ofi::datagram

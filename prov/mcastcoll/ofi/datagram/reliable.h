@@ -61,7 +61,9 @@ class Reliable {
 
     Reliable(Owner& owner, Receiver& receiver, const Settings& settings, int own_socket, std::size_t payload);
     Group* find(const SocketAddress& group) const;
-    void drain(int socket, bool multicast);
+    bool multicast(Bytes packets, std::size_t unit, const SocketAddress& group);
+    bool drain(int socket, bool multicast);
+    void on_packets(Bytes packets, std::size_t unit, const SocketAddress& source, bool multicast);
     void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
     bool is_spoilt();
 
@@ -71,9 +73,13 @@ class Reliable {
     const int own_socket_;
     const std::size_t payload_;
     FileDescriptor timer_;
-    bool armed_ = false;
+    Nanoseconds armed_for_ = kNever;
+    Nanoseconds looked_at_{};
+    bool sends_rows_ = true;
+    unsigned behind_ = 0;  // turns in which not everything was read
     std::vector<std::unique_ptr<Group>> groups_;
-    std::vector<std::byte> message_, packets_;
+    std::vector<std::byte> message_;
+    std::unique_ptr<std::byte[]> packets_;
     std::mt19937_64 spoiler_;
 };
 

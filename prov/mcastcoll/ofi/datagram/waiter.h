@@ -40,6 +40,11 @@ class Waiter {
     ssize_t wait(int timeout, Ready ready) {
         if (!nest_.is_open()) return -FI_ENOSYS;
         const Deadline deadline(timeout);
+        {
+            // What is there already costs no look at the sockets.
+            const std::lock_guard lock(mutex_);
+            if (const ssize_t got = ready(); got != -FI_EAGAIN) return got;
+        }
         for (;;) {
             {
                 const std::lock_guard lock(mutex_);

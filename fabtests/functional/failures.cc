@@ -1,0 +1,304 @@
+// Every call of the system that the provider makes fails once, one after the other, and then all from there
+// on: opening, joining, traffic, leaving and closing then end with an error or do without; nothing crashes,
+// hangs or is lost, and the next try works. Both members of a group are endpoints of one process.
+#include <array>
+#include <thread>
+
+#include "functional/datagram_node.h"
+#include "support/failing.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+
+constexpr std::uint64_t kMostCalls = 5000;
+constexpr int kPatienceMs = 20'000;
+
+// A step that a try did not survive; the rest of it is closing.
+struct Refused {
+    const char* step;
+    long error;
+};
+
+void must(long result, const char* step) {
+    if (result < 0) throw Refused{step, result};
+}
+
+// What must close, whatever happened; an error of closing is a failure of the test.
+struct CloseSurely {
+    template <typename T>
+    void operator()(T* object) const {
+        if (const int rc = fi_close(&object->fid); rc != 0) failed = rc;
+    }
+    inline static int failed = 0;
+};
+template <typename T>
+using Owned = std::unique_ptr<T, CloseSurely>;
+
+template <typename T, typename Open>
+Owned<T> open(const char* step, Open call) {
+    T* made = nullptr;
+    must(call(&made), step);
+    return Owned<T>(made);
+}
+
+struct Kind {
+    const char* name;
+    fi_ep_type type;
+    std::uint64_t caps;
+    const char* topology;
+    bool collective() const { return (caps & FI_COLLECTIVE) != 0; }
+};
+
+// An endpoint and what it needs.
+class End {
+  public:
+    End(const Kind& kind, const Options& options) : kind_(kind) {
+        const Info hints(fi_allocinfo(), &fi_freeinfo);
+        CHECK(hints != nullptr);
+        hints->caps = kind.caps;
+        hints->ep_attr->type = kind.type;
+        hints->addr_format = FI_SOCKADDR_IN;
+        hints->fabric_attr->prov_name = strdup(options.provider.c_str());
+        hints->domain_attr->mr_mode = 0;
+        fi_info* found = nullptr;
+        must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found),
+             "fi_getinfo");
+        info_.reset(found);
+        fabric_ = open<fid_fabric>("fi_fabric",
+                                   [&](auto** made) { return fi_fabric(info_->fabric_attr, made, nullptr); });
+        fi_eq_attr eq_attr{};
+        eq_attr.wait_obj = FI_WAIT_FD;
+        eq_ = open<fid_eq>("fi_eq_open",
+                           [&](auto** made) { return fi_eq_open(fabric_.get(), &eq_attr, made, nullptr); });
+        domain_ = open<fid_domain>(
+            "fi_domain", [&](auto** made) { return fi_domain(fabric_.get(), info_.get(), made, nullptr); });
+        fi_av_attr av_attr{};
+        av_attr.type = FI_AV_TABLE;
+        av_ = open<fid_av>("fi_av_open",
+                           [&](auto** made) { return fi_av_open(domain_.get(), &av_attr, made, nullptr); });
+        fi_cq_attr cq_attr{};
+        cq_attr.format = FI_CQ_FORMAT_TAGGED;
+        cq_attr.wait_obj = FI_WAIT_FD;
+        cq_ = open<fid_cq>("fi_cq_open",
+                           [&](auto** made) { return fi_cq_open(domain_.get(), &cq_attr, made, nullptr); });
+        ep_ = open<fid_ep>("fi_endpoint", [&](auto** made) {
+            return fi_endpoint(domain_.get(), info_.get(), made, nullptr);
+        });
+        must(fi_ep_bind(ep_.get(), &eq_->fid, 0), "fi_ep_bind of the event queue");
+        must(fi_ep_bind(ep_.get(), &av_->fid, 0), "fi_ep_bind of the address vector");
+        must(fi_ep_bind(ep_.get(), &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind of the completion queue");
+        must(fi_enable(ep_.get()), "fi_enable");
+    }
+
+    void meet(const End& first, const End& second) {
+        for (const End* one : {&first, &second}) {
+            std::array<char, 128> name{};
+            std::size_t length = name.size();
+            must(fi_getname(&one->ep_->fid, name.data(), &length), "fi_getname");
+            fi_addr_t at = FI_ADDR_NOTAVAIL;
+            if (fi_av_insert(av_.get(), name.data(), 1, &at, 0, nullptr) != 1)
+                throw Refused{"fi_av_insert", -FI_EOTHER};
+        }
+        if (!kind_.collective()) return;
+        fi_av_set_attr attr{};
+        attr.count = 2;
+        attr.end_addr = attr.stride = 1;
+        set_ = open<fid_av_set>("fi_av_set",
+                                [&](auto** made) { return fi_av_set(av_.get(), &attr, made, nullptr); });
+    }
+
+    void start_join() {
+        const sockaddr_storage where = group(7);
+        mc_ = open<fid_mc>(kind_.collective() ? "fi_join_collective" : "fi_join", [&](auto** made) {
+            return kind_.collective()
+                       ? fi_join_collective(ep_.get(), FI_ADDR_NOTAVAIL, set_.get(), 0, made, nullptr)
+                       : fi_join(ep_.get(), &where, 0, made, nullptr);
+        });
+    }
+    // Whether the join has ended.
+    bool joined() {
+        progress();
+        if (joined_) return true;
+        std::uint32_t event = 0;
+        fi_eq_entry entry{};
+        ssize_t got = fi_eq_read(eq_.get(), &event, &entry, sizeof entry, 0);
+        if (got == -FI_EAVAIL) {
+            fi_eq_err_entry error{};
+            CHECK(fi_eq_readerr(eq_.get(), &error, 0) > 0 && error.err > 0);
+            throw Refused{"the join", -error.err};
+        }
+        if (got == -FI_EAGAIN) return false;
+        must(got, "fi_eq_read");
+        CHECK(event == FI_JOIN_COMPLETE && entry.fid == &mc_->fid);
+        return joined_ = true;
+    }
+    // What is under way is this member's part of one operation or message.
+    void start(bool sends) {
+        buffer_.fill(std::byte{0});
+        if (kind_.collective()) {
+            if (sends) buffer_.fill(std::byte{0x5a});
+            again("fi_broadcast", [&] {
+                return fi_broadcast(ep_.get(), buffer_.data(), buffer_.size(), nullptr, fi_mc_addr(mc_.get()),
+                                    0, FI_UINT8, 0, &buffer_);
+            });
+            return;
+        }
+        if (!sends)
+            return must(fi_recv(ep_.get(), buffer_.data(), buffer_.size(), nullptr, FI_ADDR_UNSPEC, &buffer_),
+                        "fi_recv");
+        buffer_.fill(std::byte{0x5a});
+        const iovec piece{buffer_.data(), buffer_.size()};
+        const fi_msg message{&piece, nullptr, 1, fi_mc_addr(mc_.get()), &buffer_, 0};
+        again("fi_sendmsg", [&] { return fi_sendmsg(ep_.get(), &message, FI_MULTICAST); });
+    }
+    bool done() {
+        progress();
+        if (done_) CHECK(buffer_.front() == std::byte{0x5a} && buffer_.back() == std::byte{0x5a});
+        return done_;
+    }
+    void leave() {
+        mc_.reset();
+        if (set_) set_.reset();
+    }
+
+  private:
+    template <typename Call>
+    void again(const char* step, Call call) {
+        const auto deadline = Clock::now() + std::chrono::milliseconds(kPatienceMs);
+        ssize_t rc = call();
+        for (; rc == -FI_EAGAIN; rc = call()) {
+            if (Clock::now() > deadline) fail("{} is not taken", step);
+            progress();
+        }
+        must(rc, step);
+    }
+    void progress() {
+        fi_cq_tagged_entry entry{};
+        const ssize_t got = fi_cq_read(cq_.get(), &entry, 1);
+        if (got == 1) done_ = true;
+        if (got == -FI_EAVAIL) {
+            fi_cq_err_entry error{};
+            CHECK_RETURNS(1, fi_cq_readerr(cq_.get(), &error, 0));
+            throw Refused{"an operation", -error.err};
+        }
+        if (got != -FI_EAGAIN) must(got, "fi_cq_read");
+    }
+
+    const Kind& kind_;
+    Info info_{nullptr, &fi_freeinfo};
+    Owned<fid_fabric> fabric_;
+    Owned<fid_eq> eq_;
+    Owned<fid_domain> domain_;
+    Owned<fid_av> av_;
+    Owned<fid_cq> cq_;
+    Owned<fid_ep> ep_;
+    Owned<fid_av_set> set_;
+    Owned<fid_mc> mc_;
+    std::array<std::byte, 3000> buffer_{};
+    bool joined_ = false, done_ = false;
+};
+
+void wait_for(const char* step, const std::function<bool()>& holds) {
+    const auto deadline = Clock::now() + std::chrono::milliseconds(kPatienceMs);
+    while (!holds()) {
+        if (Clock::now() > deadline) throw Refused{step, -FI_ETIMEDOUT};
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+// Datagrams may be lost when calls fail, so for those arrival is not waited for for long.
+void live(const Kind& kind, const Options& options) {
+    End first(kind, options), second(kind, options);
+    first.meet(first, second);
+    second.meet(first, second);
+    first.start_join();
+    if (kind.collective()) second.start_join();
+    wait_for("a join", [&] {
+        const bool here = first.joined();
+        return (kind.collective() ? second.joined() : true) && here;
+    });
+    if (!kind.collective()) second.start_join();
+    wait_for("the other join", [&] { return second.joined(); });
+    second.start(false);
+    first.start(true);
+    wait_for("the traffic", [&] {
+        const bool there = second.done();
+        return first.done() && there;
+    });
+    second.leave();
+    first.leave();
+}
+
+// One try. True: something failed in it.
+bool attempt(const Kind& kind, const Options& options, std::uint64_t nth, Fails how, std::string& outcome) {
+    outcome = "worked";
+    CloseSurely::failed = 0;
+    std::uint64_t failures = 0;
+    fail_call(nth, how);
+    try {
+        live(kind, options);
+    } catch (const Refused& refused) {
+        outcome = fmt::format("{}: {}", refused.step, fi_strerror(static_cast<int>(-refused.error)));
+        failures = stop_failing();
+        if (failures == 0) fail("{} though no call failed", outcome);
+    }
+    failures += stop_failing();
+    if (CloseSurely::failed != 0)
+        fail("closing failed after call {}: {}", nth, describe(CloseSurely::failed));
+    return failures > 0;
+}
+
+void every_call(Member& me, const Kind& kind) {
+    if (me.rank() != 0) return;
+    setenv("FI_MCASTCOLL_TOPOLOGY", kind.topology, 1);
+    std::string outcome;
+    // What libraries keep for good they take now.
+    for (int i = 0; i < 3; ++i) attempt(kind, me.options(), 0, Fails::once, outcome);
+    const std::size_t descriptors = descriptors_in_use();
+    const std::int64_t memory = pieces_of_memory();
+    std::uint64_t refused = 0, shrugged = 0;
+    for (const Fails how : {Fails::once, Fails::onward}) {
+        std::uint64_t nth = 1;
+        while (attempt(kind, me.options(), nth, how, outcome)) {
+            ++(outcome == "worked" ? shrugged : refused);
+            if (me.options().verbose) fmt::print("     {} {}: {}\n", nth, failed_call(), outcome);
+            // libfabric's own may stay: of connections that it has accepted and nobody has spoken on.
+            if (descriptors_in_use() != descriptors)
+                fail("{} descriptors instead of {} are open after call {} ({}) failed: {}",
+                     descriptors_in_use(), descriptors, nth, failed_call(), outcome);
+            if (pieces_of_memory() > memory + 1)
+                fail("{} pieces of memory are lost after call {} ({}) failed", pieces_of_memory() - memory,
+                     nth, failed_call());
+            // All of them take minutes under valgrind; near the beginning they are tried one by one.
+            nth += me.options().large || nth < 200 ? 1 : 1 + nth / 40;
+            if (nth > kMostCalls) fail("there is no end of calls");
+        }
+        CHECK(outcome == "worked");
+    }
+    fmt::print("     {}: an error {} times, did without {} times\n", kind.name, refused, shrugged);
+    CHECK(refused > 10);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    static const std::array<Kind, 4> kKinds{{
+        {"datagrams", FI_EP_DGRAM, FI_MSG | FI_MULTICAST, "flat"},
+        {"reliable messages", FI_EP_RDM, FI_MSG | FI_MULTICAST, "flat"},
+        {"collectives by multicast", FI_EP_RDM, FI_MSG | FI_COLLECTIVE, "flat"},
+        {"collectives in shared memory", FI_EP_RDM, FI_MSG | FI_COLLECTIVE, "auto"},
+    }};
+    Program program("fi_mcc_failures", "Calls of the system that fail, each in its turn");
+    for (const Kind& kind : kKinds)
+        program.add({.name = kind.name,
+                     .body = [&kind](Member& me) { every_call(me, kind); },
+                     .members = 2,
+                     .environment = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "300"},
+                                     {"FI_MCASTCOLL_LINGER", "200"},
+                                     {"FI_MCASTCOLL_PEER_TIMEOUT", "2000"}},
+                     .only_mcastcoll = true,
+                     // Memory that is refused in the middle of a collective join can still crash: known.
+                     .only_large = kind.collective()});
+    return program.run(argc, argv);
+}

@@ -1,0 +1,17 @@
+#!/bin/bash
+# manual.sh -- does the provider's manual page name every variable of the provider, with its default, and no other?
+#
+# Runs in the top folder of a build. What counts is what the provider registers with libfabric: `fi_info -e`.
+set -u
+case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
+page=${FABTESTS_SRCDIR:-$(dirname "$0")/..}/../man/fi_mcastcoll.7
+[ -r "$page" ] || { echo "manual: no $page"; exit 1; }
+# "# FI_MCASTCOLL_TTL: Integer" and then "# mcastcoll: How many .. (default: 1)"; none is empty, and auto may say more
+registered=$(FI_PROVIDER=mcastcoll fi_info -e 2>/dev/null | grep -a -A1 '^# FI_MCASTCOLL_' |
+    awk '/^# FI_MCASTCOLL_/ { name = $2; sub(/:.*/, "", name); next }
+         name { default_ = $0; sub(/.*\(default: /, "", default_); sub(/[:)].*/, "", default_)
+             if (default_ == "none" && name !~ /ROOT_SYNC/ || default_ ~ /^the one/) default_ = "empty"
+             print name, "(" default_ ")"; name = "" }' | sort)
+described=$(sed -n 's/^\.BR \(FI_MCASTCOLL_[A-Z_]*\) " \(([^)]*)\)"$/\1 \2/p' "$page" | sort)
+[ "$(wc -l <<<"$registered")" -ge 20 ] || { echo "manual: fi_info shows hardly any variable"; exit 1; }
+diff <(echo "$registered") <(echo "$described") || { echo "manual: < is what the provider has, > what $page says"; exit 1; }

@@ -1,0 +1,179 @@
+#include "support/failing.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace {
+
+std::atomic<std::uint64_t> left_until{0};  // 0: nothing fails
+std::atomic<std::uint64_t> failed{0};
+std::atomic<bool> onward{false};
+std::atomic<const char*> last{""};
+std::atomic<std::int64_t> pieces{0};
+
+bool is_provider(const void* caller) {
+    Dl_info info{};
+    return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
+           std::strstr(info.dli_fname, "libmcastcoll-fi") != nullptr;
+}
+
+// Whether this call is to fail.
+bool fails(const void* caller, const char* name) {
+    if (left_until.load() == 0 || !is_provider(caller)) return false;
+    const std::uint64_t left = left_until.load();
+    if (left > 1) {
+        --left_until;
+        return false;
+    }
+    if (!onward) left_until = 0;
+    ++failed;
+    last = name;
+    return true;
+}
+
+template <typename Function>
+Function* real(Function*, const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+void* take(std::size_t bytes, const void* caller) {
+    void* memory = fails(caller, "operator new") ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
+    if (memory == nullptr) throw std::bad_alloc();
+    ++pieces;
+    return memory;
+}
+
+void give_back(void* memory) {
+    if (memory == nullptr) return;
+    --pieces;
+    std::free(memory);
+}
+
+}  // namespace
+
+// Descriptors that the provider has made, by number.
+namespace {
+std::array<std::atomic<bool>, 1024> made{};
+
+int note(const void* caller, int descriptor) {
+    if (descriptor >= 0 && static_cast<std::size_t>(descriptor) < made.size())
+        made[static_cast<std::size_t>(descriptor)] = is_provider(caller);
+    return descriptor;
+}
+}  // namespace
+
+#define CALLER __builtin_return_address(0)
+// FAILING(result, name, error, (parameters), (arguments))
+#define FAILING(result, name, error, parameters, arguments)                    \
+    extern "C" __attribute__((visibility("default"))) result name parameters { \
+        static auto* const function = real(&name, #name);                      \
+        if (fails(CALLER, #name)) return errno = (error), -1;                  \
+        return function arguments;                                             \
+    }
+
+// The same of functions that make descriptors.
+#define MAKING(name, parameters, arguments)                                 \
+    extern "C" __attribute__((visibility("default"))) int name parameters { \
+        static auto* const function = real(&name, #name);                   \
+        if (fails(CALLER, #name)) return errno = EMFILE, -1;                \
+        return note(CALLER, function arguments);                            \
+    }
+
+MAKING(socket, (int domain, int type, int protocol) noexcept, (domain, type, protocol))
+FAILING(int, bind, EACCES, (int fd, const sockaddr* address, socklen_t length) noexcept,
+        (fd, address, length))
+FAILING(int, listen, EADDRINUSE, (int fd, int backlog) noexcept, (fd, backlog))
+FAILING(int, setsockopt, ENOBUFS, (int fd, int level, int name, const void* value, socklen_t length) noexcept,
+        (fd, level, name, value, length))
+FAILING(int, getsockopt, ENOBUFS, (int fd, int level, int name, void* value, socklen_t* length) noexcept,
+        (fd, level, name, value, length))
+FAILING(int, getsockname, ENOBUFS, (int fd, sockaddr* address, socklen_t* length) noexcept,
+        (fd, address, length))
+FAILING(int, connect, ENETUNREACH, (int fd, const sockaddr* address, socklen_t length), (fd, address, length))
+MAKING(epoll_create1, (int flags) noexcept, (flags))
+FAILING(int, epoll_ctl, ENOMEM, (int set, int what, int fd, epoll_event* event) noexcept,
+        (set, what, fd, event))
+MAKING(eventfd, (unsigned value, int flags) noexcept, (value, flags))
+MAKING(timerfd_create, (clockid_t clock, int flags) noexcept, (clock, flags))
+MAKING(shm_open, (const char* name, int flags, mode_t mode), (name, flags, mode))
+FAILING(int, posix_fallocate, ENOSPC, (int fd, off_t from, off_t bytes), (fd, from, bytes))
+
+extern "C" __attribute__((visibility("default"))) void* mmap(void* at, std::size_t bytes, int protection,
+                                                             int flags, int fd, off_t from) noexcept {
+    static auto* const function = real(&mmap, "mmap");
+    if (fails(CALLER, "mmap")) return errno = ENOMEM, MAP_FAILED;
+    return function(at, bytes, protection, flags, fd, from);
+}
+
+__attribute__((visibility("default"))) void* operator new(std::size_t bytes) {
+    return take(bytes, CALLER);
+}
+__attribute__((visibility("default"))) void* operator new[](std::size_t bytes) {
+    return take(bytes, CALLER);
+}
+__attribute__((visibility("default"))) void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    if (fails(CALLER, "operator new")) return nullptr;
+    ++pieces;
+    return std::malloc(bytes != 0 ? bytes : 1);
+}
+__attribute__((visibility("default"))) void operator delete(void* memory) noexcept {
+    give_back(memory);
+}
+__attribute__((visibility("default"))) void operator delete[](void* memory) noexcept {
+    give_back(memory);
+}
+__attribute__((visibility("default"))) void operator delete(void* memory, std::size_t) noexcept {
+    give_back(memory);
+}
+__attribute__((visibility("default"))) void operator delete[](void* memory, std::size_t) noexcept {
+    give_back(memory);
+}
+
+MAKING(accept4, (int fd, sockaddr* from, socklen_t* length, int flags), (fd, from, length, flags))
+
+extern "C" __attribute__((visibility("default"))) int close(int descriptor) {
+    static auto* const function = real(&close, "close");
+    if (descriptor >= 0 && static_cast<std::size_t>(descriptor) < made.size())
+        made[static_cast<std::size_t>(descriptor)] = false;
+    return function(descriptor);
+}
+
+namespace mcastcoll::fabtest {
+
+std::size_t descriptors_in_use() {
+    return static_cast<std::size_t>(std::count(made.begin(), made.end(), true));
+}
+
+void fail_call(std::uint64_t nth, Fails how) {
+    failed = 0;
+    onward = how == Fails::onward;
+    left_until = nth;
+}
+
+std::uint64_t stop_failing() {
+    left_until = 0;
+    return failed;
+}
+
+const char* failed_call() {
+    return last;
+}
+
+std::int64_t pieces_of_memory() {
+    return pieces;
+}
+
+}  // namespace mcastcoll::fabtest
