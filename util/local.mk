@@ -54,4 +54,5 @@ EXTRA_DIST += \
 	%reldir%/rxe/hosts \
 	%reldir%/rxe/init \
 	%reldir%/rxe/loss \
-	%reldir%/rxe/prepare
+	%reldir%/rxe/prepare \
+	%reldir%/rxe/rank
