@@ -64,4 +64,5 @@ EXTRA_DIST += \
 	%reldir%/rxe/hosts \
 	%reldir%/rxe/init \
 	%reldir%/rxe/loss \
-	%reldir%/rxe/prepare
+	%reldir%/rxe/prepare \
+	%reldir%/rxe/rank

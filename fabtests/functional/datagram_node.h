@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "support/program.h"
 
@@ -25,7 +27,8 @@ struct Wish {
     std::uint64_t bind_flags = 0;  // of the queue
     bool counters = false;
     bool events = true;
-    std::string node = "127.0.0.1";  // own address; empty leaves it to the provider
+    std::string node = "127.0.0.1";  // own address; empty leaves it to the provider; this one stands for
+                                     // those of --address
 };
 
 // Null when there is none.
@@ -59,10 +62,22 @@ inline sockaddr_storage group(unsigned number) {
     return any;
 }
 
+// Members, and the nodes of each, take the addresses in turns.
+inline Wish at_address(Wish wish, const Options& options) {
+    static unsigned nodes = 0;
+    if (wish.node != Wish().node) return wish;
+    std::vector<std::string> all;
+    std::stringstream list(options.address);
+    for (std::string one; std::getline(list, one, ',');) all.push_back(one);
+    const auto member = static_cast<unsigned>(getpid() - getppid());
+    if (!all.empty()) wish.node = all[(member + nodes++) % all.size()];
+    return wish;
+}
+
 class Node {
   public:
     Node(const Wish& wish, const Options& options)
-        : wait_s(options.wait_s), info(find_datagrams(wish, options.provider.c_str())) {
+        : wait_s(options.wait_s), info(find_datagrams(at_address(wish, options), options.provider.c_str())) {
         if (info == nullptr) fail("no endpoint with FI_MULTICAST is to be had");
         fid_fabric* new_fabric = nullptr;
         CHECK_RETURNS(0, fi_fabric(info->fabric_attr, &new_fabric, nullptr));

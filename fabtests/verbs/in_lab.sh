@@ -4,6 +4,10 @@
 #   transport        the transport's own tests, on two hosts
 #   broadcast        the functional program of broadcasts; reduce, collectives, groups, wait: those
 #   mpi              an Open MPI job of mpi_coll_check with a rank on each host
+#   datagram         datagram endpoints with FI_MULTICAST, groups over verbs, unicast over UDP
+#   deaf             as mpi, but all multicasts are lost from some time on: the job ends well
+#   down             as mpi, but host 2's link goes down: the job ends within its time, with errors; nothing else afterwards
+#   removed          as mpi, but host 2's RDMA device is removed: the job ends within its time; nothing else afterwards
 # LOSS (0,1,5) is what percentages of multicasts are lost in turn, COUNT (60) how many rounds the MPI job has, CASES narrows functional programs.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
@@ -43,22 +47,75 @@ functional() { # functional NAME LOSS
     judge "fi_mcc_$1 on $RXE_HOSTS hosts, $2 % lost" $code "$2"
 }
 
-mpi() { # mpi LOSS
-    local code=0 i ranks=()
+mpi_command() { # for eval
+    local i ranks=()
     rm -f "$work"/stats.*
     for ((i = 1; i <= RXE_HOSTS; ++i)); do
         ((i == 1)) || ranks+=(:)
         ranks+=(--np 1 -x "FI_VERBS_IFACE=h$i" -x "FI_MCASTCOLL_TOPOLOGY=host=h$i" -x FI_UNIVERSE_SIZE -x FI_PROVIDER_PATH -x FI_PROVIDER=mcastcoll
-            -x 'FI_MCASTCOLL_INNER=verbs;ofi_rxm' -x FI_MCASTCOLL_PEER_TIMEOUT -x FI_MCASTCOLL_JOIN_TIMEOUT -x "FI_MCASTCOLL_STATS=$work/stats"
+            -x 'FI_MCASTCOLL_INNER=verbs;ofi_rxm' -x FI_MCASTCOLL_PEER_TIMEOUT -x FI_MCASTCOLL_JOIN_TIMEOUT
+            -x "FI_LOG_LEVEL=${FI_LOG_LEVEL:-warn}" -x FI_LOG_PROV=mcastcoll -x "FI_MCASTCOLL_STATS=$work/stats"
             "$BUILD/fabtests/mpi/mpi_coll_check" --count "${COUNT:-60}" --max 64K --seed 7)
     done
-    timeout -k 10 300 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi --mca btl '^ofi,openib' \
-        --mca mpi_yield_when_idle 1 "${ranks[@]}" >"$work/log" 2>&1 || code=$?
+    printf '%q ' timeout -k 10 "${MPI_LIMIT:-300}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi \
+        --mca btl '^ofi,openib' --mca mpi_yield_when_idle 1 "${ranks[@]}"
+}
+
+mpi() { # mpi LOSS
+    local code=0 command
+    command=$(mpi_command)
+    eval "$command" >"$work/log" 2>&1 || code=$?
     tail -n 3 "$work/log" | sed 's/^/     /'
     judge "mpi_coll_check on $RXE_HOSTS hosts, $1 % lost" $code "$1"
 }
 
+# Without the cases that are about the loopback or UDP's own sockets.
+datagram() {
+    local code=0 name cases=()
+    for name in 'everybody but the sender hears a message' 'many groups' unicast refusals descriptors queues; do cases+=(--case "$name"); done
+    FI_MCASTCOLL_TRANSPORT=verbs timeout -k 10 300 "$BUILD/fi_mcc_datagram" --address "$addresses" --timeout 120 --wait 60 "${cases[@]}" >"$work/log" 2>&1 || code=$?
+    sed 's/^/     /' "$work/log"
+    if [ $code = 0 ]; then pass "fi_mcc_datagram over verbs"; else fail "fi_mcc_datagram over verbs: code $code"; fi
+}
+
+# mishap WHAT EXPECTED COMMAND...: the MPI job, and COMMAND when it has begun to multicast.  EXPECTED: well, or any end but a hang.
+mishap() {
+    local what=$1 expected=$2 start code=0 job out i
+    shift 2
+    out=$(COUNT=${COUNT:-$([ "$expected" = well ] && echo 100 || echo 5000)} FI_LOG_LEVEL=info mpi_command)
+    eval "$out" >"$work/log" 2>&1 &
+    job=$!
+    for ((i = 0; i < 240; ++i)); do
+        ((i % 4)) || [ "$(grep -ac 'joined as rank' "$work/log")" -lt "$RXE_HOSTS" ] || break
+        kill -0 $job 2>/dev/null || break
+        sleep 0.5
+    done
+    if ! kill -0 $job 2>/dev/null || ((i == 240)); then
+        kill $job 2>/dev/null
+        wait $job
+        tail -n 5 "$work/log"
+        fail "$what: the job never began"
+        return
+    fi
+    sleep 3
+    start=$SECONDS
+    timeout 60 "$@" || echo "     $*: code $?"
+    wait $job || code=$?
+    grep -aE 'failed|fails|bad$|lost|gone' "$work/log" | tail -n 8 | cut -c1-220 | sed 's/^/     /'
+    if [ $code = 0 ] || { [ "$expected" = end ] && [ $code != 124 ] && [ $code != 137 ]; }; then
+        pass "$what: code $code $((SECONDS - start)) s later"
+    else
+        fail "$what: code $code $((SECONDS - start)) s later"
+    fi
+}
+
 for part in "$@"; do
+    case $part in
+        datagram) datagram; continue ;;
+        deaf) mishap 'all multicasts are lost' well "$TOP/util/rxe/loss" 100; "$TOP/util/rxe/loss" 0; continue ;;
+        down) mishap "host 2's link goes down" end ip link set h2 down; continue ;;
+        removed) mishap "host 2's device is removed" end sh -c 'rdma link delete rx2 & sleep 1'; continue ;;
+    esac
     if [ "$part" = transport ]; then
         code=0
         timeout -k 10 200 "$BUILD/fabtests/verbs/test_verbs" --jobs 1 --verbose >"$work/log" 2>&1 || code=$?

@@ -32,6 +32,7 @@ struct Faults {
     bool refuse = false;                 // joins are refused by the network
     bool ignore = false;                 // joins are not answered
     std::map<std::string, int> calls, alive;
+    ibv_qp* latest = nullptr;  // queue pair
 };
 
 Faults faults;
@@ -131,12 +132,16 @@ int ibv_destroy_cq(ibv_cq* queue) {
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* attributes) {
     if (fails("rdma_create_qp")) return -1;
     const int result = next<decltype(&::rdma_create_qp)>("rdma_create_qp")(id, domain, attributes);
-    if (result == 0) made("queue pair", id->qp);
+    if (result == 0) faults.latest = made("queue pair", id->qp);
     return result;
 }
 void rdma_destroy_qp(rdma_cm_id* id) {
     next<decltype(&::rdma_destroy_qp)>("rdma_destroy_qp")(id);
     unmade("queue pair", 0);
+}
+int ibv_modify_qp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
+    return fails("ibv_modify_qp") ? ENOMEM
+                                  : next<decltype(&::ibv_modify_qp)>("ibv_modify_qp")(pair, attributes, mask);
 }
 int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
     if (fails("rdma_join_multicast")) return -1;
@@ -245,6 +250,84 @@ Test(verbs_failures, nothing_is_left_after_traffic) {
             for (unsigned i = 0; i < 20; ++i) say(*a, group_number(n), bytes_of(500, i));
             cr_assert_geq(hear(*b, 20).size(), 20);
         }
+    }
+    nothing_is_left();
+}
+
+namespace {
+
+void spoil(ibv_qp* pair) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    cr_assert_eq(ibv_modify_qp(pair, &attributes, IBV_QP_STATE), 0);
+}
+
+bool gets_through(VerbsTransport& from, VerbsTransport& to, const SocketAddress& group) {
+    const std::string text = "through";
+    const Datagram datagram{std::as_bytes(std::span(text)), {}};
+    bool heard = false;
+    return eventually([&] {
+        from.send(std::span(&datagram, 1), {group, false});
+        from.take_send_error();
+        to.receive(Nanoseconds{}, [&](Bytes, const SocketAddress&) { heard = true; });
+        return heard;
+    });
+}
+
+}  // namespace
+
+Test(verbs_failures, a_queue_pair_in_error_comes_back_with_its_groups) {
+    {
+        const VerbsOwner a = open_or_fail(options_of_device(0));
+        ibv_qp* const of_a = faults.latest;
+        const VerbsOwner b = open_or_fail(options_of_device(1));
+        ibv_qp* const of_b = faults.latest;
+        const SocketAddress group = group_number(0);
+        const Membership one = join_or_fail(*a, group), other = join_or_fail(*b, group);
+        for (ibv_qp* const pair : {of_b, of_a, of_a}) {
+            cr_assert(gets_through(*a, *b, group));
+            spoil(pair);
+            // Who sends notices; Soft-RoCE does not tell of the receives.
+            cr_assert(pair == of_a ? gets_through(*a, *b, group) : gets_through(*b, *a, group));
+            cr_assert(pair == of_a ? gets_through(*b, *a, group) : gets_through(*a, *b, group));
+        }
+        cr_assert_eq(a->counters().revivals, 2);
+        cr_assert_eq(b->counters().revivals, 1);
+        const Membership later = join_or_fail(*a, group_number(1));
+    }
+    nothing_is_left();
+}
+
+Test(verbs_failures, what_does_not_come_back_says_so_and_closes) {
+    {
+        const VerbsOwner a = open_or_fail(options_of_device(0));
+        const SocketAddress group = group_number(0);
+        const Membership membership = join_or_fail(*a, group);
+        spoil(faults.latest);
+        faults.name = "ibv_modify_qp";
+        faults.from = 1;
+        faults.calls.clear();
+        const std::string text = "lost";
+        const Datagram datagram{std::as_bytes(std::span(text)), {}};
+        int error = 0;
+        cr_assert(eventually([&] {
+            a->receive(Nanoseconds{}, [](Bytes, const SocketAddress&) {});
+            a->send(std::span(&datagram, 1), {group, false});
+            error = a->take_send_error();
+            return error != 0;
+        }));
+        cr_assert_eq(error, EIO);
+        cr_assert_not(a->has_room());
+        const auto joined = a->join(group_number(1));
+        cr_assert_not(joined.ok());
+        cr_assert_eq(joined.error().code, ENODEV);
+        cr_assert(a->prepare_wait());
+        // It is not tried for ever.
+        for (int i = 0; i < 100; ++i) a->receive(Nanoseconds{}, [](Bytes, const SocketAddress&) {});
+        const int tries = faults.calls["ibv_modify_qp"];
+        for (int i = 0; i < 100; ++i) a->receive(Nanoseconds{}, [](Bytes, const SocketAddress&) {});
+        cr_assert_eq(faults.calls["ibv_modify_qp"], tries);
+        faults.from = 0;
     }
     nothing_is_left();
 }

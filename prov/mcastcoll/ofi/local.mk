@@ -42,6 +42,8 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/datagram/sockets.cc \
 	%reldir%/datagram/sockets.h \
 	%reldir%/datagram/transfer.cc \
+	%reldir%/datagram/verbs_lane.cc \
+	%reldir%/datagram/verbs_lane.h \
 	%reldir%/datagram/waiter.cc \
 	%reldir%/datagram/waiter.h \
 	%reldir%/deadline.h \

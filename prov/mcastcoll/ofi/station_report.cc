@@ -76,6 +76,7 @@ void LiveStation::write_statistics() {
     report["send_errors"] = wire.send_errors;
     report["multicast_bytes_sent"] = wire.bytes_sent;
     report["verbs_datagrams_sent"] = verbs_ != nullptr ? verbs_->counters().datagrams_sent : 0;
+    report["verbs_revivals"] = verbs_ != nullptr ? verbs_->counters().revivals : 0;
     report["foreign_messages"] = foreign_messages_;
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

@@ -41,7 +41,8 @@ if HAVE_VERBS
 	%reldir%/verbs_hub.h \
 	%reldir%/verbs_owner.h \
 	%reldir%/verbs_queue.cc \
-	%reldir%/verbs_queue.h
+	%reldir%/verbs_queue.h \
+	%reldir%/verbs_revive.cc
 %canon_reldir%_libmcctransport_la_LIBADD = $(VERBS_LIBS)
 else
 %canon_reldir%_libmcctransport_la_SOURCES += %reldir%/verbs_absent.cc

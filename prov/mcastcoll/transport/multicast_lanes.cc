@@ -57,6 +57,7 @@ MulticastCounters MulticastLanes::counters() const {
     sum.send_errors += more.send_errors;
     sum.receive_errors += more.receive_errors;
     sum.own_copies += more.own_copies;
+    sum.revivals += more.revivals;
     return sum;
 }
 

@@ -43,6 +43,8 @@ struct MulticastCounters {
     std::uint64_t runs_received = 0;
     // What came back to its own sender, where the transport drops it.
     std::uint64_t own_copies = 0;
+    // How often the device's queue had failed and was brought back.
+    std::uint64_t revivals = 0;
 };
 
 // The bytes live until the callback returns.

@@ -108,6 +108,7 @@ Result<Membership> VerbsHub::join(const SocketAddress& group) {
         return Error{EINVAL,
                      fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
     if (!has_joined(group)) {
+        revive();
         if (gone_ || queue_->broken()) return Error{ENODEV, fmt::format("{} has failed", device_)};
         if (shares_.size() >= most_memberships_)
             return Error{ENOBUFS, fmt::format("{} multicast groups are joined, which is the limit of {}",
@@ -232,7 +233,13 @@ VerbsTarget VerbsHub::target_of(const SocketAddress& group) {
     return {other->second.address.get(), other->second.key};
 }
 
+void VerbsHub::revive() {
+    if (!queue_->broken() || gone_) return;
+    if (queue_->revive()) ++counters_.revivals;
+}
+
 std::size_t VerbsHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
+    revive();
     const VerbsTarget target = target_of(to.group);
     if (target.address == nullptr) {
         ++counters_.send_errors;
@@ -249,6 +256,7 @@ int VerbsHub::take_send_error() {
 }
 
 std::size_t VerbsHub::receive(Nanoseconds, DeliverDatagram deliver) {
+    revive();
     return queue_->receive(local_, deliver, counters_);
 }
 

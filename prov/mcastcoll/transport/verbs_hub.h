@@ -64,6 +64,7 @@ class VerbsHub final : public VerbsTransport {
     Result<void> join_new(const SocketAddress& group);
     Result<void> await(Share& share);
     void take_events();
+    void revive();
     void leave(const SocketAddress& group) override;
     VerbsTarget target_of(const SocketAddress& group);
     void retire(AddressOwner address);

@@ -278,6 +278,8 @@ std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram delive
         deliver_one(completions_[i], own, deliver, counters);
         if (!broken_) post_again(static_cast<std::size_t>(completions_[i].wr_id));
     }
+    // A failed queue pair shows here, too, and not all devices say so of requests to receive.
+    if (count == 0 && posted_ != done_) reap();
     // A few may wait for the next ones, as long as nearly all are posted.
     if (to_post_ >= kBatch / 2) flush_posts();
     return count;

@@ -43,8 +43,11 @@ class VerbsQueue {
     std::size_t receives() const { return receives_; }
     std::size_t inline_bytes() const { return inline_bytes_; }
     std::uint32_t number() const { return id_.qp->qp_num; }
-    // The device, or the queue pair, has failed for good.
+    // The device, or the queue pair, has failed: nothing is sent or received until revive() was true.
     bool broken() const { return broken_; }
+    // Brings a failed queue pair back, a few times in its life; what was on its way is lost. False: it
+    // stays failed.
+    bool revive();
     // Requests to send so far, and those that are known to be done.
     std::uint64_t posted() const { return posted_; }
     std::uint64_t done() const { return done_; }
@@ -58,6 +61,7 @@ class VerbsQueue {
     Result<void> map_memory();
     Result<void> open_queue_pair();
     Result<void> post_first_receives();
+    bool restart();
     void note_sent(const ibv_wc& completion);
     bool compose(std::size_t slot, const Datagram& datagram, const VerbsTarget& to);
     std::size_t post_chain(std::size_t count, MulticastCounters& counters);
@@ -80,6 +84,7 @@ class VerbsQueue {
     MemoryOwner region_;
     bool broken_ = false;
     int error_ = 0;
+    unsigned revivals_ = 0;
 
     std::uint64_t posted_ = 0, done_ = 0;
     std::uint64_t send_errors_ = 0;  // told by completions, not yet counted

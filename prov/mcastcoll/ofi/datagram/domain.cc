@@ -12,11 +12,16 @@
 #include "ofi/datagram/memory.h"
 #include "ofi/datagram/refusal.h"
 #include "ofi/guard.h"
+#include "transport/verbs_address.h"
 
 namespace mcastcoll::ofi::datagram {
 
-Domain::Domain(Fabric& fabric, Interface interface)
-    : fid_domain{}, fabric_(fabric), interface_(std::move(interface)), settings_(provider_settings()) {}
+Domain::Domain(Fabric& fabric, Interface interface, bool over_verbs)
+    : fid_domain{},
+      fabric_(fabric),
+      interface_(std::move(interface)),
+      over_verbs_(over_verbs),
+      settings_(provider_settings()) {}
 
 int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context) {
     static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, kRefuse, kRefuse, kRefuse, kRefuse};
@@ -35,12 +40,13 @@ int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void*
     if (info == nullptr || domain == nullptr || info->domain_attr == nullptr ||
         info->domain_attr->name == nullptr)
         return -FI_EINVAL;
-    auto interface = find_interface_by_name(info->domain_attr->name);
+    const std::string of_device = interface_of_rdma_device(info->domain_attr->name);
+    auto interface = find_interface_by_name(of_device.empty() ? info->domain_attr->name : of_device);
     if (!interface) {
         write_log(Level::warn, interface.error().message);
         return -interface.error().code;
     }
-    auto made = std::unique_ptr<Domain>(new Domain(fabric, std::move(interface).value()));
+    auto made = std::unique_ptr<Domain>(new Domain(fabric, std::move(interface).value(), !of_device.empty()));
     made->fid_domain::fid = {FI_CLASS_DOMAIN, context, &object_ops};
     made->fid_domain::ops = &ops;
     made->fid_domain::mr = &memory_operations();

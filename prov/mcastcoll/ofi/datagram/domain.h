@@ -19,12 +19,14 @@ class Domain : public fid_domain {
 
     std::mutex& mutex() { return mutex_; }
     const Interface& interface() const { return interface_; }
+    // Its name is an RDMA device's: groups go over that.
+    bool over_verbs() const { return over_verbs_; }
     const Settings& settings() const { return settings_; }
     std::uint32_t api_version() const { return fabric_.api_version; }
     Users users;
 
   private:
-    Domain(Fabric& fabric, Interface interface);
+    Domain(Fabric& fabric, Interface interface, bool over_verbs);
     static int close(Handle* object) noexcept;
     static int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
     static int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
@@ -36,6 +38,7 @@ class Domain : public fid_domain {
 
     Fabric& fabric_;
     const Interface interface_;
+    const bool over_verbs_;
     const Settings settings_;
     std::mutex mutex_;
 };

@@ -155,7 +155,16 @@ int Endpoint::enable() {
     if ((directions_ & FI_SEND) != 0 && sent_.queue == nullptr && sent_.counter == nullptr) return -FI_ENOCQ;
     if ((directions_ & FI_RECV) != 0 && received_.queue == nullptr && received_.counter == nullptr)
         return -FI_ENOCQ;
-    auto opened = open_own_socket(interface(), settings(), address_);
+    if (domain_.over_verbs() && !is_reliable()) {
+        auto lane = VerbsLane::open(interface(), settings(), family());
+        if (!lane) {
+            log_line(Level::warn, "fi_enable: {}", lane.error().message);
+            return -lane.error().code;
+        }
+        verbs_ = std::move(lane).value();
+        max_message_ = std::min(max_message_, verbs_->max_message());
+    }
+    auto opened = open_socket();
     if (!opened) {
         log_line(Level::warn, "fi_enable: {}", opened.error().message);
         return -opened.error().code;
@@ -164,6 +173,7 @@ int Endpoint::enable() {
     if (!bound) return -bound.error().code;
     auto ready = receiver_.open(std::max<std::size_t>(info_->rx_attr->size, 1));
     if (ready) ready = receiver_.listen(opened.value().get(), false);
+    if (ready && verbs_) ready = receiver_.watch(verbs_->descriptor());
     if (!ready) return -ready.error().code;
     if (is_reliable()) {
         auto reliable = Reliable::open(*this, receiver_, settings(), opened.value().get(),
@@ -174,6 +184,15 @@ int Endpoint::enable() {
     address_ = bound.value();
     socket_ = std::move(opened).value();
     return 0;
+}
+
+// Peers know the sender of a multicast over verbs by the port that its queue pair makes, if that can be had.
+Result<FileDescriptor> Endpoint::open_socket() {
+    if (verbs_ && address_.port() == 0) {
+        auto opened = open_own_socket(interface(), settings(), address_.with_port(verbs_->port()));
+        if (opened) return opened;
+    }
+    return open_own_socket(interface(), settings(), address_);
 }
 
 int Endpoint::operation_flags(std::uint64_t* flags, bool set) {

@@ -16,6 +16,7 @@
 #include "ofi/datagram/membership.h"
 #include "ofi/datagram/receiver.h"
 #include "ofi/datagram/reliable.h"
+#include "ofi/datagram/verbs_lane.h"
 #include "ofi/info.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -35,6 +36,8 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     Receiver& receiver() { return receiver_; }
     // Null: messages are mere datagrams.
     Reliable* reliable() { return reliable_.get(); }
+    // Null: groups go over UDP.
+    VerbsLane* verbs() { return verbs_.get(); }
     // With the lock held. The socket of a group that has been joined already:
     std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
     // Gives it its address.
@@ -90,6 +93,7 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     int bind(Handle& other, std::uint64_t flags);
     int bind_completions(Handle& other, std::uint64_t flags);
     int enable();
+    Result<FileDescriptor> open_socket();
     int operation_flags(std::uint64_t* flags, bool set);
     std::array<WaitNest*, 4> nests();
     void wake();
@@ -125,13 +129,14 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     SocketAddress address_;  // where it is bound; as the application says until it is enabled
     const std::uint64_t directions_;
     const bool tells_source_;
-    const std::size_t max_message_;
+    std::size_t max_message_;
     EventQueue* events_ = nullptr;
     AddressVector* addresses_ = nullptr;
     Channel sent_, received_;
     FileDescriptor socket_;
     Receiver receiver_;
     std::unique_ptr<Reliable> reliable_;
+    std::unique_ptr<VerbsLane> verbs_;
     bool watched_ = false;
     fi_addr_t next_group_;
     std::unordered_map<fi_addr_t, Membership*> memberships_;

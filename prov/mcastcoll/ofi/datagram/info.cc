@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -13,9 +14,11 @@
 #include "ofi/datagram/address_vector.h"
 #include "ofi/datagram/receiver.h"
 #include "ofi/datagram/sockets.h"
+#include "ofi/datagram/verbs_lane.h"
 #include "ofi/settings.h"
 #include "transport/system.h"
 #include "transport/udp_socket.h"
+#include "transport/verbs_address.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -135,6 +138,8 @@ Result<Interface> choose_interface(const Ends& ends, const std::string& domain, 
         return owner;
     }
     if (!domain.empty()) return find_interface_by_name(domain);
+    if (const std::string of_device = interface_of_rdma_device(named); !of_device.empty())
+        return find_interface_by_name(of_device);
     if (!named.empty()) return find_interface(named);
     if (ends.destination && ends.destination->scope() != 0) return find_scope(ends.destination->scope());
     if (ends.destination && !ends.destination->is_multicast()) return find_route(*ends.destination);
@@ -206,14 +211,26 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     const fi_info& hints = *request.hints;
     auto ends = find_ends(request, family);
     if (!ends) return ends.error();
-    const char* domain = hints.domain_attr != nullptr ? hints.domain_attr->name : nullptr;
-    auto chosen = choose_interface(ends.value(), domain != nullptr ? domain : "", settings.iface, family);
+    std::string domain =
+        hints.domain_attr != nullptr && hints.domain_attr->name != nullptr ? hints.domain_attr->name : "";
+    const std::string of_device = interface_of_rdma_device(domain);
+    const bool over_verbs =
+        !reliable && (domain.empty() ? settings.transport == Carrier::verbs : !of_device.empty());
+    auto chosen =
+        choose_interface(ends.value(), of_device.empty() ? domain : of_device, settings.iface, family);
     if (!chosen) return chosen.error();
     const Interface& interface = chosen.value();
     if (auto fit = check({.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
         !fit)
         return fit.error();
-    const std::size_t largest = largest_message(interface, family, type);
+    std::size_t largest = largest_message(interface, family, type);
+    domain = interface.name;
+    if (over_verbs) {
+        auto lane = VerbsLane::open(interface, settings, family);
+        if (!lane) return lane.error();
+        largest = std::min(largest, lane.value()->max_message());
+        domain = lane.value()->device();
+    }
     if (hints.ep_attr != nullptr && hints.ep_attr->max_msg_size > largest)
         return Error{FI_ENODATA,
                      fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
@@ -223,7 +240,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     if (!info) return Error{FI_ENOMEM, "no memory for an info"};
     info->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
     info->ep_attr->type = type;
-    info->ep_attr->protocol = reliable ? FI_PROTO_UNSPEC : FI_PROTO_UDP;
+    info->ep_attr->protocol = reliable || over_verbs ? FI_PROTO_UNSPEC : FI_PROTO_UDP;
     info->ep_attr->max_msg_size = largest;
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
     fill_contexts(*info, hints);
@@ -231,7 +248,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     if (reliable) promise_reliable(*info);
     const SocketAddress source =
         ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
-    info->domain_attr->name = strdup(interface.name.c_str());
+    info->domain_attr->name = strdup(domain.c_str());
     info->fabric_attr->name = strdup(std::string(kFabricName).c_str());
     bool enough = info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr &&
                   put_address(source, info->src_addr, info->src_addrlen);

@@ -68,7 +68,7 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     made->fid_mc::fid = {FI_CLASS_MC, context, &ops};
     // Senders of reliable messages must hear who joins.
     const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
-    auto joined = hears ? made->listen() : Result<void>();
+    auto joined = hears || endpoint.verbs() != nullptr ? made->listen(hears) : Result<void>();
     if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, (wanted & FI_RECV) != 0);
     if (!joined) made->may_send_ = false;
     endpoint.add(*made);
@@ -89,7 +89,13 @@ bool Membership::tell(const Result<void>& joined) {
     return endpoint_.events()->push_error(FI_JOIN_COMPLETE, failed);
 }
 
-Result<void> Membership::listen() {
+Result<void> Membership::listen(bool receives) {
+    if (endpoint_.verbs() != nullptr) {
+        auto joined = endpoint_.verbs()->join(group_, receives);
+        if (!joined) return joined.error();
+        share_ = std::move(joined).value();
+        return {};
+    }
     socket_ = endpoint_.socket_of(group_);
     if (socket_) return {};
     auto opened = open_group_socket(endpoint_.interface(), endpoint_.settings(), group_);
@@ -133,6 +139,7 @@ void Membership::leave() {
     if (endpoint_.reliable() != nullptr) endpoint_.reliable()->leave(group_);
     if (socket_ && socket_.use_count() == 1) endpoint_.receiver().stop(socket_->get());
     socket_.reset();
+    share_ = {};
 }
 
 int Membership::close(Handle* object) noexcept {

@@ -9,6 +9,7 @@
 
 #include "ofi/datagram/object.h"
 #include "transport/file_descriptor.h"
+#include "transport/joinable_transport.h"
 #include "transport/socket_address.h"
 #include "wire/result.h"
 
@@ -31,7 +32,7 @@ class Membership : public fid_mc {
         : fid_mc{}, endpoint_(endpoint), group_(group), may_send_(may_send) {}
     static int close(Handle* object) noexcept;
     // With the endpoint's lock held.
-    Result<void> listen();
+    Result<void> listen(bool receives);
     void leave();
     Result<void> probe(std::unique_lock<std::mutex>& lock, bool receives);
     void linger(std::unique_lock<std::mutex>& lock);
@@ -42,6 +43,7 @@ class Membership : public fid_mc {
     const SocketAddress group_;
     bool may_send_;
     std::shared_ptr<FileDescriptor> socket_;
+    ::mcastcoll::Membership share_;  // over verbs
 };
 
 }  // namespace mcastcoll::ofi::datagram

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "transport/system.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 // In the data of a socket's event: the descriptor, and whether it is a group's.
 constexpr std::uint64_t kGroup = std::uint64_t{1} << 32;
+constexpr std::uint64_t kNoSocket = std::uint64_t{1} << 33;
 
 }  // namespace
 
@@ -29,9 +31,17 @@ Result<void> Receiver::open(std::size_t most_posted) {
 }
 
 Result<void> Receiver::listen(int descriptor, bool group) {
+    return add(descriptor, group ? kGroup : 0);
+}
+
+Result<void> Receiver::watch(int descriptor) {
+    return add(descriptor, kNoSocket);
+}
+
+Result<void> Receiver::add(int descriptor, std::uint64_t kind) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u64 = static_cast<std::uint64_t>(descriptor) | (group ? kGroup : 0);
+    event.data.u64 = static_cast<std::uint64_t>(descriptor) | kind;
     if (::epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
         return system_error(errno, "cannot wait for a socket");
     return {};
@@ -75,10 +85,24 @@ void Receiver::receive(std::size_t most, Take take) {
         const std::uint64_t data = ready[static_cast<std::size_t>(i)].data.u64;
         const std::size_t limit = std::min({most, count_, kBatch});
         if (limit == 0) return;
+        if ((data & kNoSocket) != 0) continue;
         const std::size_t before = count_;
         receive_batch(static_cast<int>(data & (kGroup - 1)), (data & kGroup) != 0, limit, take);
         most -= before - count_;
     }
+}
+
+void Receiver::put(Bytes bytes, const SocketAddress& source, Take take) {
+    const std::size_t length = bytes.size();
+    const PostedReceive& first = at(0);
+    for (std::size_t i = 0; i < first.count && !bytes.empty(); ++i) {
+        const std::size_t fits = std::min(bytes.size(), first.pieces[i].iov_len);
+        if (fits > 0) std::memcpy(first.pieces[i].iov_base, bytes.data(), fits);
+        bytes = bytes.subspan(fits);
+    }
+    if (!take(first, {source, length, true})) return;
+    head_ = (head_ + 1) % ring_.size();
+    --count_;
 }
 
 std::size_t Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take take) {

@@ -41,6 +41,8 @@ class Receiver {
 
     Result<void> open(std::size_t most_posted);
     Result<void> listen(int descriptor, bool group);
+    // Makes descriptor() readable, too; what it stands for comes through put().
+    Result<void> watch(int descriptor);
     void stop(int descriptor);
 
     bool post(const PostedReceive& receive);
@@ -52,11 +54,15 @@ class Receiver {
 
     // At most so many datagrams.
     void receive(std::size_t most, Take take);
+    // A datagram of a group that is no socket's. A buffer must be posted.
+    void put(Bytes bytes, const SocketAddress& source, Take take);
     // Readable when a socket is.
     int descriptor() const { return poll_set_.get(); }
 
   private:
     static constexpr std::size_t kBatch = 16;
+
+    Result<void> add(int descriptor, std::uint64_t kind);
 
     PostedReceive& at(std::size_t place) { return ring_[(head_ + place) % ring_.size()]; }
     // How many were received, wanted or not.

@@ -67,7 +67,9 @@ ssize_t Endpoint::send(const Message& message) {
     if (to == nullptr) return error;
     if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
     const int rc = reliable_ ? reliable_->send(*to, message.pieces, message.count, size)
-                             : transmit(socket_.get(), message.pieces, message.count, *to);
+                   : verbs_ && (message.flags & FI_MULTICAST) != 0
+                       ? verbs_->send(*to, message.pieces, message.count, size)
+                       : transmit(socket_.get(), message.pieces, message.count, *to);
     if (rc != 0) return rc;
     if (message.silent) {
         if (sent_.counter != nullptr) sent_.counter->count(false);
@@ -113,6 +115,8 @@ void Endpoint::wake() {
 void Endpoint::watch() {
     if (reliable_) reliable_->arm();
     const bool wanted = reliable_ || receiver_.posted() > 0;
+    // It rings only when asked to, and not for what is there.
+    if (wanted && verbs_ && !verbs_->prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
     for (WaitNest* nest : nests()) {
@@ -127,10 +131,14 @@ void Endpoint::watch() {
 void Endpoint::receive() {
     if (reliable_) return reliable_->progress();
     if (receiver_.posted() == 0) return;
-    const std::size_t room = received_.queue != nullptr ? received_.queue->room() : receiver_.posted();
-    receiver_.receive(room, [this](const PostedReceive& posted, const Datagram& datagram) {
+    const auto taking = [this](const PostedReceive& posted, const Datagram& datagram) {
         return take(posted, datagram);
-    });
+    };
+    const auto room = [this] {
+        return received_.queue != nullptr ? received_.queue->room() : receiver_.posted();
+    };
+    receiver_.receive(room(), taking);
+    if (verbs_) verbs_->receive(receiver_, room(), taking);
 }
 
 // Groups are heard by everybody but who sends.
