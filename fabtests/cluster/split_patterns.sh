@@ -9,6 +9,8 @@
 #   --ranks N           on each of two hosts in each of two sites (default 1)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"    the link (default "5000 200 0")
 #   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 4")
+#   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; what trunks have is
+#                       said with --trunks "streams = 4, congestion = NAME")
 #   --speed X           computing is so much faster than in the paper's days (default 1);  --iterations N  instead of a kernel's own
 #   --out DIR           where patterns.csv, .json and .svg go (default build/patterns)
 #
@@ -18,13 +20,13 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-kernels=BT,SP,LU,CG,MG,FT,IS,EP ways=direct,gateway traffic=none,cross rounds=3 ranks=1 wan="5000 200 0" trunks="streams = 4" speed=1 iterations='' out=''
+kernels=BT,SP,LU,CG,MG,FT,IS,EP ways=direct,gateway traffic=none,cross rounds=3 ranks=1 wan="5000 200 0" trunks="streams = 4" speed=1 iterations='' out='' congestion=reno
 streams=2 on=300 off=300
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --kernels | --ways | --traffic | --streams | --on | --off | --rounds | --ranks | --wan | --trunks | --speed | --iterations | --out)
+        --kernels | --ways | --traffic | --streams | --on | --off | --rounds | --ranks | --wan | --trunks | --speed | --iterations | --congestion | --out)
             [ $# -ge 2 ] && [ -n "$2" ] || bad_usage "'$1' needs a value"
             declare "${1#--}=$2"
             shift 2 ;;
@@ -51,6 +53,10 @@ out=$(realpath "$out")
 WAN=$wan GATEWAYS=1 GSO=on start_cluster 6 2
 MCASTCOLL_SITES=$("$LAB/gateways" sites)
 export MCASTCOLL_SITES TRUNKS=$trunks
+
+for host in h{0..5}; do
+    ip netns exec "$VC-$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" || { fail "no congestion control '$congestion' here"; finish; }
+done
 
 kernels_count() { # kernels_count HOST...: what their TCP counts, as a JSON object
     local host
@@ -104,7 +110,7 @@ for ((r = 1; r <= rounds; r++)); do
         done
     done
 done
-python3 "$(dirname "$0")/split_table.py" --jobs "$out/jobs" --out "$out/patterns" --about "two sites, $wan, 2 hosts of $ranks in each; trunks: $trunks" ||
+python3 "$(dirname "$0")/split_table.py" --jobs "$out/jobs" --out "$out/patterns" --about "two sites, $wan, 2 hosts of $ranks in each; hosts have $congestion; trunks: $trunks" ||
     fail "results differ, or there are none"
 pass "the tables are $out/patterns.{csv,json}"
 finish

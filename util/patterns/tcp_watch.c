@@ -19,6 +19,13 @@ static bool is_long(const struct tcp_watch* watch, const struct tcp_info* info) 
     return info->tcpi_min_rtt != UINT32_MAX && info->tcpi_min_rtt > watch->long_us;
 }
 
+// One with a model of the path, like bbr, does without windows that are forgotten.
+static bool forgets(int fd) {
+    char name[16] = "";
+    socklen_t length = sizeof name;
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0 && strncmp(name, "bbr", 3) != 0;
+}
+
 static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
     struct tcp_info info;
     if (fd < 0 || fd >= kWatchedMost || !info_of(fd, &info)) return;
@@ -31,7 +38,8 @@ static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
         watch->idle_restarts++;
     watch->at[fd].known = 1;
     watch->at[fd].sent = info.tcpi_data_segs_out;
-    watch->at[fd].idle = info.tcpi_unacked == 0 && (uint64_t)info.tcpi_last_data_sent * 1000 > info.tcpi_rto;
+    watch->at[fd].idle =
+        forgets(fd) && info.tcpi_unacked == 0 && (uint64_t)info.tcpi_last_data_sent * 1000 > info.tcpi_rto;
     if (!sums) return;
     sums->connections++;
     sums->retransmissions += info.tcpi_total_retrans;
