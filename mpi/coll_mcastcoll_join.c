@@ -33,6 +33,7 @@ typedef struct MccJoin {
     MccGroup* group;
     JoinStage stage;
     bool answering;    // rank 0 has heard all
+    bool cut_off;      // a message could not even be started
     int error, who;    // what was agreed on
     long long worst;   // the error, and in the lower half its rank and one
     long long* words;  // of the other ranks
@@ -41,7 +42,11 @@ typedef struct MccJoin {
 } MccJoin;
 
 static void put_request(MccJoin* j, int rc, ompi_request_t* request) {
-    if (OMPI_SUCCESS == rc) j->requests[j->open++] = request;
+    if (OMPI_SUCCESS == rc) {
+        j->requests[j->open++] = request;
+    } else {
+        j->cut_off = true;
+    }
 }
 
 static void send_word(MccJoin* j, int to) {
@@ -80,13 +85,17 @@ static bool all_done(MccJoin* j) {
 
 // Everybody knows the worst that happened to anybody.
 static bool word_is_out(MccJoin* j) {
-    if (!all_done(j)) return false;
     const int rank = ompi_comm_rank(j->comm), size = ompi_comm_size(j->comm);
+    j->error = FI_EIO;
+    j->who = rank;
+    if (j->cut_off) return true;
+    if (!all_done(j)) return false;
     if (0 == rank && !j->answering) {
         for (int from = 1; from < size; ++from)
             if (j->words[from] > j->worst) j->worst = j->words[from];
         j->answering = true;
         for (int to = 1; to < size; ++to) send_word(j, to);
+        if (j->cut_off) return true;
         if (!all_done(j)) return false;
     }
     if (0 != rank) j->worst = j->words[0];
@@ -148,6 +157,7 @@ static void move(MccJoin* j) {
 static void free_join(MccJoin* j) {
     OBJ_RELEASE(j->module);
     OBJ_RELEASE(j->comm);
+    if (j->open > 0) return;  // cut off: what is under way still writes into it
     free(j->words);
     free(j->requests);
     free(j);
