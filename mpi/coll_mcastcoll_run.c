@@ -129,8 +129,8 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
     return NULL != g->run ? run_in_provider(g, request) : post_and_wait(g, request);
 }
 
-// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one right
-// behind it. Each part is a round trip, though, so that none is made where that is long.
+// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one
+// right behind it. Each part is a round trip, though, so that none is made where that is long.
 static size_t longest_part(const MccJob* job) {
     enum { kGathered = 65536 };
     const size_t segment = mca_coll_mcastcoll_component.segment;

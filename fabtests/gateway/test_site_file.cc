@@ -78,7 +78,8 @@ Test(site_file, names_the_line_of_what_is_wrong) {
     expect_error("[house]\n", "sites.conf:1: \"[house]\" is neither");
     expect_error("[site a]\nnetworks 10.0.0.0/8\n", "sites.conf:2: \"networks 10.0.0.0/8\" is neither");
     expect_error("[site a]\nnetworks =\n", "sites.conf:2: \"networks\" has no value");
-    expect_error("[site a]\nnetworks = 10.0.0.0/33\n", "sites.conf:2: \"10.0.0.0/33\" needs a number of bits");
+    expect_error("[site a]\nnetworks = 10.0.0.0/33\n",
+                 "sites.conf:2: \"10.0.0.0/33\" needs a number of bits");
     expect_error("[site a]\nnetworks = 10.0.0.1/8\n",
                  "sites.conf:2: \"10.0.0.1/8\" has bits beyond its prefix");
     expect_error("[site a]\nnetworks = 10.0.0.0/8,\n", "sites.conf:2: \"\" is no subnet");
