@@ -14,6 +14,8 @@ set -u
 use_build
 # The queues of libfabric's verbs are for 256 peers otherwise, which is more than Soft-RoCE can have.
 export FI_UNIVERSE_SIZE=16
+# ofi_rxm 1.17 may crash as it closes connections over verbs, unless they share their buffers (docs/VERBS.md).
+export FI_OFI_RXM_USE_SRX=1
 # Emulated, a process may not get to run for long.
 export FI_MCASTCOLL_PEER_TIMEOUT=${FI_MCASTCOLL_PEER_TIMEOUT:-30000} FI_MCASTCOLL_JOIN_TIMEOUT=60000
 work=$(mktemp -d)
