@@ -120,7 +120,7 @@ attempt() { # attempt PROGRAM direct|split: a job's launching may fail on a mach
     for try in 1 2; do
         code=0
         "run_$1" "$2" "$work/$1.$2" || code=$?
-        [ $code != 0 ] && [ "$try" = 1 ] && grep -qE 'ORTE does not know|no-path|firewall' "$work/$1.$2" || return $code
+        [ $code != 0 ] && [ "$try" = 1 ] && grep -qE 'ORTE does not know|no-path|firewall|client connect fail' "$work/$1.$2" || return $code
         say "     $1, $2: the launcher failed, once more"
     done
     return $code

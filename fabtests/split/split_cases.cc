@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "split/ledger.h"
 #include "split_net.h"
 
 namespace mcastcoll::fabtest {
@@ -362,6 +363,28 @@ void client_refused_far(const Endpoint& server) {
 }
 void server_nothing(int) {}
 
+// A connection that is closed before its preface has come must not be looked for by every call of the process
+// from then on.
+void client_leaves(const Endpoint& server) {
+    const int fd = client_socket();
+    MUST(connect_to(fd, server) == 0);
+    std::byte one;
+    recv(fd, &one, 1, 0);
+}
+void server_leaves(int listener) {
+    Endpoint from;
+    const int fd = accept_from(listener, from);
+    MUST(fd >= 0);
+    close(fd);
+    int ends[2];
+    std::byte one{1};
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    MUST(split::unsettled.load() == 1);
+    for (int i = 0; i < 5000 && split::unsettled.load() != 0; i++)
+        MUST(write(ends[0], &one, 1) == 1 && read(ends[1], &one, 1) == 1);
+    MUST(split::unsettled.load() == 0);
+}
+
 // From the other site's addresses this process has none: what is in the own site goes straight.
 void client_local(const Endpoint&) {
     const int listener = listening(kClientHost);
@@ -393,6 +416,7 @@ constexpr std::array kCases{
     Case{"no preface", client_plain, server_plain, AF_INET, kNoPreface},
     Case{"unknown preface", client_unheard, server_aborts, AF_INET, kUnknown},
     Case{"refused at the far end", client_refused_far, server_nothing},
+    Case{"closed before the preface", client_leaves, server_leaves, AF_INET, kLatePreface},
     Case{"inside the site", client_local, server_nothing},
 };
 

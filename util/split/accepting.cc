@@ -84,6 +84,7 @@ bool may_read(int fd, int flags) noexcept {
     for (bool waited = false;; waited = true) {
         {
             const Locked locked;
+            tidy_now_and_then();
             Connection* known = find(cookie);
             if (known == nullptr || known->stage != Stage::to_take) return true;
             relay::Endpoint source = known->peer;

@@ -121,6 +121,7 @@ bool may_write(int fd, int flags) noexcept {
         int error = 0;
         {
             const Locked locked;
+            tidy_now_and_then();
             Connection* known = find(cookie);
             if (known == nullptr || known->stage != Stage::to_send) return true;
             error = flush(fd, *known);

@@ -15,6 +15,7 @@ namespace {
 
 using Map = std::unordered_map<std::uint64_t, Connection>;
 constexpr std::size_t kSweepFrom = 1024;
+constexpr unsigned kLooksPerSweep = 4096;
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 std::size_t sweep_at = kSweepFrom;
@@ -110,6 +111,13 @@ bool add(const Connection& connection) noexcept try {
 void remove(std::uint64_t cookie) noexcept {
     const auto at = map().find(cookie);
     if (at != map().end()) erase(at);
+}
+
+void tidy_now_and_then() noexcept try {
+    static unsigned looks = 0;
+    if (++looks % kLooksPerSweep == 0) sweep();
+} catch (const std::bad_alloc&) {
+    return;  // then another time
 }
 
 void settle(Connection& connection) noexcept {

@@ -60,5 +60,8 @@ bool add(
     const Connection& connection) noexcept;  // in place of one with the same cookie; false without memory
 void remove(std::uint64_t cookie) noexcept;
 void settle(Connection& connection) noexcept;
+// To be called when a call had to look: an entry that nobody will settle, its socket being gone, must not
+// make all calls look for ever.
+void tidy_now_and_then() noexcept;
 
 }  // namespace mcastcoll::split
