@@ -170,6 +170,7 @@ class Group {
         return placement_->hosts() < placement_->members() || placement_->sites().size() > 1;
     }
     void form(const wire::Welcome& welcome, Nanoseconds now);
+    void make_levels(const wire::Welcome& welcome, Nanoseconds now);
     void make_conductor();
     void make_engine(const wire::Welcome& welcome);
     void make_exchange();

@@ -40,7 +40,25 @@ std::vector<GroupKey> Group::keys() const {
     return {key_, engine_->config().key};
 }
 
+// All or nothing: who has no memory for the levels has none of them, and gives up at the join timeout.
 void Group::form(const wire::Welcome& welcome, Nanoseconds now) {
+    try {
+        make_levels(welcome, now);
+    } catch (...) {
+        conductor_.reset();
+        host_level_.reset();
+        exchange_level_.reset();
+        site_level_.reset();
+        segment_level_.reset();
+        engine_.reset();
+        placement_.reset();
+        map_.reset();
+        places_.clear();
+        throw;
+    }
+}
+
+void Group::make_levels(const wire::Welcome& welcome, Nanoseconds now) {
     for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
     map_ = std::make_unique<topology::Map>(make_map(places_, welcome.policy));
     placement_ = std::make_unique<levels::Placement>(index_of(plan_.self), places_in(*map_));
@@ -151,7 +169,14 @@ void Group::make_team(Nanoseconds now) {
         return fail_group(team.error().code, kNoRank, now);
     }
     host_level_ = std::make_unique<HostLevel>(std::move(team).value(), kMostOpen);
-    make_conductor();
+    try {
+        make_conductor();
+    } catch (...) {
+        // The conductor there is knows nothing of it.
+        host_level_.reset();
+        attach_at_ = now + kAttachInterval;
+        throw;
+    }
 }
 
 // A join over several levels ends with a barrier over all of them.
