@@ -19,6 +19,7 @@
 // enters it, and look the better for it. So all stacks have the same last step before the start: a barrier in
 // memory that the ranks share, FOLDER/board.
 
+#define _GNU_SOURCE  // CPU sets
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -246,6 +247,21 @@ static uint64_t serve(struct bench* b, const char* folder) {
     return bad;
 }
 
+// Ranks take turns at the cores that this machine has for them, and stay there: which of them share a core else
+// changes from job to job, and a stack's times by half with it.
+static void stay_on_core(int rank) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+    int skip = rank % CPU_COUNT(&allowed);
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (!CPU_ISSET(core, &allowed) || skip-- != 0) continue;
+        CPU_ZERO(&allowed);
+        CPU_SET(core, &allowed);
+        sched_setaffinity(0, sizeof(allowed), &allowed);
+        return;
+    }
+}
+
 int main(int argc, char** argv) {
     struct bench b = {.root = 0};
     MPI_Init(&argc, &argv);
@@ -256,11 +272,15 @@ int main(int argc, char** argv) {
     b.ends = b.starts + kPerfMaxSamples;
     b.own = b.ends + kPerfMaxSamples;
     uint64_t bad = 0;
+    if (argc > 1 && strcmp(argv[1], "--stay") == 0) {
+        stay_on_core(b.rank);
+        --argc, ++argv;
+    }
     if (argc == 3 && strcmp(argv[1], "--serve") == 0)
         bad = serve(&b, argv[2]);
     else if (argc < 2 || argv[1][0] == '-')
         give_up(argc < 2 ? "no arguments" : argv[1],
-                "give OPERATION:BYTES:SECONDS[:PROBES]..., or --serve FOLDER");
+                "give [--stay] OPERATION:BYTES:SECONDS[:PROBES]..., or [--stay] --serve FOLDER");
     else
         for (int i = 1; i < argc; ++i) {
             const struct perf_result result = measure_text(&b, argv[i]);

@@ -165,7 +165,7 @@ def openmpi_command(stack, place, program, env):
     for name in stack.settings:
         if not (place.hosts and name.startswith("FI_")):  # those util/cluster/run hands on
             command += ["-x", name]
-    return command + options + [program]
+    return command + options + [program, *(["--stay"] if place.hosts else [])]
 
 
 def mpich_command(stack, place, program, env):
@@ -180,7 +180,7 @@ def mpich_command(stack, place, program, env):
     env.setdefault("UCX_TLS", "tcp,self,sm")
     return [os.path.join(LAB, "on"), hosts[0], mpirun, "-bind-to", "none", "-launcher", "rsh", "-launcher-exec",
             os.path.join(LAB, "rsh"), "-iface", "eth0", "-hosts", ",".join(hosts), "-ppn", str(per_host), *stack.options,
-            "-n", str(place.ranks), program]
+            "-n", str(place.ranks), program, "--stay"]
 
 
 def fabric_command(stack, place, timeout_s):
