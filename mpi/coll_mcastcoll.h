@@ -105,7 +105,8 @@ typedef struct {
     fi_addr_t address;
     // The provider's way to run an operation to its end, or NULL: then it is posted and polled for.
     MccRun run;
-    unsigned sites;  // of its members; 0: not known
+    int (*get_asked)(struct fid_mc*, uint64_t*);  // NULL: cannot be known
+    unsigned sites;                               // of its members; 0: not known
     // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
     // known to have.
     unsigned refused, known;
@@ -212,6 +213,9 @@ typedef struct {
     atomic_uint finished_count;
     atomic_uint turns;  // of the progress callback
     _Atomic double poll_at_s;
+    _Atomic double
+        poll_every_s;  // and how often others had asked this process for what they lost, at the last poll
+    uint64_t asked;
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
     atomic_uint looks;   // at the queue, by threads of the program's

@@ -103,6 +103,8 @@ static void find_extensions(MccGroup* g) {
     if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_shape) + sizeof(ops->get_shape) &&
         0 == ops->get_shape(g->mc, &shape))
         g->sites = shape.sites;
+    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_asked) + sizeof(ops->get_asked))
+        g->get_asked = ops->get_asked;
 }
 
 void mcc_group_ready(MccGroup* g) {

@@ -46,21 +46,38 @@ static int turn_here(void) {
 // while, and Open MPI's own messages, which wait in here, need not pay for it.
 static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
-    static const double kBetween_s = 1e-3;
     if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
     const double now = mcc_now_s();
     if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
-    atomic_store_explicit(&c->poll_at_s, now + kBetween_s, memory_order_relaxed);
+    atomic_store_explicit(&c->poll_at_s, now + atomic_load_explicit(&c->poll_every_s, memory_order_relaxed),
+                          memory_order_relaxed);
     return true;
+}
+
+// The lock is held. A look costs each of Open MPI's operations some per cent where ranks share cores, so
+// there are few, unless others have lost something since the last one.
+static void choose_pace(MccComponent* c) {
+    static const double kLeast_s = 0.25e-3, kMost_s = 4e-3;
+    uint64_t asked = 0;
+    MccGroup* g;
+    OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
+        uint64_t times = 0;
+        if (NULL != g->mc && NULL != g->get_asked && 0 == g->get_asked(g->mc, &times)) asked += times;
+    }
+    const double every = atomic_load_explicit(&c->poll_every_s, memory_order_relaxed);
+    const double next = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
+    atomic_store_explicit(&c->poll_every_s, next, memory_order_relaxed);
+    c->asked = asked;
 }
 
 int mcc_progress(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (c->waiting > 0) return 0;  // the waiting thread polls already
-    if (!c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed) && !is_due(c))
-        return 0;
+    const bool idle = !c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed);
+    if (idle && !is_due(c)) return 0;
     if (0 != opal_mutex_trylock(&c->lock)) return 0;
     const int events = turn_here();
+    if (idle) choose_pace(c);
     if (c->orphans > 0) mcc_groups_reap(false);
     opal_mutex_unlock(&c->lock);
     if (0 != atomic_load_explicit(&c->join_count, memory_order_relaxed)) mcc_join_progress();
@@ -105,6 +122,7 @@ static bool thread_wanted(const MccComponent* c) {
 // Signals are the program's, not the thread's.
 void mcc_progress_start(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
+    atomic_store(&c->poll_every_s, 1e-3);
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(mcc_progress);
     if (c->thread_runs || !thread_wanted(c)) return;
     sigset_t all, before;

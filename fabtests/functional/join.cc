@@ -331,6 +331,9 @@ void policies_by_set(Member& me) {
             CHECK_RETURNS(0, group_ops->get_settings(group->mc.get(), &agreed));
             fi_mcastcoll_group_shape shape{};
             CHECK_RETURNS(0, group_ops->get_shape(group->mc.get(), &shape));
+            std::uint64_t asked = 1;
+            CHECK_RETURNS(0, group_ops->get_asked(group->mc.get(), &asked));
+            CHECK_RETURNS(-FI_EINVAL, group_ops->get_asked(group->mc.get(), nullptr));
             CHECK(shape.members == all_ranks(me).size() && shape.hosts >= 1 && shape.hosts <= shape.members &&
                   shape.sites >= 1 && shape.sites <= shape.hosts);
             CHECK(agreed.repair == repair && agreed.channels == 3 && agreed.root_sync == sync);

@@ -125,6 +125,9 @@ struct fi_mcastcoll_group_ops {
     const char* (*advice)(struct fid_mc* mc, const struct fi_mcastcoll_request* request);
     /* The same on all members. -FI_EOPBADSTATE until the join is complete. */
     int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);
+    /* How often others have asked this member for what the network lost. Who waits for something else, and
+     * sees this grow, had better poll the group's queue more often. */
+    int (*get_asked)(struct fid_mc* mc, uint64_t* times);
 };
 
 #ifdef __cplusplus

@@ -35,8 +35,12 @@ int Group::close_mc(fid* object) {
 
 // The public extension, mcastcoll/mcastcoll.h.
 int Group::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
-    static fi_mcastcoll_group_ops group_operations = {sizeof(fi_mcastcoll_group_ops), &Group::get_settings,
-                                                      &Group::run, &Group::advice, &Group::get_shape};
+    static fi_mcastcoll_group_ops group_operations = {sizeof(fi_mcastcoll_group_ops),
+                                                      &Group::get_settings,
+                                                      &Group::run,
+                                                      &Group::advice,
+                                                      &Group::get_shape,
+                                                      &Group::get_asked};
     if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
     if (std::strcmp(name, FI_MCASTCOLL_GROUP_OPS) != 0) return -FI_ENOSYS;
     *operations = &group_operations;
@@ -64,6 +68,16 @@ int Group::get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
     shape->members = group.placement_->members();
     shape->hosts = static_cast<unsigned>(group.placement_->hosts());
     shape->sites = static_cast<unsigned>(group.placement_->sites().size());
+    return 0;
+}
+
+int Group::get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
+    if (mc == nullptr || times == nullptr) return -FI_EINVAL;
+    const Group& group = *reinterpret_cast<McFid*>(mc)->group;
+    const auto lock = group.station_.lock();
+    if (!group.joined_) return -FI_EOPBADSTATE;
+    const engine::Counters counters = group.engine_ ? group.engine_->counters() : engine::Counters{};
+    *times = counters.asks_received + counters.nacks_received;
     return 0;
 }
 

@@ -140,6 +140,7 @@ class Group {
     static ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
                        void* argument) noexcept;
     static int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept;
+    static int get_asked(fid_mc* mc, std::uint64_t* times) noexcept;
     static const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept;
     // A blocking call goes straight to the host's shared memory, past everything else and without the lock.
     bool enter_team() {
