@@ -32,7 +32,7 @@ def judge(table, slack):
                 f"blocks sent by the busiest member of an allgather of 64 KiB on {hosts} hosts, a ring's being {hosts - 1}: {said}"
     slow, judged = [], 0
     for (hosts, operation, size), rows in cells.items():
-        worst = max((row["ratio"] for row in rows if "ratio" in row), default=None)
+        worst = max((row["least_ratio"] for row in rows if "least_ratio" in row), default=None)
         judged += worst is not None
         if worst is not None and worst > slack:
             slow.append(f"{operation}{f' {size} B' if size else ''} on {hosts} hosts: {worst:.2f} times the fastest peer's time")

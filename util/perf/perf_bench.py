@@ -139,12 +139,17 @@ class Bench:
     def in_doubt(self, turns):
         """Whether the first stack is slower than it may be."""
         first = turns[self.stacks[0].name]
-        return self.enough and any(self.ratio(first, turns[s.name]) > self.enough for s in self.stacks[1:])
+        return self.enough and any(self.least_ratio(first, turns[s.name]) > self.enough for s in self.stacks[1:])
 
-    def ratio(self, first, turns):
+    @staticmethod
+    def ratio(first, turns, metric):
         """Of the turns that were neighbours; 0 where there are none."""
-        pairs = [(a[f"{self.metric}_us"]["median"], b[f"{self.metric}_us"]["median"]) for a, b in zip(first, turns)]
+        pairs = [(a[f"{metric}_us"]["median"], b[f"{metric}_us"]["median"]) for a, b in zip(first, turns)]
         return statistics.median(a / max(b, 1e-3) for a, b in pairs) if pairs else 0
+
+    def least_ratio(self, first, turns):
+        """By the time that counts less: `last` has nothing of what was done before the last rank came, `max` all of the wait for it."""
+        return min(self.ratio(first, turns, metric) for metric in ("last", "max"))
 
     def measure(self, cell):
         """All turns of one cell; on a machine too slow for that only as many as fit into its share of the time left, but two."""
@@ -185,7 +190,8 @@ class Bench:
             sent = [statistics.median(t["sent_bytes"][host] for t in own) for host in range(self.place.hosts)]
             row["sent_bytes"], row["sent_most_bytes"] = round(statistics.mean(sent)), round(max(sent))
         if stack is not self.stacks[0] and reference:
-            row["ratio"] = round(self.ratio(reference, own), 3)
+            row["ratio"] = round(self.ratio(reference, own, self.metric), 3)
+            row["least_ratio"] = round(self.least_ratio(reference, own), 3)
         return row
 
     def progress(self, cell, rows):

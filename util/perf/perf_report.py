@@ -4,7 +4,7 @@ import json
 
 COLUMNS = ("operation", "bytes", "hosts", "ranks", "stack", "median_us", "p99_us", "last_min_us", "last_median_us", "last_p90_us",
            "last_p99_us", "max_min_us", "max_median_us", "max_p90_us", "max_p99_us", "overlap_percent", "sent_bytes",
-           "sent_most_bytes", "ratio", "samples", "bad", "error")
+           "sent_most_bytes", "ratio", "least_ratio", "samples", "bad", "error")
 
 
 def cells_of(rows):
@@ -57,10 +57,10 @@ def write_json(path, rows, about, notes):
 
 
 def slower(rows, factor):
-    """Cells where the first stack is slower than the best other one by more than the factor, worst first."""
+    """Cells where the first stack is slower than the best other one by more than the factor, by both times, worst first."""
     found = []
     for (hosts, ranks, operation, size), cell in cells_of(rows).items():
-        ratios = [(row["ratio"], row["stack"]) for row in cell if "ratio" in row]
+        ratios = [(row["least_ratio"], row["stack"]) for row in cell if "least_ratio" in row]
         if ratios and max(ratios)[0] > factor:
             place = f"{hosts} hosts, {ranks} ranks" if hosts else f"{ranks} ranks"
             worst, stack = max(ratios)
