@@ -106,7 +106,7 @@ measure() { # measure LOSS: both broadcasts one after the other, so that what el
         # Open MPI's barrier between the broadcasts of both, or a lost datagram of ours would be charged to the next broadcast.
         own=(--mca coll_mcastcoll_enable bcast)
         [ $who = mcastcoll ] || own=(--mca coll '^mcastcoll')
-        on_cluster 300 "$out.log" "${own[@]}" "$time" --sizes "$sizes" --operations bcast --root rotate --iterations 100 --byte-budget 128M \
+        on_cluster 300 "$out.log" "${own[@]}" "$time" --sizes "$sizes" --operations bcast --root rotate --iterations 1000 --byte-budget 128M \
             --json "$out.$who" || failed "timing $who at $p % loss" "$out.log"
     done
 }

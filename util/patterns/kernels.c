@@ -1,10 +1,10 @@
 // Who sends what to whom in the NAS kernels, class B on 16 processes, one iteration each.
 //
-// Numbers and lengths of messages follow from the definitions of the NAS Parallel Benchmarks (Bailey et al.,
-// "The NAS Parallel Benchmarks 2.0", NAS-95-020): grids of class B, divided among 4 x 4 processes.  They stay
-// these whatever the number of ranks, so that a job on few ranks has the same connections' traffic.  Times
-// are the operations that NPB counts for class B, at 0.5 Gop/s for each of 16 processes, as machines had when
-// MPI5000 was measured.  Burstiness comes from where computing stands between messages.
+// Numbers and lengths of messages follow from what is commonly known of the NAS Parallel Benchmarks (Bailey
+// et al., "The NAS Parallel Benchmarks 2.0", NAS-95-020): grids of class B, divided among 4 x 4 processes.
+// They stay these whatever the number of ranks, so that a job on few ranks has the same connections' traffic.
+// Times are the operations that NPB counts for class B, at 0.5 Gop/s for each of 16 processes, as machines
+// had when MPI5000 was measured.  Burstiness comes from where computing stands between messages.
 #include "patterns.h"
 
 enum {
