@@ -247,8 +247,8 @@ static uint64_t serve(struct bench* b, const char* folder) {
     return bad;
 }
 
-// Ranks take turns at the cores that this machine has for them, and stay there: which of them share a core else
-// changes from job to job, and a stack's times by half with it.
+// Ranks take turns at the cores that this machine has for them, and stay there: which of them share a core
+// else changes from job to job, and a stack's times by half with it.
 static void stay_on_core(int rank) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
