@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/region.h"
 #include "wire/types.h"
 
 namespace mcastcoll::engine {
@@ -68,6 +69,7 @@ struct GroupConfig {
     bool relay = false;  // a root multicasts to its own range only, and the other ranges' leaders onward
 
     // This member's own.
+    MemorySource memory;                      // for the stash, and for vectors that come early
     std::uint32_t message_bytes = 65536;      // longest message, header included
     std::uint32_t pending_operations = 1024;  // submitted but not yet started
     bool multicast = true;                    // this member has a multicast socket

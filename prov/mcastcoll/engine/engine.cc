@@ -23,11 +23,10 @@ Engine::Engine(const GroupConfig& config)
       targets_(other_ranges(config)),
       policy_(config),
       root_sync_(config),
-      stash_(std::make_unique_for_overwrite<std::byte[]>(std::size_t{config.operation_slots} *
-                                                         config.stash_bytes)),
+      stash_(config.memory, std::size_t{config.operation_slots} * config.stash_bytes),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
-      gather_memory_(std::make_unique_for_overwrite<std::byte[]>(
-          std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered())),
+      gather_memory_(config.memory,
+                     std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered()),
       piece_(config.fragment_bytes),
       pending_(config.pending_operations),
       completions_(2 * std::size_t{config.operation_slots} + config.pending_operations),

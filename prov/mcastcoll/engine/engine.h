@@ -324,11 +324,11 @@ class Engine {
     // Operations [floor_, floor_ + slots) have a slot; those below first_open_ are finished here, those below
     // floor_ everywhere.
     // Not written before it is used: most groups never have as much in flight.
-    std::unique_ptr<std::byte[]> stash_;
+    Region stash_;
     std::vector<std::byte> early_memory_;
     // For a vector of each child in each slot; the one that was used last is the next, and still in the
     // cache.
-    std::unique_ptr<std::byte[]> gather_memory_;
+    Region gather_memory_;
     std::vector<std::byte*> free_vectors_;
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
     std::vector<std::byte*> free_early_;

@@ -23,6 +23,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/reduce.cc \
 	%reldir%/relay.cc \
 	%reldir%/repair.cc \
+	%reldir%/region.h \
 	%reldir%/ring.h \
 	%reldir%/root_sync.cc \
 	%reldir%/root_sync.h \

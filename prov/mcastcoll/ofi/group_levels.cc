@@ -6,8 +6,10 @@
 // to a member that does not know the group yet.
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "ofi/group.h"
@@ -30,6 +32,18 @@ std::uint32_t arity_of(const topology::Algorithm& algorithm) {
     if (algorithm.shape().name == "chain") return 1;
     if (algorithm.arity() == 0) return engine::kMaxArity;  // flat, binomial: as wide as can be
     return std::min<std::uint32_t>(algorithm.arity(), engine::kMaxArity);
+}
+
+std::byte* map_pages(std::size_t bytes) {
+    if (bytes == 0) return nullptr;
+    void* const pages =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::byte*>(pages);
+}
+
+void unmap_pages(std::byte* pages, std::size_t bytes) {
+    if (pages != nullptr) ::munmap(pages, bytes);
 }
 
 }  // namespace
@@ -119,6 +133,7 @@ void Group::make_engine(const wire::Welcome& welcome) {
     config.channels = agreed_.channels;
     config.root_sync = agreed_.root_sync;
     config.root_delay = Nanoseconds::from_us(agreed_.root_delay_us);
+    config.memory = {map_pages, unmap_pages};
     config.gather_bytes = kMostGathered;
     config.message_bytes = kMessageBytes;
     config.multicast = !outlets_.empty();
