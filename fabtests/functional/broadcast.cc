@@ -73,6 +73,7 @@ void gigabyte(Member& me) {
 // numbers.
 void run_mixed(Member& me, const std::vector<const Join*>& groups, std::size_t operations, std::size_t window,
                std::size_t largest) {
+    if (const std::uint64_t asked = me.options().operations; asked != 0) operations = asked;
     struct Open {
         std::unique_ptr<Buffer> buffer;
         Ticket* ticket;

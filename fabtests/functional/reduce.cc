@@ -137,6 +137,7 @@ void allgathers(Member& me) {
 
 // Up to `window` under way, finished in random order.
 void run_mixed(Member& me, std::size_t operations, std::size_t window, bool several_groups) {
+    if (const std::uint64_t asked = me.options().operations; asked != 0) operations = asked;
     struct Open {
         std::unique_ptr<Exercise> exercise;
         Ticket* ticket;

@@ -2,13 +2,14 @@
 # in_lab.sh PART... -- run by verbs_lab.sh in the machine of util/rxe-lab: multicast over UD queue pairs, and collectives over it.
 #
 #   transport        the transport's own tests, on two hosts
-#   broadcast        the functional program of broadcasts; reduce, collectives, groups, wait: those
+#   broadcast        the functional program of broadcasts; barrier, reduce, collectives, groups, wait: those
 #   mpi              an Open MPI job of mpi_coll_check with a rank on each host
 #   datagram         datagram endpoints with FI_MULTICAST, groups over verbs, unicast over UDP
 #   deaf             as mpi, but all multicasts are lost from some time on: the job ends well
 #   down             as mpi, but host 2's link goes down: the job ends within its time, with errors; nothing else afterwards
 #   removed          as mpi, but host 2's RDMA device is removed: the job ends within its time; nothing else afterwards
-# LOSS (0,1,5) is what percentages of multicasts are lost in turn, COUNT (60) how many rounds the MPI job has, CASES narrows functional programs.
+# LOSS (0,1,5) is what percentages of multicasts are lost in turn, COUNT (60) how many rounds the MPI job has, CASES narrows functional programs,
+# OPERATIONS how many those cases have that repeat them at random.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
 use_build
@@ -43,8 +44,8 @@ functional() { # functional NAME LOSS
     local code=0 cases=() name
     for name in ${CASES:-}; do cases+=(--case "${name//_/ }"); done
     rm -f "$work"/stats.*
-    FI_MCASTCOLL_STATS=$work/stats timeout -k 10 300 "$BUILD/fi_mcc_$1" --inner 'verbs;ofi_rxm' --address "$addresses" --members "$RXE_HOSTS" \
-        --timeout 120 --wait 60 ${cases[@]+"${cases[@]}"} >"$work/log" 2>&1 || code=$?
+    FI_MCASTCOLL_STATS=$work/stats timeout -k 10 "${PROGRAM_LIMIT:-300}" "$BUILD/fi_mcc_$1" --inner 'verbs;ofi_rxm' --address "$addresses" --members "$RXE_HOSTS" \
+        --timeout "${CASE_LIMIT:-120}" --wait "${CASE_LIMIT:-60}" --operations "${OPERATIONS:-0}" ${cases[@]+"${cases[@]}"} >"$work/log" 2>&1 || code=$?
     grep -aE '^(ok|FAIL)' "$work/log" | sed 's/^/     /'
     judge "fi_mcc_$1 on $RXE_HOSTS hosts, $2 % lost" $code "$2"
 }
