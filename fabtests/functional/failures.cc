@@ -125,7 +125,8 @@ class End {
         ssize_t got = fi_eq_read(eq_.get(), &event, &entry, sizeof entry, 0);
         if (got == -FI_EAVAIL) {
             fi_eq_err_entry error{};
-            CHECK(fi_eq_readerr(eq_.get(), &error, 0) > 0 && error.err > 0);
+            const ssize_t told = fi_eq_readerr(eq_.get(), &error, 0);
+            if (told <= 0 || error.err <= 0) fail("fi_eq_readerr: {}, error {}", told, error.err);
             throw Refused{"the join", -error.err};
         }
         if (got == -FI_EAGAIN) return false;
@@ -299,7 +300,8 @@ int main(int argc, char** argv) {
                                      {"FI_MCASTCOLL_LINGER", "200"},
                                      {"FI_MCASTCOLL_PEER_TIMEOUT", "2000"}},
                      .only_mcastcoll = true,
-                     // Memory that is refused in the middle of a collective join can still crash: known.
+                     // The report about a job is made with a library (nlohmann's json 3.11.2) that crashes
+                     // where it gets no memory.
                      .only_large = kind.collective()});
     return program.run(argc, argv);
 }

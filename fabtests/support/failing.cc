@@ -109,7 +109,12 @@ FAILING(int, epoll_ctl, ENOMEM, (int set, int what, int fd, epoll_event* event) 
 MAKING(eventfd, (unsigned value, int flags) noexcept, (value, flags))
 MAKING(timerfd_create, (clockid_t clock, int flags) noexcept, (clock, flags))
 MAKING(shm_open, (const char* name, int flags, mode_t mode), (name, flags, mode))
-FAILING(int, posix_fallocate, ENOSPC, (int fd, off_t from, off_t bytes), (fd, from, bytes))
+
+// Says what is wrong itself.
+extern "C" __attribute__((visibility("default"))) int posix_fallocate(int fd, off_t from, off_t bytes) {
+    static auto* const function = real(&posix_fallocate, "posix_fallocate");
+    return fails(CALLER, "posix_fallocate") ? ENOSPC : function(fd, from, bytes);
+}
 
 extern "C" __attribute__((visibility("default"))) void* mmap(void* at, std::size_t bytes, int protection,
                                                              int flags, int fd, off_t from) noexcept {
