@@ -40,6 +40,7 @@ library=$BUILD/lib/split/libmcastcoll-split.so
 # A sanitizer's run time wants to be the first library, whatever else is preloaded.
 sanitizer=$(ldd "$library" | awk '/lib[at]san/ { print $3; exit }')
 preload=${sanitizer:+$sanitizer }$library
+export NET=${NET:-10.77}
 WAN=$wan GATEWAYS=1 GSO=on start_cluster "$hosts" 2
 MCASTCOLL_SITES=$("$LAB/gateways" sites)
 export MCASTCOLL_SITES MCASTCOLL_SPLIT_VERBOSE=1 GATEWAY=$gateway

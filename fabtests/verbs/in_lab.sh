@@ -33,7 +33,7 @@ judge() { # judge WHAT CODE LOSS
         fail "$1: code $2$([ "$2" != 124 ] || echo ' (hung)')"
     elif ((sent == 0)); then
         fail "$1: nothing was multicast over verbs"
-    elif [ "$3" != 0 ] && ((repaired == 0)); then
+    elif ((heard * ${3%.*} >= 1000 && repaired == 0)); then # ten losses are to be expected, at least
         fail "$1: nothing was lost"
     else
         pass "$1: $sent datagrams over verbs, $heard fragments heard, $repaired repaired"

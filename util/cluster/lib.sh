@@ -35,7 +35,7 @@ is_up() { [ -s "$STATE/hosts" ]; }
 need_up() { is_up || die "cluster '$VC' is not up: start it with '${VC:+VC=$VC }$HERE/up N'"; }
 hosts() { awk '{print $2}' "$STATE/hosts" 2>/dev/null; }
 gateways() { awk '{print $2}' "$STATE/gateways" 2>/dev/null; } # gw0, gw1, ..: one at each site's border, where there are any
-address_of() { cat "$STATE/hosts" "$STATE/gateways" 2>/dev/null | awk -v h="$1" '$2 == h {print $1}'; }
+address_of() { { cat "$STATE/hosts" "$STATE/gateways" 2>/dev/null || :; } | awk -v h="$1" '$2 == h {print $1}'; }
 # nftables rules at a host's ingress hook: a sender's own loopback copies pass it, too, so its own addresses are spared.
 spare_own() { # spare_own HOST
     echo "ip saddr $(address_of "$1") return"
