@@ -4,6 +4,11 @@
 # Runs in the top folder of a build. What counts is what the provider registers with libfabric: `fi_info -e`.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
+provider=prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so
+if nm -D "$provider" | grep -q __asan; then
+    echo "skip fi_info does not load a provider with sanitizers"
+    exit 77
+fi
 page=${FABTESTS_SRCDIR:-$(dirname "$0")/..}/../man/fi_mcastcoll.7
 [ -r "$page" ] || { echo "manual: no $page"; exit 1; }
 # "# FI_MCASTCOLL_TTL: Integer" and then "# mcastcoll: How many .. (default: 1)"; none is empty, and auto may say more

@@ -31,7 +31,8 @@ if [ -z "${1:-}" ] && [ -r "$split" ]; then
         exit 1
     fi
     echo "$names" | grep -qx connect || { echo "symbols.sh: $split lacks connect" >&2; exit 1; }
-    if readelf -d "$split" | grep NEEDED | grep -e fabric -e fmt -e hwloc; then
+    # A build with sanitizers names all libraries that it knows.
+    if ! nm -D "$split" | grep -q __asan && readelf -d "$split" | grep NEEDED | grep -e fabric -e fmt -e hwloc; then
         echo "symbols.sh: $split brings libraries into programs that do not need them" >&2
         exit 1
     fi
