@@ -218,18 +218,24 @@ class World {
             cr_assert(done.ok(), "%s", done.ok() ? "" : done.error().message.c_str());
         }
     }
-    // A frame now and then is only half written when the step ends.
+    // Takes a few frames; now and then there is no room for the last of them.
     void write(unsigned i, Trunk& from, std::deque<Parcel>& way, const Wire& wire) {
-        for (unsigned frames = 0; frames < 8; ++frames) {
+        std::vector<Frame*> frames;
+        while (frames.size() < 8) {
             Frame* frame = from.next(i, now);
-            if (frame == nullptr) return;
-            if (!wire.up) continue;  // goes nowhere, and nobody knows yet
+            if (frame == nullptr) break;
+            frames.push_back(frame);
+        }
+        if (!wire.up) return;  // they go nowhere, and nobody knows yet
+        if (random_() % 3 == 0)
+            frames.resize(frames.size() - from.give_back(i, random_() % (frames.size() + 1)));
+        for (const Frame* frame : frames) {
             const Bytes bytes = frame->bytes();
             const auto delay = Nanoseconds::from_us(static_cast<std::int64_t>(500 + random_() % 3000));
             const Nanoseconds at = std::max(now + delay, way.empty() ? now : way.back().at);
             way.push_back({at, {bytes.begin(), bytes.end()}});
-            from.written(i, 1);
         }
+        from.written(i, frames.size());
     }
 
     const Settings settings_;
@@ -370,6 +376,56 @@ Test(trunk, small_frames_go_ahead_of_bulk) {
     for (unsigned i = 0; i < 40; ++i) send(small_one, 4000);
     while (trunk.next(0, world.now)->header.channel == small_one) ++urgent;
     cr_assert(urgent > 10 && urgent < 20, "%u", urgent);
+}
+
+Test(trunk, what_a_stream_has_no_room_for_goes_on_another) {
+    Settings settings = small();
+    settings.streams = 2;
+    World world(settings, 12);
+    world.left.connect(1, 3000, false);
+    Trunk& trunk = *world.left.trunk;
+    const auto take = [&](unsigned stream) {
+        std::vector<std::uint64_t> sequences;
+        while (const Frame* frame = trunk.next(stream, world.now))
+            sequences.push_back(frame->header.sequence);
+        return sequences;
+    };
+    const auto first = take(0);
+    cr_assert_gt(first.size(), 2U);
+    const std::size_t before = trunk.in_flight(0);
+    cr_assert_eq(trunk.give_back(0, first.size() - 1), first.size() - 1);
+    cr_assert_lt(trunk.in_flight(0), before);
+    const auto second = take(1);
+    cr_assert(std::equal(first.begin() + 1, first.end(), second.begin(), second.end()),
+              "same frames, same order");
+    cr_assert_eq(trunk.in_flight(0) + trunk.in_flight(1), before);
+    cr_assert_eq(trunk.counters().sent_frames, first.size());
+    cr_assert_eq(trunk.give_back(1, second.size()) + trunk.give_back(0, 1), first.size());
+    world.run_until_quiet();
+}
+
+// While the peer has not acknowledged enough nothing new is numbered: what has its number must go out all the
+// same.
+Test(trunk, frames_given_back_go_out_when_no_number_is_left) {
+    Settings settings = small();
+    settings.streams = 1;
+    World world(settings, 13);
+    Trunk& trunk = *world.left.trunk;
+    trunk.set_peer_window(8 * 1024 * 1024);
+    const ChannelId channel = *trunk.open_channel(std::array<std::byte, 4>());
+    for (std::size_t i = 0; i < SequenceWindow::kSize + 10; ++i) {
+        auto frame = std::make_unique<Frame>(1);
+        frame->header.length = 1;
+        trunk.send(channel, std::move(frame));
+    }
+    const auto take_all = [&] {
+        std::size_t taken = 0;
+        while (trunk.next(0, world.now) != nullptr) ++taken;
+        return taken;
+    };
+    cr_assert_eq(take_all(), SequenceWindow::kSize);
+    cr_assert_eq(trunk.give_back(0, 100), 100U);
+    cr_assert_eq(take_all(), 100U);
 }
 
 Test(trunk, abandoning_resets_every_channel) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "gateway/gateway.h"
 #include "gateway/peer.h"
@@ -20,8 +21,12 @@ constexpr std::size_t kReceiveBuffer = 512 * 1024;
 constexpr std::size_t kLargestRecord = kRecordHeader + trunk::kHeaderSize + trunk::kMaxPayload + kRecordTag;
 constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
+constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
 constexpr unsigned kReadsInARow = 4;
 constexpr int kMaxSendBuffer = 64 << 20;
+// What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
+// overtake, and for the slowest stream not to have what another had sent already.
+constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
 
 }  // namespace
@@ -134,6 +139,10 @@ bool Link::on_frame(Bytes frame) {
 
 bool Link::write(Nanoseconds now) {
     if (!can_write()) return false;
+    // What the kernel takes for an idle connection: nothing is under way, and nothing was sent for a
+    // retransmission timeout.
+    const Nanoseconds timeout = Nanoseconds::from_us(info_ ? info_->tcpi_rto : 200'000);
+    idle_ = last_write_.value != 0 && now - last_write_ > timeout && queued_in(socket_.get()) == 0;
     return sealer_ ? write_sealed(now) : write_plain(now);
 }
 
@@ -157,10 +166,12 @@ bool Link::write_plain(Nanoseconds now) {
     message.msg_iovlen = count;
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
-        if (errno == EAGAIN)
+        if (errno == EAGAIN) {
             writable_ = false;
-        else if (errno != EINTR)
+            give_back();
+        } else if (errno != EINTR) {
             close(std::strerror(errno));
+        }
         return false;
     }
     note_write(now, static_cast<std::size_t>(sent));
@@ -173,8 +184,20 @@ bool Link::write_plain(Nanoseconds now) {
     }
     pending_offset_ = left;
     peer_.trunk().written(stream_, frames);
-    if (!pending_.empty()) writable_ = false;  // a short write: the kernel says when there is room
+    if (!pending_.empty()) {  // a short write: the kernel says when there is room
+        writable_ = false;
+        give_back();
+    }
     return writable_;
+}
+
+// What this stream has no room for may go sooner on another.
+void Link::give_back() {
+    const std::size_t begun = pending_offset_ > 0 ? 1 : 0;
+    for (std::size_t n = peer_.trunk().give_back(stream_, pending_.size() - begun); n > 0; --n) {
+        pending_bytes_ -= pending_.back()->bytes().size();
+        pending_.pop_back();
+    }
 }
 
 // Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
@@ -183,7 +206,7 @@ bool Link::write_sealed(Nanoseconds now) {
     if (sealed_sent_ == sealed_.size()) {
         sealed_.clear();
         sealed_sent_ = 0;
-        while (sealed_.size() < kBatch) {
+        while (sealed_.size() < kSealedBatch) {
             trunk::Frame* frame = peer_.trunk().next(stream_, now);
             if (frame == nullptr) break;
             sealer_->seal(frame->bytes(), sealed_);
@@ -208,15 +231,19 @@ bool Link::write_sealed(Nanoseconds now) {
 
 void Link::note_write(Nanoseconds now, std::size_t size) {
     counters_.sent += size;
-    // What the kernel takes for an idle connection: nothing was sent for a retransmission timeout.
-    const std::int64_t timeout_us = info_ ? std::int64_t{info_->tcpi_rto} : 200'000;
-    if (last_write_.value != 0 && (now - last_write_).value > timeout_us * 1000) ++counters_.idle_restarts;
+    if (std::exchange(idle_, false)) ++counters_.idle_restarts;
     last_write_ = now;
 }
 
 void Link::look_at() {
     if (state_ != State::up) return;
     info_ = info_of(socket_.get());
+    if (info_ && info_->tcpi_rtt > 0) {
+        const std::uint64_t rate =
+            std::uint64_t{info_->tcpi_snd_cwnd} * info_->tcpi_snd_mss * 1'000'000 / info_->tcpi_rtt;
+        limit_unsent(socket_.get(),
+                     static_cast<int>(std::clamp(rate * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent)));
+    }
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
     // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
     // made.

@@ -66,6 +66,7 @@ class Link final : public Watched {
     bool on_frame(Bytes frame);
     bool write_plain(Nanoseconds now);
     bool write_sealed(Nanoseconds now);
+    void give_back();
     void note_write(Nanoseconds now, std::size_t size);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
@@ -74,7 +75,7 @@ class Link final : public Watched {
     FileDescriptor socket_;
     State state_;
     const bool connector_;
-    bool readable_ = true, writable_ = true, peer_closed_ = false;
+    bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     trunk::Hello hello_, peer_hello_;
     trunk::HelloBytes hello_bytes_{}, peer_hello_bytes_{};

@@ -10,8 +10,7 @@
 namespace mcastcoll::gateway {
 namespace {
 
-// So much waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames
-// to overtake.
+// Until it is known how fast it goes.
 constexpr int kUnsent = 128 * 1024;
 
 }  // namespace

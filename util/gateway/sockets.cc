@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -132,6 +134,11 @@ int send_buffer_of(int descriptor) {
     int bytes = 0;
     socklen_t size = sizeof bytes;
     return getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0 ? bytes : 0;
+}
+
+int queued_in(int descriptor) {
+    int bytes = 0;
+    return ioctl(descriptor, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 void set_send_buffer(int descriptor, int bytes) {

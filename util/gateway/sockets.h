@@ -37,6 +37,8 @@ void limit_unsent(int descriptor, int bytes);
 void limit_silence(int descriptor, Nanoseconds time);
 std::optional<tcp_info> info_of(int descriptor);
 int send_buffer_of(int descriptor);
+// Bytes that are not sent, or not acknowledged.
+int queued_in(int descriptor);
 void set_send_buffer(int descriptor, int bytes);
 
 }  // namespace mcastcoll::gateway

@@ -71,6 +71,7 @@ class Frame {
     Frame(const FrameHeader& header, Bytes payload);
 
     FrameHeader header;
+    bool bulk = false;  // not ahead of others
 
     MutableBytes space() { return {bytes_.get() + kHeaderSize, capacity_}; }
     Bytes payload() const { return {bytes_.get() + kHeaderSize, header.length}; }

@@ -25,6 +25,9 @@ class TokenBucket {
     void spend(std::size_t bytes) {
         if (rate_ != 0) tokens_ -= static_cast<std::int64_t>(bytes);
     }
+    void give_back(std::size_t bytes) {
+        if (rate_ != 0) tokens_ += static_cast<std::int64_t>(bytes);
+    }
     // kNever if it is now.
     Nanoseconds in_credit_at() const {
         if (rate_ == 0 || tokens_ > 0) return kNever;

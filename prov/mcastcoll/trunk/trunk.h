@@ -92,9 +92,13 @@ class Trunk {
     void drain(ChannelId channel);
 
     // What is to be written on this stream next, nothing at the moment if nullptr.  It stays where it is
-    // until written(), or until the stream is down.
+    // until written() or given back, or until the stream is down.
     Frame* next(unsigned stream, Nanoseconds now);
     void written(unsigned stream, std::size_t frames);
+    // The stream has no room for the last of what it got, up to so many frames, and has written nothing of
+    // them: another one may have it sooner.  How many were taken back; acknowledgements and heartbeats, and
+    // what is before them, stay.
+    std::size_t give_back(unsigned stream, std::size_t frames);
     bool has_something(unsigned stream) const;
     // Bytes that were handed to the stream and are not acknowledged.
     std::size_t in_flight(unsigned stream) const { return streams_[stream].in_flight; }
@@ -153,6 +157,7 @@ class Trunk {
     void enqueue(Channel& channel, FramePointer frame);
     void enqueue_last(Channel& channel, FrameType type);
     void forget(FramePointer frame);
+    void put_back(FramePointer frame);
     FramePointer take_sequenced(Nanoseconds now);
     FramePointer take_control(Stream& stream, Nanoseconds now);
     FramePointer take_credit();

@@ -51,6 +51,7 @@ void Trunk::enqueue(Channel& channel, FramePointer frame) {
         urgent_.push_back(std::move(frame));
         return;
     }
+    frame->bulk = true;
     ++channel.in_bulk;
     bulk_bytes_ += frame->header.length;
     bulk_.push_back(std::move(frame));
@@ -136,18 +137,22 @@ FramePointer Trunk::take_sequenced(Nanoseconds now) {
         return frame;
     };
     if (!again_.empty()) return take(again_);
-    if (!acknowledged_.fits(next_sequence_)) return nullptr;
-    FramePointer frame = take_credit();
-    if (frame == nullptr && !urgent_.empty() && (bulk_.empty() || urgent_in_a_row_ < kUrgentInARow)) {
+    // Those that were given back have their numbers already.
+    const bool fits = acknowledged_.fits(next_sequence_);
+    const auto has = [fits](const std::deque<FramePointer>& queue) {
+        return !queue.empty() && (fits || queue.front()->header.sequence != 0);
+    };
+    FramePointer frame = fits ? take_credit() : nullptr;
+    if (frame == nullptr && has(urgent_) && (!has(bulk_) || urgent_in_a_row_ < kUrgentInARow)) {
         frame = take(urgent_);
         urgent_in_a_row_ += kHeaderSize + frame->header.length;
-    } else if (frame == nullptr && !bulk_.empty()) {
+    } else if (frame == nullptr && has(bulk_)) {
         frame = take(bulk_);
         urgent_in_a_row_ = 0;
         bulk_bytes_ -= frame->header.length;
         if (Channel* channel = find(frame->header.channel); channel != nullptr) --channel->in_bulk;
     }
-    if (frame != nullptr) frame->header.sequence = next_sequence_++;
+    if (frame != nullptr && frame->header.sequence == 0) frame->header.sequence = next_sequence_++;
     return frame;
 }
 
@@ -177,6 +182,33 @@ void Trunk::written(unsigned index, std::size_t frames) {
             stream.unacked.push_back(std::move(stream.writing.front()));
         stream.writing.pop_front();
     }
+}
+
+std::size_t Trunk::give_back(unsigned index, std::size_t frames) {
+    Stream& stream = streams_[index];
+    assert(frames <= stream.writing.size());
+    std::size_t given = 0;
+    for (; given < frames && is_sequenced(stream.writing.back()->header.type); ++given) {
+        FramePointer frame = std::move(stream.writing.back());
+        stream.writing.pop_back();
+        const std::size_t size = frame->bytes().size();
+        stream.in_flight -= size;
+        bucket_.give_back(size);
+        --counters_.sent_frames;
+        put_back(std::move(frame));
+    }
+    return given;
+}
+
+// Before all others of its kind, as it was.
+void Trunk::put_back(FramePointer frame) {
+    if (!frame->bulk) {
+        urgent_.push_front(std::move(frame));
+        return;
+    }
+    bulk_bytes_ += frame->header.length;
+    if (Channel* channel = find(frame->header.channel); channel != nullptr) ++channel->in_bulk;
+    bulk_.push_front(std::move(frame));
 }
 
 bool Trunk::has_something(unsigned index) const {
