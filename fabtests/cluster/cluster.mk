@@ -40,6 +40,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/policies_table.py \
 	%reldir%/sites_table.py \
 	%reldir%/split_patterns.sh \
+	%reldir%/split_speed.sh \
 	%reldir%/split_programs.sh \
 	%reldir%/split_sockets.py \
 	%reldir%/split_table.py

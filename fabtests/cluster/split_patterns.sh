@@ -8,9 +8,9 @@
 #   --rounds R          of each (default 3); the ways take turns
 #   --ranks N           on each of two hosts in each of two sites (default 1)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"    the link (default "5000 200 0")
-#   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 4")
+#   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
 #   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; what trunks have is
-#                       said with --trunks "streams = 4, congestion = NAME")
+#                       said with --trunks "streams = 8, congestion = NAME")
 #   --speed X           computing is so much faster than in the paper's days (default 1);  --iterations N  instead of a kernel's own
 #   --out DIR           where patterns.csv, .json and .svg go (default build/patterns)
 #
@@ -20,7 +20,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-kernels=BT,SP,LU,CG,MG,FT,IS,EP ways=direct,gateway traffic=none,cross rounds=3 ranks=1 wan="5000 200 0" trunks="streams = 4" speed=1 iterations='' out='' congestion=reno
+kernels=BT,SP,LU,CG,MG,FT,IS,EP ways=direct,gateway traffic=none,cross rounds=3 ranks=1 wan="5000 200 0" trunks="streams = 8" speed=1 iterations='' out='' congestion=reno
 streams=2 on=300 off=300
 while [ $# -gt 0 ]; do
     case $1 in

@@ -83,7 +83,8 @@ def show_pingpong(runs):
 
 def draw(cells, path):
     """Bars: time beside direct TCP."""
-    if not shutil.which("gnuplot") or not cells:
+    cells = [c for c in cells if c["relative"]]
+    if not shutil.which("gnuplot") or all(c["way"] == "direct" for c in cells):
         return
     traffics = list(dict.fromkeys(c["traffic"] for c in cells))
     ways = [w for w in dict.fromkeys(c["way"] for c in cells) if w != "direct"]

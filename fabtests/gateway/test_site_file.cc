@@ -23,7 +23,7 @@ const char* const kGood =
     "networks = 10.0.0.0/8\r\n"
     "gateway = [fd00:2::1]:7400\r\n"
     "[trunks]\n"
-    "streams = 8\n"
+    "streams = 5\n"
     "congestion = bbr\n"
     "cap = 250\n"
     "key = trunk.key\n";
@@ -51,7 +51,7 @@ Test(site_file, reads_what_is_there) {
     cr_assert_eq(sites.sites.size(), 2U);
     cr_assert(sites.sites[0].wan == endpoint("192.0.2.1:7401"));
     cr_assert(sites.sites[1].wan == endpoint("[fd00:2::1]:7400"));
-    cr_assert_eq(sites.trunks.streams, 8U);
+    cr_assert_eq(sites.trunks.streams, 5U);
     cr_assert_eq(sites.trunks.cap_mbit, 250U);
     cr_assert(sites.trunks.congestion == "bbr" && sites.trunks.key_file == "trunk.key");
     cr_assert_eq(sites.site_of(endpoint("10.1.2.3")), &sites.sites[0], "the longer prefix wins");

@@ -1,12 +1,16 @@
-// flows sink PORT | source ADDRESS PORT STREAMS ON_ms OFF_ms
+// flows sink PORT | source ADDRESS PORT STREAMS ON_ms OFF_ms | echo PORT | pingpong ADDRESS PORT BYTES COUNT
+// |
+//       stream ADDRESS PORT CONNECTIONS MBYTES
 //
 // Traffic that other people would make between sites: TCP streams that send as fast as they may for ON
 // milliseconds and nothing for OFF milliseconds, and who takes it.  Streams start one after the other, evenly
-// spread over a period.  util/cluster/traffic starts both.
+// spread over a period.  util/cluster/traffic starts both.  pingpong (with an echo) and stream (with a sink)
+// measure: half a round trip in us, and Mbit/s until the sink has all of MBYTES from so many connections.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,16 +118,103 @@ static void source(const char* host, int port, int streams, int on, int off) {
     }
 }
 
+static void echo(int port) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (listener < 0 || bind(listener, (struct sockaddr*)&here, sizeof here) || listen(listener, 8))
+        die("listen");
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0) continue;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        for (ssize_t n; (n = recv(fd, block, sizeof block, 0)) > 0;)
+            if (send(fd, block, (size_t)n, MSG_NOSIGNAL) != n) break;
+        close(fd);
+    }
+}
+
+static int by_value(const void* left, const void* right) {
+    const double a = *(const double*)left, b = *(const double*)right;
+    return (a > b) - (a < b);
+}
+
+static double now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int pingpong(const char* host, int port, int bytes, int count) {
+    double* times = calloc((size_t)count, sizeof *times);
+    int fd = connected(host, port), one = 1;
+    if (!times || fcntl(fd, F_SETFL, 0)) die("socket");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    for (int i = -10; i < count; i++) {
+        const double start = now_us();
+        if (send(fd, block, (size_t)bytes, MSG_NOSIGNAL) != bytes) die("send");
+        if (recv(fd, block, (size_t)bytes, MSG_WAITALL) != bytes) die("recv");
+        if (i >= 0) times[i] = (now_us() - start) / 2;
+    }
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    printf("{\"bytes\": %d, \"least_us\": %.2f, \"median_us\": %.2f, \"p90_us\": %.2f}\n", bytes, times[0],
+           times[count / 2], times[count * 9 / 10]);
+    free(times);
+    return 0;
+}
+
+static int stream(const char* host, int port, int connections, int mbytes) {
+    struct pollfd polled[kMostStreams];
+    long long left[kMostStreams];
+    for (int i = 0; i < connections; i++) {
+        polled[i] = (struct pollfd){.fd = connected(host, port), .events = POLLOUT};
+        left[i] = mbytes * 1000000LL / connections;
+    }
+    const double start = now_us();
+    for (int open = connections; open > 0;) {
+        if (poll(polled, (nfds_t)connections, -1) < 0 && errno != EINTR) die("poll");
+        for (int i = 0; i < connections; i++) {
+            if (polled[i].fd < 0 || !polled[i].revents) continue;
+            if (left[i] == 0) {  // the sink closes when it has all
+                if (recv(polled[i].fd, block, 1, MSG_DONTWAIT) != 0) die("the end");
+                close(polled[i].fd);
+                polled[i].fd = -1;
+                open--;
+                continue;
+            }
+            const ssize_t n =
+                send(polled[i].fd, block, left[i] < kBlock ? (size_t)left[i] : kBlock, MSG_NOSIGNAL);
+            if (n < 0 && errno != EAGAIN) die("send");
+            left[i] -= n > 0 ? n : 0;
+            if (left[i] == 0) {
+                shutdown(polled[i].fd, SHUT_WR);
+                polled[i].events = POLLIN;
+            }
+        }
+    }
+    printf("{\"connections\": %d, \"mbit_s\": %.1f}\n", connections, mbytes * 8e6 / (now_us() - start));
+    return 0;
+}
+
 int main(int argc, char** argv) {
-    if (argc == 2 && !strcmp(argv[1], "--version")) return puts("mcastcoll " PACKAGE_VERSION) < 0;
-    if (argc == 3 && !strcmp(argv[1], "sink")) sink(number(argv[2], "PORT", 1, 65535));
-    if (argc == 7 && !strcmp(argv[1], "source"))
-        source(argv[2], number(argv[3], "PORT", 1, 65535), number(argv[4], "STREAMS", 1, kMostStreams),
+    const char* what = argc > 1 ? argv[1] : "";
+    if (argc == 2 && !strcmp(what, "--version")) return puts("mcastcoll " PACKAGE_VERSION) < 0;
+    const int port = argc > 2 ? number(argv[argc == 3 ? 2 : 3], "PORT", 1, 65535) : 0;
+    if (argc == 3 && !strcmp(what, "sink")) sink(port);
+    if (argc == 3 && !strcmp(what, "echo")) echo(port);
+    if (argc == 7 && !strcmp(what, "source"))
+        source(argv[2], port, number(argv[4], "STREAMS", 1, kMostStreams),
                number(argv[5], "ON_ms", 1, 3600000), number(argv[6], "OFF_ms", 0, 3600000));
-    bool help = argc == 2 && !strcmp(argv[1], "--help");
+    if (argc == 6 && !strcmp(what, "pingpong"))
+        return pingpong(argv[2], port, number(argv[4], "BYTES", 1, kBlock), number(argv[5], "COUNT", 1, 1000000));
+    if (argc == 6 && !strcmp(what, "stream"))
+        return stream(argv[2], port, number(argv[4], "CONNECTIONS", 1, kMostStreams),
+                      number(argv[5], "MBYTES", 1, 100000));
+    const bool help = argc == 2 && !strcmp(what, "--help");
     fputs(
-        "usage: flows sink PORT | source ADDRESS PORT STREAMS ON_ms OFF_ms\nTraffic between hosts; "
-        "util/cluster/traffic starts it.\n",
+        "usage: flows sink PORT | source ADDRESS PORT STREAMS ON_ms OFF_ms | echo PORT |\n"
+        "       pingpong ADDRESS PORT BYTES COUNT | stream ADDRESS PORT CONNECTIONS MBYTES\n"
+        "Traffic between hosts; util/cluster/traffic starts it.\n",
         help ? stdout : stderr);
     return help ? 0 : 2;
 }

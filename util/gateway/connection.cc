@@ -89,7 +89,7 @@ void Connection::pump() {
         if (reads == kReadsInARow) return peer_.again_later(channel_);
         trunk::FramePointer& frame = peer_.scratch();
         if (frame == nullptr) frame = std::make_unique<trunk::Frame>(trunk::kMaxPayload);
-        const std::size_t wanted = std::min(most, trunk::kMaxPayload);
+        const std::size_t wanted = std::min(most, peer_.frame_size());
         const ssize_t size = recv(socket_.get(), frame->space().data(), wanted, MSG_DONTWAIT);
         if (size > 0) {
             if (static_cast<std::size_t>(size) < wanted && !peer_closed_) readable_ = false;

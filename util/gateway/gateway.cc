@@ -224,7 +224,7 @@ int Gateway::run() {
         for (const auto& peer : peers_) peer->work(now());
         if (look_at_ <= now()) {
             look_at_ = now() + kLookEach;
-            for (const auto& peer : peers_) peer->look_at_links();
+            for (const auto& peer : peers_) peer->look_at_links(now());
         }
         if (!draining_) continue;
         if (connections() == 0 || cut) {

@@ -27,7 +27,14 @@ constexpr int kMaxSendBuffer = 64 << 20;
 // What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
 // overtake, and for the slowest stream not to have what another had sent already.
 constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
+constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
+
+// The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to hold;
+// not to what has ended.
+int ending(std::size_t most) {
+    return most < trunk::kMaxPayload ? MSG_EOR : 0;
+}
 
 }  // namespace
 
@@ -137,17 +144,17 @@ bool Link::on_frame(Bytes frame) {
     return false;
 }
 
-bool Link::write(Nanoseconds now) {
+bool Link::write(Nanoseconds now, std::size_t most) {
     if (!can_write()) return false;
     // What the kernel takes for an idle connection: nothing is under way, and nothing was sent for a
     // retransmission timeout.
     const Nanoseconds timeout = Nanoseconds::from_us(info_ ? info_->tcpi_rto : 200'000);
     idle_ = last_write_.value != 0 && now - last_write_ > timeout && queued_in(socket_.get()) == 0;
-    return sealer_ ? write_sealed(now) : write_plain(now);
+    return sealer_ ? write_sealed(now, most) : write_plain(now, most);
 }
 
-bool Link::write_plain(Nanoseconds now) {
-    while (pending_.size() < kBatchFrames && pending_bytes_ < kBatch) {
+bool Link::write_plain(Nanoseconds now, std::size_t most) {
+    while (pending_.size() < kBatchFrames && pending_bytes_ < std::min(most, kBatch)) {
         trunk::Frame* frame = peer_.trunk().next(stream_, now);
         if (frame == nullptr) break;
         pending_.push_back(frame);
@@ -164,7 +171,7 @@ bool Link::write_plain(Nanoseconds now) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending(most));
     if (sent < 0) {
         if (errno == EAGAIN) {
             writable_ = false;
@@ -202,11 +209,11 @@ void Link::give_back() {
 
 // Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
 // acknowledged.
-bool Link::write_sealed(Nanoseconds now) {
+bool Link::write_sealed(Nanoseconds now, std::size_t most) {
     if (sealed_sent_ == sealed_.size()) {
         sealed_.clear();
         sealed_sent_ = 0;
-        while (sealed_.size() < kSealedBatch) {
+        while (sealed_.size() < std::min(most, kSealedBatch)) {
             trunk::Frame* frame = peer_.trunk().next(stream_, now);
             if (frame == nullptr) break;
             sealer_->seal(frame->bytes(), sealed_);
@@ -215,7 +222,7 @@ bool Link::write_sealed(Nanoseconds now) {
     }
     if (sealed_.empty()) return false;
     const ssize_t sent = send(socket_.get(), sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_,
-                              MSG_NOSIGNAL | MSG_DONTWAIT);
+                              MSG_NOSIGNAL | MSG_DONTWAIT | ending(most));
     if (sent < 0) {
         if (errno == EAGAIN)
             writable_ = false;
@@ -231,19 +238,30 @@ bool Link::write_sealed(Nanoseconds now) {
 
 void Link::note_write(Nanoseconds now, std::size_t size) {
     counters_.sent += size;
+    queued_ += static_cast<std::int64_t>(size);
     if (std::exchange(idle_, false)) ++counters_.idle_restarts;
     last_write_ = now;
 }
 
-void Link::look_at() {
-    if (state_ != State::up) return;
+void Link::look(Nanoseconds now) {
+    if (state_ != State::up || now - looked_ < kLookEach) return;
+    looked_ = now;
     info_ = info_of(socket_.get());
-    if (info_ && info_->tcpi_rtt > 0) {
-        const std::uint64_t rate =
-            std::uint64_t{info_->tcpi_snd_cwnd} * info_->tcpi_snd_mss * 1'000'000 / info_->tcpi_rtt;
-        limit_unsent(socket_.get(),
-                     static_cast<int>(std::clamp(rate * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent)));
-    }
+    if (!info_) return;
+    const std::int64_t segment = info_->tcpi_snd_mss;
+    window_ = segment * info_->tcpi_snd_cwnd;
+    queued_ = segment * info_->tcpi_unacked + info_->tcpi_notsent_bytes;
+    if (info_->tcpi_rtt > 0) rate_ = static_cast<std::uint64_t>(window_) * 1'000'000 / info_->tcpi_rtt;
+}
+
+std::size_t Link::most_unsent() const {
+    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent);
+}
+
+void Link::look_at(Nanoseconds now) {
+    if (state_ != State::up) return;
+    look(now);
+    if (rate_ > 0) limit_unsent(socket_.get(), static_cast<int>(most_unsent()));
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
     // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
     // made.

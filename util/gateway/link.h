@@ -31,8 +31,17 @@ class Link final : public Watched {
     void on_events(std::uint32_t events) override;
     // The acceptor's first words; separate, since they may fail.
     void answer();
-    // Writes what the trunk has for this stream, a batch; true if there may be more and it could be written.
-    bool write(Nanoseconds now);
+    // Writes what the trunk has for this stream, a frame at least and no more than fits into so many bytes
+    // with the last; true if there may be more and it could be written.
+    bool write(Nanoseconds now, std::size_t most);
+    // Asks the kernel how much is under way, unless it has just said so.
+    void look(Nanoseconds now);
+    // What the congestion window has room for beyond what is under way and waits; as far as is known.
+    std::int64_t room() const { return window_ - queued_; }
+    // Bytes a second, a window in a round trip; 0: not known.
+    std::uint64_t rate() const { return rate_; }
+    // How much may wait in the kernel beyond the window.
+    std::size_t most_unsent() const;
     void close(const char* why);
 
     bool is_up() const { return state_ == State::up; }
@@ -48,7 +57,7 @@ class Link final : public Watched {
     const Counters& counters() const { return counters_; }
     const std::optional<tcp_info>& info() const { return info_; }
     // Once in a while: asks the kernel how it goes, and gives the stream the buffer that it needs.
-    void look_at();
+    void look_at(Nanoseconds now);
     std::size_t unsent() const { return sealed_.size() - sealed_sent_ + pending_bytes_; }
 
   private:
@@ -64,8 +73,8 @@ class Link final : public Watched {
     bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
     std::optional<bool> parse_frame();
     bool on_frame(Bytes frame);
-    bool write_plain(Nanoseconds now);
-    bool write_sealed(Nanoseconds now);
+    bool write_plain(Nanoseconds now, std::size_t most);
+    bool write_sealed(Nanoseconds now, std::size_t most);
     void give_back();
     void note_write(Nanoseconds now, std::size_t size);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
@@ -92,6 +101,9 @@ class Link final : public Watched {
     std::size_t sealed_sent_ = 0;
     Counters counters_;
     std::optional<tcp_info> info_;
+    Nanoseconds looked_{0};
+    std::int64_t window_ = 0, queued_ = 0;
+    std::uint64_t rate_ = 0;
 };
 
 }  // namespace mcastcoll::gateway

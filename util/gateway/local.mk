@@ -17,6 +17,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/peer.cc \
 	%reldir%/peer.h \
 	%reldir%/peer_channels.cc \
+	%reldir%/peer_writing.cc \
 	%reldir%/secure.cc \
 	%reldir%/secure.h \
 	%reldir%/settings.h \

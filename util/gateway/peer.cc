@@ -1,4 +1,4 @@
-// Streams and time; peer_channels.cc has the connections.
+// Streams and time; peer_channels.cc has the connections, peer_writing.cc what goes out.
 #include "gateway/peer.h"
 
 #include <errno.h>
@@ -241,20 +241,6 @@ void Peer::work(Nanoseconds now) {
     for (auto& link : links_) work_left_ = work_left_ || (link != nullptr && link->read_more());
 }
 
-// Whoever has least under way is asked first: that is where a small frame gets through soonest.
-bool Peer::write_all(Nanoseconds now) {
-    std::array<Link*, trunk::kMaxStreams> order;
-    std::size_t count = 0;
-    for (auto& link : links_)
-        if (link != nullptr && link->can_write()) order[count++] = link.get();
-    std::sort(order.begin(), order.begin() + count, [&](const Link* left, const Link* right) {
-        return trunk_.in_flight(left->stream()) < trunk_.in_flight(right->stream());
-    });
-    bool more = false;
-    for (std::size_t i = 0; i < count; ++i) more = order[i]->write(now) || more;
-    return more;
-}
-
 Nanoseconds Peer::next_deadline() const {
     Nanoseconds deadline = trunk_.next_deadline();
     for (const auto& link : links_)
@@ -267,11 +253,6 @@ Nanoseconds Peer::next_deadline() const {
         deadline = std::min(deadline, down_since_ + gateway_.settings().patience);
     if (!waiting_.empty()) deadline = std::min(deadline, waiting_checked_ + kWaitingEach);
     return deadline;
-}
-
-void Peer::look_at_links() {
-    for (auto& link : links_)
-        if (link != nullptr) link->look_at();
 }
 
 }  // namespace mcastcoll::gateway

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -51,6 +52,8 @@ class Peer final : public trunk::Trunk::Host {
 
     // Of connections.
     trunk::FramePointer& scratch() { return scratch_; }
+    // How many bytes a frame of bulk should have.
+    std::size_t frame_size() const { return frame_size_; }
     void has_work() { has_work_ = true; }
     void again_later(trunk::ChannelId channel);
     void remove(trunk::ChannelId channel);
@@ -62,7 +65,7 @@ class Peer final : public trunk::Trunk::Host {
     bool wants_work_at_once() const { return !again_.empty() || work_left_; }
     Nanoseconds next_deadline() const;
     void reset_all();
-    void look_at_links();
+    void look_at_links(Nanoseconds now);
 
     // Trunk::Host.
     void opened(trunk::ChannelId channel, Bytes preface) override;
@@ -76,6 +79,8 @@ class Peer final : public trunk::Trunk::Host {
     void check_time(Nanoseconds now);
     void check_waiting(Nanoseconds now);
     bool write_all(Nanoseconds now);
+    bool write_bulk(std::span<Link*> links, Nanoseconds now);
+    void note_rates(std::span<Link* const> links);
     void install(std::unique_ptr<Connection> connection, trunk::ChannelId channel);
     std::unique_ptr<Link> take_greeting(Link& link);
     static trunk::Config trunk_config(const Gateway& gateway, bool connects);
@@ -92,6 +97,7 @@ class Peer final : public trunk::Trunk::Host {
     std::set<Connection*> waiting_;
     std::vector<trunk::ChannelId> again_;
     trunk::FramePointer scratch_;
+    std::size_t frame_size_ = trunk::kMaxPayload;
     bool has_work_ = false, work_left_ = false;
     std::string violation_, last_failure_;
     Nanoseconds down_since_, waiting_checked_{0};

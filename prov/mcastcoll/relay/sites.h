@@ -6,7 +6,7 @@
 //     gateway = 10.1.0.1:7400                # where the site's processes connect to
 //     wan = 192.0.2.1:7400                   # where other gateways do; default: the same
 //     [trunks]                               # optional, and every line of it is
-//     streams = 4
+//     streams = 8
 //     congestion = cubic
 //     cap = 0                                # Mbit/s of a trunk in one direction; 0: none
 //     key = FILE                             # relative to the sites file
@@ -33,7 +33,7 @@ struct Site {
 };
 
 struct TrunkOptions {
-    unsigned streams = 4;
+    unsigned streams = 8;
     std::string congestion;  // empty: what the system has
     std::uint64_t cap_mbit = 0;
     std::string key_file;

@@ -100,6 +100,8 @@ class Trunk {
     // what is before them, stay.
     std::size_t give_back(unsigned stream, std::size_t frames);
     bool has_something(unsigned stream) const;
+    // Whether more than small frames wait.
+    bool bulk_waits() const { return !bulk_.empty() || !again_.empty(); }
     // Bytes that were handed to the stream and are not acknowledged.
     std::size_t in_flight(unsigned stream) const { return streams_[stream].in_flight; }
 

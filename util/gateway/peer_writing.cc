@@ -1,0 +1,70 @@
+// Which stream gets what.
+#include <algorithm>
+
+#include "gateway/gateway.h"
+#include "gateway/peer.h"
+
+namespace mcastcoll::gateway {
+namespace {
+
+// A frame is as long as a stream needs so much time for, so that none waits long for its last piece, and
+// longer than what goes ahead of others.
+constexpr std::uint64_t kFrameTime_ms = 5;
+constexpr std::uint64_t kLeastFrame = 2 * trunk::kUrgent;
+// Writes beyond streams' windows, until it is others' turn.
+constexpr unsigned kWritesInARow = 64;
+
+}  // namespace
+
+// Bulk goes first where its last byte arrives soonest: into the largest room of a congestion window, since
+// what does not fit waits for a round trip, however idle other streams are.  Only when no window has room
+// left does a little more go to each, for its acknowledgements to find something to send.
+bool Peer::write_all(Nanoseconds now) {
+    std::array<Link*, trunk::kMaxStreams> links;
+    std::size_t count = 0;
+    for (auto& link : links_)
+        if (link != nullptr && link->can_write()) links[count++] = link.get();
+    const std::span<Link*> writable(links.data(), count);
+    if (trunk_.bulk_waits()) return write_bulk(writable, now);
+    // Where least is under way a small frame gets through soonest.
+    std::sort(writable.begin(), writable.end(), [&](const Link* left, const Link* right) {
+        return trunk_.in_flight(left->stream()) < trunk_.in_flight(right->stream());
+    });
+    bool more = false;
+    for (Link* link : writable) more = link->write(now, SIZE_MAX) || more;
+    return more;
+}
+
+bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
+    for (Link* link : links) link->look(now);
+    note_rates(links);
+    std::sort(links.begin(), links.end(),
+              [](const Link* left, const Link* right) { return left->room() > right->room(); });
+    for (Link* link : links)
+        if (link->room() > 0) link->write(now, static_cast<std::size_t>(link->room()));
+    for (unsigned i = 0; i < kWritesInARow; ++i) {
+        bool more = false;
+        for (Link* link : links)
+            if (link->can_write()) more = link->write(now, link->most_unsent()) || more;
+        if (!more || !trunk_.bulk_waits()) return more;
+    }
+    return true;
+}
+
+void Peer::note_rates(std::span<Link* const> links) {
+    std::array<std::uint64_t, trunk::kMaxStreams> rates;
+    std::size_t count = 0;
+    for (const Link* link : links)
+        if (link->rate() > 0) rates[count++] = link->rate();
+    if (count == 0) return;
+    std::nth_element(rates.begin(), rates.begin() + count / 2, rates.begin() + count);
+    frame_size_ =
+        std::clamp<std::uint64_t>(rates[count / 2] * kFrameTime_ms / 1000, kLeastFrame, trunk::kMaxPayload);
+}
+
+void Peer::look_at_links(Nanoseconds now) {
+    for (auto& link : links_)
+        if (link != nullptr) link->look_at(now);
+}
+
+}  // namespace mcastcoll::gateway
