@@ -36,7 +36,9 @@ class Link final : public Watched {
     bool write(Nanoseconds now, std::size_t most);
     // Asks the kernel how much is under way, unless it has just said so.
     void look(Nanoseconds now);
-    // What the congestion window has room for beyond what is under way and waits; as far as is known.
+    Nanoseconds looked() const { return looked_; }
+    // What the congestion window has room for beyond what is under way and waits; at least, but for losses
+    // since looked().
     std::int64_t room() const { return window_ - queued_; }
     // Bytes a second, a window in a round trip; 0: not known.
     std::uint64_t rate() const { return rate_; }

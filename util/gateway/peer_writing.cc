@@ -11,14 +11,16 @@ namespace {
 // longer than what goes ahead of others.
 constexpr std::uint64_t kFrameTime_ms = 5;
 constexpr std::uint64_t kLeastFrame = 2 * trunk::kUrgent;
+constexpr std::size_t kLittle = 64 * 1024;
+// So long what the kernel said of a stream's window is believed while there seems to be room.
+constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
 // Writes beyond streams' windows, until it is others' turn.
 constexpr unsigned kWritesInARow = 64;
 
 }  // namespace
 
-// Bulk goes first where its last byte arrives soonest: into the largest room of a congestion window, since
-// what does not fit waits for a round trip, however idle other streams are.  Only when no window has room
-// left does a little more go to each, for its acknowledgements to find something to send.
+// Where least is under way a small frame gets through soonest; the same stream again where that makes no
+// difference, since acknowledgements then travel with what comes back.
 bool Peer::write_all(Nanoseconds now) {
     std::array<Link*, trunk::kMaxStreams> links;
     std::size_t count = 0;
@@ -26,17 +28,27 @@ bool Peer::write_all(Nanoseconds now) {
         if (link != nullptr && link->can_write()) links[count++] = link.get();
     const std::span<Link*> writable(links.data(), count);
     if (trunk_.bulk_waits()) return write_bulk(writable, now);
-    // Where least is under way a small frame gets through soonest.
-    std::sort(writable.begin(), writable.end(), [&](const Link* left, const Link* right) {
-        return trunk_.in_flight(left->stream()) < trunk_.in_flight(right->stream());
+    std::stable_sort(writable.begin(), writable.end(), [&](const Link* left, const Link* right) {
+        return trunk_.in_flight(left->stream()) / kLittle < trunk_.in_flight(right->stream()) / kLittle;
     });
     bool more = false;
     for (Link* link : writable) more = link->write(now, SIZE_MAX) || more;
     return more;
 }
 
+// Bulk goes where its last byte arrives soonest: into the room of a congestion window, since what does not
+// fit waits for a round trip, however idle other streams are.  All into the first that has room for it, the
+// largest first if none has; and only when no window has room left a little more to each, for its
+// acknowledgements to find something to send.
 bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
-    for (Link* link : links) link->look(now);
+    for (Link* link : links)
+        while (trunk_.has_control(link->stream()) && link->can_write()) link->write(now, 1);
+    const auto waiting = static_cast<std::int64_t>(trunk_.bulk_bytes());
+    for (Link* link : links) {
+        if (now - link->looked() >= kBelieved || link->room() < waiting) link->look(now);
+        if (waiting > 0 && link->room() >= waiting && link->can_write())
+            return link->write(now, static_cast<std::size_t>(link->room()));
+    }
     note_rates(links);
     std::sort(links.begin(), links.end(),
               [](const Link* left, const Link* right) { return left->room() > right->room(); });

@@ -99,9 +99,14 @@ class Trunk {
     // them: another one may have it sooner.  How many were taken back; acknowledgements and heartbeats, and
     // what is before them, stay.
     std::size_t give_back(unsigned stream, std::size_t frames);
-    bool has_something(unsigned stream) const;
+    // Whether it has something to say of its own, which goes first.
+    bool has_control(unsigned stream) const {
+        const Stream& one = streams_[stream];
+        return one.up && (one.ack_due || one.ping_due || one.pong_due);
+    }
     // Whether more than small frames wait.
     bool bulk_waits() const { return !bulk_.empty() || !again_.empty(); }
+    std::size_t bulk_bytes() const { return bulk_bytes_; }
     // Bytes that were handed to the stream and are not acknowledged.
     std::size_t in_flight(unsigned stream) const { return streams_[stream].in_flight; }
 

@@ -211,9 +211,4 @@ void Trunk::put_back(FramePointer frame) {
     bulk_.push_front(std::move(frame));
 }
 
-bool Trunk::has_something(unsigned index) const {
-    const Stream& stream = streams_[index];
-    return stream.up && (stream.ack_due || stream.ping_due || stream.pong_due || sequenced_waits());
-}
-
 }  // namespace mcastcoll::trunk
