@@ -64,10 +64,11 @@ std::size_t receive_all(int socket, MutableBytes bytes) {
 
 // Reads on to the end without copying anything out of the kernel; gives how much it was.
 Result<std::uint64_t> discard_all(int socket) {
-    std::byte nothing{};
+    constexpr std::size_t kMost = 1 << 20;
+    const auto untouched = std::make_unique_for_overwrite<std::byte[]>(kMost);
     std::uint64_t total = 0;
     for (;;) {
-        const ssize_t size = recv(socket, &nothing, 1 << 20, MSG_TRUNC);
+        const ssize_t size = recv(socket, untouched.get(), kMost, MSG_TRUNC);
         if (size < 0 && errno == EINTR) continue;
         if (size < 0) return system_error("recv");
         if (size == 0) return total;
