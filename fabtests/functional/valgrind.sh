@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 slow=(--wait 250 --timeout 300)
 # NAME [VARIABLE=VALUE] PROGRAM ARGUMENT...
 runs=(
-    "failures FI_MCASTCOLL_JOIN_TIMEOUT=8000 fi_mcc_failures --operations 6"
+    "failures FI_MCASTCOLL_JOIN_TIMEOUT=200000 fi_mcc_failures --operations 6"
     "collectives fi_mcc_collectives --members 2 --case pieces"
     "barrier fi_mcc_barrier --members 3 --case flags"
     "reduce fi_mcc_reduce --members 2 --fault loss=5,seed=1 --case one.at"
