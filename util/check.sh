@@ -14,7 +14,7 @@ TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=2640 # a slow machine is no failure; two quiet cores need less than half
-all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill collectives pmpi verbs sites gateways cut slow policies symbols install dist quickstart asan-build asan-units style scripts)
+all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill collectives pmpi verbs sites gateways cut slow policies valgrind symbols install dist quickstart asan-build asan-units style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -200,6 +200,7 @@ step gateways 300 "unmodified programs of two sites, through gateways" "$TOP/fab
 step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/mpi_cut.sh" --hosts 5
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
+step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 step symbols 20 "what the libraries export" symbols
 step install 180 "what make install installs" install_tree
 step dist 180 "the source archive" dist

@@ -113,4 +113,4 @@ check_PROGRAMS += %reldir%/load_test
 
 functional_scripts = %reldir%/faults.sh %reldir%/manual.sh %reldir%/full_shm.sh %reldir%/levels.sh %reldir%/load.sh %reldir%/variants.sh
 TESTS += $(functional_programs) $(functional_scripts)
-EXTRA_DIST += $(functional_scripts)
+EXTRA_DIST += $(functional_scripts) %reldir%/valgrind.sh %reldir%/valgrind.supp

@@ -143,6 +143,59 @@ void nothing_to_come(Member& me) {
     me.meet();
 }
 
+template <typename T, typename Open>
+void expect_open(long wanted, const char* what, int wait_obj, Open open) {
+    T* made = nullptr;
+    const int rc = open(&made);
+    if (rc != wanted) fail("{} with wait object {} returned {}", what, wait_obj, describe(rc));
+    if (rc == 0) CHECK_RETURNS(0, fi_close(&made->fid));
+}
+
+// What there is wakes up for collectives; everything else is refused when it is opened, so that nobody sleeps
+// on it.
+void what_there_is(Member& me) {
+    fi_wait_attr set_attr{};
+    set_attr.wait_obj = FI_WAIT_FD;
+    fid_wait* set = nullptr;
+    const bool has_set = fi_wait_open(me.fabric(), &set_attr, &set) == 0;
+    for (const fi_wait_obj wait_obj : {FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_SET, FI_WAIT_FD,
+                                       FI_WAIT_MUTEX_COND, FI_WAIT_YIELD, FI_WAIT_POLLFD}) {
+        if (wait_obj == FI_WAIT_SET && !has_set) continue;
+        const bool both = wait_obj == FI_WAIT_NONE || wait_obj == FI_WAIT_UNSPEC || wait_obj == FI_WAIT_FD;
+        fi_cq_attr cq{};
+        cq.wait_obj = wait_obj;
+        cq.wait_set = wait_obj == FI_WAIT_SET ? set : nullptr;
+        expect_open<fid_cq>(both || wait_obj == FI_WAIT_YIELD ? 0 : -FI_ENOSYS, "fi_cq_open", wait_obj,
+                            [&](auto** made) { return fi_cq_open(me.domain(), &cq, made, nullptr); });
+        fi_eq_attr eq{};
+        eq.wait_obj = wait_obj;
+        eq.wait_set = cq.wait_set;
+        expect_open<fid_eq>(both ? 0 : -FI_ENOSYS, "fi_eq_open", wait_obj,
+                            [&](auto** made) { return fi_eq_open(me.fabric(), &eq, made, nullptr); });
+    }
+    if (has_set) CHECK_RETURNS(0, fi_close(&set->fid));
+    fi_poll_attr poll_attr{};
+    fid_poll* poll_set = nullptr;
+    CHECK_RETURNS(-FI_ENOSYS, fi_poll_open(me.domain(), &poll_attr, &poll_set));
+    // Without a wait object there is nothing to sleep on: an error at once.
+    fi_cq_tagged_entry entry{};
+    CHECK_RETURNS(-FI_ENOSYS, fi_cq_sread(me.cq(), &entry, 1, nullptr, kLongSleepMs));
+    std::uint32_t event = 0;
+    fi_eq_entry told{};
+    CHECK_RETURNS(-FI_ENOSYS, fi_eq_sread(me.eq(), &event, &told, sizeof told, kLongSleepMs, 0));
+    int descriptor = -1;
+    CHECK(fi_control(&me.cq()->fid, FI_GETWAIT, &descriptor) < 0);
+    CHECK(fi_control(&me.eq()->fid, FI_GETWAIT, &descriptor) < 0);
+    // Counters are the inner provider's: of messages alone, and waiting for them has its time.
+    fi_cntr_attr counting{};
+    counting.wait_obj = FI_WAIT_UNSPEC;
+    fid_cntr* counter = nullptr;
+    CHECK_RETURNS(0, fi_cntr_open(me.domain(), &counting, &counter, nullptr));
+    CHECK_RETURNS(-FI_ETIMEDOUT, fi_cntr_wait(counter, 1, 50));
+    CHECK_RETURNS(0, fi_close(&counter->fid));
+    me.meet();
+}
+
 void join_by_sread(Member& me) {
     const auto set = me.everybody();
     me.meet();
@@ -179,8 +232,11 @@ int main(int argc, char** argv) {
     const Opening asleep{.queue_wait = FI_WAIT_FD, .event_wait = FI_WAIT_FD};
     program.add({.name = "descriptor, poll and fi_trywait", .body = by_descriptor, .opening = asleep});
     program.add({.name = "fi_cq_sread", .body = by_sread, .opening = asleep});
+    const Opening any{.queue_wait = FI_WAIT_UNSPEC, .event_wait = FI_WAIT_UNSPEC};
+    program.add({.name = "fi_cq_sread of any wait object", .body = by_sread, .opening = any});
     program.add({.name = "fi_cq_sread with nothing to come", .body = nothing_to_come, .opening = asleep});
     program.add(
         {.name = "fi_eq_sread of a join", .body = join_by_sread, .opening = asleep, .only_mcastcoll = true});
+    program.add({.name = "what there is", .body = what_there_is, .members = 2, .only_mcastcoll = true});
     return program.run(argc, argv);
 }

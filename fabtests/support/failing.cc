@@ -1,11 +1,18 @@
 #include "support/failing.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -24,10 +31,13 @@ std::atomic<bool> onward{false};
 std::atomic<const char*> last{""};
 std::atomic<std::int64_t> pieces{0};
 
+// Strings and messages take their memory in libraries, which nobody else uses while something is to fail.
 bool is_provider(const void* caller) {
     Dl_info info{};
-    return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
-           std::strstr(info.dli_fname, "libmcastcoll-fi") != nullptr;
+    if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
+    constexpr std::array kOurs{"libmcastcoll-fi", "libstdc++", "libfmt"};
+    return std::any_of(kOurs.begin(), kOurs.end(),
+                       [&](const char* name) { return std::strstr(info.dli_fname, name) != nullptr; });
 }
 
 // Whether this call is to fail.
@@ -145,6 +155,57 @@ __attribute__((visibility("default"))) void operator delete(void* memory, std::s
 }
 __attribute__((visibility("default"))) void operator delete[](void* memory, std::size_t) noexcept {
     give_back(memory);
+}
+
+FAILING(int, timerfd_settime, EINVAL, (int fd, int flags, const itimerspec* value, itimerspec* old) noexcept,
+        (fd, flags, value, old))
+FAILING(int, ftruncate, ENOSPC, (int fd, off_t bytes) noexcept, (fd, bytes))
+FAILING(int, fstat, EIO, (int fd, struct stat* found) noexcept, (fd, found))
+FAILING(int, mkdir, ENOSPC, (const char* path, mode_t mode) noexcept, (path, mode))
+FAILING(int, renameat, ENOSPC, (int from, const char* old, int to, const char* wanted) noexcept,
+        (from, old, to, wanted))
+FAILING(int, getifaddrs, ENOMEM, (ifaddrs * *list) noexcept, (list))
+FAILING(ssize_t, getrandom, ENOSYS, (void* bytes, std::size_t length, unsigned flags), (bytes, length, flags))
+FAILING(ssize_t, write, ENOSPC, (int fd, const void* bytes, std::size_t length), (fd, bytes, length))
+FAILING(ssize_t, read, EIO, (int fd, void* bytes, std::size_t length), (fd, bytes, length))
+FAILING(ssize_t, sendto, ENOBUFS,
+        (int fd, const void* bytes, std::size_t length, int flags, const sockaddr* to, socklen_t size),
+        (fd, bytes, length, flags, to, size))
+FAILING(int, sendmmsg, ENOBUFS, (int fd, mmsghdr* messages, unsigned count, int flags),
+        (fd, messages, count, flags))
+FAILING(ssize_t, sendmsg, ENOBUFS, (int fd, const msghdr* message, int flags), (fd, message, flags))
+FAILING(int, recvmmsg, ENOMEM, (int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout),
+        (fd, messages, count, flags, timeout))
+
+// The same of functions that return a pointer.
+#define WITHOUT(result, name, error, parameters, arguments)                    \
+    extern "C" __attribute__((visibility("default"))) result name parameters { \
+        static auto* const function = real(&name, #name);                      \
+        if (fails(CALLER, #name)) return errno = (error), nullptr;             \
+        return function arguments;                                             \
+    }
+WITHOUT(FILE*, fopen, EMFILE, (const char* path, const char* mode), (path, mode))
+WITHOUT(DIR*, opendir, EMFILE, (const char* path), (path))
+WITHOUT(char*, strdup, ENOMEM, (const char* text) noexcept, (text))
+
+// With a third argument or without.
+extern "C" __attribute__((visibility("default"))) int open(const char* path, int flags, ...) {
+    static auto* const function = real(&open, "open");
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if (fails(CALLER, "open")) return errno = EMFILE, -1;
+    return note(CALLER, function(path, flags, mode));
+}
+extern "C" __attribute__((visibility("default"))) int openat(int folder, const char* path, int flags, ...) {
+    static auto* const function = real(&openat, "openat");
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if (fails(CALLER, "openat")) return errno = EMFILE, -1;
+    return function(folder, path, flags, mode);  // closedir() may close it unseen
 }
 
 MAKING(accept4, (int fd, sockaddr* from, socklen_t* length, int flags), (fd, from, length, flags))

@@ -33,7 +33,15 @@ T load(const std::byte* from, std::size_t index) {
 
 template <typename T>
 void store(std::byte* to, std::size_t index, T value) {
-    std::memcpy(to + index * sizeof(T), &value, sizeof(T));
+    if constexpr (kIsComplex<T>) {
+        store(to, 2 * index, value.real());
+        store(to, 2 * index + 1, value.imag());
+        return;
+    }
+    // Of an extended number's 16 bytes 6 are padding, which travels, too: valgrind wants to know it.
+    constexpr std::size_t kUsed = std::is_same_v<T, long double> ? 10 : sizeof(T);
+    std::memset(to + index * sizeof(T), 0, sizeof(T));
+    std::memcpy(to + index * sizeof(T), &value, kUsed);
 }
 
 bool is_bitwise(fi_op op) {

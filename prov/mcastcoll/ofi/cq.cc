@@ -10,6 +10,7 @@
 #include "ofi/deadline.h"
 #include "ofi/fid_owner.h"
 #include "ofi/guard.h"
+#include "ofi/log.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -29,6 +30,12 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
              fid_cq** cq, void* context) {
     if (attr == nullptr || cq == nullptr) return -FI_EINVAL;
     const fi_wait_obj wanted = attr->wait_obj;
+    // Who slept on any other would be woken for what the inner provider does, and for no collective.
+    if (wanted != FI_WAIT_NONE && wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD &&
+        wanted != FI_WAIT_YIELD) {
+        log_line(Level::warn, "fi_cq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC, _FD and _YIELD");
+        return -FI_ENOSYS;
+    }
     // A queue whose wait object is the provider's choice is given a descriptor, which can be nested, when it
     // has one.
     int rc = -FI_ENOSYS;
@@ -38,7 +45,14 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
         rc = inner_ops.cq_open(&domain, &with_descriptor, cq, context);
         if (rc == 0) *attr = with_descriptor;
     }
-    if (rc != 0) rc = inner_ops.cq_open(&domain, attr, cq, context);
+    // Yielding is ours alone, and not all inner providers know it.
+    if (wanted == FI_WAIT_YIELD) {
+        fi_cq_attr without = *attr;
+        without.wait_obj = FI_WAIT_NONE;
+        rc = inner_ops.cq_open(&domain, &without, cq, context);
+    } else if (rc != 0) {
+        rc = inner_ops.cq_open(&domain, attr, cq, context);
+    }
     if (rc != 0) return rc;
 
     FidOwner<fid_cq> opened(*cq);  // closed if anything fails
@@ -51,7 +65,9 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
         fi_control(&(*cq)->fid, FI_GETWAIT, &descriptor) == 0) {
         if (!own->nest_.open(descriptor)) return -FI_EMFILE;
         own->yields_ = false;
-        fabric.add_nest(own->nest_);
+        if (const int added = fabric.add_nest(own->nest_); added != 0) return added;
+    } else if (wanted == FI_WAIT_FD) {
+        return -FI_ENOSYS;  // there is nothing that we could nest
     }
     own->install();
     opened.release();
@@ -66,11 +82,11 @@ void Cq::install() {
     ops.read = &Cq::read;
     ops.readfrom = &Cq::readfrom;
     ops.readerr = &Cq::readerr;
-    if (!nest_.is_open() && !yields_) return;  // blocking is the inner provider's affair, or impossible
+    // Without anything to sleep on a blocking read is refused. libfabric's own providers crash there.
     ops.sread = &Cq::sread;
     ops.sreadfrom = &Cq::sreadfrom;
     ops.signal = &Cq::signal;
-    if (nest_.is_open()) object_ops.control = &Cq::control;
+    object_ops.control = &Cq::control;
 }
 
 Cq* Cq::find(fid& object) {
@@ -97,6 +113,7 @@ int Cq::close(fid* object) noexcept {
 int Cq::control(fid* object, int command, void* argument) noexcept {
     Cq& cq = Graft<fi_ops>::owner_of<Cq>(object->ops);
     if (command != FI_GETWAIT) return cq.object_graft_.inner()->control(object, command, argument);
+    if (!cq.nest_.is_open()) return -FI_ENOSYS;
     if (argument == nullptr) return -FI_EINVAL;
     *static_cast<int*>(argument) = cq.nest_.descriptor();
     return 0;
@@ -227,6 +244,7 @@ bool Cq::inner_pending() {
 }
 
 ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout) {
+    if (!nest_.is_open() && !yields_) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     for (;;) {
         const ssize_t got =
@@ -260,7 +278,8 @@ ssize_t Cq::sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* s
 }
 
 int Cq::signal(fid_cq* fid) noexcept {
-    return of(*fid).nest_.signal();
+    Cq& cq = of(*fid);
+    return cq.nest_.is_open() || cq.yields_ ? cq.nest_.signal() : -FI_ENOSYS;
 }
 
 }  // namespace mcastcoll::ofi

@@ -11,6 +11,7 @@
 #include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
+#include "ofi/log.h"
 #include "ofi/request.h"
 #include "wire/join.h"
 
@@ -41,6 +42,7 @@ int Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
     if (domain->collective_) {
         ops.cq_open = &Domain::open_cq;
         ops.av_open = &Domain::open_av;
+        ops.poll_open = &Domain::open_poll;
         ops.query_collective = &Domain::query_collective;
     }
     domain.release();  // close() deletes it
@@ -99,6 +101,12 @@ int Domain::open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* con
         Domain& self = of(*domain);
         return Cq::open(self.fabric_, *self.domain_graft_.inner(), *domain, attr, cq, context);
     });
+}
+
+// A set of the inner provider's would never tell of a collective.
+int Domain::open_poll(fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
+    log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
+    return -FI_ENOSYS;
 }
 
 int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {

@@ -31,6 +31,7 @@ class Domain {
     static int open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
                               void* context) noexcept;
     static int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
+    static int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept;
     static int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
     static int query_collective(fid_domain* domain, fi_collective_op operation, fi_collective_attr* attr,
                                 std::uint64_t flags) noexcept;

@@ -80,7 +80,7 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
-            endpoint.domain->fabric().add_station(*opened.value());
+            if (const int rc = endpoint.domain->fabric().add_station(*opened.value()); rc != 0) return rc;
             endpoint.station = std::move(opened).value();
         }
         return endpoint.station->join(*where, flags, mc, context);

@@ -7,12 +7,18 @@
 #include "ofi/deadline.h"
 #include "ofi/fid_owner.h"
 #include "ofi/guard.h"
+#include "ofi/log.h"
 
 namespace mcastcoll::ofi {
 
 int Eq::open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_fabric, fi_eq_attr* attr,
              fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
+    // As with completion queues (cq.cc).
+    if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
+        log_line(Level::warn, "fi_eq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC and _FD");
+        return -FI_ENOSYS;
+    }
     int rc = -FI_ENOSYS;
     if (attr->wait_obj == FI_WAIT_UNSPEC) {
         fi_eq_attr with_descriptor = *attr;
@@ -30,7 +36,7 @@ int Eq::open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_f
     int descriptor = -1;
     if (attr->wait_obj == FI_WAIT_FD && fi_control(&(*eq)->fid, FI_GETWAIT, &descriptor) == 0) {
         if (!own->nest_.open(descriptor)) return -FI_EMFILE;
-        fabric.add_nest(own->nest_);
+        if (const int added = fabric.add_nest(own->nest_); added != 0) return added;
     }
     own->install();
     opened.release();
@@ -43,7 +49,6 @@ void Eq::install() {
     object_ops.close = &Eq::close;
     fi_ops_eq& ops = eq_graft_.install(inner_.ops, this);
     ops.read = &Eq::read;
-    if (!nest_.is_open()) return;
     object_ops.control = &Eq::control;
     ops.sread = &Eq::sread;
 }
@@ -72,6 +77,7 @@ int Eq::close(fid* object) noexcept {
 int Eq::control(fid* object, int command, void* argument) noexcept {
     Eq& eq = Graft<fi_ops>::owner_of<Eq>(object->ops);
     if (command != FI_GETWAIT) return eq.object_graft_.inner()->control(object, command, argument);
+    if (!eq.nest_.is_open()) return -FI_ENOSYS;
     if (argument == nullptr) return -FI_EINVAL;
     *static_cast<int*>(argument) = eq.nest_.descriptor();
     return 0;
@@ -92,6 +98,7 @@ bool Eq::inner_pending() {
 
 ssize_t Eq::read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                           std::uint64_t flags) {
+    if (!nest_.is_open()) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     for (;;) {
         const ssize_t got = read(&inner_, event, buffer, length, flags);

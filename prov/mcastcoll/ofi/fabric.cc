@@ -154,13 +154,17 @@ bool Fabric::prepare_wait() {
     return may_sleep;
 }
 
-void Fabric::add_station(Station& station) {
+int Fabric::add_station(Station& station) {
     stations_.push_back(&station);
     for (WaitNest* nest : nests_) {
-        nest->add(station.wait_descriptor());
+        if (!nest->add(station.wait_descriptor())) {
+            remove_station(station);
+            return -FI_ENOMEM;
+        }
         nest->stir();  // who sleeps already must prepare again, with this station
     }
     active_.store(true, std::memory_order_relaxed);
+    return 0;
 }
 
 void Fabric::remove_station(Station& station) {
@@ -169,10 +173,12 @@ void Fabric::remove_station(Station& station) {
     if (stations_.empty()) active_.store(false, std::memory_order_relaxed);
 }
 
-void Fabric::add_nest(WaitNest& nest) {
+int Fabric::add_nest(WaitNest& nest) {
     const std::lock_guard lock(mutex_);
+    for (Station* station : stations_)
+        if (!nest.add(station->wait_descriptor())) return -FI_ENOMEM;
     nests_.push_back(&nest);
-    for (Station* station : stations_) nest.add(station->wait_descriptor());
+    return 0;
 }
 
 void Fabric::remove_nest(WaitNest& nest) {

@@ -47,7 +47,7 @@ class Fabric {
     int inner_trywait(fid& object);
 
     // All with the lock held.
-    void add_station(Station& station);
+    int add_station(Station& station);  // 0, or -FI_E*: nobody would be woken for it
     void remove_station(Station& station);
     // Some thread sleeps until a descriptor wakes it, or is about to.
     bool somebody_sleeps() const;
@@ -58,7 +58,7 @@ class Fabric {
     void end_automatic();
 
     // Who has to wake for stations. These take the lock.
-    void add_nest(WaitNest& nest);
+    int add_nest(WaitNest& nest);  // 0 or -FI_E*
     void remove_nest(WaitNest& nest);
 
   private:

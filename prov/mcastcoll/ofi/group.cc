@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "ofi/guard.h"
 #include "ofi/live_station.h"
 #include "ofi/message_form.h"
 
@@ -28,9 +29,9 @@ Group::Group(LiveStation& station, JoinPlan plan) : station_(station), plan_(std
 
 Group::~Group() = default;
 
-int Group::close_mc(fid* object) {
+int Group::close_mc(fid* object) noexcept {
     Group* group = reinterpret_cast<McFid*>(object)->group;
-    return group->station_.close_group(*group);
+    return guard([&] { return group->station_.close_group(*group); });
 }
 
 // The public extension, mcastcoll/mcastcoll.h.
@@ -91,27 +92,47 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (in_team_ || free_pending_.empty()) return -FI_EAGAIN;
     if (over == nullptr && !station_.reserve_completion()) return -FI_EAGAIN;
     const std::uint32_t cookie = free_pending_.back();
-    const int refused = conductor_->submit({.kind = request.kind,
-                                            .root = static_cast<std::uint32_t>(request.root),
-                                            .buffer = static_cast<std::byte*>(request.buffer),
-                                            .input = static_cast<const std::byte*>(request.input),
-                                            .bytes = request.bytes,
-                                            .combiner = request.combiner,
-                                            .cookie = cookie},
-                                           now);
+    int refused = 0;
+    const int thrown = guard([&] {
+        refused = conductor_->submit({.kind = request.kind,
+                                      .root = static_cast<std::uint32_t>(request.root),
+                                      .buffer = static_cast<std::byte*>(request.buffer),
+                                      .input = static_cast<const std::byte*>(request.input),
+                                      .bytes = request.bytes,
+                                      .combiner = request.combiner,
+                                      .cookie = cookie},
+                                     now);
+        return 0;
+    });
+    if (thrown != 0) refused = give_back(cookie, -thrown, now);
     if (refused != 0) {
         if (over == nullptr) station_.release_completion();
         return -refused;
     }
-    explain_selection();
     free_pending_.pop_back();
     pending_[cookie] = {request.context, request.flags, over, request.copies};
     // What is sent is where it belongs.
     if (request.copies && request.kind == Kind::broadcast && request.root == index_of(plan_.self))
         request.copies->targets.clear();
     if (outstanding_++ == 0) moved_at_ = now;
-    move(now);
+    // From here on it is open, and what goes wrong is told by its completion.
+    if (const int later = guard([&] { return explain_selection(), move(now), 0; }); later != 0)
+        break_down(-later, now);
     return 0;
+}
+
+// What threw when it was submitted may have begun or not: the group ends, and with it whatever has begun. The
+// caller hears that it was refused.
+int Group::give_back(std::uint32_t cookie, int error, Nanoseconds now) {
+    int ended = 0;
+    free_pending_.pop_back();
+    pending_[cookie] = {nullptr, 0, &ended, nullptr};
+    ++outstanding_;
+    break_down(error, now);
+    if (std::exchange(pending_[cookie], {}).over == nullptr) return error;  // it had begun, and has ended
+    free_pending_.push_back(cookie);
+    --outstanding_;
+    return error;
 }
 
 int Group::close(Nanoseconds now) {

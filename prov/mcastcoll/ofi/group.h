@@ -67,7 +67,13 @@ class Group {
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.self; }
     // Of what travels for this group: its own, and its engine's if that differs.
-    std::vector<GroupKey> keys() const;
+    struct Keys {
+        std::array<GroupKey, 2> keys{};
+        std::size_t count = 0;
+        const GroupKey* begin() const { return keys.data(); }
+        const GroupKey* end() const { return keys.data() + count; }
+    };
+    Keys keys() const;
 
     // Begins to greet; a group of one is complete at once.
     void start(Nanoseconds now);
@@ -92,6 +98,9 @@ class Group {
     int close(Nanoseconds now);
     bool closed() const { return closed_; }
     bool done() const;
+    // Something was thrown in the middle of this group's work, so that what it has done so far is not to be
+    // built on: it ends, with all that is open in it.
+    void break_down(int error, Nanoseconds now) noexcept;
 
     // Runs timers, carries out effects.
     void pump(Nanoseconds now);
@@ -133,7 +142,7 @@ class Group {
     // The cookie of the barrier that ends a join over several levels.
     static constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
-    static int close_mc(fid* fid);
+    static int close_mc(fid* fid) noexcept;
     static int open_operations(fid* object, const char* name, std::uint64_t flags, void** operations,
                                void* context) noexcept;
     static int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept;
@@ -154,6 +163,7 @@ class Group {
     ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
     // over: where the outcome of a blocking call goes; null: to the completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
+    int give_back(std::uint32_t cookie, int error, Nanoseconds now);
     void greet(Nanoseconds now);
     void send_welcome(Nanoseconds now);
     // group_sites.cc
@@ -189,6 +199,7 @@ class Group {
     void on_lost(Rank rank, int error, Nanoseconds now);
     void check_departed(Nanoseconds now);
     void fail_group(int error, Rank lost, Nanoseconds now);
+    void end_levels(int error, Rank lost, Nanoseconds now);
     void tell_sites(int error);
     std::string describe_levels() const;
 
@@ -209,6 +220,7 @@ class Group {
     void explain_selection();
     void explain_lane();
     void end_join(int error);
+    void refuse_join(int error);
     std::string name() const;
 
     LiveStation& station_;

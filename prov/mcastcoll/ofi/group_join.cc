@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ofi/group.h"
+#include "ofi/guard.h"
 #include "ofi/live_station.h"
 #include "ofi/placing.h"
 #include "wire/packet.h"
@@ -176,23 +177,34 @@ void Group::on_abort(int error, Nanoseconds now) {
     touched_ = true;
 }
 
-// The join is over without a group. The leader tells those who greeted it, so that they need not wait for
-// their deadline.
+// The join is over without a group.
 void Group::end_join(int error) {
     if (ended_ || joined_) return;
     ended_ = true;
-    station_.log(Level::warn, "{}: join failed: {}", name(), fi_strerror(error));
-    if (leads() && !formed()) {
-        for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
-            if (!hellos_[rank] || !station_.messenger().can_send()) continue;
-            const wire::ByteString bytes = wire::encode(
-                wire::Answer{wire::JoinKind::abort, hellos_[rank]->id, static_cast<std::uint32_t>(error)});
-            if (auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address))
-                station_.messenger().send(peer.value(), bytes, {});
-        }
-        station_.remember_failed(plan_.id, error);
-    }
+    succeeds([&] { station_.log(Level::warn, "{}: join failed: {}", name(), fi_strerror(error)); });
+    if (!formed()) succeeds([&] { refuse_join(error); });
     if (!closed_) station_.report_join(mc_.fid, error);
+}
+
+// The leader tells those who greeted it, so that they need not wait for their deadline; who has been welcomed
+// and cannot follow tells the others.
+void Group::refuse_join(int error) {
+    wire::Answer answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)};
+    if (!leads()) {
+        const wire::ByteString bytes = wire::encode(answer);
+        for (const Member& member : members_)
+            if (member.messenger_peer != FI_ADDR_UNSPEC && station_.messenger().can_send())
+                station_.messenger().send(member.messenger_peer, bytes, {});
+        return;
+    }
+    station_.remember_failed(plan_.id, error);
+    for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
+        if (!hellos_[rank] || !station_.messenger().can_send()) continue;
+        answer.id = hellos_[rank]->id;
+        const wire::ByteString bytes = wire::encode(answer);
+        if (auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address))
+            station_.messenger().send(peer.value(), bytes, {});
+    }
 }
 
 // What a new verdict about the multicast means, once.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "ofi/group.h"
+#include "ofi/guard.h"
 #include "ofi/live_station.h"
 #include "ofi/message_form.h"
 #include "ofi/placing.h"
@@ -48,13 +49,13 @@ void unmap_pages(std::byte* pages, std::size_t bytes) {
 
 }  // namespace
 
-std::vector<GroupKey> Group::keys() const {
+Group::Keys Group::keys() const {
     if (!formed()) return {};
-    if (!engine_ || engine_->config().key == key_) return {key_};
-    return {key_, engine_->config().key};
+    if (!engine_ || engine_->config().key == key_) return {{key_}, 1};
+    return {{key_, engine_->config().key}, 2};
 }
 
-// All or nothing: who has no memory for the levels has none of them, and gives up at the join timeout.
+// All or nothing: who has no memory for the levels has none of them.
 void Group::form(const wire::Welcome& welcome, Nanoseconds now) {
     try {
         make_levels(welcome, now);
@@ -287,19 +288,37 @@ void Group::fail_group(int error, Rank lost, Nanoseconds now) {
     shortcut_ = false;
     attach_at_ = kNever;
     station_.groups_changed();
-    station_.log(Level::warn, "{}: failed: {}{}", name(), fi_strerror(error), describe_loss(error, lost));
+    succeeds([&] {
+        station_.log(Level::warn, "{}: failed: {}{}", name(), fi_strerror(error), describe_loss(error, lost));
+    });
+    end_levels(error, lost, now);
+    if (!joined_) return end_join(error);
+    if (!closed_) station_.report_failure(mc_.fid, error, lost);
+}
+
+// Each step for itself: it may be for want of memory that the group ends.
+void Group::end_levels(int error, Rank lost, Nanoseconds now) {
     if (host_level_) {
         const auto& here = placement_->host();
         const auto found = std::find(here.begin(), here.end(), index_of(lost));
         if (found != here.end())
             host_level_->team().fail(error, static_cast<std::uint32_t>(found - here.begin()));
     }
-    conductor_->fail(error, now);
-    tell_sites(error);
-    take_completions(now);
-    carry_out(now);
-    if (!joined_) return end_join(error);
-    if (!closed_) station_.report_failure(mc_.fid, error, lost);
+    succeeds([&] { conductor_->fail(error, now); });
+    succeeds([&] { tell_sites(error); });
+    succeeds([&] { take_completions(now); });
+    succeeds([&] { carry_out(now); });
+}
+
+void Group::break_down(int error, Nanoseconds now) noexcept {
+    touched_ = true;
+    unfinished_ = false;
+    if (formed())
+        fail_group(error, kNoRank, now);
+    else
+        end_join(error);
+    // Their buffers are the application's again.
+    if (!backlog_in_use_) outgoing_sent_ = outgoing_count_ = 0;
 }
 
 // Leaders of sites tell each other; a member whose host or site cannot be told through its levels, because

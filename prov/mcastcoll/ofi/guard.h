@@ -17,14 +17,17 @@ auto guard(Body&& body) noexcept -> decltype(body()) {
     } catch (const std::bad_alloc&) {
         return -FI_ENOMEM;
     } catch (const std::exception& failure) {
-        try {
-            log_line(Level::warn, "internal error: {}", failure.what());
-        } catch (...) {  // the log is not worth a second failure
-        }
+        log_line(Level::warn, "internal error: {}", failure.what());
         return -FI_EOTHER;
     } catch (...) {
         return -FI_EOTHER;
     }
+}
+
+// For what may go wrong without harm to anything else.
+template <typename Body>
+bool succeeds(Body&& body) noexcept {
+    return guard([&] { return body(), 0; }) == 0;
 }
 
 }  // namespace mcastcoll::ofi

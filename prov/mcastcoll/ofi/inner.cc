@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "ofi/provider.h"
 
@@ -33,8 +34,10 @@ std::optional<std::pair<std::string_view, std::string_view>> split_name(std::str
 }
 
 void assign(char*& slot, const std::string& text) {
+    char* const copy = strdup(text.c_str());
+    if (copy == nullptr) throw std::bad_alloc();
     std::free(slot);
-    slot = strdup(text.c_str());
+    slot = copy;
 }
 
 void clear(char*& slot) {

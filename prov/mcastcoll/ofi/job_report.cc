@@ -15,9 +15,12 @@ unsigned next_part() {
 
 }  // namespace
 
-Result<void> GroupsReport::write(const topology::Report& report, Nanoseconds now) {
+void GroupsReport::begin(Nanoseconds now) {
     changed_ = false;
     next_ = now + kInterval;
+}
+
+Result<void> GroupsReport::write(const topology::Report& report) {
     if (given_up_) return {};
     if (!file_) {
         auto opened = topology::JobReport::open(next_part());

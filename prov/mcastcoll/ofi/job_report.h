@@ -20,8 +20,10 @@ class GroupsReport {
     // True when it is time to write what has changed.
     bool due(Nanoseconds now) const { return changed_ && now >= next_; }
     Nanoseconds next_deadline() const { return changed_ ? next_ : kNever; }
+    // What has changed is going to be written, whatever comes of it.
+    void begin(Nanoseconds now);
     // The error, once: later ones would be the same.
-    Result<void> write(const topology::Report& report, Nanoseconds now);
+    Result<void> write(const topology::Report& report);
 
   private:
     std::optional<topology::JobReport> file_;

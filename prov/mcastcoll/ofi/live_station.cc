@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "ofi/endpoint.h"
+#include "ofi/guard.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::ofi {
@@ -36,6 +37,13 @@ std::unique_lock<std::mutex> LiveStation::lock() const {
     return std::unique_lock(endpoint_.domain->fabric().mutex());
 }
 
+template <typename Body>
+int LiveStation::within(Group& group, Nanoseconds time, Body&& body) noexcept {
+    const int thrown = guard([&] { return body(), 0; });
+    if (thrown != 0) group.break_down(-thrown, time);
+    return thrown;
+}
+
 int LiveStation::progress_with_lock() {
     const auto held = lock();
     progress();
@@ -51,19 +59,21 @@ void LiveStation::progress() {
     messenger_->poll();
     if (look_around ||
         std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->greeting(); }))
-        rendezvous_->receive(
-            [&](Bytes bytes, const RendezvousSource& source) { on_greeting(bytes, source, time); });
+        rendezvous_->receive([&](Bytes bytes, const RendezvousSource& source) {
+            // A greeting that is lost comes again.
+            succeeds([&] { on_greeting(bytes, source, time); });
+        });
     receive_multicasts(time);
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = *groups_[i];
-        if (look_around || group.touched() || group.busy()) group.pump(time);
+        if (look_around || group.touched() || group.busy()) within(group, time, [&] { group.pump(time); });
         busy_groups_ += group.busy();
     }
-    if (surveyor_->next_deadline() <= time) send_surveyed(time);
-    check_lost(time);
+    if (surveyor_->next_deadline() <= time) succeeds([&] { send_surveyed(time); });
+    succeeds([&] { check_lost(time); });
     bury_done();
-    if (report_.due(time)) write_report(time);
+    if (report_.due(time)) succeeds([&] { write_report(time); });
     keep_alarm();
 }
 
@@ -87,7 +97,7 @@ void LiveStation::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseco
     if (found == by_key_.end())
         ++ended_counters_.foreign_group;
     else
-        found->second->on_datagram(bytes, source, time);
+        within(*found->second, time, [&] { found->second->on_datagram(bytes, source, time); });
 }
 
 bool LiveStation::busy() const {
@@ -104,8 +114,13 @@ void LiveStation::check_lost(Nanoseconds time) {
         // No warning yet: it may have left in peace. Groups that it is a loss for warn, with the reason.
         log(Level::info, "peer {} is gone: {}", lost[i].id, lost[i].reason);
         messenger_->poll();  // what it still said counts
-        for (auto& group : groups_) group->on_peer_lost(lost[i].id, FI_ECONNRESET, lost[i].reason);
+        tell_lost(lost[i].id, FI_ECONNRESET, lost[i].reason, time);
     }
+}
+
+void LiveStation::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
+    for (auto& group : groups_)
+        within(*group, time, [&] { group->on_peer_lost(peer, error, std::string(reason)); });
 }
 
 void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds time) {
@@ -116,39 +131,48 @@ void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_
         log(Level::info, "cannot watch peer {}: {}", messenger_peer, watching.error().message);
 }
 
+// The messenger has more of them, and its buffers to post again.
 void LiveStation::on_message(Bytes message) {
     const Nanoseconds time = now();
+    succeeds([&] { dispatch(message, time); });
+}
+
+void LiveStation::dispatch(Bytes message, Nanoseconds time) {
     if (const auto kind = wire::join_kind(message)) return on_join_message(*kind, message, time);
     if (message.size() < wire::kHeaderBytes) return;
     const auto found = by_key_.find(static_cast<std::uint64_t>(wire::peek_key(message)));
     if (found == by_key_.end())
         ++foreign_messages_;  // of a group that is gone
     else
-        found->second->on_message(message, time);
+        within(*found->second, time, [&] { found->second->on_message(message, time); });
 }
 
 void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds time) {
     if (kind == wire::JoinKind::welcome) {
         if (auto welcome = wire::decode_welcome(message))
-            if (Group* group = find(welcome->id)) group->on_welcome(*welcome, time);
+            if (Group* group = find(welcome->id))
+                within(*group, time, [&] { group->on_welcome(*welcome, time); });
     } else if (kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(message))
             if (Group* group = find(answer->id))
-                group->on_abort(static_cast<int>(answer->error & 0xffff), time);
+                within(*group, time,
+                       [&] { group->on_abort(static_cast<int>(answer->error & 0xffff), time); });
     } else if (kind == wire::JoinKind::survey) {
         if (auto survey = wire::decode_survey(message)) surveyor_->on_survey(*survey, time);
     } else if (kind == wire::JoinKind::echo) {
         if (auto echo = wire::decode_echo(message)) surveyor_->on_echo(*echo, time);
     } else if (kind == wire::JoinKind::surveyed) {
         if (auto surveyed = wire::decode_surveyed(message))
-            if (Group* group = find(surveyed->id)) group->on_surveyed(*surveyed, time);
+            if (Group* group = find(surveyed->id))
+                within(*group, time, [&] { group->on_surveyed(*surveyed, time); });
     }
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
     log(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
-    const std::string reason = fmt::format("a message to it failed: {}", fi_strerror(error));
-    for (auto& group : groups_) group->on_peer_lost(peer, error, reason);
+    std::string reason;
+    succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
+    tell_lost(peer, error, reason, now());
 }
 
 void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds time) {
@@ -181,7 +205,8 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
         if (!group->leads() || group->size() != hello.members) return;
         if (!group->on_restart(hello)) {
             rendezvous_->reply(source, wire::encode(answer));
-            return group->on_hello(hello, time);
+            within(*group, time, [&] { group->on_hello(hello, time); });
+            return;
         }
     }
     for (const wire::Answer& failed : failed_joins_) {
@@ -237,7 +262,7 @@ void LiveStation::send_surveyed(Nanoseconds time) {
         if (to != messenger_->address())
             send_to(to, wire::encode(result));
         else if (Group* group = find(result.id))
-            group->on_surveyed(result, time);
+            within(*group, time, [&] { group->on_surveyed(result, time); });
     }
 }
 
@@ -311,24 +336,29 @@ void LiveStation::keep_alarm() {
     if (next < alarm_at_) set_alarm(next);
 }
 
-void LiveStation::add_to_poll_set(int descriptor) {
-    if (descriptor < 0) return;
+// Who slept without one of them would not wake.
+Result<void> LiveStation::add_to_poll_set(int descriptor) {
+    if (descriptor < 0) return {};
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = descriptor;
-    if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-        log(Level::warn, "cannot wait for descriptor {}: {}", descriptor, std::strerror(errno));
+    if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) return {};
+    const int error = errno;
+    return Error{error, fmt::format("cannot wait for descriptor {}: {}", descriptor, std::strerror(error))};
 }
 
 int LiveStation::close_group(Group& group) {
     const EndpointLock lock(endpoint_);
-    if (const int rc = group.close(now()); rc != 0) return rc;
+    const Nanoseconds time = now();
+    int rc = 0;
+    within(group, time, [&] { rc = group.close(time); });
+    if (rc != 0) return rc;
     by_token_.erase(group.token());
     bury_done();
     return 0;
 }
 
-void LiveStation::bury_done() {
+void LiveStation::bury_done() noexcept {
     for (std::size_t i = 0; i < groups_.size();) {
         Group& group = *groups_[i];
         if (!group.done()) {

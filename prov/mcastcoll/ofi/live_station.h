@@ -110,14 +110,19 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::string why_no_verbs() const;
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport();
     void offer_verbs(wire::Hello& hello) const;
-    void add_to_poll_set(int descriptor);
+    Result<void> add_to_poll_set(int descriptor);
     Nanoseconds now() const;
     Nanoseconds next_deadline() const;
     bool set_alarm(Nanoseconds time);
     void keep_alarm();
 
+    // Work of one group. What throws there ends that group and harms no other: 0 or -FI_E*.
+    template <typename Body>
+    int within(Group& group, Nanoseconds now, Body&& body) noexcept;
     void on_message(Bytes message) override;
+    void dispatch(Bytes message, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
+    void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds now);
     bool send_to(const wire::ByteString& member, Bytes message);
     void send_surveyed(Nanoseconds now);
@@ -128,7 +133,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     Group* find(const wire::JoinId& id);
     Group* find(fi_addr_t token);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
-    void bury_done();
+    void bury_done() noexcept;
     void check_lost(Nanoseconds now);
     void drain();
     void write_report(Nanoseconds now);

@@ -14,9 +14,13 @@ enum class Level : std::uint8_t { warn, info, debug };
 bool log_enabled(Level level);
 void write_log(Level level, const std::string& text);
 
+// A line for which there is no memory is not written: what it tells of is worth more than the telling.
 template <typename... Arguments>
-void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-    if (log_enabled(level)) write_log(level, fmt::format(text, std::forward<Arguments>(arguments)...));
+void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&... arguments) noexcept {
+    try {
+        if (log_enabled(level)) write_log(level, fmt::format(text, std::forward<Arguments>(arguments)...));
+    } catch (...) {
+    }
 }
 
 }  // namespace mcastcoll::ofi

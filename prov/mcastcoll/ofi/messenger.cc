@@ -63,7 +63,8 @@ InfoOwner private_info(const fi_info* inner) {
         std::free(info->src_addr);
         const std::string name = fmt::format("fi_shm://{}", getpid());
         info->src_addr = strdup(name.c_str());
-        info->src_addrlen = info->src_addr != nullptr ? name.size() + 1 : 0;
+        if (info->src_addr == nullptr) return nullptr;
+        info->src_addrlen = name.size() + 1;
     } else {
         std::free(info->src_addr);
         info->src_addr = nullptr;

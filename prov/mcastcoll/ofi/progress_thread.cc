@@ -5,9 +5,9 @@
 #include <sched.h>
 
 #include <csignal>
-#include <system_error>
 
 #include "ofi/fabric.h"
+#include "ofi/guard.h"
 #include "ofi/log.h"
 
 namespace mcastcoll::ofi {
@@ -15,18 +15,18 @@ namespace mcastcoll::ofi {
 Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
     std::unique_ptr<ProgressThread> made(new ProgressThread(fabric));
     if (!made->nest_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
+    if (fabric.add_nest(made->nest_) != 0) return Error{FI_ENOMEM, "nothing would wake the progress thread"};
     // Signals are the application's, and its threads'.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    Result<void> started;
-    try {
-        made->thread_ = std::thread([thread = made.get()] { thread->work(); });
-    } catch (const std::system_error& refused) {
-        started = Error{FI_ENOMEM, refused.what()};
-    }
+    const bool started =
+        succeeds([&] { made->thread_ = std::thread([thread = made.get()] { thread->work(); }); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!started) return started.error();
+    if (!started) {
+        fabric.remove_nest(made->nest_);
+        return Error{FI_ENOMEM, "the system has no thread for it"};
+    }
     pthread_setname_np(made->thread_.native_handle(), "mcastcoll");
     return made;
 }
@@ -39,20 +39,18 @@ ProgressThread::~ProgressThread() {
 }
 
 void ProgressThread::work() {
-    try {
-        fabric_.add_nest(nest_);
-        while (!stop_.load(std::memory_order_acquire)) {
-            const WaitNest::Sleeper sleeper(nest_);
-            nest_.calm();
-            // The order of calm() and this look matters: who stops stirs last.
-            if (stop_.load(std::memory_order_acquire)) break;
-            if (fabric_.prepare_wait())
-                nest_.sleep(-1);
-            else
-                ::sched_yield();
-        }
-    } catch (const std::exception& failure) {
-        log_line(Level::warn, "the progress thread ends: {}", failure.what());
+    while (!stop_.load(std::memory_order_acquire)) {
+        const WaitNest::Sleeper sleeper(nest_);
+        nest_.calm();
+        // The order of calm() and this look matters: who stops stirs last.
+        if (stop_.load(std::memory_order_acquire)) break;
+        // Nobody else moves anything, so that what is thrown here must not end it.
+        bool may_sleep = false;
+        succeeds([&] { may_sleep = fabric_.prepare_wait(); });
+        if (may_sleep)
+            nest_.sleep(-1);
+        else
+            ::sched_yield();
     }
     fabric_.remove_nest(nest_);
 }

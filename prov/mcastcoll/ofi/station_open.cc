@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "ofi/endpoint.h"
+#include "ofi/guard.h"
 #include "ofi/inner.h"
 #include "ofi/live_station.h"
 #include "ofi/placing.h"
@@ -135,12 +136,11 @@ Result<void> LiveStation::open_all() {
 
     poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!poll_set_.valid() || !timer_.valid())
-        return Error{errno, fmt::format("wait descriptors: {}", std::strerror(errno))};
+    if (!poll_set_.valid() || !timer_.valid()) return system_error(errno, "wait descriptors");
     choose_interface(own_address_);
     for (int descriptor :
          {messenger_->descriptor(), rendezvous_->descriptor(), watch_->descriptor(), timer_.get()})
-        add_to_poll_set(descriptor);
+        if (auto added = add_to_poll_set(descriptor); !added) return added.error();
     return {};
 }
 
@@ -237,7 +237,7 @@ Result<void> LiveStation::open_multicast() {
     }
     hub_ = lanes.get();
     multicast_ = std::move(lanes);
-    add_to_poll_set(multicast_->descriptor());
+    if (auto added = add_to_poll_set(multicast_->descriptor()); !added) return added.error();
     if (settings_.fault.spoils()) {
         InterceptorSpec spec = settings_.fault;
         spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
@@ -324,7 +324,9 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         for (const wire::Hello& hello : early_hellos_)
             if (hello.id == id) group.on_hello(hello, time);
     } catch (...) {
-        // The caller gets no group that it could close. Whoever else is in it gives up at the join timeout.
+        // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
+        // otherwise the others give up at the join timeout.
+        if (group.leads()) succeeds([&] { remember_failed(id, FI_ENOMEM); });
         by_token_.erase(group.token());
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.pop_back();
@@ -380,7 +382,7 @@ LiveStation::~LiveStation() {
         groups_.back()->add_counters(ended_counters_, ended_levels_);
         groups_.pop_back();
     }
-    write_statistics();
+    succeeds([&] { write_statistics(); });
 }
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "ofi/endpoint.h"
 #include "ofi/live_station.h"
@@ -37,6 +36,7 @@ void LiveStation::write_error(std::uint32_t event, fid_mc& mc, int error, std::u
 
 // For mcastcoll-topo. Nobody needs it, so what goes wrong is told and no more.
 void LiveStation::write_report(Nanoseconds time) {
+    report_.begin(time);
     topology::Report report;
     engine::Counters counters = ended_counters_;
     LevelCounters levels = ended_levels_;
@@ -50,7 +50,7 @@ void LiveStation::write_report(Nanoseconds time) {
             report.counters.emplace_back(counter.name, counters.*counter.member);
     for (const NamedLevelCounter& counter : kLevelCounters)
         if (levels.*counter.member != 0) report.counters.emplace_back(counter.name, levels.*counter.member);
-    if (auto written = report_.write(report, time); !written)
+    if (auto written = report_.write(report); !written)
         log(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
 }
 
@@ -66,22 +66,23 @@ void LiveStation::write_statistics() {
         total.messages_sent, total.asks_sent);
     if (settings_.stats.empty()) return;
     const MulticastCounters wire = multicast_ ? multicast_->counters() : MulticastCounters{};
-    nlohmann::ordered_json report;
-    for (const engine::NamedCounter& counter : engine::kCounters)
-        report[counter.name] = total.*counter.member;
-    for (const NamedLevelCounter& counter : kLevelCounters)
-        report[counter.name] = ended_levels_.*counter.member;
-    report["socket_drops"] = wire.socket_drops;
-    report["truncated"] = wire.truncated;
-    report["send_errors"] = wire.send_errors;
-    report["multicast_bytes_sent"] = wire.bytes_sent;
-    report["verbs_datagrams_sent"] = verbs_ != nullptr ? verbs_->counters().datagrams_sent : 0;
-    report["verbs_revivals"] = verbs_ != nullptr ? verbs_->counters().revivals : 0;
-    report["foreign_messages"] = foreign_messages_;
+    std::string text;
+    const auto add = [&](std::string_view name, std::uint64_t value) {
+        text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", name, value);
+    };
+    for (const engine::NamedCounter& counter : engine::kCounters) add(counter.name, total.*counter.member);
+    for (const NamedLevelCounter& counter : kLevelCounters) add(counter.name, ended_levels_.*counter.member);
+    add("socket_drops", wire.socket_drops);
+    add("truncated", wire.truncated);
+    add("send_errors", wire.send_errors);
+    add("multicast_bytes_sent", wire.bytes_sent);
+    add("verbs_datagrams_sent", verbs_ != nullptr ? verbs_->counters().datagrams_sent : 0);
+    add("verbs_revivals", verbs_ != nullptr ? verbs_->counters().revivals : 0);
+    add("foreign_messages", foreign_messages_);
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     std::ofstream file(fmt::format("{}.{}.{}.json", settings_.stats, host, getpid()));
-    file << report.dump(2) << '\n';
+    file << text << "\n}\n";
 }
 
 }  // namespace mcastcoll::ofi

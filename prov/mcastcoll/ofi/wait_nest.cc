@@ -17,14 +17,10 @@ namespace mcastcoll::ofi {
 bool WaitNest::open(int inner_descriptor) {
     poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     signal_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!poll_set_.valid() || !signal_.valid()) {
-        poll_set_.reset();
-        return false;
-    }
-    add(signal_.get());
-    if (inner_descriptor >= 0) add(inner_descriptor);
     inner_ = inner_descriptor;
-    return true;
+    if (poll_set_.valid() && signal_.valid() && add(signal_.get()) && add(inner_)) return true;
+    poll_set_.reset();
+    return false;
 }
 
 bool WaitNest::inner_readable() const {
@@ -32,13 +28,14 @@ bool WaitNest::inner_readable() const {
     return poll(&one, 1, 0) > 0;
 }
 
-void WaitNest::add(int descriptor) {
-    if (!is_open() || descriptor < 0) return;
+bool WaitNest::add(int descriptor) {
+    if (!is_open() || descriptor < 0) return true;
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = descriptor;
-    if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0 && errno != EEXIST)
-        log_line(Level::warn, "cannot wait for descriptor {}: {}", descriptor, std::strerror(errno));
+    if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 || errno == EEXIST) return true;
+    log_line(Level::warn, "cannot wait for descriptor {}: {}", descriptor, std::strerror(errno));
+    return false;
 }
 
 void WaitNest::remove(int descriptor) {

@@ -10,14 +10,15 @@ namespace mcastcoll::ofi {
 
 class WaitNest {
   public:
-    // The inner queue's, or -1 when there is none. False: the system has no descriptors left.
+    // The inner queue's, or -1 when there is none. False: the system has no descriptors or no memory left.
     bool open(int inner_descriptor);
     bool is_open() const { return poll_set_.valid(); }
     int descriptor() const { return poll_set_.get(); }
     // The inner queue's descriptor polls readable.
     bool inner_readable() const;
 
-    void add(int descriptor);
+    // False: the system has no memory for it, and who sleeps would not be woken by it.
+    [[nodiscard]] bool add(int descriptor);
     void remove(int descriptor);
 
     // Who is about to sleep on the descriptor says so before it looks around for the last time. It is never

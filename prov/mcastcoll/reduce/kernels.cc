@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -126,6 +127,18 @@ concept Allowed = requires(T value) {
     { Op::apply(value, value) } -> std::same_as<T>;
 };
 
+// Of an extended number some bytes are padding, which stays as it was: what is behind the registers of this
+// process has no business in a packet.
+constexpr std::size_t kExtendedBytes =
+    std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
+inline void store_extended(std::byte* to, long double value) {
+    std::memcpy(to, &value, kExtendedBytes);
+}
+inline void store_extended(std::byte* to, std::complex<long double> value) {
+    store_extended(to, value.real());
+    store_extended(to + sizeof(long double), value.imag());
+}
+
 // Elements are copied in and out, because an address need not be aligned: a caller's buffer that is not must
 // not fail on that caller alone. The copies are plain loads and stores in the end. Iteration i touches
 // element i only, whether the vectors are apart or the same (ivdep).
@@ -139,7 +152,10 @@ template <typename T, typename Op>
         std::memcpy(&a, to + i * sizeof(T), sizeof(T));
         std::memcpy(&b, from + i * sizeof(T), sizeof(T));
         a = Op::apply(a, b);
-        std::memcpy(to + i * sizeof(T), &a, sizeof(T));
+        if constexpr (std::same_as<T, long double> || std::same_as<T, std::complex<long double>>)
+            store_extended(to + i * sizeof(T), a);
+        else
+            std::memcpy(to + i * sizeof(T), &a, sizeof(T));
     }
 }
 

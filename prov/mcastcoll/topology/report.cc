@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "topology/host_identity.h"
 #include "topology/place_codec.h"
@@ -43,22 +43,60 @@ std::string hex(Bytes bytes) {
     return text;
 }
 
-nlohmann::ordered_json to_json(const ReportedGroup& group) {
-    nlohmann::ordered_json object;
-    object["key"] = fmt::format("{:016x}", group.key);
-    object["rank"] = index_of(group.rank);
-    object["state"] = group.state;
-    object["policy"] = hex(encode(group.policy));
-    object["levels"] = nlohmann::ordered_json::array();
-    for (const ReportedLevel& level : group.levels)
-        object["levels"].push_back({{"level", name_of(level.level)},
-                                    {"connects", level.connects},
-                                    {"lane", level.lane},
-                                    {"algorithm", level.algorithm},
-                                    {"why", level.why}});
-    object["places"] = nlohmann::ordered_json::array();
-    for (const Place& place : group.places) object["places"].push_back(hex(encode(place).bytes()));
-    return object;
+// How many bytes the character has that the text begins with; 0 when it is none in UTF-8.
+std::size_t utf8_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned first = byte(0);
+    const std::size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (first > 0xf4 || length > text.size()) return 0;
+    for (std::size_t i = 1; i < length; ++i)
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    // Longer than need be, halves of pairs, beyond the last.
+    const unsigned second = length > 1 ? byte(1) : 0;
+    const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+                       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+    return wrong ? 0 : length;
+}
+
+// As a JSON string. A name may hold any bytes; only text goes out: what is not UTF-8 becomes U+FFFD.
+std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    while (!text.empty()) {
+        const auto first = static_cast<unsigned char>(text.front());
+        const std::size_t length = utf8_length(text);
+        if (length == 0)
+            out += "\ufffd";
+        else if (first == '"' || first == '\\')
+            out += {'\\', text.front()};
+        else if (first < 0x20)
+            out += fmt::format("\\u{:04x}", first);
+        else
+            out += text.substr(0, length);
+        text.remove_prefix(std::max<std::size_t>(1, length));
+    }
+    return out + '"';
+}
+
+std::string to_json(const ReportedLevel& level) {
+    return fmt::format(R"({{"level": {}, "connects": {}, "lane": {}, "algorithm": {}, "why": {}}})",
+                       quoted(name_of(level.level)), level.connects, quoted(level.lane),
+                       quoted(level.algorithm), quoted(level.why));
+}
+
+// A list of what `text` makes of each, one a line.
+template <typename Items, typename Text>
+std::string list_of(const Items& items, Text text) {
+    std::string out;
+    for (const auto& item : items) out += (out.empty() ? "\n   " : ",\n   ") + text(item);
+    return '[' + out + ']';
+}
+
+std::string to_json(const ReportedGroup& group) {
+    return fmt::format(
+        R"({{"key": "{:016x}", "rank": {}, "state": {}, "policy": "{}", "levels": {}, "places": {}}})",
+        group.key, index_of(group.rank), quoted(group.state), hex(encode(group.policy)),
+        list_of(group.levels, [](const ReportedLevel& level) { return to_json(level); }),
+        list_of(group.places, [](const Place& place) { return '"' + hex(encode(place).bytes()) + '"'; }));
 }
 
 // The process is known to be gone, or another one has its number.
@@ -181,17 +219,14 @@ JobReport::~JobReport() {
 }
 
 Result<void> JobReport::write(const Report& report) {
-    nlohmann::ordered_json object;
-    object["version"] = 1;
-    object["pid"] = owner_;
-    object["host"] = host_name();
-    object["program"] = program_name();
-    object["groups"] = nlohmann::ordered_json::array();
-    for (const ReportedGroup& group : report.groups) object["groups"].push_back(to_json(group));
-    object["counters"] = nlohmann::ordered_json::object();
-    for (const auto& [name, value] : report.counters) object["counters"][name] = value;
-    // A name may hold any bytes; only text goes out.
-    const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    std::string counters;
+    for (const auto& [name, value] : report.counters)
+        counters += fmt::format("{}{}: {}", counters.empty() ? "" : ", ", quoted(name), value);
+    const std::string text = fmt::format(
+        "{{\"version\": 1, \"pid\": {}, \"host\": {}, \"program\": {},\n \"groups\": {},\n "
+        "\"counters\": {{{}}}}}\n",
+        owner_, quoted(host_name()), quoted(program_name()),
+        list_of(report.groups, [](const ReportedGroup& group) { return to_json(group); }), counters);
 
     const std::string unfinished = file_name_ + std::string(kUnfinished);
     const FileDescriptor file(::openat(folder_.get(), unfinished.c_str(),

@@ -117,15 +117,31 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
 
     const std::uint32_t index = free_slots_.back();
     Slot& slot = slots_[index];
+    const auto known = slot_of_.emplace(id, index).first;
+    try {
+        if (auto begun = begin(slot, point, {neighbour, reachable}, now); !begun) {
+            slot_of_.erase(known);
+            return begun;
+        }
+    } catch (...) {
+        release(slot);
+        slot_of_.erase(known);
+        throw;
+    }
     slot.id = id;
+    free_slots_.pop_back();
+    return {};
+}
+
+Result<void> PeerWatch::begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now) {
     slot.point = point;
     slot.unanswered = 0;
     slot.dead = false;
     ++slot.generation;
-    if (neighbour && !(options_.tcp_only && reachable)) {
+    if (ways.neighbour && !(options_.tcp_only && ways.reachable)) {
         auto watched = watch_process(slot);
         // A kernel that refuses us the descriptor leaves TCP.
-        if (!watched && !reachable) {
+        if (!watched && !ways.reachable) {
             release(slot);
             return watched;
         }
@@ -136,8 +152,6 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
         slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
         restart(slot, now);
     }
-    free_slots_.pop_back();
-    slot_of_.emplace(id, index);
     return {};
 }
 

@@ -87,6 +87,10 @@ class PeerWatch {
 
     PeerWatch() = default;
     Result<void> open_listener(const SocketAddress& local);
+    struct Ways {
+        bool neighbour, reachable;
+    };
+    Result<void> begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now);
     Result<void> watch_process(Slot& slot);
     static std::string refusal(const Slot& slot, int code);
     int connect_to(Slot& slot);

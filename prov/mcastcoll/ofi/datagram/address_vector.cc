@@ -81,15 +81,15 @@ fi_addr_t AddressVector::find(const SocketAddress& address) const {
 fi_addr_t AddressVector::add(const SocketAddress& address) {
     // Groups are joined, and have addresses of their own.
     if (!address.valid() || address.is_multicast() || address.port() == 0) return FI_ADDR_NOTAVAIL;
-    fi_addr_t number = addresses_.size();
+    // What may fail for want of memory comes first.
     if (free_.empty()) {
-        addresses_.push_back(address);
-    } else {
-        number = free_.back();
-        free_.pop_back();
-        addresses_[number] = address;
+        addresses_.emplace_back();
+        free_.push_back(addresses_.size() - 1);
     }
+    const fi_addr_t number = free_.back();
     numbers_.emplace(address, number);
+    free_.pop_back();
+    addresses_[number] = address;
     return number;
 }
 

@@ -121,10 +121,13 @@ void Endpoint::watch() {
     watched_ = wanted;
     for (WaitNest* nest : nests()) {
         if (nest == nullptr) continue;
-        if (wanted)
-            nest->add(receiver_.descriptor());
-        else
+        if (!wanted) {
             nest->remove(receiver_.descriptor());
+        } else if (!nest->add(receiver_.descriptor())) {
+            // Nobody may sleep until the next try.
+            watched_ = false;
+            nest->wake();
+        }
     }
 }
 

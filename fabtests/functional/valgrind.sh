@@ -1,0 +1,87 @@
+#!/bin/bash
+# valgrind.sh [--list] [RUN...] -- memcheck over programs of this build: open, join, traffic, leave, close, and what goes wrong there.
+#
+# Runs in the top folder of a build without sanitizers. Each process has a log of its own; what is wrong in one of them is shown.
+# Errors, and memory of which nobody knows any more, count; suppressions (valgrind.supp) are for libraries that are not ours.
+#   RUN   of the list; without any all of it: processes are 30 times as slow, so each is a small part of its program
+set -u
+case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
+slow=(--wait 250 --timeout 300)
+# NAME [VARIABLE=VALUE] PROGRAM ARGUMENT...
+runs=(
+    "failures FI_MCASTCOLL_JOIN_TIMEOUT=200000 fi_mcc_failures --operations 6"
+    "collectives fi_mcc_collectives --members 2 --case pieces"
+    "barrier fi_mcc_barrier --members 3 --case flags"
+    "reduce fi_mcc_reduce --members 2 --fault loss=5,seed=1 --case one.at"
+    "broadcast fi_mcc_broadcast --members 3 --fault loss=5,seed=2 --case root.reuses"
+    "sites fi_mcc_broadcast --members 3 --places 2x1 --case root.reuses"
+    "groups fi_mcc_groups --members 3 --case parents"
+    "join fi_mcc_join --members 2 --case closed --case rejoin"
+    "datagram fi_mcc_datagram --case many --case queues --case refusals"
+    "reliable fi_mcc_reliable --case all.to.all --case offers"
+    "kill fi_mcc_kill --members 3 --case receiver"
+    "gateway gateway"
+)
+if [ "${1:-}" = --list ]; then printf '%s\n' "${runs[@]%% *}"; exit 0; fi
+command -v valgrind >/dev/null || { echo "skip valgrind is not installed"; exit 77; }
+if nm -D prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so 2>/dev/null | grep -qE '__(asan|tsan)_'; then
+    echo "skip this build has sanitizers, which valgrind does not go with"
+    exit 77
+fi
+export FI_PROVIDER_PATH=$PWD/prov/mcastcoll/ofi/.libs
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
+memcheck=(valgrind --quiet --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=30
+    "--suppressions=$here/valgrind.supp" "--log-file=$logs/%q{RUN}.%p")
+
+# With a gateway that is a script, which starts the program itself.
+gateway() {
+    local program=$PWD/util/gateway/mcastcoll-gateway
+    [ -x "$program" ] || { echo "no gateway in this build"; return 0; }
+    { echo '#!/bin/sh'; echo "exec $(printf "'%s' " "${memcheck[@]}") '$program' \"\$@\""; } >"$logs/gateway-here"
+    chmod +x "$logs/gateway-here"
+    MCC_GATEWAY=$logs/gateway-here "$here/../gateway/gateway.sh" --only bytes_go_both_ways
+}
+
+one() { # one NAME [VARIABLE=VALUE] PROGRAM ARGUMENT...
+    local name=$1 start=$SECONDS code=0 log
+    shift
+    # Cases are parts of names; a dot stands for a blank.
+    set -- "${@//./ }"
+    export RUN=$name
+    if [ "$1" = gateway ]; then
+        gateway >"$logs/$name.out" 2>&1 || code=$?
+    else
+        [[ $1 != *=* ]] || { export "${1?}"; shift; }
+        "${memcheck[@]}" "./$1" "${@:2}" "${slow[@]}" >"$logs/$name.out" 2>&1 || code=$?
+    fi
+    for log in "$logs/$name".[0-9]*; do
+        # It says that it knows nothing of pidfd_open, which then is not there.
+        grep -q '^==' "$log" 2>/dev/null || continue
+        code=1
+        echo "--- ${log##*/}"
+        grep '^==' "$log" | head -n 80
+    done
+    if [ $code = 0 ]; then
+        echo "ok   $name ($((SECONDS - start)) s)"
+    else
+        echo "FAIL $name ($((SECONDS - start)) s)"
+        tail -n 10 "$logs/$name.out"
+    fi
+    return $code
+}
+
+failed=0 passed=0 workers=()
+finish() { if wait "${workers[0]}"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi; workers=("${workers[@]:1}"); }
+wanted=" $* "
+for run in "${runs[@]}"; do
+    read -ra words <<<"$run"
+    case $wanted in '  ' | *" ${words[0]} "*) ;; *) continue ;; esac
+    one "${words[@]}" &
+    workers+=($!)
+    [ ${#workers[@]} -lt 2 ] || finish
+done
+while [ ${#workers[@]} -gt 0 ]; do finish; done
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ] && [ $passed -gt 0 ]
