@@ -29,13 +29,13 @@ while [ $# -gt 0 ]; do
 done
 if [ -z "$inside" ]; then
     out=${out:-$BUILD/verbs-compare}
-    exec "$TOP/util/rxe-lab" --hosts "$hosts" --loss "$loss" --timeout "$limit" --out "$out" -- env MCASTCOLL_BUILD="$BUILD" "$0" --inside \
+    exec "$TOP/util/rxe-lab" --steady --hosts "$hosts" --loss "$loss" --timeout "$limit" --out "$out" -- env MCASTCOLL_BUILD="$BUILD" "$0" --inside \
         --sizes "$sizes" --operations "$operations" --rounds "$rounds" --seconds "$seconds" --loss "$loss" --out "$out" --timeout "$limit"
 fi
 use_build
 rm -f "$out"/ud.*.json "$out"/udp.*.json
 # The queues and the patience are those of in_lab.sh.
-words="openmpi FI_UNIVERSE_SIZE=16 --mca pml cm --mca mtl ofi --mca btl ^ofi,openib"
+words="openmpi FI_UNIVERSE_SIZE=16 --mca pml cm --mca mtl ofi --mca btl ^ofi,openib --mca coll_mcastcoll_join_timeout 60000"
 ours="$words FI_PROVIDER=mcastcoll FI_MCASTCOLL_INNER='verbs;ofi_rxm' FI_MCASTCOLL_PEER_TIMEOUT=30000 FI_MCASTCOLL_JOIN_TIMEOUT=60000"
 rank=$TOP/util/rxe/rank
 code=0
