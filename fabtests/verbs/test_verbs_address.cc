@@ -1,9 +1,12 @@
 // What of multicast over RDMA needs no device: addresses, headers, and being passed over.
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
 
 #include "transport/verbs_address.h"
 #include "transport/verbs_options.h"
@@ -85,6 +88,41 @@ Test(verbs_address, names_of_devices_are_no_paths) {
     for (const char* name :
          {"", "no_such_device", "no_such_device:1", "..", ".", "../net/lo", ":", ":1", "/"})
         cr_assert(interface_of_rdma_device(name).empty(), "%s", name);
+}
+
+// A tree as the kernel has it: RoCE's ports name their interface, InfiniBand's do not.
+Test(verbs_address, interfaces_of_devices) {
+    char root[] = "/tmp/mcc-devices-XXXXXX";
+    cr_assert_not_null(::mkdtemp(root));
+    const std::filesystem::path devices = root;
+    const auto write = [&](const std::string& path, const char* text) {
+        std::filesystem::create_directories((devices / path).parent_path());
+        std::ofstream(devices / path) << text;
+    };
+    write("roce/ports/1/gid_attrs/ndevs/0", "eth3\n");
+    for (const char* port : {"ib/ports/1/state", "ib/ports/2/state"}) write(port, "4: ACTIVE\n");
+    write("ib/device/net/ib0/dev_port", "0\n");
+    write("ib/device/net/ib1.8001/dev_port", "1\n");
+    write("ib/device/net/ib1/dev_port", "1\n");
+    write("bare/ports/1/state", "1: DOWN\n");
+    for (const auto& [device, interface] : {std::pair{"roce", "eth3"},
+                                            {"roce:1", "eth3"},
+                                            {"roce:2", ""},
+                                            {"ib", "ib0"},
+                                            {"ib:1", "ib0"},
+                                            {"ib:2", "ib1"},
+                                            {"ib:3", ""},
+                                            {"bare", ""},
+                                            {"bare:1", ""}})
+        cr_assert_str_eq(interface_of_rdma_device(device, devices).c_str(), interface, "%s", device);
+    std::filesystem::remove_all(devices);
+}
+
+Test(verbs_address, groups_that_a_subnet_manager_chose) {
+    for (const char* text : {"ff12:a01b::7", "ff15:a01b:1::", "ff1e:a01b::1"})
+        cr_assert(is_assigned_group(address(text)), "%s", text);
+    for (const char* text : {"ff12:401b::7", "ff02:a01b::7", "fe12:a01b::7", "239.1.2.3"})
+        cr_assert_not(is_assigned_group(address(text)), "%s", text);
 }
 
 Test(verbs_address, what_is_not_there_is_passed_over) {

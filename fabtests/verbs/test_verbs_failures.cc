@@ -10,9 +10,12 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
+#include "transport/verbs_address.h"
 #include "verbs_fixture.h"
 
 using namespace mcastcoll;
@@ -31,6 +34,11 @@ struct Faults {
     std::size_t most_memory = SIZE_MAX;  // that may be locked at once
     bool refuse = false;                 // joins are refused by the network
     bool ignore = false;                 // joins are not answered
+    bool ends = false;                   // the network ends the latest membership, once
+    bool manages = false;                // it chooses addresses for who asks for none in particular
+    void* latest_join = nullptr;         // its context
+    void* any_join = nullptr;            // that of who asked for none in particular
+    rdma_cm_event made_up{};
     std::map<std::string, int> calls, alive;
     ibv_qp* latest = nullptr;  // queue pair
 };
@@ -65,6 +73,22 @@ int unmade(const char* kind, int result) {
 void nothing_is_left() {
     for (const auto& [kind, count] : faults.alive)
         cr_assert_eq(count, 0, "%d of %s are left", count, kind.c_str());
+}
+
+SocketAddress of(const sockaddr& address) {
+    return SocketAddress::from(&address, sizeof(sockaddr_in6)).value();
+}
+
+// The address that the made-up subnet manager gives a group.
+SocketAddress assigned() {
+    return SocketAddress::parse("ff12:a01b::7").value();
+}
+
+// What Soft-RoCE knows the groups of the made-up subnet manager as: it has none.
+SocketAddress known_as(const sockaddr& address) {
+    const SocketAddress group = of(address);
+    if (faults.manages && group.is_wildcard()) return group_number(1000);
+    return faults.manages && group == assigned() ? group_number(1001) : group;
 }
 
 constexpr const char* kOpening[] = {
@@ -145,24 +169,48 @@ int ibv_modify_qp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
 }
 int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
     if (fails("rdma_join_multicast")) return -1;
-    const int result = next<decltype(&::rdma_join_multicast)>("rdma_join_multicast")(id, address, context);
+    if (faults.manages && of(*address).is_wildcard()) faults.any_join = context;
+    faults.latest_join = context;
+    SocketAddress known = known_as(*address);
+    const int result =
+        next<decltype(&::rdma_join_multicast)>("rdma_join_multicast")(id, known.data(), context);
     if (result == 0) made("membership", id);
     return result;
 }
 int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
-    return unmade("membership", next<decltype(&::rdma_leave_multicast)>("rdma_leave_multicast")(id, address));
+    ++faults.calls["rdma_leave_multicast"];
+    SocketAddress known = known_as(*address);
+    return unmade("membership",
+                  next<decltype(&::rdma_leave_multicast)>("rdma_leave_multicast")(id, known.data()));
 }
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
     if (faults.ignore) {
         errno = EAGAIN;
         return -1;
     }
+    if (std::exchange(faults.ends, false)) {
+        faults.made_up = {};
+        faults.made_up.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+        faults.made_up.status = -ENETRESET;
+        faults.made_up.param.ud.private_data = faults.latest_join;
+        *event = &faults.made_up;
+        return 0;
+    }
     const int result = next<decltype(&::rdma_get_cm_event)>("rdma_get_cm_event")(channel, event);
-    if (result == 0 && faults.refuse && (*event)->event == RDMA_CM_EVENT_MULTICAST_JOIN) {
+    if (result != 0 || (*event)->event != RDMA_CM_EVENT_MULTICAST_JOIN) return result;
+    if (faults.refuse) {
         (*event)->event = RDMA_CM_EVENT_MULTICAST_ERROR;
         (*event)->status = -ENETUNREACH;
     }
+    if (faults.any_join != nullptr && (*event)->param.ud.private_data == faults.any_join) {
+        const Gid chosen = gid_of(assigned());
+        std::memcpy(&(*event)->param.ud.ah_attr.grh.dgid, chosen.data(), chosen.size());
+        faults.any_join = nullptr;
+    }
     return result;
+}
+int rdma_ack_cm_event(rdma_cm_event* event) {
+    return event == &faults.made_up ? 0 : next<decltype(&::rdma_ack_cm_event)>("rdma_ack_cm_event")(event);
 }
 ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
     if (fails("ibv_create_ah")) return nullptr;
@@ -237,6 +285,70 @@ Test(verbs_failures, joining_fails_at_every_step_and_works_afterwards) {
         const Membership of_a = join_or_fail(*a, group);
         say(*b, group, "at last");
         cr_assert_eq(hear(*a, 1).size(), 1);
+    }
+    nothing_is_left();
+}
+
+// As when a subnet manager is replaced.
+Test(verbs_failures, what_the_network_ends_is_joined_again) {
+    {
+        const VerbsOwner a = open_or_fail(options_of_device(0)), b = open_or_fail(options_of_device(1));
+        const SocketAddress group = group_number(0);
+        const Membership of_a = join_or_fail(*a, group), of_b = join_or_fail(*b, group);
+        for (const bool first_fails : {false, true}) {
+            faults.calls.clear();
+            faults.name = "rdma_join_multicast";
+            faults.from = first_fails ? 1 : 0;
+            faults.ends = true;
+            cr_assert(eventually([&] {
+                b->prepare_wait();
+                return faults.calls["rdma_join_multicast"] > 0;
+            }));
+            faults.from = 0;
+            cr_assert_geq(faults.calls["rdma_leave_multicast"], 1);
+            cr_assert(eventually([&] {
+                b->prepare_wait();
+                return faults.alive["membership"] == 2;
+            }));
+            say(*a, group, "again");
+            cr_assert_eq(hear(*b, 1).size(), 1);
+            say(*b, group, "and back");
+            cr_assert_eq(hear(*a, 1).size(), 1);
+        }
+    }
+    nothing_is_left();
+}
+
+Test(verbs_failures, who_polls_hears_of_the_end_too) {
+    {
+        const VerbsOwner a = open_or_fail(options_of_device(0));
+        const Membership of_a = join_or_fail(*a, group_number(0));
+        faults.calls.clear();
+        faults.ends = true;
+        for (int i = 0; i < 2000; ++i) a->receive(Nanoseconds{}, [](Bytes, const SocketAddress&) {});
+        cr_assert_eq(faults.calls["rdma_join_multicast"], 1);
+    }
+    nothing_is_left();
+}
+
+Test(verbs_failures, a_subnet_manager_may_choose_the_address) {
+    {
+        const VerbsOwner a = open_or_fail(options_of_device(0)), b = open_or_fail(options_of_device(1));
+        faults.manages = true;
+        auto chosen = a->join_any();
+        cr_assert(chosen.ok(), "%s", chosen.ok() ? "" : chosen.error().message.c_str());
+        const Membership of_a = std::move(chosen).value();
+        cr_assert(of_a.group() == assigned());
+        cr_assert_eq(faults.alive["membership"], 1, "the first join is over");
+        const Membership of_b = join_or_fail(*b, of_a.group());
+        say(*a, of_a.group(), "whoever chose it");
+        cr_assert_eq(hear(*b, 1).size(), 1);
+        // RoCE has nobody who chooses.
+        faults.manages = false;
+        const auto refused = b->join_any();
+        cr_assert_not(refused.ok());
+        cr_assert_not(refused.error().message.empty());
+        faults.manages = true;
     }
     nothing_is_left();
 }

@@ -1,5 +1,5 @@
 # Multicast over RDMA.  Without RDMA devices, two of them connected, most of these tests skip: util/rxe-lab has them.
-EXTRA_DIST += docs/VERBS.md docs/figures/verbs.csv %reldir%/compare.sh %reldir%/in_lab.sh %reldir%/verbs_lab.sh
+EXTRA_DIST += docs/VERBS.md docs/figures/verbs.csv docs/figures/verbs.svg %reldir%/compare.sh %reldir%/in_lab.sh %reldir%/verbs_lab.sh
 if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_verbs
 TESTS += %reldir%/test_verbs

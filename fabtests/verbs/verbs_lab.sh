@@ -1,5 +1,5 @@
 #!/bin/bash
-# verbs_lab.sh [--hosts N] [--loss P,P,..] [--count N] [--timeout S] [PART...] -- multicast over RDMA in a virtual machine with Soft-RoCE.
+# verbs_lab.sh [--hosts N] [--loss P,P,..] [--count N] [--timeout S] [--steady] [PART...] -- multicast over RDMA in a virtual machine with Soft-RoCE.
 #
 # Parts: transport (its own tests), broadcast, barrier, reduce, collectives, groups, wait (those functional programs), mpi (an Open MPI
 # job of all collectives, COUNT rounds), datagram (FI_MULTICAST), deaf, down, removed (what goes wrong meanwhile, see in_lab.sh); the
@@ -9,7 +9,7 @@
 # that repeat them at random.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
-hosts=4 losses=5 count=20 limit=400
+hosts=4 losses=5 count=20 limit=400 machine=()
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
@@ -19,6 +19,7 @@ while [ $# -gt 0 ]; do
         --loss) losses=$2; shift 2 ;;
         --count) count=$2; shift 2 ;;
         --timeout) limit=$2; shift 2 ;;
+        --steady) machine=(--steady); shift ;;
         -*) bad_usage "'$1' is no option" ;;
         *) break ;;
     esac
@@ -33,7 +34,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill "$lab" 2>/dev/null; exit 130' INT TERM HUP
-"$TOP/util/rxe-lab" --hosts "$hosts" --timeout "$limit" -- env LOSS="$losses" COUNT="$count" CASES="${CASES:-}" OPERATIONS="${OPERATIONS:-0}" MCASTCOLL_BUILD="$BUILD" \
+"$TOP/util/rxe-lab" ${machine[@]+"${machine[@]}"} --hosts "$hosts" --timeout "$limit" -- env LOSS="$losses" COUNT="$count" CASES="${CASES:-}" OPERATIONS="${OPERATIONS:-0}" MCASTCOLL_BUILD="$BUILD" \
     "$TOP/fabtests/verbs/in_lab.sh" "$@" 2>"$work/errors" &
 lab=$!
 code=0

@@ -94,8 +94,13 @@ void Group::send_welcome(Nanoseconds now) {
     const levels::Placement placement(0, places_in(make_map(places, welcome.policy)));
     welcome.selection =
         levels::Selection(station_.settings().selection, placement.members(), placement.hosts()).encode();
-    const Carrier carrier = choose_carrier(placement);
-    const auto made = station_.new_identity(carrier);
+    Carrier carrier = choose_carrier(placement);
+    auto made = station_.new_identity(carrier);
+    if (!made && carrier == Carrier::verbs) {
+        station_.log(Level::info, "{}: over UDP, not over verbs: {}", name(), made.error().message);
+        carrier = Carrier::udp;
+        made = station_.new_identity(carrier);
+    }
     if (!made) return end_join(made.error().code);
     const GroupIdentity& identity = made.value();
     welcome.key = identity.key;

@@ -34,6 +34,7 @@ struct GroupIdentity {
     GroupKey key{};
     Epoch epoch{};
     SocketAddress address;  // of the group's multicasts
+    Membership held;        // of an address that exists for as long as somebody has joined it; mostly empty
 };
 
 // A socket address as it travels in join messages: family, port, address bytes. Empty for none.
@@ -151,7 +152,8 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::size_t window_ = 0, datagram_bytes_ = 0;
     VerbsTransport* verbs_ = nullptr;  // part of it; null without
     std::size_t verbs_window_ = 0;
-    bool verbs_failed_ = false;  // a join has failed: groups to come are not asked to try
+    bool verbs_chooses_ = false;  // the network's management chooses addresses
+    bool verbs_failed_ = false;   // a join has failed: groups to come are not asked to try
     wire::ByteString own_address_, place_;
     std::unique_ptr<Rendezvous> rendezvous_;
     FidOwner<fid_fabric> fabric_;

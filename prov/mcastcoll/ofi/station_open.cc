@@ -266,6 +266,12 @@ Group* LiveStation::find_parent(fi_addr_t named, const std::vector<wire::ByteStr
 
 Result<GroupIdentity> LiveStation::new_identity(Carrier carrier) {
     GroupIdentity identity;
+    const bool assigned = carrier == Carrier::verbs && verbs_chooses_;
+    if (assigned) {
+        auto joined = verbs_->join_any();
+        if (!joined) return joined.error();
+        identity.held = std::move(joined).value();
+    }
     do {
         std::array<std::byte, kGroupRandomBytes + 12> random{};
         if (auto filled = kernel_random(random); !filled) return filled.error();
@@ -279,6 +285,7 @@ Result<GroupIdentity> LiveStation::new_identity(Carrier carrier) {
         identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
         identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
     } while (hub_ != nullptr && hub_->has_joined(identity.address));
+    if (assigned) identity.address = identity.held.group();
     return identity;
 }
 

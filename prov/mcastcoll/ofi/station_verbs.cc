@@ -33,7 +33,8 @@ std::string LiveStation::why_no_verbs() const {
                                                         : "the inner provider is none of verbs";
 }
 
-// Joins a group for a moment: a subnet manager may refuse, or not be there.
+// Joins a group for a moment: a subnet manager may refuse, want to choose the address itself, or not be
+// there.
 Result<std::unique_ptr<VerbsTransport>> LiveStation::open_verbs_transport() {
     if (const std::string why = why_no_verbs(); !why.empty()) return Error{FI_ENODEV, why};
     VerbsOptions options;
@@ -50,7 +51,12 @@ Result<std::unique_ptr<VerbsTransport>> LiveStation::open_verbs_transport() {
         return Error{FI_EMSGSIZE, fmt::format("datagrams of {} bytes are too short", verbs.max_payload())};
     const auto identity = new_identity(Carrier::verbs);
     if (!identity) return identity.error();
-    if (auto tried = verbs.join(identity.value().address); !tried) return tried.error();
+    if (auto tried = verbs.join(identity.value().address); !tried) {
+        if (verbs.sends_anywhere()) return tried.error();
+        if (const auto any = verbs.join_any(); !any) return tried.error();
+        verbs_chooses_ = true;
+        log(Level::info, "{}; groups have addresses that the subnet manager chooses", tried.error().message);
+    }
     log(Level::info, "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait", interface_->name,
         verbs.device(), verbs.max_payload(), verbs.receives());
     return opened;

@@ -11,7 +11,6 @@
 namespace mcastcoll {
 namespace {
 
-constexpr const char* kDevices = "/sys/class/infiniband";
 // 1 to 3 on every device there is; a name that is none is not looked for any longer.
 constexpr int kMostPorts = 16;
 
@@ -30,6 +29,21 @@ bool is_v4_header(std::span<const std::byte, 20> header) {
     for (std::size_t at = 0; at < header.size(); at += 2) sum += wire::get<std::uint16_t>(header.data() + at);
     while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
     return sum == 0xffff;
+}
+
+// IPoIB's interface of a port, which the port does not name: of those of its adapter that are numbered like
+// it the first by name, as children of other partitions are called after it.
+std::string ipoib_interface(const std::string& device, int port) {
+    std::string first;
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at(device + "/device/net", failed), end; !failed && at != end;
+         at.increment(failed)) {
+        std::ifstream file(at->path() / "dev_port");
+        const std::string name = at->path().filename();
+        int number = -1;
+        if (file >> number && number == port - 1 && (first.empty() || name < first)) first = name;
+    }
+    return first;
 }
 
 }  // namespace
@@ -57,6 +71,13 @@ SocketAddress address_of(const Gid& gid) {
     return SocketAddress(v6, 0);
 }
 
+// ff1s:a01b::/32, s being the scope.
+bool is_assigned_group(const SocketAddress& group) {
+    const Bytes bytes = group.address_bytes();
+    return bytes.size() == sizeof(Gid) && bytes[0] == std::byte{0xff} && bytes[1] >> 4 == std::byte{1} &&
+           bytes[2] == std::byte{0xa0} && bytes[3] == std::byte{0x1b};
+}
+
 std::uint16_t port_of_queue_pair(std::uint32_t number) {
     return static_cast<std::uint16_t>(number % 65535 + 1);
 }
@@ -76,25 +97,30 @@ std::optional<SocketAddress> source_in(std::span<const std::byte, kRouteHeaderBy
     return address_of(from);
 }
 
-std::string interface_of_rdma_device(std::string_view device) {
+std::string interface_of_rdma_device(std::string_view device, const std::string& devices) {
     const auto colon = device.find(':');
     const std::string wanted(colon == std::string_view::npos ? "" : device.substr(colon + 1));
     const std::string name(device.substr(0, colon));
     // A device is a folder's name, never a path.
     if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) return {};
+    const std::string at = devices + "/" + name;
     for (int port = 1; port <= kMostPorts; ++port) {
         const std::string number = std::to_string(port);
-        if (!wanted.empty() && wanted != number) continue;
-        std::ifstream file(std::string(kDevices) + "/" + name + "/ports/" + number + "/gid_attrs/ndevs/0");
+        std::error_code failed;
+        if ((!wanted.empty() && wanted != number) ||
+            !std::filesystem::exists(at + "/ports/" + number, failed))
+            continue;
+        std::ifstream file(at + "/ports/" + number + "/gid_attrs/ndevs/0");
         std::string interface;
         if (file >> interface) return interface;
+        if (interface = ipoib_interface(at, port); !interface.empty()) return interface;
     }
     return {};
 }
 
 std::string why_no_rdma() {
     std::error_code failed;
-    const std::filesystem::directory_iterator devices(kDevices, failed);
+    const std::filesystem::directory_iterator devices(kRdmaDevices, failed);
     if (failed || devices == std::filesystem::directory_iterator()) return "there is no RDMA device";
     // Containers get to see devices that they may not use.
     if (!std::filesystem::exists("/dev/infiniband/rdma_cm", failed))

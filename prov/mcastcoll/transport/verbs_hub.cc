@@ -16,6 +16,12 @@ namespace {
 // Handles of groups that are not joined; when there are more they are made anew.
 constexpr std::size_t kMostOthers = 256;
 constexpr std::size_t kMostEvents = 64;
+// Who polls and never waits looks for news of the device and the groups every so often: a system call.
+constexpr unsigned kQuietTurns = 1024;
+// A group that the network has ended is asked for again at once, then after 0.1 s, twice as long, and so on:
+// the last time after 25 s.
+constexpr unsigned kMostRejoins = 9;
+constexpr auto kRejoinPause = std::chrono::milliseconds(100);
 
 using Clock = std::chrono::steady_clock;
 
@@ -104,7 +110,7 @@ bool VerbsHub::has_room() const {
 
 Result<Membership> VerbsHub::join(const SocketAddress& group) {
     const int family = options_.family == 4 ? AF_INET : AF_INET6;
-    if (group.family() != family || !group.is_multicast() || group.port() != 0)
+    if ((group.family() != family && !is_assigned_group(group)) || !group.is_multicast() || group.port() != 0)
         return Error{EINVAL,
                      fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
     if (!has_joined(group)) {
@@ -119,35 +125,71 @@ Result<Membership> VerbsHub::join(const SocketAddress& group) {
     return Membership(*this, group);
 }
 
-Result<void> VerbsHub::join_new(const SocketAddress& group) {
-    Share& share = shares_[group];
+// Asked for no group in particular, a subnet manager makes one and says which. It is joined by that name, as
+// others join it, before the first membership ends: two of those could not be told apart.
+Result<Membership> VerbsHub::join_any() {
+    const SocketAddress any =
+        options_.family == 4 ? SocketAddress(in_addr{}, 0) : SocketAddress(in6_addr{}, 0);
+    if (!has_room()) return Error{ENOBUFS, fmt::format("{} can join no further group", device_)};
+    if (auto joined = join_new(any); !joined) return joined.error();
+    Gid gid{};
+    std::memcpy(gid.data(), &shares_[any].route.grh.dgid, gid.size());
+    const SocketAddress chosen = address_of(gid);
+    auto membership = is_assigned_group(chosen)
+                          ? join(chosen)
+                          : Result<Membership>(Error{EADDRNOTAVAIL, fmt::format("{} chose {}, which is no "
+                                                                                "group to ask for by name",
+                                                                                device_, chosen)});
+    ++shares_[any].users;
+    leave(any);
+    return membership;
+}
+
+// rdma-core wants to write to addresses.
+int VerbsHub::ask(const SocketAddress& group, Share& share) {
     SocketAddress address = group;
     if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
-    const auto give_up = [&](bool asked, Error error) {
-        if (asked) (void)rdma_leave_multicast(id_.get(), address.data());
-        shares_.erase(group);
-        return error;
-    };
-    if (rdma_join_multicast(id_.get(), address.data(), &share) != 0)
-        return give_up(false, system_error(errno, fmt::format("cannot join {} on {}", group, device_)));
-    if (auto answered = await(share); !answered)
-        return give_up(true, Error{answered.error().code, fmt::format("cannot join {} on {}: {}", group,
-                                                                      device_, answered.error().message)});
+    return rdma_join_multicast(id_.get(), address.data(), &share);
+}
+
+void VerbsHub::forget(const SocketAddress& group) {
+    SocketAddress address = group;
+    if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
+    (void)rdma_leave_multicast(id_.get(), address.data());
+}
+
+// The answer to a join is here: makes the handle.
+Result<void> VerbsHub::reach(const SocketAddress& group, Share& share) {
     if (ethernet_) share.route.grh.hop_limit = static_cast<std::uint8_t>(std::max(options_.ttl, 1));
-    share.target.address.reset(ibv_create_ah(id_->pd, &share.route));
-    if (!share.target.address)
-        return give_up(true,
-                       system_error(errno, fmt::format("no address handle for {} on {}", group, device_)));
+    AddressOwner address(ibv_create_ah(id_->pd, &share.route));
+    if (!address) return system_error(errno, fmt::format("no address handle for {} on {}", group, device_));
+    retire(std::exchange(share.target.address, std::move(address)));
     if (ethernet_) {
         route_ = share.route;
         route_key_ = share.target.key;
         route_known_ = true;
     }
+    return {};
+}
+
+Result<void> VerbsHub::join_new(const SocketAddress& group) {
+    Share& share = shares_[group];
+    const auto give_up = [&](bool asked, Error error) {
+        if (asked) forget(group);
+        shares_.erase(group);
+        return error;
+    };
+    if (ask(group, share) != 0)
+        return give_up(false, system_error(errno, fmt::format("cannot join {} on {}", group, device_)));
+    if (auto answered = await(share); !answered)
+        return give_up(true, Error{answered.error().code, fmt::format("cannot join {} on {}: {}", group,
+                                                                      device_, answered.error().message)});
+    if (auto reached = reach(group, share); !reached) return give_up(true, reached.error());
     if (auto other = others_.extract(group)) retire(std::move(other.mapped().address));
     return {};
 }
 
-// Nothing but this one join is under way, but other news may come.
+// Nothing but this one join is under way that anybody waits for, but other news may come.
 Result<void> VerbsHub::await(Share& share) {
     const auto end = Clock::now() + std::chrono::milliseconds(options_.join_timeout_ms);
     for (;;) {
@@ -166,19 +208,10 @@ Result<void> VerbsHub::await(Share& share) {
 void VerbsHub::take_events() {
     rdma_cm_event* event = nullptr;
     for (std::size_t i = 0; i < kMostEvents && rdma_get_cm_event(events_.get(), &event) == 0; ++i) {
-        const int status = event->status < 0 ? -event->status : event->status;
         switch (event->event) {
             case RDMA_CM_EVENT_MULTICAST_JOIN:
             case RDMA_CM_EVENT_MULTICAST_ERROR:
-                // The share may be another's by now only if the join had been given up, which takes its
-                // events with it. An error after the join means that the group is gone.
-                for (auto& [group, share] : shares_) {
-                    if (&share != event->param.ud.private_data) continue;
-                    share.answered = true;
-                    share.status = event->event == RDMA_CM_EVENT_MULTICAST_JOIN ? 0 : std::max(status, 1);
-                    share.route = event->param.ud.ah_attr;
-                    share.target.key = event->param.ud.qkey;
-                }
+                note_answer(*event);
                 break;
             case RDMA_CM_EVENT_DEVICE_REMOVAL:
                 gone_ = true;
@@ -190,14 +223,45 @@ void VerbsHub::take_events() {
     }
 }
 
+// The share may be another's by now only if the join had been given up, which takes its events with it. An
+// error of what is joined, or of what is joined anew, means that the group is gone.
+void VerbsHub::note_answer(const rdma_cm_event& event) {
+    for (auto& [group, share] : shares_) {
+        if (&share != event.param.ud.private_data) continue;
+        const bool joined = event.event == RDMA_CM_EVENT_MULTICAST_JOIN;
+        share.answered = true;
+        share.status = joined ? 0 : std::max(event.status < 0 ? -event.status : event.status, 1);
+        if (joined) {
+            share.route = event.param.ud.ah_attr;
+            share.target.key = event.param.ud.qkey;
+        }
+        if (share.users == 0) continue;
+        share.lost = !joined || !reach(group, share).ok();
+        if (!share.lost) share.rejoins = 0;
+    }
+}
+
+// Asks again for what the network has ended, without waiting for the answer. What is given up stays deaf,
+// which the layers above find out.
+void VerbsHub::look_after() {
+    quiet_turns_ = 0;
+    take_events();
+    bury();
+    if (gone_) return;
+    for (auto& [group, share] : shares_) {
+        if (!share.lost || share.rejoins == kMostRejoins || Clock::now() < share.rejoin_at) continue;
+        share.rejoin_at = Clock::now() + kRejoinPause * (1U << share.rejoins++);
+        forget(group);
+        share.lost = ask(group, share) != 0;
+    }
+}
+
 void VerbsHub::leave(const SocketAddress& group) {
     const auto share = shares_.find(group);
     assert(share != shares_.end());
     if (--share->second.users > 0) return;
     take_events();
-    SocketAddress address = group;
-    if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
-    (void)rdma_leave_multicast(id_.get(), address.data());
+    forget(group);
     retire(std::move(share->second.target.address));
     shares_.erase(share);
 }
@@ -257,12 +321,13 @@ int VerbsHub::take_send_error() {
 
 std::size_t VerbsHub::receive(Nanoseconds, DeliverDatagram deliver) {
     revive();
-    return queue_->receive(local_, deliver, counters_);
+    const std::size_t taken = queue_->receive(local_, deliver, counters_);
+    if (taken == 0 && ++quiet_turns_ == kQuietTurns) look_after();
+    return taken;
 }
 
 bool VerbsHub::prepare_wait() {
-    take_events();
-    bury();
+    look_after();
     // Of a failed queue pair nothing more comes, and there is nothing to wait for.
     return queue_->broken() || queue_->prepare_wait();
 }

@@ -3,11 +3,13 @@
 // Groups are joined through the connection manager, which asks the subnet manager on InfiniBand and tells
 // routers and switches by IGMP or MLD on RoCE. What it answers is where sends to the group go: an address
 // handle, kept for as long as the group is joined. RoCE has no manager to ask, so that a group that is not
-// joined can be sent to as well: its handle is made from that of another.
+// joined can be sent to as well: its handle is made from that of another. A membership that the network ends,
+// as InfiniBand's do with their subnet manager, is asked for again.
 //
 // Groups have an address, and no port: UD knows none.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <string>
 #include <unordered_map>
@@ -22,6 +24,7 @@ class VerbsHub final : public VerbsTransport {
     ~VerbsHub() override;
 
     Result<Membership> join(const SocketAddress& group) override;
+    Result<Membership> join_any() override;
     bool has_joined(const SocketAddress& group) const override { return shares_.count(group) > 0; }
     bool has_room() const override;
     std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override;
@@ -47,8 +50,13 @@ class VerbsHub final : public VerbsTransport {
     };
     struct Share {
         std::size_t users = 0;
+        // Of the join that is under way, or was.
         bool answered = false;
         int status = 0;
+        // The network has forgotten the group, as when its subnet manager was replaced.
+        bool lost = false;
+        unsigned rejoins = 0;
+        std::chrono::steady_clock::time_point rejoin_at{};
         ibv_ah_attr route{};
         Target target;
     };
@@ -63,7 +71,12 @@ class VerbsHub final : public VerbsTransport {
     Result<void> describe();
     Result<void> join_new(const SocketAddress& group);
     Result<void> await(Share& share);
+    int ask(const SocketAddress& group, Share& share);
+    void forget(const SocketAddress& group);
+    Result<void> reach(const SocketAddress& group, Share& share);
+    void look_after();
     void take_events();
+    void note_answer(const rdma_cm_event& event);
     void revive();
     void leave(const SocketAddress& group) override;
     VerbsTarget target_of(const SocketAddress& group);
@@ -86,6 +99,7 @@ class VerbsHub final : public VerbsTransport {
     std::unordered_map<SocketAddress, Target> others_;
     std::list<Retired> retired_;
     int error_ = 0;
+    unsigned quiet_turns_ = 0;
     MulticastCounters counters_;
 };
 

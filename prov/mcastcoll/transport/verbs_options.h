@@ -40,6 +40,9 @@ class VerbsTransport : public JoinableTransport {
     virtual const std::string& device() const = 0;
     // Whether addresses can be sent to that are not joined.
     virtual bool sends_anywhere() const = 0;
+    // Joins a group whose address the network's management chooses, which some of InfiniBand insist on;
+    // others join it by that address. Ethernet has no such management, and refuses.
+    virtual Result<Membership> join_any() = 0;
 };
 
 bool built_with_verbs();
