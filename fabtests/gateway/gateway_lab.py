@@ -53,7 +53,8 @@ def free_port(address):
 
 
 class Relay:
-    """Carries TCP connections to a target; it can cut them, and stop carrying while they stay open."""
+    """Carries TCP connections to a target, from the address that they come from; it can cut them, and stop carrying while they stay
+    open."""
 
     def __init__(self, address, target):
         self.target, self.pairs, self.silent, self.refusing = target, [], False, False
@@ -73,7 +74,7 @@ class Relay:
                 near.close()
                 continue
             try:
-                far = socket.create_connection(self.target, timeout=5, source_address=(self.address[0], 0))
+                far = socket.create_connection(self.target, timeout=5, source_address=(near.getpeername()[0], 0))
             except OSError:
                 near.close()
                 continue

@@ -386,6 +386,48 @@ def case_garbage_harms_nobody():
         assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
 
 
+def case_a_gateway_without_a_key_is_known_by_its_address():
+    with Lab().start().up() as lab:
+        server = Server(echo)
+        victim = lab.connect(server.address)
+        hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
+        hello += b"alpha".ljust(32, b"\0") + b"beta".ljust(32, b"\0") + bytes(96)
+        sources = ["127.1.0.2", "127.2.0.9", "127.8.0.1", "127.0.0.1"]
+        for i, source in enumerate(sources):
+            with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=(source, 0)) as sock:
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    sock.sendall(hello)
+                    assert sock.recv(1) == b"", "it was answered"
+            assert lab.counter("beta", "foreign_hellos") == i + 1
+        victim.sendall(b"still here")
+        assert read_exactly(victim, 10) == b"still here"
+        assert lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        victim.close()
+        lab.quiet()
+
+
+def case_strangers_do_not_crowd_members_out():
+    """More strangers than may wait, each from an address of its own, and a process of the site that was there before them."""
+    with Lab().start().up() as lab:
+        server = Server(echo)
+        end = time.monotonic() + WAIT_S
+        while True:
+            began, before = time.monotonic(), lab.counter("alpha", "crowded_out")
+            with contextlib.ExitStack() as crowd, socket.create_connection(
+                    lab.gateways["alpha"], timeout=WAIT_S, source_address=("127.1.0.5", 0)) as sock:
+                for i in range(1100):
+                    source = (f"127.2.{1 + i // 250}.{1 + i % 250}", 0)
+                    crowd.enter_context(socket.create_connection(lab.gateways["alpha"], timeout=WAIT_S, source_address=source))
+                wait_for("there are too many", lambda: lab.counter("alpha", "crowded_out") >= before + 70)
+                if time.monotonic() - began > 4:  # so slow that its own time to speak may be over
+                    assert time.monotonic() < end, "this machine is too slow for this"
+                    continue
+                sock.sendall(preface(sock.getsockname(), server.address) + b"let me in")
+                assert read_exactly(sock, 9) == b"let me in"
+                break
+        lab.quiet()
+
+
 def case_who_speaks_out_of_turn_breaks_only_his_own():
     """A gateway that greets well, without a key, and then sends what is no frame, or breaks the protocol."""
     with Lab(sites=3).start("beta", "gamma").up() as lab:
@@ -395,7 +437,7 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
         hello += b"alpha".ljust(32, b"\0") + b"beta".ljust(32, b"\0") + bytes(96)
         rng = random.Random(3)
         for i in range(200):
-            with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S) as sock:
+            with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=(lab.gateways["alpha"][0], 0)) as sock:
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
                     sock.sendall(hello.replace(struct.pack(">Q", 5), struct.pack(">Q", 5 + i), 1) + bytes(32))
                     read_exactly(sock, 232 + 24 + 20)

@@ -64,8 +64,10 @@ std::size_t Gateway::send_memory() const {
 std::optional<Endpoint> Gateway::wan_source() const {
     if (settings_.own_site().wan.family != settings_.listen.family) return std::nullopt;
     Endpoint source = settings_.own_site().wan;
+    Endpoint any = settings_.listen;
+    any.address.fill(std::byte{0});
     // Behind a translator of addresses the gateway has another one than the others see.
-    if (!source.same_host(settings_.listen)) return std::nullopt;
+    if (!source.same_host(settings_.listen) && !settings_.listen.same_host(any)) return std::nullopt;
     source.port = 0;
     return source;
 }
@@ -119,9 +121,13 @@ void Gateway::accept_all() {
     }
 }
 
-// The oldest of whoever has most: who comes in crowds crowds out their own.
+// The oldest of the strangers; without any, the oldest of whoever has most: who comes in crowds crowds out
+// their own.
 void Gateway::crowd_out() {
     ++counters_.crowded_out;
+    const auto stranger = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                       [](const auto& newcomer) { return newcomer->is_stranger(); });
+    if (stranger != newcomers_.end()) return (*stranger)->close();
     std::map<Endpoint, std::size_t> crowds;
     const Endpoint* largest = nullptr;
     std::size_t most = 0;
@@ -170,6 +176,12 @@ bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
     const bool loopback = from.family == relay::Family::v4 ? from.address[0] == std::byte{127}
                                                            : from.same_host(Endpoint::parse("::1").value());
     return loopback || from.same_host(to);
+}
+
+const Peer* Gateway::gateway_at(const Endpoint& host) const {
+    const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                    [&](const auto& peer) { return host.same_host(peer->site().wan); });
+    return found == peers_.end() ? nullptr : found->get();
 }
 
 Peer* Gateway::peer_of(const Endpoint& target) const {

@@ -45,6 +45,8 @@ class Gateway final : public Watched {
 
     // A process of this site, or somebody on this machine.
     bool is_ours(const Endpoint& from, const Endpoint& to) const;
+    // The peer whose gateway has this address.
+    const Peer* gateway_at(const Endpoint& host) const;
     Peer* peer_of(const Endpoint& target) const;
     Peer* peer_named(const std::string& site) const;
     // Where trunks are connected from, so that the others know us.

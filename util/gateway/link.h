@@ -25,8 +25,9 @@ class Link final : public Watched {
 
     // We connect.
     Link(Peer& peer, unsigned stream, FileDescriptor socket);
-    // We were connected to, and got this hello.
-    Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes);
+    // We were connected to, and got this hello; known: from where that gateway is said to be.
+    Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
+         bool known);
 
     void on_events(std::uint32_t events) override;
     // The acceptor's first words; separate, since they may fail.
@@ -47,6 +48,7 @@ class Link final : public Watched {
     void close(const char* why);
 
     bool is_up() const { return state_ == State::up; }
+    bool is_known() const { return known_; }
     bool is_open() const { return state_ != State::closed; }
     bool can_write() const { return writable_ && state_ == State::up; }
     bool read_more() const { return readable_ && state_ == State::up; }
@@ -85,7 +87,7 @@ class Link final : public Watched {
     unsigned stream_;
     FileDescriptor socket_;
     State state_;
-    const bool connector_;
+    const bool connector_, known_ = true;
     bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     trunk::Hello hello_, peer_hello_;

@@ -21,12 +21,14 @@ Link::Link(Peer& peer, unsigned stream, FileDescriptor socket)
     writable_ = readable_ = false;
 }
 
-Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes)
+Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
+           bool known)
     : peer_(peer),
       stream_(hello.stream),
       socket_(std::move(socket)),
       state_(State::proof),
       connector_(false),
+      known_(known),
       peer_hello_(hello),
       peer_hello_bytes_(bytes) {
     prepare();

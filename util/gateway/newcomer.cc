@@ -24,6 +24,8 @@ Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from
     : gateway_(gateway),
       socket_(std::move(socket)),
       host_{from.family, 0, from.address},
+      ours_(gateway.is_ours(host_, name_of(socket_.get()))),
+      stranger_(!ours_ && gateway.gateway_at(host_) == nullptr),
       deadline_(gateway.now() + gateway.settings().greeting) {}
 
 void Newcomer::on_events(std::uint32_t) {
@@ -81,11 +83,10 @@ void Newcomer::decide() {
     GatewayCounters& counters = gateway_.counters();
     const Bytes words = Bytes(words_).first(size_);
     const std::uint32_t magic = wire::get<std::uint32_t>(words.data());
-    const bool ours = gateway_.is_ours(host_, name_of(socket_.get()));
     if (magic == relay::kPrefaceMagic) {
         const auto preface = relay::decode_preface(words);
         if (!preface) return refuse(counters.garbage);
-        if (!ours) return refuse(counters.strangers);
+        if (!ours_) return refuse(counters.strangers);
         Peer* peer = gateway_.peer_of(preface->target);
         if (peer == nullptr) return refuse(counters.no_route);
         if (gateway_.full()) return refuse(counters.over_limit);
@@ -100,13 +101,20 @@ void Newcomer::decide() {
         Peer* peer = gateway_.peer_named(hello->from);
         if (peer == nullptr || peer->connects() || gateway_.draining())
             return refuse(counters.refused_hellos);
+        // Without a key an address is all that tells the site's gateway from anybody else.
+        if (!hello->with_key && !host_.same_host(peer->site().wan)) {
+            gateway_.say(fmt::format("{} says that it is the gateway of {}, which is at {}: refused",
+                                     host_.to_string(), hello->from, peer->site().wan.to_string()));
+            return refuse(counters.foreign_hellos);
+        }
+        const bool known = !stranger_;
         trunk::HelloBytes bytes;
         std::copy(words.begin(), words.end(), bytes.begin());
         FileDescriptor socket = gateway_.take(*this, socket_);
-        return peer->greet(std::move(socket), *hello, bytes);
+        return peer->greet(std::move(socket), *hello, bytes, known);
     }
     if (magic != kGet) return refuse(counters.garbage);
-    if (!ours) return refuse(counters.strangers);
+    if (!ours_) return refuse(counters.strangers);
     ++counters.status_pages;
     const std::string_view text(reinterpret_cast<const char*>(words_.data()), size_);
     const bool json = text.starts_with("GET /json");

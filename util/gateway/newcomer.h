@@ -1,6 +1,6 @@
 // Somebody who has connected and not yet said who they are: a process (preface), a gateway (hello) or a
-// browser of the status page
-// ("GET").  They have a few seconds, and there are only so many of them.
+// browser of the status page ("GET").  They have a few seconds, and there are only so many of them: whoever
+// comes from an address that is neither this site's nor a gateway's goes first.
 #pragma once
 
 #include <array>
@@ -24,6 +24,7 @@ class Newcomer final : public Watched {
     int descriptor() const { return socket_.get(); }
     // Its address without the port.
     const Endpoint& host() const { return host_; }
+    bool is_stranger() const { return stranger_; }
 
   private:
     std::size_t wanted() const;
@@ -35,6 +36,7 @@ class Newcomer final : public Watched {
     Gateway& gateway_;
     FileDescriptor socket_;
     const Endpoint host_;
+    const bool ours_, stranger_;
     const Nanoseconds deadline_;
     std::array<std::byte, 1024> words_{};
     std::size_t size_ = 0;

@@ -85,13 +85,16 @@ void Peer::connect_streams(Nanoseconds now) {
     }
 }
 
-void Peer::greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes) {
+void Peer::greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
+                 bool known) {
     if (greeting_.size() >= kMaxGreeting) {
         ++gateway_.counters().crowded_out;
-        greeting_.front()->close("others came");
+        const auto stranger = std::find_if(greeting_.begin(), greeting_.end(),
+                                           [](const auto& one) { return !one->is_known(); });
+        (stranger == greeting_.end() ? greeting_.front() : *stranger)->close("others came");
     }
     const int descriptor = socket.get();
-    auto link = std::make_unique<Link>(*this, std::move(socket), hello, bytes);
+    auto link = std::make_unique<Link>(*this, std::move(socket), hello, bytes, known);
     Link& greeted = *link;
     greeting_.push_back(std::move(link));
     if (!gateway_.loop().add(descriptor, greeted, kInterest)) return greeted.close("cannot be watched");

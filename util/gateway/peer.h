@@ -40,7 +40,7 @@ class Peer final : public trunk::Trunk::Host {
     // A process of ours wants one of theirs; resets it if that cannot be.
     void adopt(FileDescriptor socket, const relay::Preface& preface);
     // A gateway said hello; whether it is the one it says comes out later.
-    void greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes);
+    void greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes, bool known);
 
     // Of links.
     trunk::Hello make_hello(unsigned stream) const;

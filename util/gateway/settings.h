@@ -32,7 +32,8 @@ struct Settings {
 // Of the gateway's own, besides what each trunk counts.
 struct GatewayCounters {
     std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
-    std::uint64_t refused_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0, over_limit = 0;
+    std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
+                  over_limit = 0;
     std::uint64_t connections = 0, targets = 0, targets_failed = 0, trunk_down = 0, status_pages = 0;
     std::uint64_t lan_retransmissions = 0, lan_idle_restarts = 0, lan_resets = 0;
 };

@@ -58,7 +58,8 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint, const std::optional<
         // The port is chosen when the connection is made: as many as there are for each target, not in all.
         set_option(socket.value().get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
         const auto own = static_cast<socklen_t>(from->to(address));
-        if (bind(socket.value().get(), reinterpret_cast<const sockaddr*>(&address), own) != 0)
+        if (bind(socket.value().get(), reinterpret_cast<const sockaddr*>(&address), own) != 0 &&
+            errno != EADDRNOTAVAIL)
             return failed("cannot connect from", *from);
     }
     const auto size = static_cast<socklen_t>(endpoint.to(address));

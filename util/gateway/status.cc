@@ -95,6 +95,7 @@ Json counters_as_json(const GatewayCounters& counters) {
             {"greeting_timeouts", counters.greeting_timeouts},
             {"crowded_out", counters.crowded_out},
             {"refused_hellos", counters.refused_hellos},
+            {"foreign_hellos", counters.foreign_hellos},
             {"wrong_keys", counters.wrong_keys},
             {"forged_records", counters.forged_records},
             {"status_pages", counters.status_pages}};
