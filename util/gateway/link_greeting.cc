@@ -38,6 +38,7 @@ void Link::prepare() {
     deadline_ = peer_.gateway().now() + peer_.gateway().settings().greeting;
     send_at_once(socket_.get());
     limit_unsent(socket_.get(), kUnsent);
+    pace(socket_.get());
     limit_silence(socket_.get(), peer_.gateway().settings().silence);
     // That the system has it was found out at the start; on a socket that was accepted it is set again.
     const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;

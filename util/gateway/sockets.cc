@@ -120,6 +120,12 @@ void limit_unsent(int descriptor, int bytes) {
     set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
 }
 
+void pace(int descriptor) {
+    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
+    const std::uint64_t most = std::uint64_t{1} << 40;
+    setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
+}
+
 void limit_silence(int descriptor, Nanoseconds time) {
     set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.value / 1'000'000));
 }

@@ -33,6 +33,8 @@ Result<void> set_congestion(int descriptor, const std::string& name);
 std::string congestion_of(int descriptor);
 // A few unsent bytes at most wait in the kernel, the rest with us, where small frames can go ahead.
 void limit_unsent(int descriptor, int bytes);
+// Sends a window over its round trip, whatever the congestion control, and not all at once after a pause.
+void pace(int descriptor);
 // Unacknowledged data and silence end the connection after this long.
 void limit_silence(int descriptor, Nanoseconds time);
 std::optional<tcp_info> info_of(int descriptor);
