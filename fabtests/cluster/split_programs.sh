@@ -4,7 +4,8 @@
 #   --hosts N         hosts in two sites (default 4)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"   the link between the sites (default "1000 500 0")
 #   --only P,P,..     some of: python (a server and a client of sockets), openmpi (btl/tcp), ofi (Open MPI over libfabric's tcp),
-#                     mcastcoll (our provider over tcp), mpich, hpcc, broadcast (what quickstart's job does); default all
+#                     mcastcoll (our provider over tcp), mpich, hpcc, broadcast (what quickstart's job does), crossing (how often
+#                     a broadcast of our provider crosses the trunk); default all
 #   --gateway PROGRAM instead of mcastcoll-gateway; called as util/cluster/gateways does
 #   --plain           gateways that only split, those of the tests
 #   --count N         broadcasts and collectives of each program (default 100)
@@ -13,7 +14,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-hosts=4 wan="1000 500 0" only=python,openmpi,ofi,mcastcoll,mpich,broadcast,hpcc gateway='' count=100
+hosts=4 wan="1000 500 0" only=python,openmpi,ofi,mcastcoll,mpich,broadcast,hpcc,crossing gateway='' count=100
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
@@ -31,7 +32,7 @@ done
 [[ $hosts =~ ^[1-9][0-9]?$ ]] && ((hosts >= 2)) || bad_usage "--hosts '$hosts': give 2 or more"
 [[ $count =~ ^[1-9][0-9]{0,5}$ ]] || bad_usage "--count '$count': give a number"
 for word in ${only//,/ }; do
-    case $word in python | openmpi | ofi | mcastcoll | mpich | hpcc | broadcast) ;; *) bad_usage "--only '$word' is no program" ;; esac
+    case $word in python | openmpi | ofi | mcastcoll | mpich | hpcc | broadcast | crossing) ;; *) bad_usage "--only '$word' is no program" ;; esac
 done
 can_cluster || finish
 use_build
@@ -146,6 +147,30 @@ judge() { # judge PROGRAM
     ((through < 500000)) || { fail "$program: $through bytes did not go through the gateways"; return; }
     pass "$program: the same results; $relayed connections went through the gateways, $through bytes did not"
 }
-for program in ${only//,/ }; do judge "$program"; done
+trunk_bytes() { # that connections have sent over the trunk, in both directions
+    "$LAB/gateways" status --json | python3 -c 'import json, sys
+text, total = sys.stdin.read().lstrip(), 0
+while text:
+    gateway, end = json.JSONDecoder().raw_decode(text)
+    text = text[end:].lstrip()
+    total += sum(trunk["counters"]["sent_bytes"] for trunk in gateway["trunks"])
+print(total)'
+}
+judge_crossing() { # what 200 broadcasts more send over the trunk, every rank being the root in turn
+    local n before sent=()
+    [ -z "$gateway" ] || { skip "crossing: only mcastcoll-gateway counts"; return; }
+    for n in 20 220; do
+        before=$(trunk_bytes)
+        mpi split mcastcoll "$work/crossing.$n" "$BUILD/fabtests/mpi/mpi_bcast_check" --count $n --min 64K --max 64K --cycles 0 --contiguous ||
+            { tail -n 15 "$work/crossing.$n"; fail "crossing: the job failed"; return; }
+        sent+=($(($(trunk_bytes) - before)))
+    done
+    n=$(((sent[1] - sent[0]) * 100 / (200 * 65536)))
+    if ((n >= 95 && n <= 130)); then pass "crossing: a broadcast crosses the trunk $((n / 100)).$(printf %02d $((n % 100))) times"
+    else fail "crossing: a broadcast crosses the trunk $n hundredths of a time"; fi
+}
+for program in ${only//,/ }; do
+    if [ "$program" = crossing ]; then judge_crossing; else judge "$program"; fi
+done
 "$LAB/gateways" stop
 finish
