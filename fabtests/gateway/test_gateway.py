@@ -200,6 +200,68 @@ def case_a_reset_goes_through():
         lab.quiet()
 
 
+def case_connections_that_cross_end_in_order():
+    """Two processes connect to each other at once, as Open MPI's do, and say who they are. The lesser keeps its own and ends the
+    other, for which it has read what came; the greater goes on with the lesser's. None of them may see a reset, nor miss a word, be the
+    streams ever so broken."""
+    names = {"lesser": b"lesser".ljust(24), "greater": b"greater".ljust(24)}
+
+    def lesser(lab, own, other, pause):
+        time.sleep(pause)
+        with lab.connect(other.getsockname(), "127.1.0.9", "alpha") as mine:
+            mine.sendall(names["lesser"])
+            theirs, _ = own.accept()
+            with theirs:
+                theirs.settimeout(WAIT_S)
+                assert read_exactly(theirs, 88)[64:] == names["greater"]
+                theirs.shutdown(socket.SHUT_RDWR)
+            assert read_exactly(mine, 24) == names["greater"], "the one that is kept is answered"
+            mine.sendall(b"first message")
+            assert mine.recv(1) == b""
+
+    def greater(lab, own, other, pause, waits):
+        time.sleep(pause)
+        with lab.connect(other.getsockname(), "127.2.0.5", "beta") as mine:
+            mine.sendall(names["greater"])
+            theirs, _ = own.accept()
+            with theirs:
+                theirs.settimeout(WAIT_S)
+                assert read_exactly(theirs, 88)[64:] == names["lesser"]
+                if waits:
+                    assert mine.recv(1) == b"", "an end, no reset"
+                mine.shutdown(socket.SHUT_RDWR)
+                mine.close()
+                theirs.sendall(names["greater"])
+                assert read_exactly(theirs, 13) == b"first message"
+
+    def cross(lab, pool, seed):
+        rng = random.Random(seed)
+        with socket.create_server(("127.1.0.9", 0)) as one, socket.create_server(("127.2.0.5", 0)) as other:
+            for listener in (one, other):
+                listener.settimeout(WAIT_S)
+            both = [pool.submit(lesser, lab, one, other, rng.uniform(0, 0.003)),
+                    pool.submit(greater, lab, other, one, rng.uniform(0, 0.003), seed % 2 == 0)]
+            for half in both:
+                half.result()
+
+    with Lab(relay=True).start().up(4) as lab, concurrent.futures.ThreadPoolExecutor(32) as pool:
+        ended = threading.Event()
+
+        def break_streams():
+            while not ended.wait(0.05):
+                lab.relays["beta"].cut(1)
+        thread = threading.Thread(target=break_streams)
+        thread.start()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(16) as pairs:
+                list(pairs.map(lambda seed: cross(lab, pool, seed), range(500)))
+        finally:
+            ended.set()
+            thread.join()
+        assert lab.counter("alpha", "lan_resets") == lab.counter("beta", "lan_resets") == 0
+        lab.quiet()
+
+
 def case_a_slow_reader_stops_nobody_else():
     with Lab(options=["--memory", "64"]).start().up() as lab:
         release = threading.Event()
