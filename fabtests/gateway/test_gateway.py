@@ -315,6 +315,60 @@ def case_broken_streams_lose_nothing():
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
 
 
+CONNECTS = """import socket, sys
+sock = socket.create_connection((sys.argv[1], int(sys.argv[2])), source_address=("127.1.0.8", 0))
+sock.sendall(bytes.fromhex(sys.argv[3]) + bytes(1000))
+print("sending", flush=True)
+while True:
+    sock.sendall(bytes(65536))"""
+ACCEPTS = """import socket
+listener = socket.create_server(("127.2.0.6", 0))
+print(listener.getsockname()[1], flush=True)
+sock, _ = listener.accept()
+while sock.recv(65536):
+    print("receiving", flush=True)"""
+
+
+def case_killed_processes_harm_no_other():
+    """Under load, while streams break: processes that connect and processes that accept are killed in the middle of their data. Who
+    was at the other end learns it, and all others' bytes are right."""
+    size, killed, ended = 10_000_000_000 if LARGE else 200_000_000, [0], []
+
+    def start(script, *arguments):
+        return subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+
+    def swallow(sock):
+        try:
+            with contextlib.suppress(ConnectionResetError):
+                drain(sock)
+        finally:
+            ended.append(sock)
+
+    with Lab(relay=True).start().up(4) as lab:
+        server = Server(swallow)
+
+        def kill_two():
+            lab.relays["beta"].cut(1)
+            before = len(ended)
+            host, port = lab.gateways["alpha"]
+            with start(CONNECTS, host, str(port), preface(("127.1.0.8", 9), server.address).hex()) as process:
+                process.stdout.readline()
+                wait_for("it is connected", lambda: len(server.sources) > before)
+                process.kill()
+            wait_for("its peer learns it", lambda: len(ended) > before)
+            with start(ACCEPTS) as process, lab.connect(("127.2.0.6", int(process.stdout.readline()))) as sock:
+                sock.sendall(bytes(100_000))
+                process.stdout.readline()
+                process.kill()
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    while True:  # or the time of the socket is over
+                        sock.sendall(bytes(65536))
+            killed[0] += 2
+        transfer_while(lab, kill_two, size)
+        print(f"  {size} bytes, {killed[0]} processes killed", flush=True)
+        assert killed[0] > 0 and lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+
+
 def case_a_paused_gateway_goes_on():
     with Lab(options=["--silence", "1"]).start().up(4) as lab:
         pauses = [0]
