@@ -200,6 +200,68 @@ def case_a_reset_goes_through():
         lab.quiet()
 
 
+def case_connections_that_cross_end_in_order():
+    """Two processes connect to each other at once, as Open MPI's do, and say who they are. The lesser keeps its own and ends the
+    other, for which it has read what came; the greater goes on with the lesser's. None of them may see a reset, nor miss a word, be the
+    streams ever so broken."""
+    names = {"lesser": b"lesser".ljust(24), "greater": b"greater".ljust(24)}
+
+    def lesser(lab, own, other, pause):
+        time.sleep(pause)
+        with lab.connect(other.getsockname(), "127.1.0.9", "alpha") as mine:
+            mine.sendall(names["lesser"])
+            theirs, _ = own.accept()
+            with theirs:
+                theirs.settimeout(WAIT_S)
+                assert read_exactly(theirs, 88)[64:] == names["greater"]
+                theirs.shutdown(socket.SHUT_RDWR)
+            assert read_exactly(mine, 24) == names["greater"], "the one that is kept is answered"
+            mine.sendall(b"first message")
+            assert mine.recv(1) == b""
+
+    def greater(lab, own, other, pause, waits):
+        time.sleep(pause)
+        with lab.connect(other.getsockname(), "127.2.0.5", "beta") as mine:
+            mine.sendall(names["greater"])
+            theirs, _ = own.accept()
+            with theirs:
+                theirs.settimeout(WAIT_S)
+                assert read_exactly(theirs, 88)[64:] == names["lesser"]
+                if waits:
+                    assert mine.recv(1) == b"", "an end, no reset"
+                mine.shutdown(socket.SHUT_RDWR)
+                mine.close()
+                theirs.sendall(names["greater"])
+                assert read_exactly(theirs, 13) == b"first message"
+
+    def cross(lab, pool, seed):
+        rng = random.Random(seed)
+        with socket.create_server(("127.1.0.9", 0)) as one, socket.create_server(("127.2.0.5", 0)) as other:
+            for listener in (one, other):
+                listener.settimeout(WAIT_S)
+            both = [pool.submit(lesser, lab, one, other, rng.uniform(0, 0.003)),
+                    pool.submit(greater, lab, other, one, rng.uniform(0, 0.003), seed % 2 == 0)]
+            for half in both:
+                half.result()
+
+    with Lab(relay=True).start().up(4) as lab, concurrent.futures.ThreadPoolExecutor(32) as pool:
+        ended = threading.Event()
+
+        def break_streams():
+            while not ended.wait(0.05):
+                lab.relays["beta"].cut(1)
+        thread = threading.Thread(target=break_streams)
+        thread.start()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(16) as pairs:
+                list(pairs.map(lambda seed: cross(lab, pool, seed), range(500)))
+        finally:
+            ended.set()
+            thread.join()
+        assert lab.counter("alpha", "lan_resets") == lab.counter("beta", "lan_resets") == 0
+        lab.quiet()
+
+
 def case_a_slow_reader_stops_nobody_else():
     with Lab(options=["--memory", "64"]).start().up() as lab:
         release = threading.Event()
@@ -251,6 +313,60 @@ def case_broken_streams_lose_nothing():
             print(f"  {size} bytes, {cuts[0]} streams cut, {counters['resent_frames']} frames sent again, "
                   f"{lab.trunk('beta')['counters']['duplicate_frames']} of them known already", flush=True)
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
+
+
+CONNECTS = """import socket, sys
+sock = socket.create_connection((sys.argv[1], int(sys.argv[2])), source_address=("127.1.0.8", 0))
+sock.sendall(bytes.fromhex(sys.argv[3]) + bytes(1000))
+print("sending", flush=True)
+while True:
+    sock.sendall(bytes(65536))"""
+ACCEPTS = """import socket
+listener = socket.create_server(("127.2.0.6", 0))
+print(listener.getsockname()[1], flush=True)
+sock, _ = listener.accept()
+while sock.recv(65536):
+    print("receiving", flush=True)"""
+
+
+def case_killed_processes_harm_no_other():
+    """Under load, while streams break: processes that connect and processes that accept are killed in the middle of their data. Who
+    was at the other end learns it, and all others' bytes are right."""
+    size, killed, ended = 10_000_000_000 if LARGE else 200_000_000, [0], []
+
+    def start(script, *arguments):
+        return subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+
+    def swallow(sock):
+        try:
+            with contextlib.suppress(ConnectionResetError):
+                drain(sock)
+        finally:
+            ended.append(sock)
+
+    with Lab(relay=True).start().up(4) as lab:
+        server = Server(swallow)
+
+        def kill_two():
+            lab.relays["beta"].cut(1)
+            before = len(ended)
+            host, port = lab.gateways["alpha"]
+            with start(CONNECTS, host, str(port), preface(("127.1.0.8", 9), server.address).hex()) as process:
+                process.stdout.readline()
+                wait_for("it is connected", lambda: len(server.sources) > before)
+                process.kill()
+            wait_for("its peer learns it", lambda: len(ended) > before)
+            with start(ACCEPTS) as process, lab.connect(("127.2.0.6", int(process.stdout.readline()))) as sock:
+                sock.sendall(bytes(100_000))
+                process.stdout.readline()
+                process.kill()
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    while True:  # or the time of the socket is over
+                        sock.sendall(bytes(65536))
+            killed[0] += 2
+        transfer_while(lab, kill_two, size)
+        print(f"  {size} bytes, {killed[0]} processes killed", flush=True)
+        assert killed[0] > 0 and lab.trunk("alpha")["counters"]["sessions_lost"] == 0
 
 
 def case_a_paused_gateway_goes_on():

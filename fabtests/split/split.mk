@@ -5,6 +5,7 @@ TESTS += %reldir%/split_check
 	%reldir%/split_cases.cc \
 	%reldir%/split_cases.h \
 	%reldir%/split_check.cc \
+	%reldir%/split_cross.cc \
 	%reldir%/split_net.cc \
 	%reldir%/split_net.h \
 	%reldir%/split_relay.cc \

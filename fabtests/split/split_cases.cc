@@ -396,7 +396,8 @@ void client_local(const Endpoint&) {
 }
 
 constexpr RelayFaults kLateAccept{.accept_after_ms = 300}, kLatePreface{.preface_after_ms = 300},
-    kByteByByte{.byte_by_byte = true}, kNoPreface{.no_preface = true}, kUnknown{.unknown_version = true};
+    kLaterPreface{.preface_after_ms = 70}, kByteByByte{.byte_by_byte = true}, kNoPreface{.no_preface = true},
+    kUnknown{.unknown_version = true};
 
 constexpr std::array kCases{
     Case{"echo", client_echo, server_echo},
@@ -413,6 +414,8 @@ constexpr std::array kCases{
     Case{"fork", client_forks, server_names},
     Case{"descriptor used again", client_reuses, server_names},
     Case{"many connections", client_many, server_many},
+    Case{"crossing", client_crosses, server_crosses},
+    Case{"crossing, preface late", client_crosses, server_crosses, AF_INET, kLaterPreface},
     Case{"no preface", client_plain, server_plain, AF_INET, kNoPreface},
     Case{"unknown preface", client_unheard, server_aborts, AF_INET, kUnknown},
     Case{"refused at the far end", client_refused_far, server_nothing},

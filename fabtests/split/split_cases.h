@@ -18,6 +18,10 @@ struct Case {
     RelayFaults faults{};
 };
 
+// split_cross.cc: two that connect to each other at once.
+void client_crosses(const relay::Endpoint& server);
+void server_crosses(int listener);
+
 std::span<const Case> all_cases();
 
 }  // namespace mcastcoll::fabtest
