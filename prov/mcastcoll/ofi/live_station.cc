@@ -149,9 +149,7 @@ void LiveStation::dispatch(Bytes message, Nanoseconds time) {
 
 void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds time) {
     if (kind == wire::JoinKind::welcome) {
-        if (auto welcome = wire::decode_welcome(message))
-            if (Group* group = find(welcome->id))
-                within(*group, time, [&] { group->on_welcome(*welcome, time); });
+        if (auto welcome = wire::decode_welcome(message)) on_welcome(*welcome, time);
     } else if (kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(message))
             if (Group* group = find(answer->id))
@@ -166,6 +164,18 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
             if (Group* group = find(surveyed->id))
                 within(*group, time, [&] { group->on_surveyed(*surveyed, time); });
     }
+}
+
+void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
+    Group* group = find(welcome.id);
+    if (group != nullptr && !group->given_up()) {
+        within(*group, time, [&] { group->on_welcome(welcome, time); });
+        return;
+    }
+    // The leader counts on a member whose join is over, and would wait for it until its own is.
+    if (!welcome.peers.empty())
+        send_to(welcome.peers.front().private_address,
+                wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
