@@ -134,7 +134,9 @@ void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_
 // The messenger has more of them, and its buffers to post again.
 void LiveStation::on_message(Bytes message) {
     const Nanoseconds time = now();
-    if (succeeds([&] { dispatch(message, time); })) return;
+    const auto take = [&] { dispatch(message, time); };
+    // Once more, when there may be memory again: what threw is the reading of it.
+    if (succeeds(take) || succeeds(take)) return;
     // It was about a join, which would wait for it in vain.
     for (const auto& group : groups_)
         if (group->greeting()) group->break_down(FI_ENOMEM, time);
