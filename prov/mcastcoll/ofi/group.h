@@ -63,6 +63,7 @@ class Group {
     fi_addr_t token() const { return plan_.token; }
     const wire::JoinId& id() const { return plan_.id; }
     bool greeting() const { return !formed() && !ended_; }
+    bool given_up() const { return !formed() && ended_; }
     bool leads() const { return plan_.self == rank_of(0); }
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.self; }

@@ -38,8 +38,11 @@ void Group::start(Nanoseconds now) {
 
 void Group::greet(Nanoseconds now) {
     if (leads()) return adopt_miscounted(now);
-    const wire::Hello hello = station_.own_hello(plan_.id, plan_.self, plan_.members.size());
-    station_.greet(plan_.members.front(), attempt_, wire::encode(hello));
+    // One that is not sent for want of memory is as good as lost: the next one comes.
+    succeeds([&] {
+        const wire::Hello hello = station_.own_hello(plan_.id, plan_.self, plan_.members.size());
+        station_.greet(plan_.members.front(), attempt_, wire::encode(hello));
+    });
     // Quick at first, then patient: a leader that has not called join yet keeps greetings, one that is not
     // there cannot.
     const std::int64_t wait_ms =

@@ -134,7 +134,12 @@ void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_
 // The messenger has more of them, and its buffers to post again.
 void LiveStation::on_message(Bytes message) {
     const Nanoseconds time = now();
-    succeeds([&] { dispatch(message, time); });
+    const auto take = [&] { dispatch(message, time); };
+    // Once more, when there may be memory again: what threw is the reading of it.
+    if (succeeds(take) || succeeds(take)) return;
+    // It was about a join, which would wait for it in vain.
+    for (const auto& group : groups_)
+        if (group->greeting()) group->break_down(FI_ENOMEM, time);
 }
 
 void LiveStation::dispatch(Bytes message, Nanoseconds time) {
@@ -149,9 +154,7 @@ void LiveStation::dispatch(Bytes message, Nanoseconds time) {
 
 void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds time) {
     if (kind == wire::JoinKind::welcome) {
-        if (auto welcome = wire::decode_welcome(message))
-            if (Group* group = find(welcome->id))
-                within(*group, time, [&] { group->on_welcome(*welcome, time); });
+        if (auto welcome = wire::decode_welcome(message)) on_welcome(*welcome, time);
     } else if (kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(message))
             if (Group* group = find(answer->id))
@@ -166,6 +169,18 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
             if (Group* group = find(surveyed->id))
                 within(*group, time, [&] { group->on_surveyed(*surveyed, time); });
     }
+}
+
+void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
+    Group* group = find(welcome.id);
+    if (group != nullptr && !group->given_up()) {
+        within(*group, time, [&] { group->on_welcome(welcome, time); });
+        return;
+    }
+    // The leader counts on a member whose join is over, and would wait for it until its own is.
+    if (!welcome.peers.empty())
+        send_to(welcome.peers.front().private_address,
+                wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {

@@ -122,6 +122,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     int within(Group& group, Nanoseconds now, Body&& body) noexcept;
     void on_message(Bytes message) override;
     void dispatch(Bytes message, Nanoseconds now);
+    void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds now);
