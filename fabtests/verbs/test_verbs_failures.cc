@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
@@ -55,7 +56,11 @@ bool fails(const char* name) {
 template <typename Function>
 Function next(const char* name) {
     void* const found = dlsym(RTLD_NEXT, name);
-    if (found == nullptr) abort();
+    // Something of librdmacm's that has no other function in front of it, or the linker would leave it out.
+    if (found == nullptr) {
+        std::fprintf(stderr, "%s: %s\n", name, rdma_event_str(RDMA_CM_EVENT_ADDR_ERROR));
+        abort();
+    }
     return reinterpret_cast<Function>(found);
 }
 
@@ -306,12 +311,15 @@ Test(verbs_failures, what_the_network_ends_is_joined_again) {
             }));
             faults.from = 0;
             cr_assert_geq(faults.calls["rdma_leave_multicast"], 1);
+            // What is sent before the answer is taken is lost.
             cr_assert(eventually([&] {
+                bool heard = false;
                 b->prepare_wait();
-                return faults.alive["membership"] == 2;
+                say(*a, group, "again");
+                b->receive(Nanoseconds{}, [&](Bytes, const SocketAddress&) { heard = true; });
+                return heard;
             }));
-            say(*a, group, "again");
-            cr_assert_eq(hear(*b, 1).size(), 1);
+            cr_assert_eq(faults.alive["membership"], 2);
             say(*b, group, "and back");
             cr_assert_eq(hear(*a, 1).size(), 1);
         }
