@@ -3,9 +3,11 @@ sites' processes do: connect with a preface, listen and strip it.  Between the s
 streams or goes silent."""
 
 import contextlib
+import ctypes
 import json
 import os
 import random
+import signal
 import socket
 import struct
 import subprocess
@@ -13,6 +15,7 @@ import tempfile
 import threading
 import time
 
+LIBC = ctypes.CDLL(None)
 GATEWAY = os.environ.get("MCC_GATEWAY", "util/gateway/mcastcoll-gateway")
 WAIT_S = 60  # generous: a busy machine is no failure
 NAMES = ["alpha", "beta", "gamma", "delta"]
@@ -117,6 +120,12 @@ class Relay:
         self.cut()
 
 
+def ends_with_us():
+    """Of a process that is to be started: it does not stay behind, however we end."""
+    PR_SET_PDEATHSIG = 1
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Lab:
     def __init__(self, sites=2, streams=4, trunks="", options=(), relay=False, key=None):
         self.folder = tempfile.TemporaryDirectory()
@@ -155,7 +164,7 @@ class Lab:
         for name in names or self.gateways:
             listen = "%s:%d" % self.gateways[name]
             command = [GATEWAY, "--sites", sites or self.sites, "--site", name, "--listen", listen, "--verbose", *self.options, *options]
-            self.processes[name] = subprocess.Popen(command)
+            self.processes[name] = subprocess.Popen(command, preexec_fn=ends_with_us)
         return self
 
     def up(self, streams=None):

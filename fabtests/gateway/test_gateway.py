@@ -22,7 +22,7 @@ import threading
 import time
 import traceback
 
-from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, free_port, preface, read_exactly, wait_for
+from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, ends_with_us, free_port, preface, read_exactly, wait_for
 
 LARGE = False
 KEY = "correct horse battery staple, and more of it\n"
@@ -709,7 +709,7 @@ def case_descriptors_may_run_out():
     with Lab(options=["--connections", "100"]) as lab:
         lab.start("beta")
         command = ["prlimit", "--nofile=400:400", GATEWAY, "--sites", lab.sites, "--site", "alpha"]
-        lab.processes["alpha"] = subprocess.Popen(command)
+        lab.processes["alpha"] = subprocess.Popen(command, preexec_fn=ends_with_us)
         lab.up()
         server = Server(echo)
         victim = lab.connect(server.address)
