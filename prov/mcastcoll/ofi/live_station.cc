@@ -173,10 +173,9 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
 
 void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     Group* group = find(welcome.id);
-    if (group != nullptr && !group->given_up()) {
+    if (group != nullptr && !group->given_up())
         within(*group, time, [&] { group->on_welcome(welcome, time); });
-        return;
-    }
+    if (group != nullptr && !group->given_up()) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is.
     if (!welcome.peers.empty())
         send_to(welcome.peers.front().private_address,
