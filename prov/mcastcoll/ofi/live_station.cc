@@ -215,7 +215,7 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
 
 void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds time) {
     wire::Answer answer{wire::JoinKind::ack, hello.id, 0};
-    if (Group* group = find(hello.id)) {
+    if (Group* group = find(hello.id); group != nullptr && !group->given_up()) {
         if (!group->leads() || group->size() != hello.members) return;
         if (!group->on_restart(hello)) {
             rendezvous_->reply(source, wire::encode(answer));
