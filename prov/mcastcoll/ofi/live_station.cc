@@ -173,10 +173,9 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
 
 void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     Group* group = find(welcome.id);
-    if (group != nullptr && !group->given_up()) {
+    if (group != nullptr && !group->given_up())
         within(*group, time, [&] { group->on_welcome(welcome, time); });
-        return;
-    }
+    if (group != nullptr && !group->given_up()) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is.
     if (!welcome.peers.empty())
         send_to(welcome.peers.front().private_address,
@@ -216,7 +215,7 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
 
 void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds time) {
     wire::Answer answer{wire::JoinKind::ack, hello.id, 0};
-    if (Group* group = find(hello.id)) {
+    if (Group* group = find(hello.id); group != nullptr && !group->given_up()) {
         if (!group->leads() || group->size() != hello.members) return;
         if (!group->on_restart(hello)) {
             rendezvous_->reply(source, wire::encode(answer));
