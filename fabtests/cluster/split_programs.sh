@@ -131,9 +131,8 @@ attempt() { # attempt PROGRAM direct|split: a job's launching may fail on a mach
         code=0
         "run_$1" "$2" "$work/$1.$2" || code=$?
         [ $code != 0 ] && [ "$try" = 1 ] || return $code
-        # MPICH over UCX's tcp now and then stays in MPI_Finalize when there is nothing of ours in it.
-        [ "$1 $2 $code" = 'mpich direct 124' ] || grep -qE 'ORTE does not know|no-path|firewall|client connect fail' "$work/$1.$2" || return $code
-        say "     $1, $2: failed without us, once more"
+        grep -qE 'ORTE does not know|no-path|firewall|client connect fail' "$work/$1.$2" || return $code
+        say "     $1, $2: the launcher failed, once more"
     done
     return $code
 }
@@ -144,6 +143,8 @@ judge() { # judge PROGRAM
         attempt "$program" $how || code=$?
         through=$(($(straight) - before))
         [ $code != 77 ] || { skip "$program: is not installed"; return; }
+        # Over UCX's tcp it now and then stays in MPI_Finalize, with nothing of ours in it: there is nothing to compare with then.
+        [ "$program $how $code" != 'mpich direct 124' ] || { skip "$program: does not end without gateways either"; return; }
         if [ $code != 0 ]; then
             tail -n 15 "$work/$program.$how" | sed 's/^/     /'
             fail "$program, $how: code $code$([ $code != 124 ] || echo ' (hung)')"
