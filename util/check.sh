@@ -196,7 +196,7 @@ step pmpi 300 "MPICH programs with the interposer" "$TOP/fabtests/cluster/mpi_pm
 step verbs 450 "multicast over RDMA, in a virtual machine with Soft-RoCE" "$TOP/fabtests/verbs/verbs_lab.sh" --loss 1
 step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/cluster/mpi_sites.sh" --stacks mcastcoll --hosts 4 --sites 2 --ranks 2 --operations bcast,allreduce --sizes 64K \
     --iterations 20 --rounds 1 --strict
-step gateways 300 "unmodified programs of two sites, through gateways" "$TOP/fabtests/cluster/split_programs.sh" --only python,openmpi,mcastcoll,mpich,crossing
+step gateways 480 "unmodified programs of two sites, through gateways" "$TOP/fabtests/cluster/split_programs.sh" --only python,openmpi,mcastcoll,mpich,crossing
 step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/mpi_cut.sh" --hosts 5
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
