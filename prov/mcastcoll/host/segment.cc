@@ -52,7 +52,8 @@ std::string Segment::name_of(std::uint32_t pid, std::uint64_t start_time, std::s
 
 std::size_t Segment::remove_leftovers() {
     std::size_t removed = 0;
-    DIR* folder = ::opendir(kFolder);
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(kFolder), &::closedir);
+    DIR* const folder = list.get();
     if (folder == nullptr) return 0;
     while (const dirent* entry = ::readdir(folder)) {
         if (!is_left_over(entry->d_name)) continue;
@@ -61,7 +62,6 @@ std::size_t Segment::remove_leftovers() {
         if (found.st_uid != ::geteuid() || !S_ISREG(found.st_mode)) continue;
         if (::unlinkat(::dirfd(folder), entry->d_name, 0) == 0) ++removed;
     }
-    ::closedir(folder);
     return removed;
 }
 

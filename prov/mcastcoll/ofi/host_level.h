@@ -15,6 +15,8 @@ host::Kind team_kind(levels::Kind kind);
 class HostLevel final : public levels::Level {
   public:
     HostLevel(std::unique_ptr<host::Team> team, std::size_t most_open);
+    // The team may still look at operations, which are in the entries.
+    ~HostLevel() override { team_.reset(); }
 
     int post(levels::Leg& leg, Nanoseconds now) override;
     void advance(levels::Leg& leg, Nanoseconds now) override;
