@@ -36,6 +36,19 @@ Nanoseconds Loop::clock() {
     return {std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec};
 }
 
+// Kernels before 5.11, and valgrind, know whole milliseconds only.
+int Loop::sleep(std::span<epoll_event> events, std::int64_t longest_ns) {
+    const int most = static_cast<int>(events.size());
+    if (fine_) {
+        const timespec wait{0, static_cast<long>(longest_ns)};
+        const int count = epoll_pwait2(epoll_.get(), events.data(), most, &wait, nullptr);
+        if (count >= 0 || errno != ENOSYS) return count;
+        fine_ = false;
+    }
+    return epoll_wait(epoll_.get(), events.data(), most,
+                      static_cast<int>((longest_ns + 999'999) / 1'000'000));
+}
+
 void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
     std::array<epoll_event, 256> events;
     const Nanoseconds last = now_, before = clock();
@@ -44,8 +57,7 @@ void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
         count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     if (count <= 0) {
         const std::int64_t left = std::clamp<std::int64_t>((until - now_).value, 0, 999'999'999);
-        const timespec wait{0, static_cast<long>(left)};
-        count = epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), &wait, nullptr);
+        count = sleep(events, left);
         now_ = clock();
     }
     overslept_ = now_ - std::max(last, std::min(until, before + Nanoseconds{1'000'000'000}));

@@ -2,8 +2,11 @@
 // remembers it until the kernel has said that there is no more.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "transport/file_descriptor.h"
@@ -37,7 +40,10 @@ class Loop {
     Nanoseconds overslept() const { return overslept_; }
 
   private:
+    int sleep(std::span<epoll_event> events, std::int64_t longest_ns);
+
     FileDescriptor epoll_;
+    bool fine_ = true;  // the kernel sleeps to the nanosecond
     Nanoseconds now_{0}, overslept_{0};
     std::vector<std::unique_ptr<Watched>> graveyard_;
 };
