@@ -113,8 +113,10 @@ Test(verbs_address, interfaces_of_devices) {
                                             {"ib:2", "ib1"},
                                             {"ib:3", ""},
                                             {"bare", ""},
-                                            {"bare:1", ""}})
-        cr_assert_str_eq(interface_of_rdma_device(device, devices).c_str(), interface, "%s", device);
+                                            {"bare:1", ""}}) {
+        const std::string found = interface_of_rdma_device(device, devices);
+        cr_assert_str_eq(found.c_str(), interface, "%s", device);
+    }
     std::filesystem::remove_all(devices);
 }
 

@@ -206,7 +206,8 @@ int main(int argc, char** argv) {
         source(argv[2], port, number(argv[4], "STREAMS", 1, kMostStreams),
                number(argv[5], "ON_ms", 1, 3600000), number(argv[6], "OFF_ms", 0, 3600000));
     if (argc == 6 && !strcmp(what, "pingpong"))
-        return pingpong(argv[2], port, number(argv[4], "BYTES", 1, kBlock), number(argv[5], "COUNT", 1, 1000000));
+        return pingpong(argv[2], port, number(argv[4], "BYTES", 1, kBlock),
+                        number(argv[5], "COUNT", 1, 1000000));
     if (argc == 6 && !strcmp(what, "stream"))
         return stream(argv[2], port, number(argv[4], "CONNECTIONS", 1, kMostStreams),
                       number(argv[5], "MBYTES", 1, 100000));
