@@ -18,3 +18,9 @@ include %reldir%/functional/host.mk
 
 TESTS += %reldir%/unit/symbols.sh
 EXTRA_DIST += %reldir%/unit/symbols.sh
+EXTRA_DIST += \
+	%reldir%/install/commands.py \
+	%reldir%/install/commands.unrun \
+	%reldir%/install/files \
+	%reldir%/install/install.sh \
+	%reldir%/install/scratch_system.sh

@@ -7,10 +7,11 @@ noinst_PROGRAMS += %reldir%/cluster/flows
 %canon_reldir%_cluster_flows_SOURCES = %reldir%/cluster/flows.c
 
 # libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.  Open MPI gives up
-# on a folder with a link that leads nowhere, hence the order: the modules first.
+# on a folder with a link that leads nowhere, hence the order: the modules first.  The programs that are installed get a link each in
+# util/, which is in the PATH, and manual pages one in a folder of their section.
 nodist_noinst_DATA = env
 env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
-	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi lib/split && \
+	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi lib/split util man/man1 man/man7 && \
 	for so in .libs/*.so mpi/.libs/*.so prov/mcastcoll/ofi/.libs/*.so; do \
 		case $$so in \
 		*/libmcastcoll-fi.so) to=lib ;; \
@@ -21,11 +22,13 @@ env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
 		esac; \
 		ln -sfn "$(abs_top_builddir)/$$so" $$to/ || exit; \
 	done && \
+	for program in $(bin_PROGRAMS); do ln -sfn "$(abs_top_builddir)/$$program" util/ || exit; done && \
+	for page in $(dist_man_MANS); do ln -sfn "$(abs_top_srcdir)/$$page" "man/man$${page##*.}/" || exit; done && \
 	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' \
 		$(srcdir)/%reldir%/env.in > $@.tmp && \
 	mv $@.tmp $@
 CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
-	lib/split/libmcastcoll-split.so
+	lib/split/libmcastcoll-split.so man/man1/*.1 man/man7/*.7 util/mcastcoll-*
 
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk

@@ -1,6 +1,7 @@
 // An intruder on the same network: while broadcasts and barriers run, it throws garbage, truncated, replayed,
 // altered and well-formed but forged datagrams at the groups' addresses and ports. Data stay exact, and the
-// members' counters show that the datagrams came and were refused.
+// members' counters show that the datagrams came and were refused. Strangers who greet as if they were
+// members, or name addresses to answer to, end no group and have nobody connect to where they say.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,10 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <random>
 #include <thread>
 
 #include "functional/forge_greetings.h"
+#include "functional/forge_strangers.h"
 #include "functional/multicast_sockets.h"
 #include "support/program.h"
 #include "support/statistics.h"
@@ -287,6 +290,65 @@ void joins_under_fire(Member& me) {
     words[kMembersDone] = 1;
 }
 
+constexpr unsigned kStrangersHosts = 4;  // members of the cases with strangers
+constexpr StrangerWords kStrangers{kRoundsDone, kThrown, kMembersDone};
+// Of connections that a stranger makes to a member: those it listens at, and what serves each.
+constexpr std::size_t kForStrangers = 16;
+
+std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator entries("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+// A group lives and works while strangers speak as if they were of it, and so does the next one.
+void among_strangers(Member& me) {
+    auto& words = me.board().words;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    const auto work = [&](const Join& in, unsigned round) {
+        Buffer buffer(2000);
+        buffer.poison();
+        if (me.rank() == round % me.size()) buffer.fill(round);
+        me.finish(me.broadcast(in, buffer.data(), buffer.size(), round % me.size()));
+        buffer.check(round, "a broadcast among strangers");
+        me.finish(me.barrier(in));
+        while (me.read_event())
+            ;
+        CHECK(me.group_errors().empty());
+    };
+    for (unsigned round = 0; round < 20; ++round) work(*group, round);
+    const std::size_t descriptors = open_descriptors();
+    me.stage("among strangers");
+    me.meet();
+    words[kRoundsDone] = 1;
+    for (unsigned round = 0;; ++round) {
+        work(*group, round);
+        const bool over = words[kMembersDone].load() != 0;
+        me.meet();
+        // Who has seen it before the others goes on until all have.
+        if (over) words[kCaptured].fetch_add(1);
+        me.meet();
+        if (words[kCaptured].load() > 0) break;
+        if (me.board().abandoned) fail("the stranger has failed");
+    }
+    me.idle(std::chrono::milliseconds(200));
+    if (open_descriptors() > descriptors + kForStrangers)
+        fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
+    const auto next = me.join(set.get());
+    work(*next, 1);
+    me.meet();
+}
+
+void check_strangers(const std::string& prefix, const std::vector<const char*>& counted) {
+    auto sum = take_statistics(prefix);
+    if (sum.empty()) fail("no member has left its counters in {}.*", prefix);
+    for (const char* name : counted) {
+        fmt::print("     {}: {}\n", name, sum[name]);
+        CHECK(sum[name] > 0);
+    }
+    CHECK(sum["operations_failed"] == 0);
+}
+
 // What was refused must have been counted, and nothing may have failed.
 void check_counters(const std::string& prefix) {
     auto sum = take_statistics(prefix);
@@ -321,5 +383,23 @@ int main(int argc, char** argv) {
                  .outsider = [](Board& board, const Options& options) {
                      throw_greetings(board, options.seed, kMembersDone, kThrown, kCaptured);
                  }});
+    const auto add_strangers = [&](const char* name, auto outsider, std::vector<const char*> counted) {
+        const std::string counters = statistics_prefix(std::string("mcc-") + counted.front());
+        program.add({.name = name,
+                     .body = among_strangers,
+                     .members = kStrangersHosts,
+                     .environment = {{"FI_MCASTCOLL_STATS", counters}},
+                     .only_mcastcoll = true,
+                     .outsider = outsider,
+                     .after = [counters, counted] { check_strangers(counters, counted); }});
+    };
+    add_strangers("strangers greet for members of a live group",
+                  [](Board& board, const Options&) { greet_as_members(board, kStrangersHosts, kStrangers); },
+                  {"foreign_datagrams", "doubts"});
+    add_strangers("a stranger's echoes name addresses",
+                  [](Board& board, const Options& options) {
+                      send_echoes(board, options, kStrangersHosts, kStrangers);
+                  },
+                  {"foreign_messages"});
     return program.run(argc, argv);
 }

@@ -1,5 +1,4 @@
-# Functional programs: several processes of this host over real libfabric.  They are installed, to try a provider where it is
-# going to be used.
+# Functional programs: several processes of this host over real libfabric.  Not installed.
 noinst_LTLIBRARIES += fabtests/support/libmccfabtest.la
 fabtests_support_libmccfabtest_la_SOURCES = \
 	fabtests/support/board.cc \
@@ -36,13 +35,15 @@ functional_programs = \
 	fi_mcc_groups \
 	fi_mcc_join \
 	fi_mcc_kill \
+	fi_mcc_limits \
 	fi_mcc_mpich \
 	fi_mcc_reduce \
+	fi_mcc_shortage \
 	fi_mcc_tagged \
 	fi_mcc_reliable \
 	fi_mcc_threads \
 	fi_mcc_wait
-bin_PROGRAMS += $(functional_programs)
+noinst_PROGRAMS += $(functional_programs)
 
 fi_mcc_args_SOURCES = %reldir%/args.cc
 fi_mcc_args_CPPFLAGS = $(functional_cppflags)
@@ -62,9 +63,9 @@ fi_mcc_failures_CPPFLAGS = $(functional_cppflags)
 fi_mcc_failures_CXXFLAGS = $(AM_CXXFLAGS) -pthread
 fi_mcc_failures_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 fi_mcc_failures_LDADD = $(functional_ldadd) -ldl
-fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/forge_greetings.cc %reldir%/forge_greetings.h %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
+fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/forge_greetings.cc %reldir%/forge_greetings.h %reldir%/forge_strangers.cc %reldir%/forge_strangers.h %reldir%/datagram_node.h %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
-fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/wire/libmccwire.la
+fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/transport/libmcctransport.la prov/mcastcoll/wire/libmccwire.la
 fi_mcc_groups_SOURCES = %reldir%/groups.cc
 fi_mcc_groups_CPPFLAGS = $(functional_cppflags)
 fi_mcc_groups_LDADD = $(functional_ldadd)
@@ -74,6 +75,9 @@ fi_mcc_join_LDADD = $(functional_ldadd)
 fi_mcc_kill_SOURCES = %reldir%/kill.cc
 fi_mcc_kill_CPPFLAGS = $(functional_cppflags)
 fi_mcc_kill_LDADD = $(functional_ldadd)
+fi_mcc_limits_SOURCES = %reldir%/limits.cc
+fi_mcc_limits_CPPFLAGS = $(functional_cppflags)
+fi_mcc_limits_LDADD = $(functional_ldadd)
 fi_mcc_mpich_SOURCES = %reldir%/mpich_contract.cc
 fi_mcc_mpich_CPPFLAGS = $(functional_cppflags)
 fi_mcc_mpich_LDADD = $(functional_ldadd)
@@ -84,6 +88,9 @@ noinst_LTLIBRARIES += %reldir%/libmccexercise.la
 fi_mcc_collectives_SOURCES = %reldir%/collectives.cc
 fi_mcc_collectives_CPPFLAGS = $(functional_cppflags)
 fi_mcc_collectives_LDADD = %reldir%/libmccexercise.la $(functional_ldadd)
+fi_mcc_shortage_SOURCES = %reldir%/shortage.cc
+fi_mcc_shortage_CPPFLAGS = $(functional_cppflags)
+fi_mcc_shortage_LDADD = $(functional_ldadd)
 fi_mcc_tagged_SOURCES = %reldir%/tagged.cc
 fi_mcc_tagged_CPPFLAGS = $(functional_cppflags)
 fi_mcc_tagged_CXXFLAGS = $(AM_CXXFLAGS) -pthread

@@ -1,8 +1,8 @@
-# Programs for host::Team alone: no libfabric.  Installed, to try a host's shared memory where it is going to be used.
+# Programs for host::Team alone: no libfabric.  Not installed.
 host_members = %reldir%/host_members.cc %reldir%/host_members.h %reldir%/host_shapes.cc %reldir%/host_shapes.h
 host_ldadd = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctransport.la
 
-bin_PROGRAMS += fi_mcc_host_perf fi_mcc_host_stress
+noinst_PROGRAMS += fi_mcc_host_perf fi_mcc_host_stress
 fi_mcc_host_perf_SOURCES = %reldir%/host_perf.cc $(host_members)
 fi_mcc_host_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
 fi_mcc_host_perf_CXXFLAGS = $(AM_CXXFLAGS) -pthread

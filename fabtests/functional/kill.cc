@@ -303,6 +303,21 @@ void restarted(Member& me) {
     work_together(me, *again);
 }
 
+// Nobody waits for the dead one, and so nobody watches it: only its successor's greeting says that something
+// is wrong.
+void restarted_unnoticed(Member& me) {
+    constexpr unsigned kVictim = 2;
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    me.meet();
+    if (me.rank() == kVictim) die();
+    me.board().words[kGone] = 1;
+    expect_lost(me, *group, kVictim);
+    const auto again = me.join(set.get());
+    work_together(me, *again);
+}
+
 template <unsigned kVictim>
 void successor(Board& board, const Options& options) {
     while (board.words[kGone] == 0 && !board.abandoned) usleep(10'000);
@@ -372,5 +387,6 @@ int main(int argc, char** argv) {
     };
     add_restart("a member is started again", restarted<2>, successor<2>, 2);
     add_restart("rank 0 is started again", restarted<0>, successor<0>, 0);
+    add_restart("a member that nobody waits for is started again", restarted_unnoticed, successor<2>, 2);
     return program.run(argc, argv);
 }

@@ -18,6 +18,6 @@ for place in "${places[@]}"; do
     # The longer ones where most levels meet.
     case $place in auto | 2x2) ;; *) continue ;; esac
     try ./fi_mcc_reduce --places "$place" --members 5 --case 'same bits' --case 'many in flight'
-    try ./fi_mcc_kill --places "$place" --case dies
+    try ./fi_mcc_kill --places "$place" --case dies --case 'nobody waits'
 done
 [ $failed = 0 ]

@@ -10,26 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 
 namespace mcastcoll::fabtest {
 namespace {
-
-// "socket:[12345]" behind /proc/PID/fd/N.
-std::set<std::string> socket_inodes_of(const std::vector<pid_t>& processes) {
-    std::set<std::string> inodes;
-    for (const pid_t pid : processes) {
-        std::error_code ignored;
-        for (const auto& entry :
-             std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), ignored)) {
-            const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
-            constexpr std::string_view kPrefix = "socket:[";
-            if (target.starts_with(kPrefix))
-                inodes.insert(target.substr(kPrefix.size(), target.size() - kPrefix.size() - 1));
-        }
-    }
-    return inodes;
-}
 
 // UDP ports that any of these sockets is bound to without an address.
 std::set<std::uint16_t> open_ports_of(const std::set<std::string>& inodes) {
@@ -65,6 +48,21 @@ std::set<in_addr_t> joined_groups() {
 }
 
 }  // namespace
+
+std::set<std::string> socket_inodes_of(const std::vector<pid_t>& processes) {
+    std::set<std::string> inodes;
+    for (const pid_t pid : processes) {
+        std::error_code ignored;
+        for (const auto& entry :
+             std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), ignored)) {
+            const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+            constexpr std::string_view kPrefix = "socket:[";
+            if (target.starts_with(kPrefix))
+                inodes.insert(target.substr(kPrefix.size(), target.size() - kPrefix.size() - 1));
+        }
+    }
+    return inodes;
+}
 
 std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes) {
     const std::set<std::uint16_t> ports = open_ports_of(socket_inodes_of(processes));

@@ -1,5 +1,7 @@
 // Repair policies, one engine at a time: what a receiver waits for, what it says to whom, and what a member
 // makes of another's question, whatever its own policy is.
+#include <algorithm>
+
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -106,6 +108,37 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
     cr_assert_eq(index_of(asks[0].header.fragment), 1U);
     cr_assert(asks[0].payload == ByteString{std::byte{1}});
     cr_assert_eq(count(out, Kind::data), 2U, "what is here is answered at once");
+}
+
+// How long a member waits for a barrier after barriers that took so long, before it asks.
+static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
+    engine::GroupConfig config = config_of(2, 8);
+    config.initial_rtt = Nanoseconds::from_us(50);
+    Bench member(config);
+    member.join();
+    for (std::uint64_t number = 0; number < took_us.size(); ++number) {
+        cr_assert(member.barrier().ok());
+        member.now = member.now + Nanoseconds::from_us(took_us[number]);
+        member.datagram(plain(Kind::release, 0, number));
+        member.drain();
+    }
+    cr_assert(member.barrier().ok());
+    const Nanoseconds begin = member.now, step = Nanoseconds::from_us(5);
+    while (count(member.pass(step), Kind::ask) == 0) cr_assert_lt((member.now - begin).value, kSoon.value);
+    return (member.now - begin).value / 1000;
+}
+
+// Where cores are busy a barrier takes many round trips. It is asked for when it takes longer than that, and
+// still soon when others' repairs have made most of the last ones late.
+Test(policies, a_barrier_is_not_asked_for_before_it_usually_comes) {
+    const std::int64_t least = config_of(2, 8).least_silence.value / 1000;
+    cr_assert_eq(patience_us({}), least);
+    cr_assert_eq(patience_us(std::vector<std::int64_t>(16, 20)), least);
+    cr_assert_eq(patience_us(std::vector<std::int64_t>(16, 500)), 625);
+    std::vector<std::int64_t> repaired(16, 2000);
+    std::fill_n(repaired.begin(), 5, 100);
+    const std::int64_t patience = patience_us(repaired);
+    cr_assert(patience >= least && patience <= 4 * 100 + 5, "%ld us", static_cast<long>(patience));
 }
 
 Test(policies, push_is_patient_and_hands_on_once) {

@@ -121,6 +121,33 @@ Test(faults, a_lost_release_costs_about_a_round_trip) {
         }
 }
 
+// While a job starts everybody is busy and messages take long. A loss that only silence tells of must not
+// cost as much ever after. With a single ping right after the join it cost 1.9 ms.
+Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
+    constexpr std::uint64_t kAt = 100;
+    Options options = options_of(8, engine::Repair::pull, 1);
+    options.in_flight = 1;
+    options.faults.spike = 1;
+    options.faults.spike_delay = Nanoseconds::from_us(600);
+    options.faults.spikes.to = Nanoseconds::from_ms(15);
+    std::vector<Step> script;
+    for (std::uint64_t i = 0; i < kAt; ++i) {
+        script.push_back(broadcast(0, 8));
+        script.push_back(barrier());
+    }
+    World clean(options);
+    expect_success(clean, options, script);
+    options.faults.drop = [](const wire::Header& header, Rank to) {
+        return header.kind == wire::Kind::fragment && number_of(header.operation) == kAt && to == rank_of(4);
+    };
+    World lossy(options);
+    expect_success(lossy, options, script);
+    const Nanoseconds cost = lossy.duration(kAt) - clean.duration(kAt);
+    const Nanoseconds silence = options.group.least_silence;
+    cr_assert(cost >= silence && cost <= Nanoseconds{2 * silence.value}, "%ld us",
+              static_cast<long>(cost.value / 1000));
+}
+
 Test(faults, each_fragment_for_each_receiver) {
     for (engine::Repair repair : kPolicies)
         for (std::uint32_t receiver = 1; receiver < 4; ++receiver)

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -47,6 +48,25 @@ WatchPoint receive_point(const Pipe& pipe) {
     cr_assert(point.ok());
     return point.value();
 }
+
+// As if so many descriptors were all that this process may have.
+class FewDescriptors {
+  public:
+    explicit FewDescriptors(rlim_t few) {
+        cr_assert_eq(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+        set(few);
+    }
+    ~FewDescriptors() { set(before_.rlim_cur); }
+    FewDescriptors(const FewDescriptors&) = delete;
+    FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+  private:
+    void set(rlim_t now) {
+        const rlimit limits{now, before_.rlim_max};
+        cr_assert_eq(::setrlimit(RLIMIT_NOFILE, &limits), 0);
+    }
+    rlimit before_{};
+};
 
 // Those found dead within the time; returns early when `expected` have been.
 std::vector<PeerWatch::Death> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
@@ -244,6 +264,100 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     cr_assert_eq(dead.size(), 1);
     expect_reason(dead[0], "10.77.0.2:");
     expect_reason(dead[0], "answered no keepalive for 2000 ms");
+}
+
+// Its connections are nobody's any more, and it has not said so.
+Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
+    enter_network_namespace();
+    PeerWatchOptions options;
+    options.local = SocketAddress::parse("10.77.0.1").value();
+    options.peer_timeout_ms = 400'000;
+    auto watch = open_or_fail(options);
+    std::unique_ptr<Pipe> go, ready;
+    const auto start = [&] {
+        go = std::make_unique<Pipe>(), ready = std::make_unique<Pipe>();
+        auto far = std::make_unique<Child>([&] {
+            if (::unshare(CLONE_NEWNET) != 0) return 3;
+            ready->put('n');
+            if (go->get(kPatienceMs) != 'g') return 4;
+            if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
+            PeerWatchOptions there = options;
+            there.local = SocketAddress::parse("10.77.0.2").value();
+            return peer(there, *ready);
+        });
+        cr_assert_eq(ready->get(kPatienceMs), 'n');
+        shell("ip link set mc1 netns " + std::to_string(far->pid()));
+        go->put('g');
+        return far;
+    };
+    auto far = start();
+    const WatchPoint point = receive_point(*ready);
+    cr_assert(watch->watch(3, point, now()).ok());
+    cr_assert(watch->watch(4, point, now()).ok());
+    const auto connected = [&] { return watch->next_deadline() == kNever; };
+    std::array<PeerWatch::Death, 4> dead;
+    cr_assert(eventually(kPatienceMs, [&] { return watch->poll(now(), dead) == 0 && connected(); }));
+    shell("ip link set mc0 down");
+    far.reset();
+    // The cable goes with the other end's namespace.
+    cr_assert(eventually(kPatienceMs, [] { return ::system("ip link show mc0 >/dev/null 2>&1") != 0; }));
+    shell(
+        "ip link add mc0 type veth peer name mc1 && ip addr add 10.77.0.1/24 dev mc0 && ip link set mc0 up");
+    far = start();
+    (void)receive_point(*ready);
+    watch->look(3, now());
+    watch->look(99, now());
+    const auto found = deaths(*watch, 1, kPatienceMs);
+    cr_assert_eq(found.size(), 1, "who is not looked at is asked much later");
+    cr_assert_eq(found[0].id, 3);
+    cr_assert_eq(found[0].error, ECONNRESET);
+    expect_reason(found[0], "the idle connection to 10.77.0.2:");
+}
+
+// Whoever waits for a peer that cannot be watched would wait for ever.
+Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
+    for (const bool reachable : {true, false}) {
+        PeerWatchOptions options;
+        if (reachable) options.local = loopback();
+        options.peer_timeout_ms = 400;
+        auto watch = open_or_fail(options);
+        const Pipe pipe;
+        Child child([&] { return peer(options, pipe); });
+        const WatchPoint point = receive_point(pipe);
+        {
+            const FewDescriptors none(0);
+            cr_assert(watch->watch(1, point, now()).ok(), "there may be descriptors again");
+            const auto dead = deaths(*watch, 1, kPatienceMs);
+            cr_assert_eq(dead.size(), 1, "reachable: %d", reachable);
+            cr_assert_eq(dead[0].error, EMFILE);
+            expect_reason(dead[0], "could not be watched for 400 ms");
+            cr_assert_eq(watch->watched(), 0);
+        }
+        cr_assert(watch->watch(1, point, now()).ok());
+        cr_assert_eq(watch->neighbours(), 1);
+    }
+}
+
+Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
+    PeerWatchOptions options;
+    options.peer_timeout_ms = kPatienceMs;
+    auto watch = open_or_fail(options);
+    const Pipe pipe;
+    Child child([&] { return peer(options, pipe); });
+    const WatchPoint point = receive_point(pipe);
+    const Nanoseconds start = now();
+    {
+        const FewDescriptors none(0);
+        cr_assert(watch->watch(1, point, start).ok());
+        cr_assert_eq(watch->neighbours(), 0);
+    }
+    std::array<PeerWatch::Death, 4> dead;
+    cr_assert_eq(watch->poll(start + Nanoseconds::from_ms(kPatienceMs / 2), dead), 0);
+    cr_assert_eq(watch->neighbours(), 1);
+    child.signal(SIGKILL);
+    const auto found = deaths(*watch, 1, kPatienceMs);
+    cr_assert_eq(found.size(), 1);
+    cr_assert_eq(found[0].error, ECONNRESET);
 }
 
 Test(transport_watch, limits_and_bad_input) {

@@ -1,7 +1,7 @@
 # Tests of the pure parts: the wire format, the engine, and whole groups of engines in the simulator. No sockets, no clocks.
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
-TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_outbox %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_outbox %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
 endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
@@ -69,6 +69,11 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_simulator_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
+
+%canon_reldir%_test_outbox_SOURCES = prov/mcastcoll/ofi/outbox.cc %reldir%/test_outbox.cc
+%canon_reldir%_test_outbox_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+%canon_reldir%_test_outbox_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_outbox_LDADD = $(CRITERION_LIBS)
 
 # Reductions' kernels, and the checks of what applications ask for, which decide about them.
 %canon_reldir%_test_reduce_SOURCES = \

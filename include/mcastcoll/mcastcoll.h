@@ -18,6 +18,9 @@
 extern "C" {
 #endif
 
+/* Of a group; fi_query_collective() says the same. */
+#define FI_MCASTCOLL_MAX_MEMBERS 256
+
 /* The name for fi_open_ops() on an address vector set. */
 #define FI_MCASTCOLL_SET_OPS "mcastcoll_set_ops_v1"
 
@@ -117,11 +120,13 @@ struct fi_mcastcoll_group_ops {
      * -FI_EMSGSIZE (members disagree about the length), ... The result is then undefined. */
     ssize_t (*run)(struct fid_mc* mc, const struct fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument);
-    /* The name of the algorithm that would carry this out, a string that lives as long as the provider; or
-     * NULL where the table of algorithms (FI_MCASTCOLL_SELECTION) says "none": who has another way had
-     * better take it. The collective is served all the same. NULL, too, for what `run` would refuse. The
-     * buffers are not looked at. All members that ask the same get the same answer: what is looked at is the
-     * collective, the count and the datatype. */
+    /* The name of the algorithm that would carry this out ("levels", "messages", "reduction", "chains" or
+     * "split"), a string that lives as long as the provider; or NULL where the table of algorithms
+     * (FI_MCASTCOLL_SELECTION) says "none": who has another way had better take it. That is all that "none"
+     * does: `run` and libfabric's own calls serve the collective all the same. NULL, too, until the join is
+     * complete, and for a `size`, collective, count, datatype or operator that `run` refuses. The root and
+     * the buffers are not looked at, nor whether the group has failed since. All members that ask the same
+     * get the same answer. */
     const char* (*advice)(struct fid_mc* mc, const struct fi_mcastcoll_request* request);
     /* The same on all members. -FI_EOPBADSTATE until the join is complete. */
     int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);

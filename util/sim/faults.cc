@@ -61,7 +61,7 @@ Nanoseconds Weather::message_arrival(Nanoseconds at, std::uint32_t sender, std::
     const Nanoseconds planned = at;
     if (!healed(at)) {
         at = at + random_.up_to(faults_.jitter);
-        if (random_.chance(faults_.spike)) at = at + faults_.spike_delay;
+        if (random_.chance(faults_.spike) && faults_.spikes.covers(planned)) at = at + faults_.spike_delay;
         // A retransmission can be lost like the first attempt, and waits longer each time.
         for (int doubled = 0; doubled < 6 && random_.chance(faults_.message_loss); ++doubled)
             at = at + Nanoseconds{retransmission.value << doubled};

@@ -67,6 +67,7 @@ struct Faults {
 
     // By hand, for tests: true drops this datagram for this rank of the only group.
     std::function<bool(const wire::Header&, Rank receiver)> drop;
+    Window spikes;  // when messages may be late by spike_delay
     // Breaks the promise that messages are reliable, to prove that the oracles notice.
     std::function<bool(const wire::Header&, Rank receiver)> lose_message;
 };

@@ -70,7 +70,7 @@ check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 
-EXTRA_DIST += docs/FIGURES.md docs/POLICIES.md \
+EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md \
 	docs/figures/policies.csv docs/figures/policies.svg \
 	docs/figures/size.csv docs/figures/size.svg \
 	docs/figures/ranks.csv docs/figures/ranks.svg \

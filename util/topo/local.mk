@@ -11,6 +11,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	%reldir%/show.cc \
 	%reldir%/show.h \
 	%reldir%/svg.cc \
+	%reldir%/walked.cc \
+	%reldir%/walked.h \
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/levels/selection_text.cc \
 	prov/mcastcoll/ofi/selection_file.cc

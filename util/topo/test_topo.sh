@@ -60,13 +60,33 @@ assert o["tree"][3]["parent"] == 2 and o["tree"][2]["parent"] == 0, o["tree"]'
 printf 'site A 10.0.0.0/8\nlevel host off\n' >"$scratch/words"
 "$topo" --members "$scratch/members" --topology "file:$scratch/words" | grep -q 'left out by the policy' || fail "the file of words"
 
+# Where a broadcast does not walk what is drawn.
+differs() { # differs BEGINNINGS OPTION...: of the sentences, in their order, separated by |
+    local want=$1
+    shift
+    "$topo" "$@" --json | check "differences of $*" "
+want = [w for w in '$want'.split('|') if w]
+assert len(o['differs']) == len(want) and all(d.startswith(w) for d, w in zip(o['differs'], want)), o['differs']"
+}
+sed 's/ core=0//' "$scratch/members" >"$scratch/unbound"
+differs '' --members "$scratch/unbound"
+differs '' --members "$scratch/unbound" --root 4
+differs 'host: all' --members "$scratch/members"
+differs 'segment: rank 0' --members "$scratch/unbound" --root 1
+differs 'segment: instead of binomial|host: with chain' --members "$scratch/unbound" --root 1 --topology binomial@segment,chain@host
+differs '' --hosts A:1,B:1,C:1 --root 2 --topology chain@wan
+differs 'wan: after the root' --hosts A:1,B:1,C:1 --root 1 --topology chain@wan
+"$topo" --members "$scratch/unbound" --root 1 | grep -q '^  segment: rank 0, the first' || fail "the legend is not there"
+"$topo" --members "$scratch/unbound" | grep -q 'not walked so' && fail "a legend for nothing"
+
 # Machines that are made up.
 if "$topo" --json | grep -q '"processors"'; then
     "$topo" --synthetic 'package:2 l3:2 core:4 pu:2' --hosts A:2,B:1 --json | check "made-up machines" '
 assert o["members"] == 48
 assert sum(n.get("level") == "wan" for n in o["tree"]) == 1
 assert sum(n.get("level") == "segment" for n in o["tree"]) == 1
-assert sum(n.get("level") == "host" for n in o["tree"]) == 3'
+assert sum(n.get("level") == "host" for n in o["tree"]) == 3
+assert [d[:9] for d in o["differs"]] == ["host: all"], o["differs"]'
     "$topo" --synthetic 'core:4 pu:1' --hosts 3 --order cyclic --json | check "cyclic" '
 assert [n["rank"] for n in o["tree"] if n.get("level") == "segment"] == [1, 2], o["tree"]'
 fi

@@ -2,15 +2,11 @@
 // opens the first election about the multicast (lane.cc), whose verdict is the end of the join. Who is deaf
 // or mute is served point-to-point; the group works either way.
 #include <algorithm>
+#include <utility>
 
 #include "engine/engine.h"
 
 namespace mcastcoll::engine {
-namespace {
-
-constexpr std::uint32_t kMostPings = 16;  // should all of them take long
-
-}  // namespace
 
 void Engine::start(Nanoseconds now) {
     now_ = now;
@@ -62,6 +58,11 @@ void Engine::say_ready(Nanoseconds now) {
     ready_interval_ = std::min(Nanoseconds{2 * ready_interval_.value}, kMostReadyInterval);
 }
 
+// Round trips are measured to this one.
+Rank Engine::member_before() const {
+    return rank_of((index_of(config_.self) + config_.members - 1) % config_.members);
+}
+
 bool Engine::next_admission_message(Effect& effect) {
     const OperationId none{};
     if (ready_due_) {
@@ -71,8 +72,9 @@ bool Engine::next_admission_message(Effect& effect) {
     }
     if (ping_due_) {
         ping_due_ = false;
-        const auto before = rank_of((index_of(config_.self) + config_.members - 1) % config_.members);
-        make_message(effect, wire::Kind::ping, before, none, 0, static_cast<std::uint64_t>(now_.value), {});
+        round_trip_.on_ping(now_);
+        make_message(effect, wire::Kind::ping, member_before(), none, 0,
+                     static_cast<std::uint64_t>(now_.value), {});
         return true;
     }
     if (!pongs_.empty()) {
@@ -84,19 +86,14 @@ bool Engine::next_admission_message(Effect& effect) {
     return false;
 }
 
-// Whoever has joined may sleep, or compute, before it reads its queues again, and a pong that took seconds
-// for that would make every deadline seconds long for the life of the group. So what is longer than silence
-// may last is measured again, when both are awake very likely, and the shortest counts.
+// Only the answer to the ping that is open counts, from the member that was asked.
 void Engine::on_pong(const wire::Header& header, Nanoseconds now) {
-    const Nanoseconds took = now - Nanoseconds{static_cast<std::int64_t>(header.total)};
-    shortest_pong_ = std::min(shortest_pong_, std::max(took, Nanoseconds{}));
-    if (shortest_pong_ > config_.most_silence && ++long_pongs_ < kMostPings) {
-        ping_due_ = true;
+    const Nanoseconds pinged_at{static_cast<std::int64_t>(header.total)};
+    if (header.sender != member_before() || !round_trip_.on_pong(pinged_at, now)) {
+        ++counters_.unexpected_kind;
         return;
     }
-    round_trip_.sample(shortest_pong_);
-    shortest_pong_ = kNever;
-    long_pongs_ = 0;
+    ping_due_ = round_trip_.overslept();
 }
 
 }  // namespace mcastcoll::engine

@@ -84,8 +84,8 @@ struct GroupConfig {
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
     // Bounds of the deadlines that are measured otherwise. The least ones stand for how long this machine may
     // merely be busy with something else; a few round trips may raise the most.
-    Nanoseconds least_silence = Nanoseconds::from_us(200);  // before anything of an operation was heard
-    Nanoseconds least_tail = Nanoseconds::from_us(200);     // after something was heard of it
+    Nanoseconds least_silence = Nanoseconds::from_us(300);  // before anything of an operation was heard
+    Nanoseconds least_tail = Nanoseconds::from_us(300);     // after something was heard of it
     Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be mere reordering
     Nanoseconds most_silence = Nanoseconds::from_ms(2);
     Nanoseconds watch_delay =

@@ -38,7 +38,8 @@ Engine::Engine(const GroupConfig& config)
       ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
                config.message_bytes - wire::kHeaderBytes),
       pongs_(16),
-      round_trip_(config.initial_rtt),
+      // Silence lasts one and a half of it, at least.
+      round_trip_(config.initial_rtt, Nanoseconds{config.least_silence.value * 2 / 3}, config.most_silence),
       arrival_gap_(config.initial_rtt),
       nack_answer_(config.initial_rtt),
       pushes_(2 * std::size_t{config.operation_slots}),
@@ -143,6 +144,7 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
         slot.base = slot.revealed = 0;
         slot.have.clear_all();
     }
+    if (config_.members > 1 && round_trip_.wants_ping()) ping_due_ = true;
     slot.operation = operation;
     if (operation.input == nullptr) slot.operation.input = operation.buffer;
     adopt_early(slot, !misled);

@@ -31,6 +31,7 @@
 #include "engine/policy.h"
 #include "engine/ring.h"
 #include "engine/root_sync.h"
+#include "engine/round_trip.h"
 #include "engine/slot.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
@@ -142,6 +143,7 @@ class Engine {
     void feel(Nanoseconds now);
     void appeal(Nanoseconds now);
     void on_appeal(const wire::Header& header, Nanoseconds now);
+    Rank member_before() const;
     void on_pong(const wire::Header& header, Nanoseconds now);
     bool next_lane_multicast(Effect& effect);
     bool next_lane_message(Effect& effect);
@@ -195,6 +197,7 @@ class Engine {
     // repair.cc
     Nanoseconds gap_delay() const;
     Nanoseconds silence_delay(const Slot& slot) const;
+    Nanoseconds release_delay(Nanoseconds usual) const;
     bool in_first_window(const Slot& slot) const;
     std::uint32_t expected_to(const Slot& slot) const;
     void request(Slot& slot, std::uint32_t to);
@@ -388,12 +391,11 @@ class Engine {
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever, ready_at_ = kNever;
     Nanoseconds ready_interval_ = kLeastReadyInterval;
     bool ping_due_ = false;
-    std::uint32_t long_pongs_ = 0;  // in a row
-    Nanoseconds shortest_pong_ = kNever;
     Ring<wire::Header> pongs_;
 
     // Timing.
-    SmoothedTime round_trip_, arrival_gap_, nack_answer_;
+    RoundTrip round_trip_;
+    SmoothedTime arrival_gap_, nack_answer_;
     RecentTimes first_arrival_, first_release_, first_result_, stream_gap_, floor_wait_;
     Ring<Timed> pushes_;  // when small messages are handed on
     Ring<Timed> holds_;   // until when own broadcasts wait at most, in order

@@ -27,6 +27,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/ring.h \
 	%reldir%/root_sync.cc \
 	%reldir%/root_sync.h \
+	%reldir%/round_trip.h \
 	%reldir%/slot.cc \
 	%reldir%/slot.h \
 	%reldir%/stream.cc \

@@ -29,16 +29,22 @@ Nanoseconds Engine::silence_delay(const Slot& slot) const {
     const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
     if (!slot.heard_ever) {
-        // A barrier ends when the last has entered. Waiting for one that merely repairs must not teach
-        // everybody to repair as late, so it is asked for after a few round trips whatever was usual.
         if (releases(slot.operation.kind) && slot.pieces > 0) return first_result_.deadline(usual, most);
-        if (releases(slot.operation.kind))
-            return first_release_.deadline(usual, std::max(usual, Nanoseconds{4 * round_trip}));
+        if (releases(slot.operation.kind)) return release_delay(usual);
         return first_arrival_.deadline(usual, most);
     }
     if (slot.revealed >= config_.initial_window || slot.partial) return arrival_gap_.deadline(4, usual, most);
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
     return std::clamp(slot.longest_gap + slot.longest_gap, stream_gap_.deadline(least, most), most);
+}
+
+// A barrier ends when the last has entered. Waiting for one that merely repairs must not teach everybody to
+// repair as late, so it is asked for after a few round trips whatever was usual; where cores are busy, after
+// a few times what it takes when nobody repairs.
+Nanoseconds Engine::release_delay(Nanoseconds usual) const {
+    const std::int64_t busy = std::min(4 * first_release_.quick().value, 10 * config_.least_silence.value);
+    const std::int64_t most = std::max(4 * round_trip_.mean().value, busy);
+    return first_release_.deadline(usual, std::max(usual, Nanoseconds{most}));
 }
 
 // The root has sent the first window without waiting for anybody.
@@ -249,11 +255,7 @@ void Engine::on_data(const wire::Header& header, Bytes payload, Nanoseconds now)
         return;
     }
     note_partial(*slot, is_partial(header));
-    if (slot->asked_at != kNever) {
-        // The question may have been remembered, so an answer counts for no more than twice what was
-        // expected.
-        round_trip_.sample(std::min(now - slot->asked_at, Nanoseconds{2 * round_trip_.mean().value}));
-    }
+    if (slot->asked_at != kNever) round_trip_.on_answer(now - slot->asked_at);
     note_supplied(*slot, now);
     if (slot->polled != kNothingPolled && slot->polled - first < count) note_poll(*slot, now);
     for (std::uint32_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// What a root waits for before it multicasts (Hoefler, Siebert, Rehm 2007, section 3): a receiver that has
+// What a root waits for before it multicasts (Hoefler, Siebert, Rehm 2007, section 2.1): a receiver that has
 // not entered yet may lose what comes. Nothing; a fixed time; or until one other process, drawn for each
 // operation from what the join agreed on, says that it has entered. Adaptive watches how many of its own
 // operations were asked for afterwards, and picks among the three.

@@ -53,9 +53,13 @@ class RecentTimes {
         std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank),
                          sorted.begin() + static_cast<std::ptrdiff_t>(count));
         usual_ = sorted[rank];
+        std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank));
+        quick_ = sorted[std::min(rank, count / 4)];
     }
 
     bool sampled() const { return next_ > 0; }
+    // What the quickest quarter takes at most: what it takes when nobody repairs.
+    Nanoseconds quick() const { return quick_; }
     // A quarter more than usual, held between the bounds; the lower one while nothing was measured.
     Nanoseconds deadline(Nanoseconds least, Nanoseconds most) const {
         return std::clamp(Nanoseconds{usual_.value + usual_.value / 4}, least, most);
@@ -65,7 +69,7 @@ class RecentTimes {
     static constexpr std::size_t kKept = 16, kIgnored = 2;
     std::array<Nanoseconds, kKept> recent_{};
     std::size_t next_ = 0;
-    Nanoseconds usual_{};
+    Nanoseconds usual_{}, quick_{};
 };
 
 }  // namespace mcastcoll::engine

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "mcastcoll/mcastcoll.h"
 #include "ofi/av.h"
 #include "ofi/cq.h"
 #include "ofi/endpoint.h"
@@ -124,7 +125,8 @@ int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collect
     if (const int rc = supports(operation, attr->datatype, attr->op); rc != 0) return rc;
     const std::size_t width = datatype_bytes(attr->datatype).value_or(1);
     attr->datatype_attr = {.count = kMostBytes / width, .size = width};
-    attr->max_members = wire::kMostMembers;
+    static_assert(FI_MCASTCOLL_MAX_MEMBERS == wire::kMostMembers);
+    attr->max_members = FI_MCASTCOLL_MAX_MEMBERS;
     return 0;
 }
 

@@ -141,6 +141,7 @@ int Group::close(Nanoseconds now) {
     shortcut_ = false;
     if (engine_) engine_->close(now);
     if (formed()) move(now);
+    if (greeting() && !leads()) station_.remember_ended(plan_.id, plan_.members.front());
     ended_ = true;
     return 0;
 }
@@ -161,7 +162,7 @@ bool Group::busy() const {
 }
 
 Nanoseconds Group::next_deadline() const {
-    if (!formed()) return ended_ ? kNever : std::min({greet_at_, survey_until_, plan_.deadline});
+    if (!formed()) return ended_ ? kNever : std::min({greet_at_, survey_deadline(), plan_.deadline});
     if (unfinished_) return Nanoseconds{};
     Nanoseconds next = std::min({conductor_->next_deadline(), attach_at_, stall_at()});
     if (!joined_ && !ended_) next = std::min(next, plan_.deadline);
@@ -174,6 +175,8 @@ void Group::pump(Nanoseconds now) {
         if (ended_) return;
         if (plan_.deadline <= now) return end_join(FI_ETIMEDOUT);
         if (survey_until_ <= now) return send_welcome(now);
+        pump_survey(now);
+        if (formed() || ended_) return;
         if (greet_at_ <= now) greet(now);
         return;
     }
@@ -378,7 +381,9 @@ void Group::on_lost(Rank rank, int error, Nanoseconds now) {
     if (engine_ && found != segment.end())
         return engine_->on_peer_lost(rank_of(static_cast<std::size_t>(found - segment.begin())), error, now);
     if (closed_) return;
-    if (!joined_) return fail_group(error, rank, now);
+    // Where a successor greets it was killed, and has not left in peace.
+    const bool succeeded = members_[index_of(rank)].doubt_at != Nanoseconds{};
+    if (!joined_ || succeeded) return fail_group(error, rank, now);
     site_level_->lose(index_of(rank));
     if (exchange_level_) exchange_level_->lose(index_of(rank));
     departed_.emplace_back(rank, error);

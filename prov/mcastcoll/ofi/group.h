@@ -32,9 +32,12 @@
 #include "ofi/placing.h"
 #include "ofi/request.h"
 #include "ofi/settings.h"
+#include "ofi/surveyor.h"
 #include "topology/report.h"
 #include "topology/site_survey.h"
+#include "transport/function_ref.h"
 #include "transport/joinable_transport.h"
+#include "transport/rendezvous.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {
@@ -79,12 +82,18 @@ class Group {
     // Begins to greet; a group of one is complete at once.
     void start(Nanoseconds now);
     void on_hello(const wire::Hello& hello, Nanoseconds now);
-    // True when this is the greeting of a process that has taken the place of a member of this group, which
-    // therefore is lost.
-    bool on_restart(const wire::Hello& hello);
+    // Another process than this formed group's member greets for it.
+    bool formed_with_another(const wire::Hello& hello) const;
+    // Somebody says so, who may be anybody: only the watch can tell that the member is gone.
+    void doubt(Rank rank, Nanoseconds now);
     void on_ack() { acknowledged_ = true; }
     void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
+    // Datagrams of members, while this member greets.
+    void on_survey(const wire::Survey& survey, Nanoseconds now);
+    void on_echo(const wire::Echo& echo, Nanoseconds now);
     void on_surveyed(const wire::Surveyed& surveyed, Nanoseconds now);
+    // Whether a datagram from here may be this member's. If so, its place is remembered.
+    bool comes_from(Rank rank, const RendezvousSource& source);
     void on_abort(int error, Nanoseconds now);
     void on_message(Bytes message, Nanoseconds now);
     // A multicast datagram with this group's key.
@@ -131,6 +140,7 @@ class Group {
         fi_addr_t messenger_peer = FI_ADDR_UNSPEC;
         wire::ByteString watch_point;
         SocketAddress source;  // of its multicasts; port 0 until a probe told it
+        Nanoseconds doubt_at;  // not looked at for a doubt before
     };
     struct Pending {
         void* context = nullptr;
@@ -138,6 +148,13 @@ class Group {
         int* over = nullptr;  // of a blocking call: where its outcome goes
         std::shared_ptr<Copies> copies;
     };
+    // What a member has been asked to measure: its network's round trips.
+    struct Ask {
+        std::size_t network = 0;
+        wire::Survey survey;
+    };
+    // Answered in one join: twice what the members of all networks may need.
+    static constexpr std::size_t kMostEchoes = wire::kMostSurveyed * 3 * Surveyor::kEchoes;
     // Operations that may be open at once.
     static constexpr std::size_t kMostOpen = 256;
     // The cookie of the barrier that ends a join over several levels.
@@ -167,11 +184,17 @@ class Group {
     int give_back(std::uint32_t cookie, int error, Nanoseconds now);
     void greet(Nanoseconds now);
     void send_welcome(Nanoseconds now);
+    int tell_greeters(FunctionRef<wire::ByteString(const wire::JoinId&)> word);
     // group_sites.cc
-    bool surveying() const { return surveys_open_ > 0; }
+    bool surveying() const { return !asks_.empty(); }
     void welcome_all(Nanoseconds now);
     bool ask_for_round_trips(Nanoseconds now);
-    const wire::ByteString& address_of(Rank rank) const;
+    void ask(Nanoseconds now);
+    void measure(const wire::Survey& survey, Nanoseconds now);
+    void tell_surveyed(Nanoseconds now);
+    void pump_survey(Nanoseconds now);
+    Nanoseconds survey_deadline() const;
+    void send_datagram(Rank to, std::uint32_t attempt, Bytes message);
     std::vector<wire::ByteString> settle_sites();
     void adopt_miscounted(Nanoseconds now);
     void begin(const wire::Welcome& welcome, Nanoseconds now);
@@ -201,7 +224,7 @@ class Group {
     void check_departed(Nanoseconds now);
     void fail_group(int error, Rank lost, Nanoseconds now);
     void end_levels(int error, Rank lost, Nanoseconds now);
-    void tell_sites(int error);
+    void tell_others(int error, Rank lost);
     std::string describe_levels() const;
 
     Carrier choose_carrier(const levels::Placement& placement) const;
@@ -236,8 +259,12 @@ class Group {
     std::vector<std::optional<wire::Hello>> hellos_;  // leader
     std::size_t hello_count_ = 0;
     std::optional<topology::SiteSurvey> survey_;  // leader, while it lasts
-    std::size_t surveys_open_ = 0;                // that have been asked for and not answered
-    Nanoseconds survey_until_ = kNever;
+    std::vector<Ask> asks_;                       // leader, that are not answered yet
+    std::uint32_t ask_attempt_ = 0;
+    Nanoseconds survey_until_ = kNever, ask_again_at_ = kNever;
+    std::unique_ptr<Surveyor> surveyor_;  // what this member was asked to measure
+    std::size_t echoes_answered_ = 0;
+    std::map<Rank, RendezvousSource> sources_;  // where members' datagrams came from
 
     // Running.
     GroupKey key_{};

@@ -16,6 +16,8 @@ namespace {
 
 // How long greetings for the same list but another join are not believed to mean this one.
 constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
+// How often at most a member is looked at because somebody greets in its place.
+constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 constexpr std::uint32_t kLeastFragment = 512;
 constexpr std::uint32_t kMostFragment = 8192;
 constexpr std::uint32_t kLeastWindow = 16;
@@ -34,6 +36,23 @@ void Group::start(Nanoseconds now) {
     greet_at_ = now + kMiscountGrace;
     hellos_.resize(plan_.members.size());
     on_hello(station_.own_hello(plan_.id, plan_.self, plan_.members.size()), now);
+}
+
+// Members know from the application's list where each other's service addresses may be: who sends from
+// elsewhere is nobody.
+bool Group::comes_from(Rank rank, const RendezvousSource& source) {
+    if (index_of(rank) >= size() || rank == plan_.self) return false;
+    if (!Rendezvous::may_be(plan_.members[index_of(rank)], source)) return false;
+    sources_.insert_or_assign(rank, source);
+    return true;
+}
+
+void Group::send_datagram(Rank to, std::uint32_t attempt, Bytes message) {
+    const auto known = sources_.find(to);
+    if (known != sources_.end())
+        station_.reply(known->second, message);
+    else
+        station_.greet(plan_.members[index_of(to)], attempt, message);
 }
 
 void Group::greet(Nanoseconds now) {
@@ -59,12 +78,17 @@ void Group::on_hello(const wire::Hello& hello, Nanoseconds now) {
     if (++hello_count_ == plan_.members.size()) welcome_all(now);
 }
 
-bool Group::on_restart(const wire::Hello& hello) {
+bool Group::formed_with_another(const wire::Hello& hello) const {
     if (!formed() || index_of(hello.rank) >= hellos_.size()) return false;
     const std::optional<wire::Hello>& known = hellos_[index_of(hello.rank)];
-    if (!known || known->peer == hello.peer) return false;
-    lose(hello.rank, FI_ECONNRESET, "another process greets from its address");
-    return true;
+    return known && known->peer != hello.peer;
+}
+
+void Group::doubt(Rank rank, Nanoseconds now) {
+    Member& member = members_[index_of(rank)];
+    if (error_ != 0 || rank == plan_.self || now < member.doubt_at) return;
+    member.doubt_at = now + kDoubtInterval;
+    station_.look_at(member.messenger_peer, member.watch_point, now);
 }
 
 // A process that was started again counts its joins from zero. So when everybody greets, but not for the same
@@ -73,9 +97,9 @@ void Group::adopt_miscounted(Nanoseconds now) {
     greet_at_ = now + kMiscountGrace;
     if (surveying()) return;
     for (std::size_t rank = 0; rank < hellos_.size(); ++rank)
-        if (!hellos_[rank] && station_.miscounted_hello(plan_.id, rank_of(rank)) == nullptr) return;
+        if (!hellos_[rank] && station_.miscounted_hello(*this, rank_of(rank)) == nullptr) return;
     for (std::size_t rank = 0; rank < hellos_.size(); ++rank)
-        if (!hellos_[rank]) hellos_[rank] = *station_.miscounted_hello(plan_.id, rank_of(rank));
+        if (!hellos_[rank]) hellos_[rank] = *station_.miscounted_hello(*this, rank_of(rank));
     station_.log(Level::info, "{}: a member was started again and counts its joins anew", name());
     hello_count_ = hellos_.size();
     welcome_all(now);
@@ -128,18 +152,30 @@ void Group::send_welcome(Nanoseconds now) {
         std::max(datagram - static_cast<std::uint32_t>(wire::kHeaderBytes), kLeastFragment);
     welcome.window = std::max(window, kLeastWindow);
 
-    wire::ByteString bytes = wire::encode(welcome);
-    for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
-        if (welcome.id != hellos_[rank]->id) {
-            welcome.id = hellos_[rank]->id;
-            bytes = wire::encode(welcome);
-        }
-        auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address);
-        if (!peer || !station_.messenger().can_send() || bytes.size() > kMessageBytes)
-            return end_join(peer ? FI_ENOMEM : peer.error().code);
-        station_.messenger().send(peer.value(), bytes, {});
-    }
+    if (const int error = tell_greeters([&](const wire::JoinId& id) {
+            welcome.id = id;
+            return wire::encode(welcome);
+        });
+        error != 0)
+        return end_join(error);
     begin(welcome, now);
+}
+
+// One word to all who have greeted, each by the id that it knows the join by. 0 or FI_E*: nobody is told.
+int Group::tell_greeters(FunctionRef<wire::ByteString(const wire::JoinId&)> word) {
+    std::map<wire::JoinId, std::vector<fi_addr_t>> greeters;
+    for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
+        if (!hellos_[rank]) continue;
+        auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address);
+        if (!peer) return peer.error().code;
+        greeters[hellos_[rank]->id].push_back(peer.value());
+    }
+    for (auto& [id, peers] : greeters) {
+        wire::ByteString bytes = word(id);
+        if (bytes.size() > kMessageBytes) return FI_EMSGSIZE;
+        station_.messenger().tell(std::move(peers), std::move(bytes), plan_.token);
+    }
+    return 0;
 }
 
 void Group::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
@@ -190,29 +226,28 @@ void Group::end_join(int error) {
     if (ended_ || joined_) return;
     ended_ = true;
     succeeds([&] { station_.log(Level::warn, "{}: join failed: {}", name(), fi_strerror(error)); });
-    if (!formed()) succeeds([&] { refuse_join(error); });
+    if (!formed() || leads()) succeeds([&] { refuse_join(error); });
     if (!closed_) station_.report_join(mc_.fid, error);
 }
 
-// The leader tells those who greeted it, so that they need not wait for their deadline; who has been welcomed
-// and cannot follow tells the others.
+// The leader tells those who greeted it, so that they need not wait for their deadline, instead of the
+// welcome that some may still be waiting for; who has been welcomed and cannot follow tells the others.
 void Group::refuse_join(int error) {
     wire::Answer answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)};
-    if (!leads()) {
-        const wire::ByteString bytes = wire::encode(answer);
-        for (const Member& member : members_)
-            if (member.messenger_peer != FI_ADDR_UNSPEC && station_.messenger().can_send())
-                station_.messenger().send(member.messenger_peer, bytes, {});
+    if (leads()) {
+        station_.remember_failed(plan_.id, error);
+        station_.messenger().withdraw(plan_.token);
+        tell_greeters([&](const wire::JoinId& id) {
+            answer.id = id;
+            return wire::encode(answer);
+        });
         return;
     }
-    station_.remember_failed(plan_.id, error);
-    for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
-        if (!hellos_[rank] || !station_.messenger().can_send()) continue;
-        answer.id = hellos_[rank]->id;
-        const wire::ByteString bytes = wire::encode(answer);
-        if (auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address))
-            station_.messenger().send(peer.value(), bytes, {});
-    }
+    station_.remember_ended(plan_.id, plan_.members.front());
+    std::vector<fi_addr_t> peers;
+    for (const Member& member : members_)
+        if (member.messenger_peer != FI_ADDR_UNSPEC) peers.push_back(member.messenger_peer);
+    station_.messenger().tell(std::move(peers), wire::encode(answer));
 }
 
 // What a new verdict about the multicast means, once.

@@ -305,7 +305,7 @@ void Group::end_levels(int error, Rank lost, Nanoseconds now) {
             host_level_->team().fail(error, static_cast<std::uint32_t>(found - here.begin()));
     }
     succeeds([&] { conductor_->fail(error, now); });
-    succeeds([&] { tell_sites(error); });
+    succeeds([&] { tell_others(error, lost); });
     succeeds([&] { take_completions(now); });
     succeeds([&] { carry_out(now); });
 }
@@ -321,24 +321,33 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
     if (!backlog_in_use_) outgoing_sent_ = outgoing_count_ = 0;
 }
 
-// Leaders of sites tell each other; a member whose host or site cannot be told through its levels, because
-// they are not there yet, tells its leaders.
-void Group::tell_sites(int error) {
+// Leaders of sites tell each other. Whoever knows of a dead leader tells those whom it would have told. A
+// member whose host or site cannot be told through its levels, because they are not there yet, tells its
+// leaders.
+void Group::tell_others(int error, Rank lost) {
     std::vector<std::uint32_t> whom;
     if (placement_->leads_site()) whom = placement_->sites();
+    const std::size_t dead = index_of(lost);
+    const auto& leaders = placement_->sites();
+    const bool led_site = std::find(leaders.begin(), leaders.end(), dead) != leaders.end();
+    for (std::uint32_t rank = 0; rank < placement_->members(); ++rank)
+        if (placement_->host_leader(rank) == dead ||
+            (led_site && placement_->site_of(rank) == placement_->site_of(static_cast<std::uint32_t>(dead))))
+            whom.push_back(rank);
     if (!joined_) {
         whom.push_back(placement_->host_leader(placement_->self()));
         whom.push_back(placement_->segment().front());
         if (placement_->leads_host())
             whom.insert(whom.end(), placement_->host().begin(), placement_->host().end());
     }
-    const wire::ByteString word =
-        wire::encode(wire::Answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)});
     std::sort(whom.begin(), whom.end());
     whom.erase(std::unique(whom.begin(), whom.end()), whom.end());
+    std::vector<fi_addr_t> peers;
     for (const std::uint32_t rank : whom)
-        if (rank != placement_->self() && station_.messenger().can_send())
-            station_.messenger().send(members_[rank].messenger_peer, word, {});
+        if (rank != placement_->self()) peers.push_back(members_[rank].messenger_peer);
+    station_.messenger().tell(
+        std::move(peers),
+        wire::encode(wire::Answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)}));
 }
 
 void Group::add_counters(engine::Counters& sum, LevelCounters& levels) const {

@@ -24,6 +24,15 @@ constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
 constexpr std::size_t kEarlyHellos = 1024;
 constexpr std::size_t kFailedJoins = 64;
 constexpr std::size_t kMostRoundTrips = 1024;
+// Greetings of other versions that are answered in an interval: a member repeats its own until one is.
+constexpr std::uint32_t kForeignAnswers = 64;
+constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
+
+// Names that are no network addresses are of this host.
+bool same_host(const wire::ByteString& one, const wire::ByteString& other) {
+    const auto first = SocketAddress::from_bytes(one), second = SocketAddress::from_bytes(other);
+    return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();
+}
 
 }  // namespace
 
@@ -60,8 +69,8 @@ void LiveStation::progress() {
     if (look_around ||
         std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->greeting(); }))
         rendezvous_->receive([&](Bytes bytes, const RendezvousSource& source) {
-            // A greeting that is lost comes again.
-            succeeds([&] { on_greeting(bytes, source, time); });
+            // A greeting that is lost comes again. Echoes measure: what was done before took its time.
+            succeeds([&] { on_greeting(bytes, source, now()); });
         });
     receive_multicasts(time);
     busy_groups_ = 0;
@@ -70,10 +79,10 @@ void LiveStation::progress() {
         if (look_around || group.touched() || group.busy()) within(group, time, [&] { group.pump(time); });
         busy_groups_ += group.busy();
     }
-    if (surveyor_->next_deadline() <= time) succeeds([&] { send_surveyed(time); });
     succeeds([&] { check_lost(time); });
     bury_done();
     if (report_.due(time)) succeeds([&] { write_report(time); });
+    messenger_->flush_told();
     keep_alarm();
 }
 
@@ -112,9 +121,9 @@ void LiveStation::check_lost(Nanoseconds time) {
     const std::size_t count = watch_->poll(time, lost);
     for (std::size_t i = 0; i < count; ++i) {
         // No warning yet: it may have left in peace. Groups that it is a loss for warn, with the reason.
-        log(Level::info, "peer {} is gone: {}", lost[i].id, lost[i].reason);
+        log(Level::info, "peer {} is lost: {}", lost[i].id, lost[i].reason);
         messenger_->poll();  // what it still said counts
-        tell_lost(lost[i].id, FI_ECONNRESET, lost[i].reason, time);
+        tell_lost(lost[i].id, lost[i].error, lost[i].reason, time);
     }
 }
 
@@ -131,6 +140,12 @@ void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_
         log(Level::info, "cannot watch peer {}: {}", messenger_peer, watching.error().message);
 }
 
+void LiveStation::look_at(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds time) {
+    ++doubts_;
+    watch(messenger_peer, watch_point, time);
+    watch_->look(messenger_peer, time);
+}
+
 // The messenger has more of them, and its buffers to post again.
 void LiveStation::on_message(Bytes message) {
     const Nanoseconds time = now();
@@ -144,10 +159,11 @@ void LiveStation::on_message(Bytes message) {
 
 void LiveStation::dispatch(Bytes message, Nanoseconds time) {
     if (const auto kind = wire::join_kind(message)) return on_join_message(*kind, message, time);
-    if (message.size() < wire::kHeaderBytes) return;
-    const auto found = by_key_.find(static_cast<std::uint64_t>(wire::peek_key(message)));
+    const auto found = message.size() < wire::kHeaderBytes
+                           ? by_key_.end()
+                           : by_key_.find(static_cast<std::uint64_t>(wire::peek_key(message)));
     if (found == by_key_.end())
-        ++foreign_messages_;  // of a group that is gone
+        ++foreign_messages_;  // of a group that is gone, or of a stranger
     else
         within(*found->second, time, [&] { found->second->on_message(message, time); });
 }
@@ -160,14 +176,8 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
             if (Group* group = find(answer->id))
                 within(*group, time,
                        [&] { group->on_abort(static_cast<int>(answer->error & 0xffff), time); });
-    } else if (kind == wire::JoinKind::survey) {
-        if (auto survey = wire::decode_survey(message)) surveyor_->on_survey(*survey, time);
-    } else if (kind == wire::JoinKind::echo) {
-        if (auto echo = wire::decode_echo(message)) surveyor_->on_echo(*echo, time);
-    } else if (kind == wire::JoinKind::surveyed) {
-        if (auto surveyed = wire::decode_surveyed(message))
-            if (Group* group = find(surveyed->id))
-                within(*group, time, [&] { group->on_surveyed(*surveyed, time); });
+    } else {
+        ++foreign_messages_;  // comes as a datagram, or not at all
     }
 }
 
@@ -176,10 +186,16 @@ void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     if (group != nullptr && !group->given_up())
         within(*group, time, [&] { group->on_welcome(welcome, time); });
     if (group != nullptr && !group->given_up()) return;
-    // The leader counts on a member whose join is over, and would wait for it until its own is.
-    if (!welcome.peers.empty())
-        send_to(welcome.peers.front().private_address,
-                wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
+    // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
+    // once, and only where the leader of that join can be: anybody may send a welcome.
+    const auto ended = std::find_if(ended_joins_.begin(), ended_joins_.end(),
+                                    [&](const EndedJoin& one) { return one.id == welcome.id; });
+    if (ended == ended_joins_.end() || welcome.peers.empty()) return;
+    const wire::ByteString leader = std::move(ended->leader);
+    ended_joins_.erase(ended);
+    const wire::ByteString& to = welcome.peers.front().private_address;
+    if (same_host(leader, to))
+        send_to(to, wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
@@ -194,14 +210,16 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
     if (kind == wire::JoinKind::hello) {
         if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, source, time);
     } else if (kind == wire::JoinKind::ack || kind == wire::JoinKind::abort) {
-        const auto answer = wire::decode_answer(bytes);
-        Group* group = answer ? find(answer->id) : nullptr;
-        if (group == nullptr || !group->greeting() || group->leads()) return;
-        if (answer->kind == wire::JoinKind::ack)
-            group->on_ack();
-        else
-            group->on_abort(static_cast<int>(answer->error & 0xffff), time);
+        if (auto answer = wire::decode_answer(bytes)) on_answer(*answer, source, time);
+    } else if (kind == wire::JoinKind::survey) {
+        on_survey_datagram(wire::decode_survey(bytes), source, &Group::on_survey, time);
+    } else if (kind == wire::JoinKind::echo) {
+        on_survey_datagram(wire::decode_echo(bytes), source, &Group::on_echo, time);
+    } else if (kind == wire::JoinKind::surveyed) {
+        on_survey_datagram(wire::decode_surveyed(bytes), source, &Group::on_surveyed, time);
     } else if (const auto foreign = wire::decode_foreign_hello(bytes)) {
+        if (time - foreign_since_ >= kForeignInterval) foreign_since_ = time, foreign_answers_ = 0;
+        if (foreign_answers_++ >= kForeignAnswers) return;
         rendezvous_->reply(
             source,
             wire::encode(wire::Answer{wire::JoinKind::abort, foreign->id, FI_ENOPROTOOPT}, foreign->version));
@@ -213,15 +231,41 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
     }
 }
 
+void LiveStation::on_answer(const wire::Answer& answer, const RendezvousSource& source, Nanoseconds time) {
+    Group* group = find(answer.id);
+    if (group == nullptr || !group->greeting() || group->leads()) return;
+    if (!group->comes_from(rank_of(0), source))
+        ++foreign_datagrams_;
+    else if (answer.kind == wire::JoinKind::ack)
+        group->on_ack();
+    else
+        within(*group, time, [&] { group->on_abort(static_cast<int>(answer.error & 0xffff), time); });
+}
+
+template <typename Message>
+void LiveStation::on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
+                                     void (Group::*take)(const Message&, Nanoseconds), Nanoseconds time) {
+    Group* group = message ? find(message->head.id) : nullptr;
+    if (group != nullptr && group->greeting() && group->comes_from(message->head.from, source))
+        within(*group, time, [&] { (group->*take)(*message, time); });
+    else
+        ++foreign_datagrams_;
+}
+
 void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds time) {
     wire::Answer answer{wire::JoinKind::ack, hello.id, 0};
     if (Group* group = find(hello.id); group != nullptr && !group->given_up()) {
         if (!group->leads() || group->size() != hello.members) return;
-        if (!group->on_restart(hello)) {
+        if (!group->comes_from(hello.rank, source)) {
+            ++foreign_datagrams_;
+            return;
+        }
+        if (!group->formed_with_another(hello)) {
             rendezvous_->reply(source, wire::encode(answer));
             within(*group, time, [&] { group->on_hello(hello, time); });
             return;
         }
+        within(*group, time, [&] { group->doubt(hello.rank, time); });
     }
     for (const wire::Answer& failed : failed_joins_) {
         if (failed.id != hello.id) continue;
@@ -229,23 +273,26 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
         return;
     }
     // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
-    // lose it. The latest is from the process that lives.
-    std::erase_if(early_hellos_,
-                  [&](const wire::Hello& early) { return early.id == hello.id && early.rank == hello.rank; });
+    // lose it. The latest from a place is from the process that lives.
+    std::erase_if(early_hellos_, [&](const EarlyHello& early) {
+        return early.hello.id == hello.id && early.hello.rank == hello.rank && early.source == source;
+    });
     if (early_hellos_.size() == kEarlyHellos) early_hellos_.erase(early_hellos_.begin());
-    early_hellos_.push_back(hello);
+    early_hellos_.push_back({hello, source});
 }
 
-const wire::Hello* LiveStation::miscounted_hello(const wire::JoinId& id, Rank rank) const {
-    const auto found = std::find_if(
-        early_hellos_.rbegin(), early_hellos_.rend(),
-        [&](const wire::Hello& hello) { return hello.id.list_hash == id.list_hash && hello.rank == rank; });
-    return found == early_hellos_.rend() ? nullptr : &*found;
+const wire::Hello* LiveStation::miscounted_hello(Group& group, Rank rank) const {
+    const auto found =
+        std::find_if(early_hellos_.rbegin(), early_hellos_.rend(), [&](const EarlyHello& early) {
+            return early.hello.id.list_hash == group.id().list_hash && early.hello.rank == rank &&
+                   group.comes_from(rank, early.source);
+        });
+    return found == early_hellos_.rend() ? nullptr : &found->hello;
 }
 
-void LiveStation::greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello) {
-    // The leader very likely has the first candidate port: every other attempt goes there.
-    rendezvous_->send(leader, attempt % 2 == 0 ? 0 : attempt / 2 + 1, hello);
+void LiveStation::greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
+    // Members very likely have the first candidate port: every other attempt goes there.
+    rendezvous_->send(member, attempt % 2 == 0 ? 0 : attempt / 2 + 1, message);
 }
 
 void LiveStation::on_keyed(Group& group) {
@@ -257,27 +304,14 @@ void LiveStation::remember_failed(const wire::JoinId& id, int error) {
     failed_joins_.push_back({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
 }
 
+void LiveStation::remember_ended(const wire::JoinId& id, const wire::ByteString& leader) {
+    if (ended_joins_.size() == kFailedJoins) ended_joins_.erase(ended_joins_.begin());
+    ended_joins_.push_back({id, leader});
+}
+
 bool LiveStation::send_to(const wire::ByteString& member, Bytes message) {
     auto peer = messenger_->peer(member);
-    if (!peer || !messenger_->can_send()) return false;
-    messenger_->send(peer.value(), message, {});
-    return true;
-}
-
-bool LiveStation::ask_survey(const wire::ByteString& member, const wire::Survey& survey, Nanoseconds time) {
-    if (member != messenger_->address()) return send_to(member, wire::encode(survey));
-    surveyor_->on_survey(survey, time);
-    return true;
-}
-
-void LiveStation::send_surveyed(Nanoseconds time) {
-    wire::ByteString to;
-    for (wire::Surveyed result; surveyor_->take_result(time, to, result);) {
-        if (to != messenger_->address())
-            send_to(to, wire::encode(result));
-        else if (Group* group = find(result.id))
-            within(*group, time, [&] { group->on_surveyed(result, time); });
-    }
+    return peer && messenger_->answer(peer.value(), wire::ByteString(message.begin(), message.end()));
 }
 
 std::optional<Nanoseconds> LiveStation::round_trip(std::uint64_t one, std::uint64_t other) const {
@@ -316,7 +350,7 @@ ssize_t LiveStation::collective(const Request& request) {
 }
 
 Nanoseconds LiveStation::next_deadline() const {
-    Nanoseconds next = std::min(watch_->next_deadline(), surveyor_->next_deadline());
+    Nanoseconds next = watch_->next_deadline();
     for (const auto& group : groups_) next = std::min(next, group->next_deadline());
     if (multicast_) next = std::min(next, multicast_->next_deadline());
     return next;

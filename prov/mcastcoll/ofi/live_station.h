@@ -20,7 +20,6 @@
 #include "ofi/messenger.h"
 #include "ofi/settings.h"
 #include "ofi/station.h"
-#include "ofi/surveyor.h"
 #include "transport/file_descriptor.h"
 #include "transport/interface.h"
 #include "transport/multicast_hub.h"
@@ -66,7 +65,9 @@ class LiveStation final : public Station, private Messenger::Receiver {
     Messenger& messenger() { return *messenger_; }
     int close_group(Group& group);
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
-    void greet(const wire::ByteString& leader, std::uint32_t attempt, Bytes hello);
+    // A datagram to where a member very likely has its service address, or where it was heard from.
+    void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
+    void reply(const RendezvousSource& source, Bytes message) { rendezvous_->reply(source, message); }
     // Fails only when the kernel's generator does.
     Result<GroupIdentity> new_identity(Carrier carrier);
     // Where groups send their multicasts; only for those that have joined an address.
@@ -77,17 +78,20 @@ class LiveStation final : public Station, private Messenger::Receiver {
     // null when there is none. The application may have named one.
     Group* find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
                        std::vector<std::uint32_t>& ranks);
-    // The latest greeting of this rank for another join of the same list, which was not called here; or null.
-    const wire::Hello* miscounted_hello(const wire::JoinId& id, Rank rank) const;
+    // The latest greeting of this rank for another join of this group's list, which was not called here; or
+    // null.
+    const wire::Hello* miscounted_hello(Group& group, Rank rank) const;
     void groups_changed() { report_.mark(); }
     void on_keyed(Group& group);
     void remember_failed(const wire::JoinId& id, int error);
+    // A join that this member has given up, and where its leader is.
+    void remember_ended(const wire::JoinId& id, const wire::ByteString& leader);
     // Of two networks, once it was measured for any group; by the identities that topology::SiteSurvey gives.
     std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
     void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds round_trip);
-    // False: nothing can be sent now.
-    bool ask_survey(const wire::ByteString& member, const wire::Survey& survey, Nanoseconds now);
     void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
+    // The same, for a peer that may be gone: if so, the watch is to say it soon.
+    void look_at(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
     void report_join(fid_mc& mc, int error);
     // A joined group has failed; lost may be kNoRank.
     void report_failure(fid_mc& mc, int error, Rank lost);
@@ -127,11 +131,14 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds now);
     bool send_to(const wire::ByteString& member, Bytes message);
-    void send_surveyed(Nanoseconds now);
     void receive_multicasts(Nanoseconds now);
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     void on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds now);
     void on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds now);
+    void on_answer(const wire::Answer& answer, const RendezvousSource& source, Nanoseconds now);
+    template <typename Message>
+    void on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
+                            void (Group::*take)(const Message&, Nanoseconds), Nanoseconds now);
     Group* find(const wire::JoinId& id);
     Group* find(fi_addr_t token);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
@@ -159,7 +166,6 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::unique_ptr<Rendezvous> rendezvous_;
     FidOwner<fid_fabric> fabric_;
     std::unique_ptr<Messenger> messenger_;
-    std::unique_ptr<Surveyor> surveyor_;
     std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;  // of networks
     std::unique_ptr<PeerWatch> watch_;
     FileDescriptor poll_set_, timer_;
@@ -169,16 +175,29 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::unordered_map<fi_addr_t, Group*> by_token_;
     std::unordered_map<std::uint64_t, Group*> by_key_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
-    std::vector<wire::Hello> early_hellos_;
+    struct EarlyHello {
+        wire::Hello hello;
+        RendezvousSource source;  // who it may be is known when the join is called
+    };
+    std::vector<EarlyHello> early_hellos_;
     std::vector<wire::Answer> failed_joins_;
+    struct EndedJoin {
+        wire::JoinId id;
+        wire::ByteString leader;
+    };
+    std::vector<EndedJoin> ended_joins_;  // of which the leader has not been told
     fi_addr_t next_token_;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
     Nanoseconds looked_around_at_{}, watched_at_{};
     engine::Counters ended_counters_;
     bool foreign_seen_ = false;  // a greeting of another version
+    Nanoseconds foreign_since_{};
+    std::uint32_t foreign_answers_ = 0;  // since then
     LevelCounters ended_levels_;
     std::uint64_t foreign_messages_ = 0;
+    std::uint64_t foreign_datagrams_ = 0;  // of the join, from who is no member
+    std::uint64_t doubts_ = 0;             // whether a member is still there
     GroupsReport report_;
 };
 

@@ -1,5 +1,6 @@
 # The provider: a module for libfabric's own loader, with one exported symbol, never unloaded.
-prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
+provexecdir = $(provdir)
+provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 %canon_reldir%_libmcastcoll_fi_la_SOURCES = \
 	%reldir%/av.cc \
 	%reldir%/av.h \
@@ -67,6 +68,8 @@ prov_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/messenger.h \
 	%reldir%/message_form.cc \
 	%reldir%/message_form.h \
+	%reldir%/outbox.cc \
+	%reldir%/outbox.h \
 	%reldir%/params.cc \
 	%reldir%/params.h \
 	%reldir%/progress_thread.cc \

@@ -150,7 +150,6 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
     }
     waiting_.reserve(kLargeSends + kSmallSends);
     blocked_receives_.reserve(kReceives);
-    busy_.reserve(kLargeSends + kSmallSends);
     for (std::size_t i = 0; i < kReceives; ++i) post_receive(requests_[i]);
     return {};
 }
@@ -187,6 +186,7 @@ Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
     fi_addr_t result = FI_ADDR_UNSPEC;
     const int rc = fi_av_insert(av_.get(), address.data(), 1, &result, 0, nullptr);
     if (rc != 1) return failure("a member's private address", rc < 0 ? rc : -FI_EINVAL);
+    backlogs_.try_emplace(result);
     peers_.emplace(address, result);
     return result;
 }
@@ -210,8 +210,23 @@ ssize_t Messenger::try_send(Request& request) {
 }
 
 void Messenger::send(fi_addr_t peer, Bytes header, Bytes payload) {
+    assert(can_send());
+    send_now(peer, header, payload);
+}
+
+void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, Outbox::Owner owner) {
+    assert(word.size() <= kMessageBytes);
+    outbox_.post(std::move(peers), std::move(word), owner);
+}
+
+bool Messenger::answer(fi_addr_t peer, wire::ByteString word) {
+    assert(word.size() <= kMessageBytes);
+    return outbox_.post_answer(peer, std::move(word));
+}
+
+void Messenger::send_now(fi_addr_t peer, Bytes header, Bytes payload) {
     const std::size_t length = header.size() + payload.size();
-    assert(can_send() && length <= kMessageBytes);
+    assert(has_room(length) && length <= kMessageBytes);
     auto& pool = length <= kSmallMessageBytes ? free_small_ : free_large_;
     Request& request = *pool.back();
     pool.pop_back();
@@ -221,10 +236,10 @@ void Messenger::send(fi_addr_t peer, Bytes header, Bytes payload) {
     request.length = length;
     request.peer = peer;
     // Messages to one peer keep their order: behind one that waits, all wait.
-    const bool behind =
-        std::any_of(waiting_.begin(), waiting_.end(), [&](Request* other) { return other->peer == peer; });
-    const ssize_t rc = behind ? -FI_EAGAIN : try_send(request);
+    Backlog& backlog = backlogs_[peer];
+    const ssize_t rc = backlog.waiting > 0 ? -FI_EAGAIN : try_send(request);
     if (rc == -FI_EAGAIN) {
+        ++backlog.waiting;
         waiting_.push_back(&request);
     } else if (rc != 0) {
         finish(request);
@@ -238,17 +253,20 @@ void Messenger::finish(Request& request) {
 }
 
 void Messenger::flush() {
-    busy_.clear();
+    ++round_;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
         Request* request = waiting_[i];
         const fi_addr_t peer = request->peer;
-        ssize_t rc = -FI_EAGAIN;
-        if (std::find(busy_.begin(), busy_.end(), peer) == busy_.end()) rc = try_send(*request);
+        Backlog& backlog = backlogs_[peer];
+        const ssize_t rc = backlog.blocked_round == round_ ? -FI_EAGAIN : try_send(*request);
         if (rc == -FI_EAGAIN) {
-            busy_.push_back(peer);
+            backlog.blocked_round = round_;
             waiting_[kept++] = request;
-        } else if (rc != 0) {
+            continue;
+        }
+        --backlog.waiting;
+        if (rc != 0) {
             finish(*request);
             receiver_.on_send_error(peer, static_cast<int>(-rc));
         }
@@ -280,6 +298,7 @@ bool Messenger::poll() {
         if (count < static_cast<ssize_t>(std::size(entries))) break;
     }
     if (!waiting_.empty()) flush();
+    flush_told();
     for (std::size_t left = blocked_receives_.size(); left > 0 && !blocked_receives_.empty(); --left) {
         Request* request = blocked_receives_.back();
         blocked_receives_.pop_back();
@@ -302,7 +321,7 @@ void Messenger::read_errors() {
 }
 
 bool Messenger::prepare_wait() {
-    if (!waiting_.empty() || descriptor_ < 0) return false;
+    if (must_poll() || descriptor_ < 0) return false;
     fid* fids[1] = {&cq_->fid};
     if (fi_trywait(fabric_, fids, 1) != 0) return false;
     // The provider "net" leaves its descriptor readable for what has long been read; only a blocking read

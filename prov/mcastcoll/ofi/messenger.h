@@ -3,7 +3,8 @@
 // queues.
 //
 // A message is copied into a buffer of fixed pools, so the caller's memory is free when send() returns. The
-// pools are the bound on what is under way; can_send() says when they are used up.
+// pools are the bound on what is under way; can_send() says when they are used up. Who cannot come back when
+// there is room tells its word, which then waits here, and everything else behind it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -13,9 +14,11 @@
 
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "ofi/fid_owner.h"
+#include "ofi/outbox.h"
 #include "wire/join.h"
 #include "wire/result.h"
 #include "wire/types.h"
@@ -25,7 +28,7 @@ namespace mcastcoll::ofi {
 inline constexpr std::size_t kMessageBytes = 65536 + 128;
 inline constexpr std::size_t kSmallMessageBytes = 2048;
 
-class Messenger {
+class Messenger final : private Outbox::Port {
   public:
     // Who gets what arrives. Called from poll(), must not call poll().
     class Receiver {
@@ -48,13 +51,20 @@ class Messenger {
     const wire::ByteString& address() const { return address_; }
     Result<fi_addr_t> peer(const wire::ByteString& address);
 
-    bool can_send() const { return !free_small_.empty() && !free_large_.empty(); }
+    bool can_send() const { return !free_small_.empty() && !free_large_.empty() && outbox_.empty(); }
     // Call only when can_send(). Header and payload together hold at most kMessageBytes.
     void send(fi_addr_t peer, Bytes header, Bytes payload);
+    // A word of at most kMessageBytes to each of them, as soon as there is room. The owner may withdraw it.
+    void tell(std::vector<fi_addr_t> peers, wire::ByteString word, Outbox::Owner owner = Outbox::kNobody);
+    // False: too many answers wait already, and this one is lost.
+    bool answer(fi_addr_t peer, wire::ByteString word);
+    void withdraw(Outbox::Owner owner) { outbox_.withdraw(owner); }
+    // What was told, as far as there is room.
+    void flush_told() { outbox_.flush(*this); }
     // Takes in what has arrived and sends what had to wait. True when anything happened.
     bool poll();
     // Messages that are not yet known to be sent.
-    std::size_t under_way() const { return under_way_; }
+    std::size_t under_way() const { return under_way_ + !outbox_.empty(); }
 
     // A descriptor that polls readable when poll() has something to do, or -1 when the inner provider has
     // none.
@@ -62,7 +72,9 @@ class Messenger {
     // False: do not sleep on the descriptor, poll() has something to do.
     bool prepare_wait();
     // Something waits that no descriptor tells of.
-    bool must_poll() const { return !waiting_.empty(); }
+    bool must_poll() const {
+        return !waiting_.empty() || (!outbox_.empty() && has_room(outbox_.next_bytes()));
+    }
 
   private:
     // The context comes first: completions hand back its address.
@@ -76,6 +88,11 @@ class Messenger {
     Messenger(fid_fabric* fabric, Receiver& receiver) : fabric_(fabric), receiver_(receiver) {}
     Result<void> open_endpoint(const fi_info* inner);
     Result<void> make_buffers(const fi_info* info);
+    bool has_room(std::size_t bytes) const override {
+        return !(bytes <= kSmallMessageBytes ? free_small_ : free_large_).empty();
+    }
+    void send_word(Outbox::Peer to, Bytes word) override { send_now(to, word, {}); }
+    void send_now(fi_addr_t peer, Bytes header, Bytes payload);
     void post_receive(Request& request);
     // -FI_EAGAIN: the peer takes nothing now.
     ssize_t try_send(Request& request);
@@ -96,7 +113,14 @@ class Messenger {
     std::unique_ptr<std::byte[]> buffers_;
     std::vector<Request> requests_;
     std::vector<Request*> free_small_, free_large_, waiting_, blocked_receives_;
-    std::vector<fi_addr_t> busy_;  // peers that took nothing in this round of flush()
+    // What waits for a peer, and the round of flush() in which it took nothing.
+    struct Backlog {
+        std::size_t waiting = 0;
+        std::uint64_t blocked_round = 0;
+    };
+    std::unordered_map<fi_addr_t, Backlog> backlogs_;  // of all peers
+    std::uint64_t round_ = 0;
+    Outbox outbox_;
     std::size_t inject_bytes_ = 0, under_way_ = 0;
     int descriptor_ = -1;
     bool over_rxm_ = false;

@@ -123,10 +123,6 @@ Result<void> LiveStation::open_all() {
     auto messenger = Messenger::open(fabric_.get(), inner.get(), *this);
     if (!messenger) return messenger.error();
     messenger_ = std::move(messenger).value();
-    surveyor_ = std::make_unique<Surveyor>(
-        messenger_->address(),
-        [this](const wire::ByteString& to, Bytes message) { return send_to(to, message); });
-
     PeerWatchOptions watching;
     watching.peer_timeout_ms = settings_.peer_timeout_ms;
     if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value();
@@ -328,8 +324,10 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         const Nanoseconds time = now();
         ++sequences_[id.list_hash];
         group.start(time);
-        for (const wire::Hello& hello : early_hellos_)
-            if (hello.id == id) group.on_hello(hello, time);
+        std::for_each(early_hellos_.rbegin(), early_hellos_.rend(), [&](const EarlyHello& early) {
+            if (early.hello.id == id && group.comes_from(early.hello.rank, early.source))
+                group.on_hello(early.hello, time);
+        });
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
@@ -340,7 +338,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         throw;
     }
     *mc = group.mc();
-    std::erase_if(early_hellos_, [&](const wire::Hello& hello) { return hello.id == id; });
+    std::erase_if(early_hellos_, [&](const EarlyHello& early) { return early.hello.id == id; });
     busy_groups_ += group.busy();
     keep_alarm();
     return 0;

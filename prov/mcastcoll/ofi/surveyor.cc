@@ -5,67 +5,67 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// The first waits for a connection, and busy hosts answer late.
-constexpr unsigned kEchoes = 8;
-// Surveys at the same time; more are as good as not answered.
-constexpr std::size_t kMostTasks = 64;
+// How long the first answer is waited for before the echo is sent again; doubled each time.
+constexpr std::int64_t kFirstWaitMs = 20;
+constexpr std::uint32_t kMostDoublings = 5;
 
 }  // namespace
 
-Surveyor::Surveyor(wire::ByteString own_address, Send send)
-    : own_address_(std::move(own_address)), send_(std::move(send)) {}
-
-bool Surveyor::Task::over() const {
-    return std::all_of(targets.begin(), targets.end(),
-                       [](const Target& target) { return target.echoes >= kEchoes; });
+Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, Send send)
+    : id_(id), self_(self), asked_(survey.head), send_(std::move(send)) {
+    for (const wire::Survey::Target& whom : survey.targets) targets_.push_back({.whom = whom});
 }
 
-void Surveyor::on_survey(const wire::Survey& survey, Nanoseconds now) {
-    if (tasks_.size() == kMostTasks) return;
-    Task& task = tasks_.emplace_back();
-    task.id = survey.id;
-    task.from = survey.from;
-    task.deadline = now + kPatience;
-    for (const wire::ByteString& address : survey.targets) task.targets.push_back({.address = address});
-    for (Target& target : task.targets) send_echo(target, now);
+void Surveyor::start(Nanoseconds now) {
+    deadline_ = now + kPatience;
+    for (Target& target : targets_) send_echo(target, now);
+    pump(now);
 }
 
 void Surveyor::send_echo(Target& target, Nanoseconds now) {
     target.stamp = next_stamp_++;
     target.sent_at = now;
-    send_(target.address, wire::encode(wire::Echo{own_address_, target.stamp, false}));
+    // A known round trip says how long an answer takes at least.
+    const Nanoseconds known{
+        target.best_ns == wire::kNotMeasured ? 0 : static_cast<std::int64_t>(2 * target.best_ns)};
+    const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMostDoublings));
+    target.again_at = now + std::max(wait, known);
+    const wire::SurveyHead head{{id_.list_hash, target.whom.sequence}, id_.sequence, self_};
+    send_(target.whom.rank, target.attempt++, wire::encode(wire::Echo{head, target.stamp, false}));
 }
 
 void Surveyor::on_echo(const wire::Echo& echo, Nanoseconds now) {
-    if (!echo.back) {
-        send_(echo.from, wire::encode(wire::Echo{own_address_, echo.stamp, true}));
-        return;
+    for (Target& target : targets_) {
+        if (over_ || target.stamp != echo.stamp || target.whom.rank != echo.head.from) continue;
+        target.stamp = 0;
+        target.attempt = 0;
+        target.best_ns = std::min(target.best_ns, static_cast<std::uint64_t>((now - target.sent_at).value));
+        if (++target.echoes < kEchoes)
+            send_echo(target, now);
+        else
+            target.again_at = kNever;
+        return pump(now);
     }
-    for (Task& task : tasks_)
-        for (Target& target : task.targets) {
-            if (target.stamp != echo.stamp || target.address != echo.from) continue;
-            target.stamp = 0;
-            target.best_ns =
-                std::min(target.best_ns, static_cast<std::uint64_t>((now - target.sent_at).value));
-            if (++target.echoes < kEchoes) send_echo(target, now);
-            return;
-        }
 }
 
-bool Surveyor::take_result(Nanoseconds now, wire::ByteString& to, wire::Surveyed& result) {
-    const auto found = std::find_if(tasks_.begin(), tasks_.end(),
-                                    [&](const Task& task) { return task.over() || task.deadline <= now; });
-    if (found == tasks_.end()) return false;
-    to = found->from;
-    result = {found->id, own_address_, {}};
-    for (const Target& target : found->targets) result.round_trips_ns.push_back(target.best_ns);
-    tasks_.erase(found);
-    return true;
+void Surveyor::pump(Nanoseconds now) {
+    if (over_) return;
+    over_ = deadline_ <= now || std::all_of(targets_.begin(), targets_.end(),
+                                            [](const Target& target) { return target.echoes >= kEchoes; });
+    for (Target& target : targets_)
+        if (!over_ && target.again_at <= now) send_echo(target, now);
+}
+
+wire::Surveyed Surveyor::result() const {
+    wire::Surveyed result{{{asked_.id.list_hash, asked_.sequence}, id_.sequence, self_}, {}};
+    for (const Target& target : targets_) result.round_trips_ns.push_back(target.best_ns);
+    return result;
 }
 
 Nanoseconds Surveyor::next_deadline() const {
-    Nanoseconds next = kNever;
-    for (const Task& task : tasks_) next = std::min(next, task.over() ? Nanoseconds{} : task.deadline);
+    if (over_) return kNever;
+    Nanoseconds next = deadline_;
+    for (const Target& target : targets_) next = std::min(next, target.again_at);
     return next;
 }
 

@@ -1,6 +1,7 @@
-// Measures round trips to other stations when rank 0 of a group that is being joined asks for it
-// (topology/site_survey.h says what for): some echoes to each, the shortest counts, since the first ones wait
-// for connections to be made. Bounded: who has not answered in time is not measured.
+// Measures round trips to other members of a join when rank 0 asks for it (topology/site_survey.h says what
+// for): some echoes to each by datagram, the shortest counts. One that is lost is sent again, later each
+// time. Bounded: who has not answered in time is not measured. Knows members by their ranks alone; where
+// they are is the group's business.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +15,41 @@ namespace mcastcoll::ofi {
 
 class Surveyor {
   public:
-    // False: cannot send now, and that message is lost.
-    using Send = std::function<bool(const wire::ByteString& to, Bytes message)>;
+    // The attempt counts from 0 until something is heard from there.
+    using Send = std::function<void(Rank to, std::uint32_t attempt, Bytes message)>;
     static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(1500);
+    // The echoes that a member waits for from each other one. Busy hosts answer late, but not each time.
+    static constexpr unsigned kEchoes = 8;
 
-    Surveyor(wire::ByteString own_address, Send send);
+    Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, Send send);
 
-    void on_survey(const wire::Survey& survey, Nanoseconds now);
+    void start(Nanoseconds now);
     void on_echo(const wire::Echo& echo, Nanoseconds now);
-    // The next survey that is over, and whom to tell.
-    bool take_result(Nanoseconds now, wire::ByteString& to, wire::Surveyed& result);
+    void pump(Nanoseconds now);
+    // Every target has answered often enough, or the time is up.
+    bool over() const { return over_; }
+    // For who asked, in its words.
+    wire::Surveyed result() const;
     Nanoseconds next_deadline() const;
 
   private:
     struct Target {
-        wire::ByteString address;
+        wire::Survey::Target whom;
         std::uint64_t stamp = 0;  // of the echo that is on its way
-        Nanoseconds sent_at{};
+        Nanoseconds sent_at{}, again_at{};
+        std::uint32_t attempt = 0;
         unsigned echoes = 0;
         std::uint64_t best_ns = wire::kNotMeasured;
     };
-    struct Task {
-        wire::JoinId id;
-        wire::ByteString from;
-        std::vector<Target> targets;
-        Nanoseconds deadline{};
-        bool over() const;
-    };
     void send_echo(Target& target, Nanoseconds now);
 
-    const wire::ByteString own_address_;
+    const wire::JoinId id_;
+    const Rank self_;
+    const wire::SurveyHead asked_;
     const Send send_;
-    std::vector<Task> tasks_;
+    std::vector<Target> targets_;
+    Nanoseconds deadline_ = kNever;
+    bool over_ = false;
     std::uint64_t next_stamp_ = 1;
 };
 

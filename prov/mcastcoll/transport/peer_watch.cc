@@ -108,9 +108,10 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     if (slot_of_.contains(id)) return Error{EEXIST, fmt::format("peer {} is watched already", id)};
     if (free_slots_.empty())
         return Error{ENOSPC, fmt::format("no more than {} peers can be watched", kMaxWatches)};
-    const bool neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host;
     const bool reachable =
         point.listener.valid() && !point.listener.is_wildcard() && point.listener.port() != 0;
+    const bool neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host &&
+                           !(options_.tcp_only && reachable);
     if (!reachable && !neighbour)
         return Error{EOPNOTSUPP,
                      fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
@@ -133,70 +134,65 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     return {};
 }
 
+// Keepalive is what asks a connected peer's kernel. An idle time of a second makes it ask within one.
+void PeerWatch::look(Id id, Nanoseconds now) {
+    const auto found = slot_of_.find(id);
+    if (found == slot_of_.end()) return;
+    Slot& slot = slots_[found->second];
+    if (slot.state == State::kConnected)
+        (void)set_option(slot.descriptor.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
+    if (slot.state == State::kConnecting) slot.try_again = now;
+}
+
 Result<void> PeerWatch::begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now) {
     slot.point = point;
+    slot.ways = ways;
     slot.unanswered = 0;
+    slot.error = ECONNRESET;
     slot.dead = false;
     ++slot.generation;
-    if (ways.neighbour && !(options_.tcp_only && ways.reachable)) {
-        auto watched = watch_process(slot);
-        // A kernel that refuses us the descriptor leaves TCP.
-        if (!watched && !ways.reachable) {
-            release(slot);
-            return watched;
-        }
-    }
-    if (slot.state == State::kFree) {
-        slot.state = State::kConnecting;
-        ++connecting_;
-        slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
-        restart(slot, now);
-    }
-    return {};
+    enter(slot, State::kConnecting);
+    slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
+    const int code = restart(slot, now);
+    if (code == 0 || ways.reachable || is_local_shortage(code)) return {};
+    release(slot);
+    return system_error(code, fmt::format("cannot watch process {}", point.pid));
 }
 
-Result<void> PeerWatch::watch_process(Slot& slot) {
+// 0, or an errno.
+int PeerWatch::watch_process(Slot& slot) {
     slot.descriptor = open_process(slot.point.pid);
     const int code = slot.descriptor.valid() ? 0 : errno;
-    if (code != 0 && code != ESRCH)
-        return system_error(code, fmt::format("cannot watch process {}", slot.point.pid));
-    slot.state = State::kProcess;
-    ++neighbours_;
+    if (code != 0 && code != ESRCH) return code;
     const std::string ended = fmt::format("its process {} has ended", slot.point.pid);
-    if (code == ESRCH) {
-        mark_dead(slot, ended);
-        return {};
-    }
     // The start time is read after the descriptor is held. Where /proc hides other users' processes the
     // number must do.
-    auto start = process_start_time(static_cast<pid_t>(slot.point.pid));
+    const auto start = code == 0 ? process_start_time(static_cast<pid_t>(slot.point.pid))
+                                 : Result<std::uint64_t>(Error{code, {}});
     const bool other = start && slot.point.start_time != 0 && start.value() != slot.point.start_time;
-    if (other || is_readable(slot.descriptor.get())) {
+    if (code == ESRCH || other || is_readable(slot.descriptor.get())) {
+        enter(slot, State::kProcess);
         mark_dead(slot, ended);
-        return {};
+        return 0;
     }
-    if (const int failed = subscribe(slot, EPOLLIN); failed != 0) {
-        slot.descriptor.reset();
-        slot.state = State::kFree;
-        --neighbours_;
-        return system_error(failed, "cannot watch a peer");
-    }
-    return {};
+    if (const int failed = subscribe(slot, EPOLLIN); failed != 0) return failed;
+    enter(slot, State::kProcess);
+    return 0;
 }
 
-// Sends a request to connect, in place of an earlier unanswered one. The timeout runs on unless we ourselves
-// could not ask.
-void PeerWatch::restart(Slot& slot, Nanoseconds now) {
+// Asks for the process, or sends a request to connect in place of an earlier unanswered one: 0 or an errno.
+// A kernel that refuses us the process leaves TCP.
+int PeerWatch::restart(Slot& slot, Nanoseconds now) {
     const std::int64_t period_ns =
         std::max<std::int64_t>(options_.peer_timeout_ms * 1'000'000 / kAttempts, 1'000'000);
     slot.try_again = now + Nanoseconds{period_ns};
-    const int code = connect_to(slot);
-    if (code == 0 || code == EINPROGRESS) return;
+    int code = slot.ways.neighbour ? watch_process(slot) : EINPROGRESS;
+    if (code != 0 && slot.ways.reachable) code = connect_to(slot);
+    if (code == 0 || code == EINPROGRESS) return 0;
     slot.descriptor.reset();
     slot.unanswered = code;
     if (is_certain_death(code)) mark_dead(slot, refusal(slot, code));
-    if (is_local_shortage(code))
-        slot.give_up = std::max(slot.give_up, slot.try_again + Nanoseconds{period_ns});
+    return code;
 }
 
 int PeerWatch::connect_to(Slot& slot) {
@@ -233,12 +229,18 @@ void PeerWatch::mark_dead(Slot& slot, std::string reason) {
     ++dead_;
 }
 
+void PeerWatch::enter(Slot& slot, State state) {
+    connecting_ -= slot.state == State::kConnecting;
+    neighbours_ -= slot.state == State::kProcess;
+    slot.state = state;
+    connecting_ += slot.state == State::kConnecting;
+    neighbours_ += slot.state == State::kProcess;
+}
+
 void PeerWatch::release(Slot& slot) {
-    if (slot.state == State::kConnecting) --connecting_;
-    if (slot.state == State::kProcess) --neighbours_;
     if (slot.dead) --dead_;
     slot.dead = false;
-    slot.state = State::kFree;
+    enter(slot, State::kFree);
     slot.descriptor.reset();
 }
 
@@ -273,8 +275,7 @@ void PeerWatch::on_connecting(Slot& slot) {
     if (::getsockopt(slot.descriptor.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
     if (code == 0) code = subscribe(slot, EPOLLIN | EPOLLRDHUP);
     if (code == 0) {
-        slot.state = State::kConnected;
-        --connecting_;
+        enter(slot, State::kConnected);
         return;
     }
     // Unreachable for now may pass: the next attempt asks again until the timeout.
@@ -301,14 +302,23 @@ void PeerWatch::check_deadlines(Nanoseconds now) {
     for (Slot& slot : slots_) {
         if (slot.state != State::kConnecting || slot.dead) continue;
         if (now >= slot.give_up)
-            mark_dead(slot, fmt::format("{} could not be reached for {} ms{}", slot.point.listener,
-                                        options_.peer_timeout_ms,
-                                        slot.unanswered == 0
-                                            ? std::string()
-                                            : fmt::format(" ({})", std::strerror(slot.unanswered))));
+            give_up(slot);
         else if (now >= slot.try_again)
             restart(slot, now);
     }
+}
+
+// Who could not be asked, because nothing is left here to ask with, may be alive. But whoever waits for it
+// without a watch might wait for ever.
+void PeerWatch::give_up(Slot& slot) {
+    const bool short_here = is_local_shortage(slot.unanswered);
+    if (short_here) slot.error = slot.unanswered;
+    const std::string who =
+        slot.ways.reachable ? slot.point.listener.to_string() : fmt::format("process {}", slot.point.pid);
+    const std::string why =
+        slot.unanswered == 0 ? std::string() : fmt::format(" ({})", std::strerror(slot.unanswered));
+    mark_dead(slot, fmt::format("{} could not be {} for {} ms{}", who, short_here ? "watched" : "reached",
+                                options_.peer_timeout_ms, why));
 }
 
 std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
@@ -329,7 +339,7 @@ std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     std::size_t told = 0;
     for (std::size_t i = 0; dead_ > 0 && told < dead.size() && i < slots_.size(); ++i) {
         if (!slots_[i].dead) continue;
-        dead[told++] = {slots_[i].id, std::move(slots_[i].reason)};
+        dead[told++] = {slots_[i].id, slots_[i].error, std::move(slots_[i].reason)};
         unwatch(slots_[i].id);
     }
     return told;

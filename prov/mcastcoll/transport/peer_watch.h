@@ -33,7 +33,8 @@ struct PeerWatchOptions {
     // Our own address (the inner endpoint's; its port is not used), or none when the inner provider has no
     // IP.
     SocketAddress local;
-    // A peer that cannot be reached for so long is dead.
+    // A peer that cannot be reached for so long is dead. One that cannot even be asked, for want of
+    // descriptors or memory here, counts as lost.
     std::int64_t peer_timeout_ms = 10000;
     // For tests: watch neighbours over TCP as well.
     bool tcp_only = false;
@@ -53,11 +54,16 @@ class PeerWatch {
     // by poll(). EEXIST: the id is taken. ENOSPC: kMaxWatches are watched. EOPNOTSUPP: neither a listener nor
     // a neighbour.
     Result<void> watch(Id id, const WatchPoint& point, Nanoseconds now);
+    // Something says that a watched peer is gone: its kernel is asked now instead of when it would be its
+    // turn. What comes of it is told by poll(). A process that has ended tells so itself; unknown ids are
+    // ignored.
+    void look(Id id, Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
     void unwatch(Id id);
 
     struct Death {
         Id id = 0;
+        int error = 0;       // ECONNRESET, or what this process was short of for the whole timeout
         std::string reason;  // for people: what told, and of whom
     };
     // Fills `dead` with the peers found dead, each told once and unwatched by that; returns how many. When it
@@ -72,8 +78,12 @@ class PeerWatch {
 
   private:
     enum class State { kFree, kConnecting, kConnected, kProcess };
+    struct Ways {
+        bool neighbour = false, reachable = false;
+    };
     struct Slot {
         State state = State::kFree;
+        Ways ways;
         std::uint32_t generation = 0;
         Id id = 0;
         WatchPoint point;
@@ -82,19 +92,19 @@ class PeerWatch {
         Nanoseconds try_again;  // connecting: a lost request is sent afresh
         int unanswered = 0;     // connecting: what the last attempt met, an errno
         bool dead = false;
+        int error = 0;
         std::string reason;
     };
 
     PeerWatch() = default;
     Result<void> open_listener(const SocketAddress& local);
-    struct Ways {
-        bool neighbour, reachable;
-    };
     Result<void> begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now);
-    Result<void> watch_process(Slot& slot);
+    int watch_process(Slot& slot);
+    void enter(Slot& slot, State state);
     static std::string refusal(const Slot& slot, int code);
     int connect_to(Slot& slot);
-    void restart(Slot& slot, Nanoseconds now);
+    int restart(Slot& slot, Nanoseconds now);
+    void give_up(Slot& slot);
     int subscribe(const Slot& slot, std::uint32_t events);
     void mark_dead(Slot& slot, std::string reason);
     void release(Slot& slot);

@@ -131,6 +131,14 @@ int Rendezvous::reply(const RendezvousSource& source, Bytes bytes) {
     return code;
 }
 
+bool Rendezvous::may_be(Bytes inner_address, const RendezvousSource& source) {
+    for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {
+        const auto at = RendezvousSource::candidate(inner_address, attempt);
+        if (at && at.value() == source) return true;
+    }
+    return false;
+}
+
 std::size_t Rendezvous::receive(Deliver deliver) {
     std::array<std::byte, kRendezvousMaxBytes> buffer;
     std::size_t delivered = 0;

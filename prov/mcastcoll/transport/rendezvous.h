@@ -9,7 +9,7 @@
 // by a hash of the address.
 //
 // Nothing is authenticated here: what arrives is input, and who answers at a candidate need not be the peer.
-// The layer above checks.
+// The layer above checks. may_be() keeps out who is elsewhere, unless it can forge its address.
 #pragma once
 
 #include <sys/socket.h>
@@ -76,6 +76,8 @@ class Rendezvous {
     // own, or what the network says.
     int send(Bytes inner_address, unsigned attempt, Bytes bytes);
     int reply(const RendezvousSource& source, Bytes bytes);
+    // Whether this is one of the places where an endpoint with this inner address may have its socket.
+    static bool may_be(Bytes inner_address, const RendezvousSource& source);
     // Delivers at most kReceiveLimit waiting datagrams; returns how many.
     std::size_t receive(Deliver deliver);
 

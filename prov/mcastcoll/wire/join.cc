@@ -51,6 +51,11 @@ class Writer {
         number(id.list_hash);
         number(id.sequence);
     }
+    void head(const SurveyHead& head) {
+        id(head.id);
+        number(head.sequence);
+        number(index_of(head.from));
+    }
     void verbs(const VerbsOffer& offer) {
         number(offer.datagram_bytes);
         number(offer.window);
@@ -94,6 +99,13 @@ class Reader {
     JoinId id() {
         const auto hash = number<std::uint64_t>();
         return {hash, number<std::uint32_t>()};
+    }
+    SurveyHead head() {
+        SurveyHead head;
+        head.id = id();
+        head.sequence = number<std::uint32_t>();
+        head.from = static_cast<Rank>(number<std::uint32_t>());
+        return head;
     }
     VerbsOffer verbs() {
         VerbsOffer offer;
@@ -174,16 +186,18 @@ ByteString encode(const Answer& answer, std::uint8_t version) {
 ByteString encode(const Survey& survey) {
     assert(survey.targets.size() <= kMostSurveyed);
     Writer out(JoinKind::survey);
-    out.id(survey.id);
-    out.string(survey.from);
+    out.head(survey.head);
     out.number(static_cast<std::uint8_t>(survey.targets.size()));
-    for (const ByteString& target : survey.targets) out.string(target);
+    for (const Survey::Target& target : survey.targets) {
+        out.number(index_of(target.rank));
+        out.number(target.sequence);
+    }
     return out.finish();
 }
 
 ByteString encode(const Echo& echo) {
     Writer out(JoinKind::echo);
-    out.string(echo.from);
+    out.head(echo.head);
     out.number(echo.stamp);
     out.number(static_cast<std::uint8_t>(echo.back ? 1 : 0));
     return out.finish();
@@ -192,8 +206,7 @@ ByteString encode(const Echo& echo) {
 ByteString encode(const Surveyed& surveyed) {
     assert(surveyed.round_trips_ns.size() <= kMostSurveyed);
     Writer out(JoinKind::surveyed);
-    out.id(surveyed.id);
-    out.string(surveyed.from);
+    out.head(surveyed.head);
     out.number(static_cast<std::uint8_t>(surveyed.round_trips_ns.size()));
     for (const std::uint64_t time : surveyed.round_trips_ns) out.number(time);
     return out.finish();
@@ -285,11 +298,13 @@ std::optional<Survey> decode_survey(Bytes bytes) {
     if (join_kind(bytes) != JoinKind::survey) return {};
     Reader in(bytes);
     Survey survey;
-    survey.id = in.id();
-    survey.from = in.string();
+    survey.head = in.head();
     const std::size_t count = in.number<std::uint8_t>();
     if (count > kMostSurveyed) return {};
-    for (std::size_t i = 0; i < count; ++i) survey.targets.push_back(in.string());
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto rank = static_cast<Rank>(in.number<std::uint32_t>());
+        survey.targets.push_back({rank, in.number<std::uint32_t>()});
+    }
     if (!in.finished()) return {};
     return survey;
 }
@@ -298,7 +313,7 @@ std::optional<Echo> decode_echo(Bytes bytes) {
     if (join_kind(bytes) != JoinKind::echo) return {};
     Reader in(bytes);
     Echo echo;
-    echo.from = in.string();
+    echo.head = in.head();
     echo.stamp = in.number<std::uint64_t>();
     const auto back = in.number<std::uint8_t>();
     if (!in.finished() || back > 1) return {};
@@ -310,8 +325,7 @@ std::optional<Surveyed> decode_surveyed(Bytes bytes) {
     if (join_kind(bytes) != JoinKind::surveyed) return {};
     Reader in(bytes);
     Surveyed surveyed;
-    surveyed.id = in.id();
-    surveyed.from = in.string();
+    surveyed.head = in.head();
     const std::size_t count = in.number<std::uint8_t>();
     if (count > kMostSurveyed) return {};
     for (std::size_t i = 0; i < count; ++i) surveyed.round_trips_ns.push_back(in.number<std::uint64_t>());

@@ -1,6 +1,6 @@
 // What members say to each other before they are a group: greetings to the leader (rank 0) as datagrams to
-// its service address, its answer, and the welcome that makes the group, as a message to everybody's private
-// endpoint. JOIN section of FORMAT.md.
+// its service address, its answer, a survey among members by datagrams likewise, and the welcome that makes
+// the group, as a message to everybody's private endpoint. JOIN section of FORMAT.md.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 2;
+inline constexpr std::uint8_t kJoinVersion = 3;
 inline constexpr std::size_t kMostAddressBytes = 128;
 inline constexpr std::size_t kMostTableBytes = 4096;
 inline constexpr std::size_t kMostMembers = 256;
@@ -29,7 +29,7 @@ enum class JoinKind : std::uint8_t {
     ack = 2,      // datagram back: noted, be patient
     welcome = 3,  // message from the leader: the group exists
     abort = 4,    // datagram or message: this join has failed
-    // Messages by which rank 0 finds out how far networks are from each other.
+    // Datagrams by which rank 0 finds out how far networks are from each other.
     survey = 5,    // to a member: measure round trips to these
     echo = 6,      // between two members: there and back
     surveyed = 7,  // to rank 0: what was measured
@@ -99,22 +99,33 @@ struct Answer {  // ack and abort
     std::uint32_t error = 0;  // positive FI_E* code of an abort
 };
 
-// Addresses are those of private endpoints.
+// What the datagrams of a survey begin with. They name members by rank: where those are, the receiver knows
+// from the application.
+struct SurveyHead {
+    JoinId id;                   // as the receiver knows it
+    std::uint32_t sequence = 0;  // by which the sender knows it
+    Rank from{};
+    bool operator==(const SurveyHead&) const = default;
+};
+
 struct Survey {
-    JoinId id;
-    ByteString from;
-    std::vector<ByteString> targets;
+    struct Target {
+        Rank rank{};
+        std::uint32_t sequence = 0;
+        bool operator==(const Target&) const = default;
+    };
+    SurveyHead head;
+    std::vector<Target> targets;
 };
 
 struct Echo {
-    ByteString from;
+    SurveyHead head;
     std::uint64_t stamp = 0;  // whatever the sender knows it by
     bool back = false;
 };
 
 struct Surveyed {
-    JoinId id;
-    ByteString from;
+    SurveyHead head;
     std::vector<std::uint64_t>
         round_trips_ns;  // in the order of the targets; kNotMeasured: no answer in time
 };

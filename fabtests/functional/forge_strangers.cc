@@ -1,0 +1,286 @@
+#include "functional/forge_strangers.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/fi_cm.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "functional/datagram_node.h"
+#include "functional/multicast_sockets.h"
+#include "transport/rendezvous.h"
+#include "wire/bytes.h"
+#include "wire/join.h"
+
+namespace mcastcoll::fabtest {
+namespace {
+
+using wire::ByteString;
+
+// Of greetings and what belongs to them; a member looks at 32 datagrams at once.
+constexpr std::uint64_t kGreetings = 600;
+constexpr std::uint64_t kEchoes = 2000;
+constexpr std::size_t kLures = 200;
+constexpr std::chrono::seconds kPatience{60};
+
+class Descriptor {
+  public:
+    explicit Descriptor(int descriptor) : descriptor_(descriptor) { CHECK(descriptor_ >= 0); }
+    Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    Descriptor& operator=(Descriptor&&) = delete;
+    ~Descriptor() {
+        if (descriptor_ >= 0) close(descriptor_);
+    }
+    int get() const { return descriptor_; }
+
+  private:
+    int descriptor_;
+};
+
+sockaddr_in local_port(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+}
+
+std::uint16_t bound_port(const Descriptor& socket) {
+    sockaddr_in address{};
+    socklen_t length = sizeof address;
+    CHECK(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
+    return ntohs(address.sin_port);
+}
+
+bool await(Board& board, std::size_t word) {
+    const auto deadline = Clock::now() + kPatience;
+    while (board.words[word].load() == 0 && !board.abandoned && Clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return board.words[word].load() != 0;
+}
+
+sockaddr_in address_of(const Board& board, unsigned rank) {
+    sockaddr_in address{};
+    std::memcpy(&address, board.places[rank].address.data(), sizeof address);
+    CHECK(address.sin_family == AF_INET);
+    return address;
+}
+
+ByteString bytes_of(const sockaddr_in& address) {
+    const auto* at = reinterpret_cast<const std::byte*>(&address);
+    return {at, at + sizeof address};
+}
+
+// What a member could say in the join of everybody's first group.
+std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned rank) {
+    std::vector<ByteString> list;
+    for (unsigned i = 0; i < members; ++i) list.push_back(bytes_of(address_of(board, i)));
+    const wire::JoinId id{wire::hash_addresses(list), 0};
+    wire::Hello hello{.id = id, .rank = Rank{rank}, .members = members, .address_family = 4, .peer = {}};
+    hello.peer.private_address = bytes_of(local_port(9));
+    const wire::SurveyHead head{id, 0, Rank{rank}}, leader{id, 0, Rank{0}};
+    return {encode(hello),
+            encode(wire::Answer{wire::JoinKind::abort, id, ECONNRESET}),
+            encode(wire::Echo{head, 7, false}),
+            encode(wire::Echo{head, 7, true}),
+            encode(wire::Survey{leader, {{Rank{rank}, 0}}}),
+            encode(wire::Surveyed{head, {1000}})};
+}
+
+// One where no member is, and those where this one could be but is not.
+std::vector<Descriptor> places_of(const sockaddr_in& member) {
+    std::vector<Descriptor> places;
+    for (const std::uint16_t port : rendezvous_ports(ntohs(member.sin_port))) {
+        Descriptor place(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        const sockaddr_in address = local_port(places.empty() ? 0 : port);
+        if (bind(place.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+            places.push_back(std::move(place));
+    }
+    return places;
+}
+
+std::uint32_t checksum_of(const ByteString& bytes) {
+    std::uint32_t crc = UINT32_MAX;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (i >= 4 && i < 8) continue;
+        crc ^= std::to_integer<std::uint32_t>(bytes[i]);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82f63b78U : 0);
+    }
+    return ~crc;
+}
+
+// Magic, version 2, kind, checksum; the address to answer to, a number, 0 for there.
+ByteString old_echo(const sockaddr_in& answer_to) {
+    ByteString bytes(8);
+    wire::put(bytes.data(), wire::kJoinMagic);
+    bytes[2] = std::byte{2};
+    bytes[3] = static_cast<std::byte>(wire::JoinKind::echo);
+    const ByteString address = bytes_of(answer_to);
+    bytes.push_back(static_cast<std::byte>(address.size()));
+    bytes.insert(bytes.end(), address.begin(), address.end());
+    bytes.resize(bytes.size() + 9);
+    wire::put(bytes.data() + 4, checksum_of(bytes));
+    return bytes;
+}
+
+// Ports of 127.0.0.1 that these processes listen at.
+std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes) {
+    const auto inodes = socket_inodes_of(processes);
+    std::vector<sockaddr_in> found;
+    std::ifstream table("/proc/net/tcp");
+    std::string line;
+    while (std::getline(table, line)) {
+        unsigned address = 0, port = 0, state = 0;
+        char inode[32] = {};
+        if (std::sscanf(line.c_str(), " %*[^:]: %X:%X %*s %X %*s %*s %*s %*s %*s %31s", &address, &port,
+                        &state, inode) == 4 &&
+            state == 0x0a && inodes.count(inode) > 0)
+            found.push_back(local_port(static_cast<std::uint16_t>(port)));
+    }
+    return found;
+}
+
+// An endpoint of the provider that members' messages go through.
+class Sender {
+  public:
+    explicit Sender(const Options& options) {
+        // Members' own messages over TCP go through "net" where there is one.
+        const bool chosen = options.inner.empty() || options.inner == "tcp";
+        for (const std::string& name :
+             {chosen ? std::string("net") : options.inner, std::string("tcp;ofi_rxm")})
+            if (!info_) info_ = find(name);
+        CHECK(info_ != nullptr);
+        CHECK_RETURNS(0, fi_fabric(info_->fabric_attr, made(fabric_), nullptr));
+        CHECK_RETURNS(0, fi_domain(fabric_.get(), info_.get(), made(domain_), nullptr));
+        fi_av_attr av_attr{};
+        av_attr.type = FI_AV_TABLE;
+        CHECK_RETURNS(0, fi_av_open(domain_.get(), &av_attr, made(av_), nullptr));
+        fi_cq_attr cq_attr{};
+        cq_attr.format = FI_CQ_FORMAT_CONTEXT;
+        CHECK_RETURNS(0, fi_cq_open(domain_.get(), &cq_attr, made(cq_), nullptr));
+        CHECK_RETURNS(0, fi_endpoint(domain_.get(), info_.get(), made(ep_), nullptr));
+        CHECK_RETURNS(0, fi_ep_bind(ep_.get(), &av_->fid, 0));
+        CHECK_RETURNS(0, fi_ep_bind(ep_.get(), &cq_->fid, FI_TRANSMIT | FI_RECV));
+        CHECK_RETURNS(0, fi_enable(ep_.get()));
+    }
+    fi_addr_t peer(const sockaddr_in& address) {
+        fi_addr_t result = FI_ADDR_UNSPEC;
+        CHECK(fi_av_insert(av_.get(), &address, 1, &result, 0, nullptr) == 1);
+        return result;
+    }
+    // False: it takes nothing now, or is none to send to.
+    bool send(fi_addr_t peer, const ByteString& bytes) {
+        const bool taken = fi_inject(ep_.get(), bytes.data(), bytes.size(), peer) == 0;
+        fi_cq_entry entry{};
+        if (fi_cq_read(cq_.get(), &entry, 1) == -FI_EAVAIL) {
+            fi_cq_err_entry error{};
+            (void)fi_cq_readerr(cq_.get(), &error, 0);
+        }
+        return taken;
+    }
+
+  private:
+    static Info find(const std::string& provider) {
+        const Info hints(fi_allocinfo(), &fi_freeinfo);
+        CHECK(hints != nullptr);
+        hints->caps = FI_MSG;
+        hints->ep_attr->type = FI_EP_RDM;
+        hints->addr_format = FI_SOCKADDR_IN;
+        hints->domain_attr->mr_mode = 0;
+        hints->mode = FI_CONTEXT | FI_CONTEXT2;
+        hints->fabric_attr->prov_name = strdup(provider.c_str());
+        fi_info* found = nullptr;
+        const int rc = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found);
+        return Info(rc == 0 ? found : nullptr, &fi_freeinfo);
+    }
+    template <typename T>
+    struct Made {
+        explicit Made(Fid<T>& where) : owner(where) {}
+        ~Made() { owner.reset(object); }
+        Made(const Made&) = delete;
+        Made& operator=(const Made&) = delete;
+        operator T**() { return &object; }
+        Fid<T>& owner;
+        T* object = nullptr;
+    };
+    template <typename T>
+    static Made<T> made(Fid<T>& owner) {
+        return Made<T>(owner);
+    }
+
+    Info info_{nullptr, &fi_freeinfo};
+    Fid<fid_fabric> fabric_;
+    Fid<fid_domain> domain_;
+    Fid<fid_av> av_;
+    Fid<fid_cq> cq_;
+    Fid<fid_ep> ep_;
+};
+
+}  // namespace
+
+void greet_as_members(Board& board, unsigned members, StrangerWords words) {
+    if (!await(board, words.ready)) return;
+    std::uint64_t answers = 0;
+    std::vector<std::vector<Descriptor>> places;
+    for (unsigned rank = 1; rank < members; ++rank) places.push_back(places_of(address_of(board, rank)));
+    while (board.words[words.thrown].load() < kGreetings && !board.abandoned) {
+        for (unsigned rank = 1; rank < members; ++rank)
+            for (const Descriptor& place : places[rank - 1]) {
+                for (const ByteString& word : words_of(board, members, rank))
+                    for (unsigned to = 0; to < members; ++to) {
+                        const sockaddr_in address = address_of(board, to);
+                        sendto(place.get(), word.data(), word.size(), 0,
+                               reinterpret_cast<const sockaddr*>(&address), sizeof address);
+                    }
+                board.words[words.thrown].fetch_add(1);
+                std::byte answer[64];
+                if (recv(place.get(), answer, sizeof answer, 0) > 0) ++answers;
+            }
+        // So that they are read, and not all at once.
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    board.words[words.done] = 1;
+    if (answers > 0) fail("{} of a stranger's datagrams were answered", answers);
+}
+
+void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words) {
+    if (!await(board, words.ready)) return;
+    std::vector<pid_t> processes;
+    for (unsigned rank = 0; rank < members; ++rank) processes.push_back(board.places[rank].pid);
+    std::vector<Descriptor> lures;
+    std::vector<ByteString> echoes;
+    for (std::size_t i = 0; i < kLures; ++i) {
+        lures.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        const sockaddr_in anywhere = local_port(0);
+        CHECK(bind(lures.back().get(), reinterpret_cast<const sockaddr*>(&anywhere), sizeof anywhere) == 0);
+        CHECK(listen(lures.back().get(), 1) == 0);
+        echoes.push_back(old_echo(local_port(bound_port(lures.back()))));
+    }
+    unsetenv("FI_PROVIDER");  // it keeps all but mcastcoll from being found
+    Sender sender(options);
+    std::vector<fi_addr_t> peers;
+    for (const sockaddr_in& listener : listeners_of(processes)) peers.push_back(sender.peer(listener));
+    CHECK(peers.size() >= members);
+    const auto deadline = Clock::now() + kPatience;
+    for (std::size_t turn = 0; board.words[words.thrown].load() < kEchoes && !board.abandoned; ++turn) {
+        for (const fi_addr_t peer : peers)
+            if (sender.send(peer, echoes[turn % echoes.size()])) board.words[words.thrown].fetch_add(1);
+        if (Clock::now() > deadline) fail("only {} echoes were taken", board.words[words.thrown].load());
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    board.words[words.done] = 1;
+    std::size_t caught = 0;
+    for (const Descriptor& lure : lures) {
+        pollfd entry{lure.get(), POLLIN, 0};
+        caught += poll(&entry, 1, 0) > 0;
+    }
+    if (caught > 0) fail("members connected to {} addresses that a stranger named", caught);
+}
+
+}  // namespace mcastcoll::fabtest

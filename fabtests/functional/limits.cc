@@ -1,0 +1,104 @@
+// What is bounded by a constant, at its bound: one less, exactly, one more. What is too much is refused and
+// harms nothing.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "support/program.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+
+constexpr unsigned kMaxMembers = 256;  // fi_query_collective's max_members
+constexpr unsigned kMaxOpen = 256;     // operations of a group
+
+// Every member is told of by the welcome and takes part in a barrier, and in one broadcast from the last.
+void form(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    Buffer buffer(5000);
+    buffer.poison();
+    if (me.rank() + 1 == me.size()) buffer.fill(me.options().seed);
+    me.finish(me.broadcast(*group, buffer.data(), buffer.size(), me.size() - 1));
+    buffer.check(me.options().seed, "broadcast from the last member");
+    me.meet();
+}
+
+// Two members that are there, and others that are only addresses.
+void sets_of_many(Member& me) {
+    fi_collective_attr attr{};
+    CHECK_RETURNS(0, fi_query_collective(me.domain(), FI_BARRIER, &attr, 0));
+    CHECK(attr.max_members == kMaxMembers);
+    const auto set = me.everybody();
+    std::array<std::byte, 64> address{};
+    std::size_t bytes = address.size();
+    CHECK_RETURNS(0, fi_getname(&me.ep()->fid, address.data(), &bytes));
+    for (unsigned members = me.size() + 1; members <= kMaxMembers + 1; ++members) {
+        std::array<std::byte, 64> other = address;
+        other[2] = static_cast<std::byte>(members >> 8 | 4);  // the port, of sockaddr_in and sockaddr_in6
+        other[3] = static_cast<std::byte>(members);
+        fi_addr_t added = FI_ADDR_UNSPEC;
+        CHECK(fi_av_insert(me.av(), other.data(), 1, &added, 0, nullptr) == 1);
+        CHECK_RETURNS(0, fi_av_set_insert(set.get(), added));
+        if (members + 1 < kMaxMembers) continue;
+        // It begins, though nobody will answer; or it does not.
+        fid_mc* group = nullptr;
+        CHECK_RETURNS(members <= kMaxMembers ? 0 : -FI_EINVAL,
+                      fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, set.get(), 0, &group, nullptr));
+        if (group != nullptr) CHECK_RETURNS(0, fi_close(&group->fid));
+    }
+    me.meet();
+}
+
+// The first member holds up barriers of all others.
+void open_operations(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    auto& words = me.board().words;
+    for (unsigned count = kMaxOpen - 1; count <= kMaxOpen + 1; ++count) {
+        const unsigned accepted = std::min(count, kMaxOpen);
+        std::vector<Ticket*> tickets;
+        if (me.rank() == 0) me.wait_until("all have begun", [&] { return words[count] + 1 == me.size(); });
+        for (unsigned i = 0; i < accepted; ++i) tickets.push_back(&me.barrier(*group));
+        if (me.rank() != 0) {
+            if (count > kMaxOpen) {
+                Ticket& ticket = me.new_ticket();
+                CHECK_RETURNS(-FI_EAGAIN, fi_barrier(me.ep(), group->address(), &ticket));
+                me.drop(ticket);
+            }
+            me.idle(std::chrono::milliseconds(20));
+            for (const Ticket* ticket : tickets) CHECK(!ticket->done);
+            ++words[count];
+        }
+        for (Ticket* ticket : tickets) me.finish(*ticket);
+        me.meet();
+    }
+    me.finish(me.barrier(*group));
+    me.meet();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_limits", "What is bounded, at its bounds");
+    for (const unsigned members : {33U, 34U, 35U})
+        program.add({.name = "a group of " + std::to_string(members),
+                     .body = form,
+                     .members = members,
+                     .only_mcastcoll = true});
+    for (const unsigned members : {kMaxMembers - 1, kMaxMembers})
+        program.add({.name = "a group of " + std::to_string(members),
+                     .body = form,
+                     .members = members,
+                     .only_mcastcoll = true,
+                     .only_large = true});
+    program.add({.name = "sets of 255 to 257", .body = sets_of_many, .members = 2, .only_mcastcoll = true});
+    program.add({.name = "255 to 257 operations at once",
+                 .body = open_operations,
+                 .members = 3,
+                 .only_mcastcoll = true});
+    return program.run(argc, argv);
+}

@@ -1,0 +1,178 @@
+// Walks every limit of descriptors, from one under which nothing can be opened to one that is plenty, over
+// opening, a join and some operations of a few processes. Whatever cannot be done ends in bounded time with
+// an error; nothing hangs and nothing crashes.
+//
+// A process that got an error ends, as programs do, and the others are to find that out by the provider
+// alone.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+
+#include "support/launcher.h"
+#include "support/member.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+
+constexpr unsigned kMembers = 3;
+// A hang is what takes so long; a busy machine does not.
+constexpr unsigned kHangsAfterS = 60;
+// So many limits in a row, under which all worked, are plenty.
+constexpr unsigned kPlenty = 4;
+// Below this hardly anything opens, which one walk is enough to see.
+constexpr unsigned kOpens = 16;
+constexpr unsigned kMostDescriptors = 400;
+// Words of the board.
+constexpr std::size_t kWorked = 0, kOpened = 1;
+
+struct Walk {
+    const char* name;
+    // Whom the limit is for; kMembers: everybody.
+    unsigned who;
+    // The last member ends without a word when the group is there; the others are to hear of it.
+    bool one_dies = false;
+    // The limit counts from what is open when the group is there, and holds from then on.
+    bool late = false;
+};
+
+void limit_descriptors(rlim_t limit) {
+    const rlimit few{limit, limit};
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+}
+
+// What the next one would be.
+rlim_t next_descriptor() {
+    const int next = dup(STDERR_FILENO);
+    CHECK(next >= 0);
+    close(next);
+    return static_cast<rlim_t>(next);
+}
+
+void work(Member& me) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    for (unsigned root = 0; root < me.size(); ++root) {
+        Buffer buffer(root == 0 ? 100'000 : 1000);
+        buffer.poison();
+        if (me.rank() == root) buffer.fill(root);
+        me.finish(me.broadcast(*group, buffer.data(), buffer.size(), root));
+        buffer.check(root, "a broadcast in a process with few descriptors");
+    }
+    std::uint64_t mine = me.rank() + 1, sum = 0;
+    me.finish(me.allreduce(*group, &mine, &sum, 1, FI_UINT64, FI_SUM));
+    CHECK(sum == kMembers * (kMembers + 1) / 2);
+    me.finish(me.barrier(*group));
+}
+
+void outlive(Member& me, const Walk& walk, rlim_t spare) {
+    const auto set = me.everybody();
+    const auto group = me.join(set.get());
+    me.finish(me.barrier(*group));
+    if (walk.late) limit_descriptors(next_descriptor() + spare);
+    if (me.rank() == kMembers - 1) {
+        me.board().words[kWorked].fetch_add(1);
+        std::_Exit(kExitFine);
+    }
+    Ticket& ticket = me.new_ticket();
+    if (fi_barrier(me.ep(), group->address(), &ticket) != 0) return me.drop(ticket);
+    me.settle(ticket);
+    CHECK(ticket.error != 0);
+}
+
+int be_member(const Options& options, const Walk& walk, Board& board, unsigned rank, rlim_t limit) {
+    if (!walk.late && (walk.who == kMembers || walk.who == rank)) limit_descriptors(limit);
+    const Clock::time_point begin = Clock::now();
+    bool opened = false;
+    try {
+        Member me(options, board, rank, kMembers, {});
+        opened = true;
+        board.words[kOpened].fetch_add(1);
+        walk.one_dies ? outlive(me, walk, limit) : work(me);
+        board.words[kWorked].fetch_add(1);
+        return kExitFine;
+    } catch (const std::exception& problem) {
+        const bool hung = Clock::now() - begin >= std::chrono::seconds(kHangsAfterS);
+        if (hung || options.verbose)
+            fmt::print("     {} descriptors, process {}: {}\n", limit, rank, problem.what());
+        // Whoever cannot be opened has no address that the others could join with.
+        if (!opened) board.abandoned = true;
+        return hung ? kExitFailed : kExitFine;
+    }
+}
+
+// True: all went well under this limit.
+bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::string& outcome) {
+    SharedBoard board;
+    const Team team{.processes = kMembers, .timeout_s = 2 * kHangsAfterS, .victims = {}};
+    const auto result =
+        run_team(team, *board, [&](unsigned rank) { return be_member(options, walk, *board, rank, limit); });
+    if (result.kind != Outcome::Kind::fine) fail("{} descriptors, {}: {}", limit, walk.name, result.reason);
+    const std::uint64_t worked = board->words[kWorked], opened = board->words[kOpened];
+    outcome = opened < kMembers   ? "not opened"
+              : worked < kMembers ? fmt::format("{} of {} worked", worked, kMembers)
+                                  : "worked";
+    return worked == kMembers;
+}
+
+// From the first limit, or the smallest, to plenty.
+void walk_limits(const Options& options, const Walk& walk, unsigned first, unsigned last) {
+    unsigned failed = 0, in_a_row = 0, limit = first;
+    std::string outcome, before;
+    for (; limit <= last && in_a_row < kPlenty; ++limit) {
+        const Clock::time_point begin = Clock::now();
+        const bool worked = try_limit(options, walk, limit, outcome);
+        in_a_row = worked ? in_a_row + 1 : 0;
+        failed += !worked;
+        const auto took = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (options.verbose || outcome != before)
+            fmt::print("     {}: {} descriptors: {} ({:.1f} s)\n", walk.name, limit, outcome, took);
+        std::fflush(stdout);
+        before = outcome;
+    }
+    if (in_a_row == 0) fail("{}: {} descriptors are not enough", walk.name, limit - 1);
+    fmt::print("ok   {}: {} limits, an error under {} of them\n", walk.name, limit - first, failed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options options;
+    options.wait_s = kHangsAfterS;
+    unsigned first = 4, last = kMostDescriptors;
+    std::vector<std::string> only;
+    CLI::App app("Every limit of descriptors, from too few to plenty", "fi_mcc_shortage");
+    app.add_option("--first", first, "descriptors to begin with")->capture_default_str();
+    app.add_option("--last", last, "descriptors to end with")->capture_default_str();
+    app.add_option("--case", only, "run only the walks whose names contain this");
+    app.add_option("--inner", options.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
+    app.add_flag("-v,--verbose", options.verbose, "show every limit and what was refused");
+    CLI11_PARSE(app, argc, argv);
+    setenv("FI_PROVIDER", "mcastcoll", 0);
+    setenv("FI_MCASTCOLL_TOPOLOGY", "flat", 0);
+    setenv("FI_MCASTCOLL_PEER_TIMEOUT", "1000", 0);
+    setenv("FI_MCASTCOLL_JOIN_TIMEOUT", "2000", 0);
+    setenv("FI_MCASTCOLL_LINGER", "100", 0);
+    if (!options.inner.empty()) setenv("FI_MCASTCOLL_INNER", options.inner.c_str(), 1);
+    const Walk walks[] = {{"few for everybody", kMembers},
+                          {"few for rank 0", 0},
+                          {"few for the last", kMembers - 1},
+                          {"few for everybody, and one dies", kMembers, true},
+                          {"few more when one dies", kMembers, true, true}};
+    try {
+        for (const Walk& walk : walks)
+            if (only.empty() || std::string(walk.name).find(only.front()) != std::string::npos)
+                walk_limits(options, walk,
+                            walk.late        ? 0
+                            : &walk == walks ? first
+                                             : std::max(first, kOpens),
+                            last);
+    } catch (const std::exception& problem) {
+        fmt::print("FAIL {}\n", problem.what());
+        return kExitFailed;
+    }
+    return kExitFine;
+}

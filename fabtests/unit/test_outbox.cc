@@ -1,0 +1,146 @@
+// Words that wait for room: none is lost, whatever the room, and none goes out of turn.
+#include <criterion/criterion.h>
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "ofi/outbox.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::ofi;
+
+namespace {
+
+constexpr std::size_t kSmall = 16;  // bytes of a small word
+
+// Room for so many words of each size, which only acknowledge() gives back.
+struct Peers final : Outbox::Port {
+    std::size_t small_room = 0, large_room = 0;
+    std::size_t small_out = 0, large_out = 0;
+    std::vector<std::pair<Outbox::Peer, wire::ByteString>> heard;
+    std::function<void(Outbox::Peer)> on_send;
+
+    bool has_room(std::size_t bytes) const override {
+        return bytes <= kSmall ? small_out < small_room : large_out < large_room;
+    }
+    void send_word(Outbox::Peer to, Bytes word) override {
+        cr_assert(has_room(word.size()), "sent without room");
+        ++(word.size() <= kSmall ? small_out : large_out);
+        if (on_send) on_send(to);
+        // Whatever the sending led to, the word is still there.
+        heard.emplace_back(to, wire::ByteString(word.begin(), word.end()));
+    }
+    void acknowledge() { small_out = large_out = 0; }
+};
+
+wire::ByteString word(std::size_t bytes, int content) {
+    return wire::ByteString(bytes, static_cast<std::byte>(content));
+}
+
+std::vector<Outbox::Peer> everybody(std::size_t count) {
+    std::vector<Outbox::Peer> peers(count);
+    std::iota(peers.begin(), peers.end(), Outbox::Peer{1});
+    return peers;
+}
+
+}  // namespace
+
+Test(outbox, a_word_for_255_reaches_each_once_through_room_for_one_less_exactly_and_one_more) {
+    for (const std::size_t room : {1, 31, 32, 33, 254, 255, 256}) {
+        Outbox outbox;
+        Peers peers;
+        peers.large_room = room;
+        outbox.post(everybody(255), word(20000, 7));
+        std::size_t rounds = 0;
+        for (; outbox.flush(peers); ++rounds) peers.acknowledge();
+        cr_assert_eq(rounds, (255 + room - 1) / room);
+        cr_assert(outbox.empty());
+        cr_assert_eq(peers.heard.size(), 255);
+        for (std::size_t i = 0; i < 255; ++i) {
+            cr_assert_eq(peers.heard[i].first, i + 1);
+            cr_assert_eq(peers.heard[i].second, word(20000, 7));
+        }
+    }
+}
+
+Test(outbox, without_room_nothing_goes_and_nothing_is_lost) {
+    Outbox outbox;
+    Peers peers;
+    outbox.post({1, 2}, word(8, 1));
+    cr_assert_not(outbox.flush(peers));
+    cr_assert_not(outbox.empty());
+    cr_assert_eq(outbox.next_bytes(), 8);
+    peers.small_room = 8;
+    cr_assert(outbox.flush(peers));
+    cr_assert_eq(peers.heard.size(), 2);
+}
+
+Test(outbox, a_small_word_does_not_overtake_a_large_one) {
+    Outbox outbox;
+    Peers peers;
+    peers.small_room = 8;
+    outbox.post({1}, word(1000, 1));
+    outbox.post({1}, word(8, 2));
+    cr_assert_not(outbox.flush(peers));
+    peers.large_room = 1;
+    cr_assert(outbox.flush(peers));
+    cr_assert_eq(peers.heard.size(), 2);
+    cr_assert_eq(peers.heard[0].second.size(), 1000);
+}
+
+Test(outbox, what_is_withdrawn_goes_to_nobody_else) {
+    Outbox outbox;
+    Peers peers;
+    peers.large_room = 2;
+    peers.small_room = 8;
+    outbox.post(everybody(3), word(1000, 1), 5);
+    outbox.post({9}, word(8, 2), 6);
+    cr_assert(outbox.flush(peers));
+    outbox.withdraw(5);
+    outbox.post(everybody(3), word(8, 3), 5);
+    cr_assert(outbox.flush(peers));
+    cr_assert(outbox.empty());
+    cr_assert_eq(peers.heard.size(), 2 + 1 + 3);
+    cr_assert_eq(peers.heard[2].first, 9);
+}
+
+Test(outbox, sending_may_post_and_withdraw) {
+    Outbox outbox;
+    Peers peers;
+    peers.large_room = peers.small_room = 100;
+    peers.on_send = [&](Outbox::Peer to) {
+        if (to != 2) return;
+        outbox.withdraw(5);
+        outbox.post(everybody(2), word(8, 3));
+        peers.on_send = nullptr;
+    };
+    outbox.post(everybody(50), word(1000, 1), 5);
+    cr_assert(outbox.flush(peers));
+    cr_assert(outbox.empty());
+    cr_assert_eq(peers.heard.size(), 2 + 2);
+    cr_assert_eq(peers.heard[1].second, word(1000, 1));
+    cr_assert_eq(peers.heard[3].second, word(8, 3));
+}
+
+Test(outbox, answers_are_bounded_and_words_are_not) {
+    Outbox outbox;
+    Peers peers;
+    for (std::size_t i = 0; i < Outbox::kMaxAnswers; ++i) cr_assert(outbox.post_answer(i, word(8, 1)));
+    cr_assert_not(outbox.post_answer(1, word(8, 1)));
+    outbox.post({1}, word(8, 2));
+    peers.small_room = 1;
+    cr_assert(outbox.flush(peers));
+    cr_assert(outbox.post_answer(1, word(8, 1)));
+    cr_assert_not(outbox.post_answer(1, word(8, 1)));
+    peers.small_room = 5000;
+    cr_assert(outbox.flush(peers));
+    cr_assert(outbox.empty());
+    cr_assert_eq(peers.heard.size(), Outbox::kMaxAnswers + 2);
+}
+
+Test(outbox, a_word_for_nobody_is_none) {
+    Outbox outbox;
+    outbox.post({}, word(8, 1));
+    cr_assert(outbox.empty());
+}

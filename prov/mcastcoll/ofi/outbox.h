@@ -1,0 +1,61 @@
+// Words to members that wait until there is room to send them: a welcome or an abort to everybody, and what
+// is said to one member outside the protocols that know how to wait.
+//
+// A word is kept once, however many it is for, and goes to one after the other as room comes. All of them go
+// in the order in which they were posted, so that no member hears an abort before the welcome that it takes
+// back. What can become unbounded because others ask for it says so, and is refused when there is much of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "wire/join.h"
+#include "wire/types.h"
+
+namespace mcastcoll::ofi {
+
+class Outbox {
+  public:
+    using Peer = std::uint64_t;   // of the messenger
+    using Owner = std::uint64_t;  // whoever may withdraw it
+    static constexpr Owner kNobody = 0;
+    // Answers that may wait; those who ask for more get none.
+    static constexpr std::size_t kMaxAnswers = 1024;
+
+    class Port {
+      public:
+        virtual bool has_room(std::size_t bytes) const = 0;
+        // Called only when there is room. May lead to further posts and withdrawals.
+        virtual void send_word(Peer to, Bytes word) = 0;
+
+      protected:
+        ~Port() = default;
+    };
+
+    void post(std::vector<Peer> to, wire::ByteString word, Owner owner = kNobody);
+    // For whom anybody can make it answer: false when there is too much already.
+    bool post_answer(Peer to, wire::ByteString word);
+    // What of this owner has not been sent yet will not be.
+    void withdraw(Owner owner);
+    // Sends as much as there is room for; true if anything was sent.
+    bool flush(Port& port);
+    bool empty() const { return entries_.empty(); }
+    // Bytes of the word that is next. Call only when not empty.
+    std::size_t next_bytes() const { return entries_.front().word->size(); }
+
+  private:
+    struct Entry {
+        std::shared_ptr<const wire::ByteString> word;
+        std::vector<Peer> to;
+        std::size_t sent = 0;
+        Owner owner = kNobody;
+        bool answer = false;
+    };
+    std::deque<Entry> entries_;  // none without somebody whom it is still to be sent to
+    std::size_t answers_ = 0;
+};
+
+}  // namespace mcastcoll::ofi
