@@ -72,11 +72,10 @@ enum {
     kMccDatatypes = kMccProviderDatatypes,
 };
 
-// What coll_mcastcoll_single_host is unless somebody says otherwise.
-enum { kMccSingleHostDefault = 1 };
+// What coll_mcastcoll_single_host and _form_after are unless somebody says otherwise.
+enum { kMccSingleHostDefault = 1, kMccFormAfterDefault = 100 };
 
 struct MccRequest;
-struct MccJoin;
 
 // One operation handed to the provider. It lives in its group or in the component's slots, not on a stack: a
 // provider may still hold its address after an operation was given up.
@@ -112,7 +111,6 @@ typedef struct {
     unsigned refused, known;
     bool failed;          // an operation failed; every further one does
     unsigned open;        // requests that are not complete
-    bool forming;         // nothing may be handed to the provider yet
     atomic_uint waiting;  // of these, not yet handed to the provider, first to last:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
@@ -126,9 +124,9 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccGroup);
 
 typedef enum {
-    kMccFresh,    // no collective yet that forms a group
-    kMccJoining,  // a non-blocking one began that, and waits for it with those that followed
-    kMccJoined,   // since then no blocking one has come, which would look at the rules again
+    kMccFresh,    // too few collectives yet for a group to be worth it
+    kMccWorthy,   // the next one that the rules want here forms it
+    kMccForming,  // it forms: what is called meanwhile is part of that
     kMccServing,  // the group serves this communicator
     kMccLeft,     // the previous modules serve it for ever
 } MccModuleState;
@@ -153,6 +151,9 @@ typedef struct {
 typedef struct {
     mca_coll_base_module_t super;
     _Atomic MccModuleState state;
+    size_t seen;    // collectives, as coll_mcastcoll_form_after counts them
+    size_t wanted;  // so many, before a group forms
+    unsigned attempts;
     int hosts;
     unsigned sites;  // 0 until there is a group
     MccGroup* group;
@@ -169,16 +170,17 @@ typedef struct {
     // MCA parameters
     int priority;
     char* provider;
+    int form_after;
     int min_comm_size;
     int single_host;
     size_t bcast_min_message;
     size_t max_message;
     size_t segment;
+    size_t longest;  // of one operation: a segment, or what the provider takes once it is open
     size_t reduce_scatter_small;
     char* enable;
     char* selection;
     bool nonblocking;
-    bool nonblocking_join;
     bool disable_on_error;
     bool eager_progress;
     int progress_thread;
@@ -193,18 +195,19 @@ typedef struct {
     struct MccRules* rules;
     // Bit FI_SUM of the entry of FI_INT32 and so on: what the provider reduces.
     uint16_t reductions[kMccDatatypes];
-    uint64_t terms;                // digest of all that must be the same everywhere
-    bool ready;                    // the provider is open
-    char reason[kMccReasonBytes];  // why it is not
+    uint64_t terms;                // digest of all parameters that must be the same everywhere
+    uint64_t offers;               // and of what the provider has, once it is open
+    bool ready;                    // the parameters are good
+    bool opened;                   // the provider is
+    char reason[kMccReasonBytes];  // why it is not so
     bool reported;
     opal_mutex_t lock;  // guards all below and every fi_* call but the run of a group
     MccProvider fabric;
     atomic_int broken;        // positive FI_E code once the completion queue itself failed
     opal_hash_table_t peers;  // process name -> MccPeer*
     opal_list_t groups;
+    atomic_int modules;
     int orphans;
-    struct MccJoin* joins;
-    atomic_uint join_count;
     MccChunk* chunks;
     MccOperation* free_slots;
     struct MccRequest *finished, *finished_last;  // to be completed without the lock
@@ -218,17 +221,28 @@ typedef struct {
     uint64_t asked;
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
-    atomic_uint looks;   // at the queue, by threads of the program's
-    bool thread_runs;    // the one that stands in for them
-    atomic_bool thread_stops;
+    // The thread that stands in for those of the program's.
+    atomic_bool thread_runs, thread_stops;
+    atomic_bool stands_in;        // none of them has come by for long
+    _Atomic int64_t rings_at_ns;  // the alarm, which tells of that
+    int alarm;
     pthread_t thread;
 } MccComponent;
 
 // The one exported symbol.
 OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
 
+// coll_mcastcoll_libfabric.c
+bool mcc_libfabric_load(char* reason);
+
+// coll_mcastcoll_component.c
+void mcc_component_stop(void);  // ends every group and closes the provider; the lock is not held
+
 // coll_mcastcoll_fabric.c
-bool mcc_fabric_open(const char* provider, size_t peers, char* reason);
+// True where its collectives need to know the whole job before the first group.
+bool mcc_fabric_is_eager(void);
+// Opens the provider, unless that was tried before.
+void mcc_fabric_open(void);         // the lock is held, or there is one thread
 int mcc_fabric_poll(void);          // reads completions; the lock is held
 void mcc_fabric_poll_events(void);  // reads the event queue; the lock is held
 
@@ -236,6 +250,7 @@ void mcc_fabric_poll_events(void);  // reads the event queue; the lock is held
 void mcc_progress_start(void);  // when there is a group; the lock is held
 void mcc_progress_stop(void);   // the lock is not held
 int mcc_progress(void);         // opal_progress callback
+void mcc_progress_seen(void);   // a thread of the program's is here, and makes progress
 void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
 double mcc_now_s(void);
 
@@ -244,30 +259,34 @@ void mcc_peers_init(void);
 void mcc_peers_close(void);
 int mcc_card_publish(void);
 uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes);
+// Whether all members could be in a group, as far as their cards tell; else the reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
+// Exchanges the cards anew, now that the provider is open. An Open MPI code.
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason);
 int mcc_peers_address(ompi_communicator_t* comm, int rank,
                       fi_addr_t* address);       // positive FI_E code; the lock is held
 int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
 
 // coll_mcastcoll_group.c
-int mcc_group_setup(MccModule* module, ompi_communicator_t* comm);
+// A blocking collective of so many bytes has come, and there is no group yet: forms it, if that is worth it
+// by now. An Open MPI code; the module's state says who serves the call.
+int mcc_group_consider(MccModule* module, ompi_communicator_t* comm, MccCollective collective, size_t bytes);
 void mcc_group_orphan(MccGroup* group);
-// The steps of it, for who makes a group in another way. The lock is held.
-MccGroup* mcc_group_form(ompi_communicator_t* comm, int* error);
-// After the join: what the group has.
-void mcc_group_ready(MccGroup* group);
-void mcc_group_report(const ompi_communicator_t* comm, const MccModule* m, const char* step, int who,
-                      int error);
-
-// coll_mcastcoll_join.c
-// Begins to make the module's group, without waiting for anybody. An Open MPI code.
-int mcc_join_begin(MccModule* module, ompi_communicator_t* comm);
-void mcc_join_progress(void);    // the lock is not held
 void mcc_groups_reap(bool all);  // the lock is held
 // As far as is known: the provider has it, and this module's group did not refuse it.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 
+// coll_mcastcoll_agree.c
+// All members learn the worst outcome: 0, or an error and one of the ranks that has it. An Open MPI code; an
+// error where somebody did not answer in time.
+int mcc_agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank);
+
 // coll_mcastcoll_module.c
+// Whether a group could serve this communicator, by what all members know without a message: the same on all.
+bool mcc_module_fits(MccModule* module, ompi_communicator_t* comm);
+// Says that the job is left to others.
+void mcc_report_off(ompi_communicator_t* comm, const char* reason);
+bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
 mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority);
 
 // coll_mcastcoll_run.c
@@ -279,7 +298,6 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
 MccOperation* mcc_find_slot(const void* context);
 void mcc_slot_done(MccOperation* slot);
 void mcc_post_backlog(void);
-void mcc_drop_backlog(MccGroup* group, int error);
 void mcc_slots_free(void);
 // The lock is not held. Returns how many requests were completed.
 int mcc_complete_requests(void);
@@ -287,7 +305,7 @@ int mcc_complete_requests(void);
 // coll_mcastcoll_types.c
 void mcc_types_init(void);
 // What libfabric calls the elements and the operator of a reduction. False where it has nothing that is
-// exactly that, or the provider does not reduce it: the same on all ranks.
+// exactly that: the same on all ranks.
 bool mcc_reduction(ompi_datatype_t* datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* operation);
 
 // coll_mcastcoll_calls.c

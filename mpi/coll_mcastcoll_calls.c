@@ -4,6 +4,7 @@
 // the previous module gets the call as it came.
 
 #include "coll_mcastcoll_job.h"
+#include "coll_mcastcoll_select.h"
 
 // A barrier inside a host takes a tenth of a microsecond, so only what is always looked at is written.
 static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
@@ -118,7 +119,7 @@ static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int
     size_t width = 0;
     ompi_datatype_type_size(type, &width);
     const size_t bytes = width * (size_t)count;
-    if (0 == bytes || bytes < c->bcast_min_message || bytes > c->segment || bytes > c->max_message ||
+    if (0 == bytes || bytes < c->bcast_min_message || bytes > c->longest || bytes > c->max_message ||
         !needs_no_job(m, kMccBcast, FI_BROADCAST, bytes))
         return mcc_bcast(buffer, count, type, root, comm, module);
     struct fi_mcastcoll_request request = {.size = sizeof(request),

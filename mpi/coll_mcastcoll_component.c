@@ -1,9 +1,9 @@
 // The component: its MCA parameters, when the provider is opened and when everything is closed.
 //
-// The provider is opened when the framework opens its components, since endpoint addresses must be in the
-// modex, which runs before any communicator exists. A failure does not unload the component: its card in the
-// modex says why, everybody leaves the job to Open MPI's own modules, and rank 0 of MPI_COMM_WORLD says so in
-// one line.
+// The provider is opened when the first group forms: a job that needs none pays nothing for it. Others than
+// mcastcoll may have to know the whole job before that, so they are opened when the framework opens its
+// components, and their addresses are in the modex. A failure does not unload the component: its card says
+// why, everybody leaves the job to Open MPI's own modules, and rank 0 of MPI_COMM_WORLD says so in one line.
 
 #include <limits.h>
 #include <stdio.h>
@@ -61,6 +61,13 @@ static int component_register(void) {
     register_one("provider",
                  "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"",
                  MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_4, &c->provider);
+    // What a group costs to form, in what small operations save with it, between two and sixteen hosts.
+    c->form_after = kMccFormAfterDefault;
+    register_one(
+        "form_after",
+        "Blocking collectives on a communicator that are left to the other components before its group "
+        "forms, each 16 KiB of a long one counting as another; 0: it forms at the first",
+        MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->form_after);
     // With two members on two hosts a broadcast is one message, and a multicast can only be slower.
     c->min_comm_size = 3;
     register_one("min_comm_size",
@@ -76,14 +83,15 @@ static int component_register(void) {
     c->bcast_min_message = 0;
     register_one("bcast_min_message", "Broadcasts of fewer bytes are left to the other components",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &c->bcast_min_message);
-    c->max_message = (size_t)1 << 30;
-    register_one("max_message", "Messages of more bytes are left to the other components",
+    c->max_message = SIZE_MAX / 2;
+    register_one("max_message", "Messages of more bytes are left to the other components (no bound)",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &c->max_message);
     c->segment = (size_t)32 << 20;
-    register_one("segment",
-                 "A message of more bytes becomes several operations of the provider, one after the other; "
-                 "gathered parts of more bytes are left to the other components",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->segment);
+    register_one(
+        "segment",
+        "A message of more bytes becomes several operations of the provider, one after the other; "
+        "gathered parts of more bytes are left to the other components; less where the provider takes less",
+        MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->segment);
     c->enable = (char*)(uintptr_t)kAllOperations;
     register_one("enable",
                  "Comma-separated list of the operations to serve, where the provider has them: bcast, "
@@ -100,13 +108,6 @@ static int component_register(void) {
     c->nonblocking = true;
     register_one("nonblocking", "Serve the non-blocking forms, too", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4,
                  &c->nonblocking);
-    c->nonblocking_join = false;
-    register_one(
-        "nonblocking_join",
-        "Let a non-blocking collective begin to form the group of its communicator, where it is the first "
-        "one. What is called before the group is there waits for it, and fails if it cannot be formed. "
-        "Otherwise the first blocking one forms it, and what comes before is left to the other components",
-        MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &c->nonblocking_join);
     c->reduce_scatter_small = (size_t)16 << 10;
     register_one(
         "reduce_scatter_small",
@@ -121,7 +122,8 @@ static int component_register(void) {
         MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_6, &c->disable_on_error);
     c->join_timeout_ms = 10000;
     register_one("join_timeout",
-                 "Milliseconds to wait for a group to form before the communicator is left to the others",
+                 "Milliseconds to wait for a group to form, as long again for every 64 members; then the "
+                 "communicator is left to the others, and tried again after some thousand collectives",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &c->join_timeout_ms);
     c->linger_ms = 2000;
     register_one("linger",
@@ -179,6 +181,11 @@ static bool check_parameters(MccComponent* c) {
                  c->min_comm_size);
         return false;
     }
+    if (c->form_after < 0) {
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_form_after is %d, must not be negative",
+                 c->form_after);
+        return false;
+    }
     if (c->single_host < -1 || c->single_host > 1) {
         snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_single_host is %d, must be -1, 0 or 1",
                  c->single_host);
@@ -224,11 +231,10 @@ static int component_open(void) {
     mcc_peers_init();
     mcc_types_init();
 
-    if (check_parameters(c)) {
-        c->ready = mcc_fabric_open(c->provider, procs, c->reason);
-    }
-    if (c->ready && c->fabric.info->ep_attr->max_msg_size < c->segment) {
-        c->segment = c->fabric.info->ep_attr->max_msg_size;
+    c->ready = check_parameters(c);
+    if (c->ready && mcc_fabric_is_eager()) {
+        mcc_fabric_open();
+        c->ready = c->opened;
     }
     if (c->ready && c->verbose >= 2 && 0 == ompi_process_info.my_name.vpid) mcc_rules_print(c->rules);
     if (OMPI_SUCCESS != mcc_card_publish()) {
@@ -243,14 +249,20 @@ static int component_init_query(bool progress_threads, bool mpi_threads) {
     return OMPI_SUCCESS;
 }
 
-static int component_close(void) {
+void mcc_component_stop(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    if (0 == c->output) return OMPI_SUCCESS;  // never opened
     mcc_progress_stop();
     opal_mutex_lock(&c->lock);
     mcc_groups_reap(true);
     opal_mutex_unlock(&c->lock);
     mcc_provider_close(&c->fabric);
+    c->opened = false;
+}
+
+static int component_close(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    if (0 == c->output) return OMPI_SUCCESS;  // never opened
+    mcc_component_stop();
     mcc_slots_free();
     mcc_peers_close();
     mcc_rules_free(c->rules);

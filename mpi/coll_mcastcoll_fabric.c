@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
+#include "ompi/mca/rte/rte.h"
 
 // Which elements it combines with which operators. All of its reductions have to have a pair, since the
 // members of a job know one table.
@@ -24,13 +25,24 @@ static void find_reductions(const MccProvider* provider) {
     if (!any) c->offered &= ~reductions;
 }
 
+// libfabric's own collectives, which most providers have, see only what the address vector held when its
+// first set was made, so that all addresses have to be there before.
+bool mcc_fabric_is_eager(void) {
+    return 0 != strcmp(mca_coll_mcastcoll_component.provider, "mcastcoll");
+}
+
 // What the provider can do decides what is served, beside the user's list.
-bool mcc_fabric_open(const char* provider, size_t peers, char* reason) {
+static bool open_fabric(const char* provider, size_t peers, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     static const enum fi_collective_op kAll[] = {FI_BROADCAST, FI_BARRIER,        FI_ALLREDUCE,
                                                  FI_REDUCE,    FI_REDUCE_SCATTER, FI_ALLGATHER,
                                                  FI_GATHER,    FI_SCATTER,        FI_ALLTOALL};
-    if (!mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_NONE, reason)) return false;
+    // The thread that stands in sleeps on a descriptor, where the provider has one.
+    const bool sleeps = 0 != c->progress_thread;
+    if (!(sleeps && mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_FD, reason)) &&
+        !mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_NONE, reason))
+        return false;
+    reason[0] = '\0';  // of the first try
     c->offered = c->fabric.collectives;
     for (size_t i = 0; i < sizeof(kAll) / sizeof(kAll[0]); ++i) {
         if (0 == (c->offered >> kAll[i] & 1))
@@ -42,6 +54,17 @@ bool mcc_fabric_open(const char* provider, size_t peers, char* reason) {
     snprintf(reason, kMccReasonBytes, "provider %s has none of the collectives", provider);
     mcc_provider_close(&c->fabric);
     return false;
+}
+
+// A failure is told to the others with this process's next card.
+void mcc_fabric_open(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    if (c->opened || '\0' != c->reason[0]) return;
+    c->opened =
+        mcc_libfabric_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
+    if (!c->opened) return;
+    const size_t most = c->fabric.info->ep_attr->max_msg_size;
+    c->longest = c->segment < most ? c->segment : most;
 }
 
 // Never follow a context before it is known to be ours: some providers let internal completions out.

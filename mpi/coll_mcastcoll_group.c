@@ -1,9 +1,16 @@
-// A communicator becomes a provider's group at its first collective, or never does.
+// A communicator becomes a provider's group once that is worth it, or never does.
 //
-// All members do the same steps in the same order: (1) addresses and the address vector set, locally; (2)
-// agreement, an allreduce of the module that was there before; (3) the join, bounded by a timeout; (4)
-// agreement again. So either everybody uses the group or nobody, and the allreduce of step 2 keeps a late
-// rank's delay out of the join's timeout.
+// Whether it is worth it is counted: so many blocking collectives (coll_mcastcoll_form_after), long ones as
+// several. Their order is the same on all members, so all come to it at the same call; non-blocking ones do
+// not count, since Open MPI starts some from within its progress. Then all members do the same steps in the
+// same order: (1) they open the provider, where this is the first group, and exchange addresses, an allgather
+// of the module that was there before; (2) address vector set, locally; (3) agreement; (4) the join, bounded
+// by a timeout; (5) agreement again. So either everybody uses the group or nobody, and the allgather keeps a
+// late rank's delay out of the join's timeout. Where the join itself had too little time, it is tried again
+// later.
+//
+// That allgather may itself call this communicator's collectives. The module's state says so meanwhile, and
+// they go to the previous modules at once.
 //
 // A group outlives its communicator by coll_mcastcoll_linger: MPI_Comm_free does not synchronise, and a
 // slower member may still need its data repaired.
@@ -57,23 +64,23 @@ void mcc_group_orphan(MccGroup* g) {
 }
 
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
-    const unsigned has = mca_coll_mcastcoll_component.offered & ~(NULL != m->group ? m->group->refused : 0);
-    return 0 != (has >> collective & 1);
+    if (NULL == m->group) return true;
+    return 0 != ((mca_coll_mcastcoll_component.offered & ~m->group->refused) >> collective & 1);
 }
 
 // Local part: 0 or a positive FI_E code. The set starts with one address and is then filled: the one form of
 // fi_av_set that libfabric's own implementation and others read alike. That implementation also sees only
 // what the address vector held when its first set was made, hence the whole world first.
-static int form_set(MccGroup* g, ompi_communicator_t* comm) {
+static int form_set(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) {
     MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
     const int size = ompi_comm_size(comm);
     // Threads may join groups of the same members in another order on each rank: the communicator's number
-    // tells them apart, where the provider looks at it.
-    uint32_t key = (uint32_t)comm->c_contextid;
+    // tells them apart, where the provider looks at it. So does the attempt: an earlier one may not be over.
+    uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
     struct fi_av_set_attr attr = {
-        .count = (size_t)size, .stride = 1, .comm_key_size = sizeof(key), .comm_key = (uint8_t*)&key};
+        .count = (size_t)size, .stride = 1, .comm_key_size = sizeof(key), .comm_key = (uint8_t*)key};
     fi_addr_t address;
-    for (int rank = 0; rank < ompi_comm_size(MPI_COMM_WORLD); ++rank) {
+    for (int rank = 0; mcc_fabric_is_eager() && rank < ompi_comm_size(MPI_COMM_WORLD); ++rank) {
         (void)mcc_peers_address(MPI_COMM_WORLD, rank, &address);  // a member's failure shows below
     }
     int rc = 0;
@@ -107,15 +114,16 @@ static void find_extensions(MccGroup* g) {
         g->get_asked = ops->get_asked;
 }
 
-void mcc_group_ready(MccGroup* g) {
-    g->address = fi_mc_addr(g->mc);
-    find_extensions(g);
+// Many ranks come out of the agreement before a join one after the other, when there are few cores for them.
+static double join_seconds(const MccComponent* c, int members) {
+    return c->join_timeout_ms * 1e-3 * (1 + members / 64);
 }
 
 static int join(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    const double deadline = mcc_now_s() + c->join_timeout_ms * 1e-3;
+    const double deadline = mcc_now_s() + join_seconds(c, g->size);
     int rc;
+    MCC_VERBOSE(2, "coll/mcastcoll: rank %d of %d joins the group of %s", g->rank, g->size, g->name);
     (void)atomic_fetch_add(&c->waiting, 1);
     for (;;) {
         opal_mutex_lock(&c->lock);
@@ -136,78 +144,119 @@ static int join(MccGroup* g) {
     (void)atomic_fetch_sub(&c->waiting, 1);
     if (0 == error) error = 0 != c->broken ? c->broken : g->join.error;
     g->joined = FI_ETIMEDOUT != error;
-    if (0 == error) mcc_group_ready(g);
-    return error;
+    if (0 != error) return error;
+    g->address = fi_mc_addr(g->mc);
+    find_extensions(g);
+    return 0;
 }
 
-// All members learn the worst outcome: 0, or an error and one of the ranks that has it.
-static int agree(MccModule* m, ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank) {
-    int mine[2] = {error, 0 == error ? -1 : ompi_comm_rank(comm)};
-    long long key = (long long)mine[0] << 32 | (unsigned)(mine[1] + 1);
-    long long worst = 0;
-    const MccPrevious* previous = &m->previous[kMccBlocking][kMccAllreduce];
-    const int rc = ((mca_coll_base_module_allreduce_fn_t)previous->function)(&key, &worst, 1, MPI_LONG_LONG,
-                                                                             MPI_MAX, comm, previous->module);
-    *agreed_error = (int)(worst >> 32);
-    *agreed_rank = (int)(worst & 0xffffffff) - 1;
-    return rc;
-}
-
-MccGroup* mcc_group_form(ompi_communicator_t* comm, int* error) {
+static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* error) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     MccGroup* g = OBJ_NEW(MccGroup);
     *error = FI_ENOMEM;
     if (NULL == g) return NULL;
+    opal_mutex_lock(&c->lock);
     opal_list_append(&c->groups, &g->super);
     g->joined = true;  // nothing is under way yet
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->rank = ompi_comm_rank(comm);
     g->size = ompi_comm_size(comm);
-    *error = 0 != c->broken ? c->broken : form_set(g, comm);
+    *error = 0 != c->broken ? c->broken : form_set(g, comm, attempt);
     mcc_progress_start();
+    opal_mutex_unlock(&c->lock);
     return g;
 }
 
-void mcc_group_report(const ompi_communicator_t* comm, const MccModule* m, const char* step, int who,
-                      int error) {
+// Later, where there was not time enough: a busy machine may be less so then. Each time costs the join's
+// timeout, so there are few, ever further apart.
+static void try_again(MccModule* m, int error) {
+    enum { kMostAttempts = 4, kAtLeast = 100, kTimes = 10 };
+    if (FI_ETIMEDOUT != error || ++m->attempts >= kMostAttempts) return;
+    m->wanted = (m->wanted > kAtLeast ? m->wanted : kAtLeast) * kTimes;
+    m->seen = 0;
+    m->state = kMccFresh;
+}
+
+static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int who, int error) {
     if (0 != ompi_comm_rank(comm)) return;
     if (0 == error) {
         MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name, ompi_comm_size(comm),
                     m->hosts);
         return;
     }
+    char later[64] = "";
+    if (kMccLeft != m->state)
+        snprintf(later, sizeof(later), "; to be tried again after %zu collectives", m->wanted);
     opal_output(0,
                 "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
-                "failed on rank %d: %s",
-                comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error));
+                "failed on rank %d: %s%s",
+                comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error), later);
 }
 
-// Returns an Open MPI code; the module's state says whether the group serves or the others do.
-int mcc_group_setup(MccModule* m, ompi_communicator_t* comm) {
+// Somebody has no answer: perhaps dead, and nobody knows what the others do now. An error is all that is
+// left.
+static int report_silence(ompi_communicator_t* comm, const char* step, int rc) {
+    opal_output(0,
+                "coll/mcastcoll: no agreement on communicator %s, rank %d of %d, after its %s: a rank is "
+                "gone, or stopped",
+                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), step);
+    return rc;
+}
+
+// Whether all members can take part, by their cards as they are now that the provider is open.
+static int is_possible(MccModule* m, ompi_communicator_t* comm, bool* possible) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    const char* step = "address vector";
-    int error = 0;
-    int who = -1;
+    char reason[kMccReasonBytes] = "";
     opal_mutex_lock(&c->lock);
-    MccGroup* g = mcc_group_form(comm, &error);
+    mcc_fabric_open();
     opal_mutex_unlock(&c->lock);
-    int rc = agree(m, comm, error, &error, &who);
+    const int rc = mcc_peers_exchange(m, comm, reason);
+    *possible = OMPI_SUCCESS == rc && '\0' == reason[0];
+    if ('\0' != reason[0]) mcc_report_off(comm, reason);
+    return rc;
+}
+
+static int form(MccModule* m, ompi_communicator_t* comm) {
+    const char* step = "address vector";
+    int error = 0, who = -1;
+    bool possible = false;
+    m->state = kMccForming;
+    int rc = is_possible(m, comm, &possible);
+    if (!possible) {
+        m->state = kMccLeft;
+        return rc;
+    }
+    MccGroup* g = make_group(comm, m->attempts, &error);
+    rc = mcc_agree(comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";
         error = join(g);
-        rc = agree(m, comm, error, &error, &who);
+        rc = mcc_agree(comm, error, &error, &who);
     }
     if (OMPI_SUCCESS == rc && 0 == error) {
         m->group = g;
         m->state = kMccServing;
         // Some rules hold inside a site only. A provider that does not tell has one.
         m->sites = 0 != g->sites ? g->sites : 1;
-        if (!mcc_select(c->rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
-        mcc_group_report(comm, m, step, who, 0);
+        if (!mcc_select(mca_coll_mcastcoll_component.rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
+        report(comm, m, step, who, 0);
         return OMPI_SUCCESS;
     }
     if (NULL != g) mcc_group_orphan(g);
     m->state = kMccLeft;
-    mcc_group_report(comm, m, step, who, error);
-    return rc;
+    if (OMPI_SUCCESS != rc) return report_silence(comm, step, rc);
+    try_again(m, error);
+    report(comm, m, step, who, error);
+    return OMPI_SUCCESS;
+}
+
+int mcc_group_consider(MccModule* m, ompi_communicator_t* comm, MccCollective collective, size_t bytes) {
+    enum { kBytesOfOne = 16384 };
+    if (kMccFresh == m->state) {
+        m->seen += 1 + bytes / kBytesOfOne;
+        if (m->seen <= m->wanted) return OMPI_SUCCESS;
+        m->state = mcc_module_fits(m, comm) ? kMccWorthy : kMccLeft;
+    }
+    if (kMccWorthy != m->state || !mcc_selected(m, kMccBlocking, collective, bytes)) return OMPI_SUCCESS;
+    return form(m, comm);
 }

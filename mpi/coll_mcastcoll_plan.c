@@ -19,12 +19,12 @@ MccRoute mcc_plan_bcast(void* buffer, int count, ompi_datatype_t* type, int root
     const size_t bytes = mcc_bytes_of(&layout, 0);
     if (0 == bytes) return kMccOver;  // on every rank, by the signature
     if (bytes < c->bcast_min_message || bytes > c->max_message) return kMccPrevious;
+    job->divisible = true;
     const MccRoute route = mcc_route(job, FI_BROADCAST, bytes);
     if (kMccHere != route) return route;
     job->whole.collective = FI_BROADCAST;
     job->whole.count = bytes;
     job->whole.root = (uint32_t)root;
-    job->divisible = true;
     job->whole.buffer = mcc_contiguous(buffer, (size_t)count, type);
     if (NULL != job->whole.buffer) return kMccHere;
     job->to = layout;

@@ -2,8 +2,8 @@
 //
 // Who serves a call is decided on the packed size of the blocks, which MPI makes equal on all ranks;
 // datatypes may differ, so a rank with a derived one must not be alone with that. It packs what it sends and
-// unpacks what it gets. The operations are not cut into segments: blocks above coll_mcastcoll_segment are
-// left to others.
+// unpacks what it gets. The operations are not cut into segments: blocks above coll_mcastcoll_segment, and
+// more than 1 GiB of them together, are left to others.
 //
 // The blocks of an allgatherv are filled up to the largest, unless more than a quarter of what travels would
 // be filling. Where they go is each rank's own business, and has no part in the decision.
@@ -14,10 +14,12 @@
 #include "ompi/constants.h"
 
 enum { kMostFilling = 4 };  // of which it may be one
+enum { kMostTogether = 1 << 30 };
 
 static bool in_range(const MccJob* job, size_t block) {
     const MccComponent* c = &mca_coll_mcastcoll_component;
-    return block <= c->segment && block <= c->max_message / job->members;
+    const size_t most = c->max_message < kMostTogether ? c->max_message : kMostTogether;
+    return block <= c->segment && block <= most / job->members;
 }
 
 static void begin(MccJob* job, enum fi_collective_op collective, size_t block, int root) {

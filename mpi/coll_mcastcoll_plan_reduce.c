@@ -17,6 +17,13 @@ static size_t begin(MccJob* job, size_t count, ompi_datatype_t* type, MPI_Op op)
     return count <= most / job->width ? count * job->width : 0;
 }
 
+// Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
+// for MPI_Comm_idup in another place of the communicator's order on each rank.
+static bool is_of_open_mpi(const MccJob* job, const ompi_datatype_t* type) {
+    return kMccNonblocking == job->form && 1 == job->whole.count && MPI_INT == type &&
+           (FI_MAX == job->whole.op || FI_MIN == job->whole.op);
+}
+
 MccRoute mcc_plan_allreduce(const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op,
                             MccJob* job) {
     if (0 == count) return kMccOver;
@@ -25,7 +32,7 @@ MccRoute mcc_plan_allreduce(const void* input, void* result, int count, ompi_dat
     job->whole.input = MPI_IN_PLACE == input ? result : input;
     job->whole.buffer = result;
     job->divisible = true;
-    return 0 != bytes ? mcc_route(job, FI_ALLREDUCE, bytes) : kMccPrevious;
+    return 0 != bytes && !is_of_open_mpi(job, type) ? mcc_route(job, FI_ALLREDUCE, bytes) : kMccPrevious;
 }
 
 MccRoute mcc_plan_reduce(const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op,

@@ -4,7 +4,7 @@
 // operations is that of MPI's calls. What the provider has no room for waits in the group's backlog, in
 // order, and the progress posts it; a call that blocks first waits until there is no backlog. So an I... call
 // never waits for other ranks, but in one case: the first operation of its kind on a group, until the
-// provider accepts or refuses it. Those that come before their group has formed wait in its backlog, too.
+// provider accepts or refuses it.
 //
 // Who owns what: a request belongs to the program, which frees it when it is complete; until then it is known
 // to the slots of its operations, or to its group's backlog. The group does not go before its requests,
@@ -165,7 +165,7 @@ void mcc_post_backlog(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     MccGroup* g;
     OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
-        while (NULL != g->first && !g->forming) {
+        while (NULL != g->first) {
             MccRequest* r = g->first;
             const int error = 0 != c->broken ? c->broken : post_parts(r);
             if (FI_EAGAIN == error) break;
@@ -174,17 +174,6 @@ void mcc_post_backlog(void) {
             (void)atomic_fetch_sub(&c->backlog, 1);
             if (0 != error) end_early(r, error);
         }
-    }
-}
-
-void mcc_drop_backlog(MccGroup* g, int error) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    while (NULL != g->first) {
-        MccRequest* r = g->first;
-        g->first = r->next;
-        (void)atomic_fetch_sub(&g->waiting, 1);
-        (void)atomic_fetch_sub(&c->backlog, 1);
-        end_early(r, error);
     }
 }
 
@@ -207,8 +196,8 @@ static int begin(MccRequest* r) {
     const unsigned bit = 1U << r->job.whole.collective;
     for (;;) {
         opal_mutex_lock(&c->lock);
-        int error = g->forming || NULL != g->first ? FI_EAGAIN : post_parts(r);
-        const bool wait = FI_EAGAIN == error && (g->forming || 0 != (g->known & bit) || r->offset > 0);
+        int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
+        const bool wait = FI_EAGAIN == error && (0 != (g->known & bit) || r->offset > 0);
         if (wait) wait_in_backlog(r);
         const bool under_way = 0 == error || wait || r->offset > 0;
         if (under_way) {

@@ -16,37 +16,24 @@
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
-// Blocking calls see a group as it is at last, so that all ranks see the same.
-static bool settle(MccModule* m) {
-    while (kMccJoining == m->state) opal_progress();
-    if (kMccJoined != m->state) return true;
-    m->state = kMccServing;
-    return mcc_select(mca_coll_mcastcoll_component.rules, m, m->group->size);
-}
-
-static MccRoute make_group(MccJob* job, size_t bytes) {
-    MccModule* m = job->module;
-    if (kMccNonblocking == job->form) {
-        if (!mca_coll_mcastcoll_component.nonblocking_join) return kMccPrevious;
-        job->rc = mcc_join_begin(m, job->comm);
-        return OMPI_SUCCESS == job->rc ? kMccHere : kMccOver;
-    }
-    job->rc = mcc_group_setup(m, job->comm);
-    if (OMPI_SUCCESS != job->rc) return kMccOver;
-    if (kMccLeft == m->state) return kMccPrevious;
-    // Now that its sites are known, the rules may say otherwise.
-    return mcc_selected(m, job->form, job->collective, bytes) ? kMccHere : kMccPrevious;
+// What the provider has is known on all members once there is a group.
+static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
+    const uint16_t* reductions = mca_coll_mcastcoll_component.reductions;
+    if (!mcc_group_has(job->module, needed)) return false;
+    return FI_NOOP == job->whole.op || 0 != (reductions[job->whole.datatype] >> job->whole.op & 1);
 }
 
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     MccModule* m = job->module;
-    if (kMccBlocking == job->form && !settle(m)) {
-        job->rc = OMPI_ERR_OUT_OF_RESOURCE;
-        return kMccOver;
+    if (kMccServing != m->state) {
+        if (kMccBlocking != job->form) return kMccPrevious;
+        job->rc = mcc_group_consider(m, job->comm, job->collective, bytes);
+        if (OMPI_SUCCESS != job->rc) return kMccOver;
+        if (kMccServing != m->state) return kMccPrevious;
     }
-    if (!mcc_group_has(m, needed) || kMccLeft == m->state) return kMccPrevious;
+    if (!is_offered(job, needed)) return kMccPrevious;
+    if (!job->divisible && bytes > mca_coll_mcastcoll_component.longest) return kMccPrevious;
     if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
-    if (kMccFresh == m->state) return make_group(job, bytes);
     if (!m->group->failed) return kMccHere;
     if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
@@ -118,6 +105,7 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 // while this one waits.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
+    mcc_progress_seen();
     while (-FI_EAGAIN == (rc = g->run(g->mc, request, progress, NULL))) opal_progress();
     return (int)-rc;
 }
@@ -133,10 +121,10 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
 // right behind it. Each part is a round trip, though, so that none is made where that is long.
 static size_t longest_part(const MccJob* job) {
     enum { kGathered = 65536 };
-    const size_t segment = mca_coll_mcastcoll_component.segment;
+    const size_t longest = mca_coll_mcastcoll_component.longest;
     const bool reduces = FI_REDUCE == job->whole.collective || FI_ALLREDUCE == job->whole.collective;
     const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
-    return reduces && in_site && segment > kGathered ? kGathered : segment;
+    return reduces && in_site && longest > kGathered ? kGathered : longest;
 }
 
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {

@@ -1,11 +1,13 @@
 // Rules of the selection, one a line:
 //
-//     OPERATION MEMBERS HOSTS BYTES here|previous
+//     OPERATION MEMBERS HOSTS BYTES here|previous [PML]
 //
 // OPERATION is a collective (both forms), one with an "i" before it (its non-blocking form), or "all". The
 // others are *, N, N-M, N- or -M, bytes with K, M or G; BYTES are of the message or vector, and where
-// everybody has a block of its own, of one block. The first rule that fits counts; those of a file come
-// before the built-in ones. Where none fits it is "here". What stands after a # is a comment.
+// everybody has a block of its own, of one block. PML is the one of Open MPI's point-to-point layers for
+// which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
+// fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
+// a # is a comment.
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
@@ -18,7 +20,10 @@
 
 // Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
+// The pml cm has no other way than its library's messages, which are slower than our plans, a long allreduce
+// by 20 times and more over TCP.
 static const char kBuiltIn[] =
+    "all                  * 2- * here cm\n"
     "gather               * 2- * previous\n"
     "scatter              * 2- * previous\n"
     "alltoall             * 2- * previous\n"
@@ -33,7 +38,7 @@ static const char kBuiltInSite[] =
     "reduce               * 2- 262145- previous\n"
     "allreduce            * 2- 131073- previous\n";
 
-enum { kWords = 5, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 128 };
+enum { kWords = 5, kWordsWithPml, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
 
 typedef struct {
     size_t low, high;
@@ -43,6 +48,7 @@ typedef struct {
     uint32_t operations[kMccForms];  // a bit for each collective
     Range members, hosts, bytes;
     bool here, in_site;
+    char pml[kPmlBytes];  // empty: any
     char text[kTextBytes];
 } Rule;
 
@@ -96,21 +102,24 @@ static bool parse_range(const char* word, Range* range) {
 
 // 1: a rule, 0: an empty line, -1: neither.
 static int parse_line(char* line, Rule* rule) {
-    char *words[kWords + 1], *state = NULL;
+    char *words[kWordsWithPml + 1], *state = NULL;
     int count = 0;
     line[strcspn(line, "#\r\n")] = '\0';
     memset(rule, 0, sizeof(*rule));
-    for (char* word = strtok_r(line, " \t", &state); NULL != word && count <= kWords;
+    for (char* word = strtok_r(line, " \t", &state); NULL != word && count <= kWordsWithPml;
          word = strtok_r(NULL, " \t", &state))
         words[count++] = word;
     if (0 == count) return 0;
-    if (kWords != count) return -1;
+    if (kWords != count && kWordsWithPml != count) return -1;
+    const char* pml = kWordsWithPml == count ? words[kWords] : "";
+    if (strlen(pml) >= sizeof(rule->pml)) return -1;
+    strcpy(rule->pml, pml);
     if (!parse_operation(words[0], rule) || !parse_range(words[1], &rule->members) ||
         !parse_range(words[2], &rule->hosts) || !parse_range(words[3], &rule->bytes))
         return -1;
     rule->here = 0 == strcmp(words[4], "here");
-    snprintf(rule->text, sizeof(rule->text), "%s %s %s %s %s", words[0], words[1], words[2], words[3],
-             words[4]);
+    snprintf(rule->text, sizeof(rule->text), "%s %s %s %s %s %s", words[0], words[1], words[2], words[3],
+             words[4], pml);
     return rule->here || 0 == strcmp(words[4], "previous") ? 1 : -1;
 }
 
@@ -132,10 +141,10 @@ static bool read_stream(MccRules** rules, FILE* stream, const char* name, char* 
         const int found = whole ? parse_line(line, &rule) : -1;
         if (0 == found) continue;
         if (found < 0 || (*rules)->count == kMostRules) {
-            snprintf(
-                reason, kMccReasonBytes,
-                "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES here|previous",
-                name, number);
+            snprintf(reason, kMccReasonBytes,
+                     "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
+                     "here|previous [PML]",
+                     name, number);
             return false;
         }
         if (!add(rules, &rule)) break;
@@ -191,7 +200,7 @@ uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {
 
 void mcc_rules_print(const MccRules* rules) {
     const int output = mca_coll_mcastcoll_component.output;
-    opal_output(output, "coll/mcastcoll selection: operation members hosts bytes who");
+    opal_output(output, "coll/mcastcoll selection: operation members hosts bytes who pml");
     for (size_t i = 0; i < rules->count; ++i)
         opal_output(output, "  %s%s", rules->rules[i].text, rules->rules[i].in_site ? "  # in one site" : "");
     opal_output(output, "  all * * * here");
@@ -203,7 +212,8 @@ static bool is_in(size_t value, Range range) {
 
 static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collective, size_t members) {
     return 0 != (rule->operations[form] >> collective & 1) && is_in(members, rule->members) &&
-           is_in((size_t)m->hosts, rule->hosts) && (!rule->in_site || 1 == m->sites);
+           is_in((size_t)m->hosts, rule->hosts) && (!rule->in_site || 1 == m->sites) &&
+           ('\0' == rule->pml[0] || mcc_pml_is(rule->pml));
 }
 
 static bool decide(const MccRules* rules, const MccModule* m, MccForm form, int collective, size_t members,

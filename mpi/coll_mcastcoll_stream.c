@@ -6,7 +6,7 @@
 #include "coll_mcastcoll_job.h"
 
 static int run_segments(MccJob* job, opal_convertor_t* convertor, uint8_t* bounce, size_t room) {
-    const size_t segment = mca_coll_mcastcoll_component.segment, bytes = job->whole.count;
+    const size_t segment = mca_coll_mcastcoll_component.longest, bytes = job->whole.count;
     const bool am_root = job->self == job->whole.root;
     size_t filled = 0;
     for (size_t offset = 0; offset < bytes; offset += segment) {
@@ -26,7 +26,7 @@ static int run_segments(MccJob* job, opal_convertor_t* convertor, uint8_t* bounc
 }
 
 int mcc_run_streamed(MccJob* job) {
-    const size_t room = mca_coll_mcastcoll_component.segment + kMccPackSlack;
+    const size_t room = mca_coll_mcastcoll_component.longest + kMccPackSlack;
     uint8_t* bounce = mcc_job_memory(job, room);
     if (NULL == bounce)
         return FI_ENOMEM;  // the others' operation ends with the provider's error for a missing member

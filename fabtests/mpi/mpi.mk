@@ -12,7 +12,11 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_coll_check \
 	%reldir%/mpi_coll_threads \
 	%reldir%/mpi_fallthrough \
-	%reldir%/mpi_first_nonblocking
+	%reldir%/mpi_forming_trouble \
+	%reldir%/mpi_idup \
+	%reldir%/mpi_short_lived \
+	%reldir%/mpi_long_messages \
+	%reldir%/mpi_stand_in
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
@@ -40,16 +44,36 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_fallthrough_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_fallthrough_LDADD = $(mcc_mpi_ldadd)
-%canon_reldir%_mpi_first_nonblocking_SOURCES = %reldir%/mpi_first_nonblocking.c %reldir%/mpi_support.h
-%canon_reldir%_mpi_first_nonblocking_CPPFLAGS = $(mcc_mpi_cppflags)
-%canon_reldir%_mpi_first_nonblocking_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_forming_trouble_SOURCES = %reldir%/mpi_forming_trouble.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_forming_trouble_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_forming_trouble_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_idup_SOURCES = %reldir%/mpi_idup.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_idup_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_idup_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_short_lived_SOURCES = %reldir%/mpi_short_lived.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_short_lived_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_short_lived_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_long_messages_SOURCES = %reldir%/mpi_long_messages.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_long_messages_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_long_messages_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
 endif
 
 if HAVE_MPICH
-noinst_PROGRAMS += %reldir%/mpi_pmpi_check %reldir%/mpi_pmpi_fallthrough
-%canon_reldir%_mpi_pmpi_check_SOURCES = %reldir%/mpi_pmpi_check.c %reldir%/mpi_support.h
+noinst_PROGRAMS += %reldir%/mpi_pmpi_check %reldir%/mpi_pmpi_bounds %reldir%/mpi_pmpi_errors \
+	%reldir%/mpi_pmpi_fallthrough
+mcc_pmpi_calls = %reldir%/mpi_pmpi_calls.c %reldir%/mpi_pmpi_calls.h %reldir%/mpi_support.h
+%canon_reldir%_mpi_pmpi_check_SOURCES = %reldir%/mpi_pmpi_check.c $(mcc_pmpi_calls)
 %canon_reldir%_mpi_pmpi_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mpi_pmpi_check_LDADD = $(MPICH_LIBS)
+%canon_reldir%_mpi_pmpi_bounds_SOURCES = %reldir%/mpi_pmpi_bounds.c $(mcc_pmpi_calls)
+%canon_reldir%_mpi_pmpi_bounds_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
+%canon_reldir%_mpi_pmpi_bounds_LDADD = $(MPICH_LIBS)
+%canon_reldir%_mpi_pmpi_errors_SOURCES = %reldir%/mpi_pmpi_errors.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_pmpi_errors_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
+%canon_reldir%_mpi_pmpi_errors_LDADD = $(MPICH_LIBS)
 %canon_reldir%_mpi_pmpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_pmpi_fallthrough_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
 %canon_reldir%_mpi_pmpi_fallthrough_LDADD = $(MPICH_LIBS) -lpthread

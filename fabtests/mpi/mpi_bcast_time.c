@@ -7,7 +7,7 @@
 //   barrier alone is taken off. No clock is
 //            compared with another. It flatters a broadcast that lets early ranks into the barrier while
 //            others still wait.
-// Every iteration starts from a barrier. Medians are given, with the 10th and 90th percentile.
+// Every iteration starts from a barrier. Medians are given, with the 10th, 90th and 99th percentile.
 //
 // With --bare nothing is timed and nothing happens between the operations, so that who counts packets outside
 // (util/cluster/crossings) can take one job from another with more operations.
@@ -44,7 +44,7 @@ typedef struct {
 } Subject;
 
 typedef struct {
-    double p10, median, p90;
+    double p10, median, p90, p99;
     uint64_t iterations;
 } Figure;
 
@@ -184,7 +184,8 @@ static int by_value(const void* a, const void* b) {
 
 static Figure summarise(double* samples, uint64_t count) {
     qsort(samples, count, sizeof(double), by_value);
-    return (Figure){samples[count / 10], samples[count / 2], samples[count - 1 - count / 10], count};
+    return (Figure){samples[count / 10], samples[count / 2], samples[count - 1 - count / 10],
+                    samples[count - 1 - count / 100], count};
 }
 
 static int root_of(const Options* o, uint64_t iteration, int size) {
@@ -264,15 +265,15 @@ static void repeat(const Options* o, const Subject* s, uint64_t count) {
 }
 
 static void print_row(FILE* json, const char** comma, const char* operation, uint64_t bytes, Figure f) {
-    printf("%-9s %12llu %10.1f %10.1f %10.1f %12llu\n", operation, (unsigned long long)bytes, f.p10, f.median,
-           f.p90, (unsigned long long)f.iterations);
+    printf("%-9s %12llu %10.1f %10.1f %10.1f %10.1f %12llu\n", operation, (unsigned long long)bytes, f.p10,
+           f.median, f.p90, f.p99, (unsigned long long)f.iterations);
     fflush(stdout);
     if (json == NULL) return;
     fprintf(
         json,
         "%s{\"operation\": \"%s\", \"bytes\": %llu, \"p10_us\": %.2f, \"median_us\": %.2f, \"p90_us\": %.2f, "
-        "\"iterations\": %llu}",
-        *comma, operation, (unsigned long long)bytes, f.p10, f.median, f.p90,
+        "\"p99_us\": %.2f, \"iterations\": %llu}",
+        *comma, operation, (unsigned long long)bytes, f.p10, f.median, f.p90, f.p99,
         (unsigned long long)f.iterations);
     *comma = ", ";
 }
@@ -311,8 +312,9 @@ static void run_all(const Options* o, int rank, int size, FILE* json) {
     const bool clock = o->method == 1 || (o->method == 0 && !o->bare && one_kernel());
     const char* comma = "";
     if (rank == 0 && !o->bare) {
-        printf("%d ranks, method %s, microseconds\n%-9s %12s %10s %10s %10s %12s\n", size,
-               clock ? "clock" : "barrier", "operation", "bytes", "p10", "median", "p90", "iterations");
+        printf("%d ranks, method %s, microseconds\n%-9s %12s %10s %10s %10s %10s %12s\n", size,
+               clock ? "clock" : "barrier", "operation", "bytes", "p10", "median", "p90", "p99",
+               "iterations");
         if (json)
             fprintf(json, "{\"ranks\": %d, \"method\": \"%s\", \"rows\": [", size,
                     clock ? "clock" : "barrier");

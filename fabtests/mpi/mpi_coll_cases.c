@@ -1,6 +1,9 @@
 #include "mpi_coll_cases.h"
 
-enum { kGuard = 64, kFill = 0xa5 };
+// Among more members than kAnyLayouts Open MPI's alltoall of small blocks is Bruck's, which receives by the
+// type that it sends, and so writes past the result where a member lays out the two in different ways, as it
+// may.
+enum { kGuard = 64, kFill = 0xa5, kAnyLayouts = 12 };
 
 const char* const kind_names[kKinds] = {
     "bcast",  "barrier", "reduce",   "allreduce",      "allgather",           "allgatherv",
@@ -139,6 +142,7 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
     if (is_reduction(kind)) return;
     c->input_strided = next_random(&own) % 4 == 0;  // not the same on all
     c->result_strided = next_random(&own) % 4 == 0;
+    if (kind == kAlltoall && part->size > kAnyLayouts) c->result_strided = c->input_strided;
 }
 
 void case_describe(const Case* c, char* text, size_t bytes) {
@@ -321,5 +325,6 @@ bool case_check(Case* c) {
     if (c->kind != kBcast)
         good = good && holds(c, c->part->rank, 0, sent, c->input.at, stride_of(c, c->input_strided));
     free(c->counts);
-    return give_back(&c->input) & give_back(&c->result) && good;
+    const bool input_kept = give_back(&c->input), result_kept = give_back(&c->result);
+    return input_kept && result_kept && good;
 }

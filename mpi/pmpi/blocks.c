@@ -16,21 +16,23 @@ static bool fits(int64_t part, int members) {
     return part > 0 && pmpi_in_range((uint64_t)part * (uint64_t)members);
 }
 
+// Of what this member has to say, only: what MPI does not look at may be anything.
 static PmpiLayout times(PmpiLayout block, int members) {
     block.count *= members;
     return block;
 }
 
+static struct fi_mcastcoll_request request_of(const uint8_t* input, uint8_t* room, size_t part, int root) {
+    return (struct fi_mcastcoll_request){
+        .input = input, .buffer = room, .count = part, .datatype = FI_UINT8, .root = (uint32_t)root};
+}
+
 // One operation on packed bytes; what comes in is put where it belongs.
 static bool run(PmpiGroup* g, PmpiOperation operation, int root, const uint8_t* input, uint8_t* room,
                 size_t part, const PmpiLayout* out, size_t out_bytes, int* rc) {
-    const struct fi_mcastcoll_request request = {
-        .input = input, .buffer = room, .count = part, .datatype = FI_UINT8, .root = (uint32_t)root};
-    if (!pmpi_run(g, operation, &request, rc)) return false;
-    if (MPI_SUCCESS == *rc && NULL != out && !pmpi_deliver(g, out, room, out_bytes))
-        return pmpi_fail(g, operation, FI_EOTHER, rc);
-    pmpi_trim(g);
-    return true;
+    const struct fi_mcastcoll_request request = request_of(input, room, part, root);
+    const PmpiArrival arrival = {.to = out, .room = room, .bytes = out_bytes};
+    return pmpi_run(g, operation, &request, NULL != out ? pmpi_deliver : NULL, &arrival, rc);
 }
 
 bool pmpi_allgather(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc) {
@@ -53,48 +55,74 @@ bool pmpi_allgather(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc) {
     return run(g, kPmpiAllgather, 0, input, room, (size_t)part, &result, all, rc);
 }
 
+// Blocks of MPI_Allgatherv: where they belong, and how they travel.
+typedef struct {
+    PmpiLayout base;  // one element at the displacement 0
+    PmpiList counts, places;
+    size_t width;   // packed bytes of an element
+    size_t part;    // packed bytes of the largest block
+    bool in_order;  // all are alike and follow each other
+    const uint8_t* room;
+} Blocks;
+
+static PmpiLayout block_at(const Blocks* b, int rank) {
+    return pmpi_advance(b->base, pmpi_item(b->places, rank), pmpi_item(b->counts, rank));
+}
+
+// False: the call is left to PMPI.
+static bool measure(Blocks* b, int members) {
+    const int64_t width = NULL == b->counts.at || NULL == b->places.at ? -1 : pmpi_bytes(1, b->base.type);
+    if (width <= 0) return false;
+    MPI_Count most = 0, sum = 0;
+    for (int i = 0; i < members; ++i) {
+        const MPI_Count count = pmpi_item(b->counts, i);
+        if (count < 0 || count > INT64_MAX / 4 / width / members) return false;
+        most = count > most ? count : most;
+        sum += count;
+    }
+    b->in_order = true;
+    for (int i = 0; i < members; ++i)
+        b->in_order = b->in_order && pmpi_item(b->counts, i) == most && pmpi_item(b->places, i) == i * most;
+    b->width = (size_t)width;
+    b->part = (size_t)(most * width);
+    return fits((int64_t)b->part, members) && most * members <= 2 * sum;
+}
+
+static bool deliver_blocks(const PmpiGroup* g, const void* arrival) {
+    const Blocks* b = arrival;
+    for (int i = 0; i < g->size; ++i) {
+        const PmpiLayout block = block_at(b, i);
+        const size_t bytes = (size_t)block.count * b->width;
+        if (0 != bytes && !pmpi_unpack(&block, b->room + b->part * (size_t)i, bytes)) return false;
+    }
+    return true;
+}
+
 bool pmpi_allgatherv(PmpiLayout in, void* buffer, PmpiList counts, PmpiList places, MPI_Datatype type,
                      MPI_Comm comm, int* rc) {
     PmpiGroup* g = pmpi_route(comm, kPmpiAllgatherv);
     if (NULL == g) return false;
-    const int64_t width = NULL == counts.at || NULL == places.at ? -1 : pmpi_bytes(1, type);
-    if (width <= 0) return pmpi_leave(kPmpiAllgatherv);
-    MPI_Count most = 0, sum = 0;
-    bool in_order = true;  // and without gaps, when all blocks are alike
-    for (int i = 0; i < g->size; ++i) {
-        const MPI_Count count = pmpi_item(counts, i);
-        if (count < 0 || count > INT64_MAX / 4 / width / g->size) return pmpi_leave(kPmpiAllgatherv);
-        most = count > most ? count : most;
-        sum += count;
-    }
-    for (int i = 0; i < g->size; ++i)
-        in_order = in_order && pmpi_item(counts, i) == most && pmpi_item(places, i) == i * most;
-    const size_t part = (size_t)(most * width), all = part * (size_t)g->size;
-    if (!fits((int64_t)part, g->size) || most * g->size > 2 * sum) return pmpi_leave(kPmpiAllgatherv);
-    const PmpiLayout base = {.buffer = buffer, .count = 1, .type = type};
-    const PmpiLayout mine = pmpi_advance(base, pmpi_item(places, g->rank), pmpi_item(counts, g->rank));
+    Blocks b = {.base = {.buffer = buffer, .count = 1, .type = type}, .counts = counts, .places = places};
+    if (!measure(&b, g->size)) return pmpi_leave(kPmpiAllgatherv);
+    const size_t all = b.part * (size_t)g->size;
+    const PmpiLayout mine = block_at(&b, g->rank);
     const PmpiLayout from = MPI_IN_PLACE == in.buffer ? mine : in;
-    const size_t own = (size_t)(pmpi_item(counts, g->rank) * width);
-    const PmpiLayout result = {.buffer = buffer, .count = most * g->size, .type = type};
-    uint8_t* room = in_order ? pmpi_room(g, &result, all) : pmpi_bounce(g, 1, all);
-    const bool bounced = room == g->bounce[1];
+    const size_t own = (size_t)mine.count * b.width;
+    uint8_t* room = b.in_order ? pmpi_room(g, &b.base, all) : pmpi_bounce(g, 1, all);
     if (NULL == room) return pmpi_fail(g, kPmpiAllgatherv, FI_ENOMEM, rc);
-    const uint8_t* input = room + part * (size_t)g->rank;
+    const bool bounced = room == g->bounce[1];
+    uint8_t* slot = room + b.part * (size_t)g->rank;
+    const uint8_t* input = slot;
     bool good = true;
-    if (own == part && MPI_IN_PLACE != in.buffer)
-        good = NULL != (input = pmpi_input(g, &in, part));
+    if (own == b.part && MPI_IN_PLACE != in.buffer)
+        good = NULL != (input = pmpi_input(g, &in, b.part));
     else if (bounced)
-        good = 0 == own || pmpi_pack(&from, room + part * (size_t)g->rank, own);
-    if (bounced && own < part) memset(room + part * (size_t)g->rank + own, 0, part - own);
+        good = 0 == own || pmpi_pack(&from, slot, own);
+    if (bounced && own < b.part) memset(slot + own, 0, b.part - own);
     if (!good) return pmpi_fail(g, kPmpiAllgatherv, FI_ENOMEM, rc);
-    if (!run(g, kPmpiAllgatherv, 0, input, room, part, NULL, 0, rc)) return false;
-    for (int i = 0; i < g->size && bounced && MPI_SUCCESS == *rc; ++i) {
-        const PmpiLayout block = pmpi_advance(base, pmpi_item(places, i), pmpi_item(counts, i));
-        const size_t bytes = (size_t)(block.count * width);
-        if (0 != bytes && !pmpi_unpack(&block, room + part * (size_t)i, bytes))
-            return pmpi_fail(g, kPmpiAllgatherv, FI_EOTHER, rc);
-    }
-    return true;
+    b.room = room;
+    const struct fi_mcastcoll_request request = request_of(input, room, b.part, 0);
+    return pmpi_run(g, kPmpiAllgatherv, &request, bounced ? deliver_blocks : NULL, &b, rc);
 }
 
 bool pmpi_gather(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* rc) {
@@ -104,7 +132,7 @@ bool pmpi_gather(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* rc
     const int64_t part = am_root ? pmpi_bytes(out.count, out.type) : pmpi_bytes(in.count, in.type);
     if (root < 0 || root >= g->size || !fits(part, g->size)) return pmpi_leave(kPmpiGather);
     const size_t own = (size_t)part * (size_t)root, all = (size_t)part * (size_t)g->size;
-    const PmpiLayout result = times(out, g->size);
+    const PmpiLayout result = am_root ? times(out, g->size) : out;
     uint8_t* room = am_root ? pmpi_room(g, &result, all) : NULL;
     const uint8_t* input = NULL;
     if (am_root && NULL == room) return pmpi_fail(g, kPmpiGather, FI_ENOMEM, rc);
@@ -126,7 +154,7 @@ bool pmpi_scatter(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* r
     const int64_t part = am_root ? pmpi_bytes(in.count, in.type) : pmpi_bytes(out.count, out.type);
     if (root < 0 || root >= g->size || !fits(part, g->size)) return pmpi_leave(kPmpiScatter);
     const bool in_place = am_root && MPI_IN_PLACE == out.buffer;
-    const PmpiLayout source = times(in, g->size);
+    const PmpiLayout source = am_root ? times(in, g->size) : in;
     const uint8_t* input = am_root ? pmpi_input(g, &source, (size_t)part * (size_t)g->size) : NULL;
     // In place the root's block stays where it is; the provider's copy of it goes nowhere.
     uint8_t* room = in_place ? pmpi_bounce(g, 1, (size_t)part) : pmpi_room(g, &out, (size_t)part);
@@ -140,13 +168,14 @@ bool pmpi_alltoall(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc) {
     const int64_t part = pmpi_bytes(out.count, out.type);
     if (!fits(part, g->size)) return pmpi_leave(kPmpiAlltoall);
     const size_t all = (size_t)part * (size_t)g->size;
-    const PmpiLayout result = times(out, g->size), source = times(in, g->size);
+    const PmpiLayout result = times(out, g->size);
     uint8_t* room = pmpi_room(g, &result, all);
     const uint8_t* input = NULL;
     if (MPI_IN_PLACE == in.buffer) {
         uint8_t* copy = pmpi_bounce(g, 0, all);
         input = NULL != copy && pmpi_pack(&result, copy, all) ? copy : NULL;
     } else {
+        const PmpiLayout source = times(in, g->size);
         input = pmpi_input(g, &source, all);
     }
     if (NULL == room || NULL == input) return pmpi_fail(g, kPmpiAlltoall, FI_ENOMEM, rc);

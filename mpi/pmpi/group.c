@@ -6,7 +6,8 @@
 // agreement. So either everybody uses the group or nobody.
 //
 // A group outlives its communicator by MCASTCOLL_PMPI_LINGER: MPI_Comm_free need not synchronise, and a
-// slower member may still need its data repaired.
+// slower member may still need its data repaired. One in which an operation failed here is closed after the
+// same time, so that no other member waits for this one.
 
 #include <sched.h>
 #include <stdio.h>
@@ -18,30 +19,38 @@
 enum { kMaxOrphans = 32 };
 
 static void close_group(PmpiGroup* g) {
-    int rc = NULL != g->mc ? fi_close(&g->mc->fid) : 0;
+    const bool joined = NULL != g->mc;
+    int rc = joined ? fi_close(&g->mc->fid) : 0;
     if (0 == rc && NULL != g->set) rc = fi_close(&g->set->fid);
     if (0 != rc) pmpi_say(1, "closing a group: %s", fi_strerror(-rc));
     g->mc = NULL;
     g->set = NULL;
-    g->state = kPmpiLeft;
-    for (int i = 0; i < 2; ++i) free(g->bounce[i]);
-    memset(g->bounce, 0, sizeof(g->bounce));
-    memset(g->bounce_bytes, 0, sizeof(g->bounce_bytes));
+    // What was said of it before is read now: the next group may lie where this one did.
+    if (joined) pmpi_poll_events();
+    if (kPmpiServing == g->state) g->state = kPmpiLeft;
+}
+
+static bool in_use(const PmpiGroup* g) {
+    return g->making || (g->join_posted && !g->join_done) || (!g->orphan && kPmpiBroken != g->state);
 }
 
 void pmpi_groups_reap(bool all) {
     const double now = pmpi_now_s();
-    int orphans = 0;
-    for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) orphans += g->orphan;
-    if (!all && 0 == orphans) return;
+    int orphans = 0, unused = 0;
+    for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) {
+        orphans += g->orphan;
+        unused += !in_use(g);
+    }
+    if (!all && 0 == unused) return;
     // Old groups are at the end of the list, near enough to the order of release for the limit.
     for (PmpiGroup** at = &pmpi.groups; NULL != *at;) {
         PmpiGroup* g = *at;
-        const bool due = g->orphan && !g->joining && (now >= g->close_at_s || orphans > kMaxOrphans);
+        const bool due = !in_use(g) && (now >= g->close_at_s || orphans > kMaxOrphans);
         if (all || due) close_group(g);
         if (g->orphan && (all || due)) {
             --orphans;
             *at = g->next;
+            pmpi_trim(g, 0);
             free(g);
         } else {
             at = &g->next;
@@ -64,9 +73,16 @@ static void orphan(PmpiGroup* g) {
     cancel(g);
     pthread_mutex_lock(&pmpi.lock);
     g->orphan = true;
-    g->close_at_s = pmpi_now_s() + pmpi.settings.linger_ms * 1e-3;
-    if (NULL == g->mc && !g->joining) g->close_at_s = 0;
+    g->close_at_s = NULL != g->mc ? pmpi_now_s() + pmpi.settings.linger_ms * 1e-3 : 0;
     pmpi_groups_reap(kPmpiClosed == atomic_load(&pmpi.life));
+    pthread_mutex_unlock(&pmpi.lock);
+}
+
+void pmpi_group_break(PmpiGroup* g) {
+    pthread_mutex_lock(&pmpi.lock);
+    if (kPmpiBroken != g->state) g->close_at_s = pmpi_now_s() + pmpi.settings.linger_ms * 1e-3;
+    g->state = kPmpiBroken;
+    pmpi_groups_reap(false);
     pthread_mutex_unlock(&pmpi.lock);
 }
 
@@ -136,12 +152,11 @@ static int join(PmpiGroup* g) {
     fi_addr_t address = FI_ADDR_NOTAVAIL;
     int rc = fi_av_set_addr(g->set, &address);
     if (0 != rc) return -rc;
-    g->joining = true;
-    for (bool posted = false;;) {
+    for (;;) {
         pthread_mutex_lock(&pmpi.lock);
-        if (!posted) {
+        if (!g->join_posted) {
             rc = fi_join_collective(pmpi.provider.ep, address, g->set, 0, &g->mc, &g->join_context);
-            posted = 0 == rc;
+            g->join_posted = 0 == rc;
         }
         pmpi_poll();
         const bool done = g->join_done || (0 != rc && -FI_EAGAIN != rc);
@@ -151,7 +166,6 @@ static int join(PmpiGroup* g) {
         (void)pmpi_meanwhile(g);
         (void)sched_yield();
     }
-    g->joining = false;
     if (0 != rc) return -rc;
     if (0 != g->join_error) return g->join_error;
     g->run = mcc_provider_run(g->mc);
@@ -197,6 +211,7 @@ static PmpiGroup* make(MPI_Comm comm) {
     char reason[200] = "MPI failed";
     g->comm = comm;
     g->state = kPmpiLeft;
+    g->making = true;
     g->never = MPI_REQUEST_NULL;
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_rank(comm, &g->rank);
@@ -206,6 +221,9 @@ static PmpiGroup* make(MPI_Comm comm) {
     pmpi.groups = g;
     pmpi_groups_reap(false);
     pthread_mutex_unlock(&pmpi.lock);
+    // What comes back to us while the group forms finds one that is left: an MPI may build a collective on
+    // others, and a failing one calls the program's error handler.
+    PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
     if (!inter && g->size > 1) {
         char name[MPI_MAX_OBJECT_NAME] = "";
         int letters = 0;
@@ -220,7 +238,9 @@ static PmpiGroup* make(MPI_Comm comm) {
             pmpi_say(1, "leaves communicator '%s', %d members: %s", name, g->size, reason);
         }
     }
-    PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
+    pthread_mutex_lock(&pmpi.lock);
+    g->making = false;
+    pthread_mutex_unlock(&pmpi.lock);
     return g;
 }
 

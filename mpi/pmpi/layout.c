@@ -10,7 +10,7 @@
 
 #include "pmpi.h"
 
-enum { kKeptBounce = 1 << 20, kDepth = 8 };
+enum { kDepth = 8 };
 
 int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type) {
     MPI_Count width = 0;
@@ -20,29 +20,54 @@ int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type) {
     return (int64_t)(count * width);
 }
 
+typedef struct {
+    MPI_Count integers, addresses, large_counts, types;
+    int combiner;
+} Envelope;
+
+#if MPI_VERSION >= 4
+#pragma weak PMPI_Type_get_envelope_c  // an MPI of version 3 has none
+#endif
+
+static bool look_at(MPI_Datatype type, Envelope* e) {
+    int integers = 0, addresses = 0, types = 0;
+#if MPI_VERSION >= 4
+    // The ordinary call fails with a datatype that was made with large counts.
+    if (NULL != PMPI_Type_get_envelope_c)
+        return MPI_SUCCESS == PMPI_Type_get_envelope_c(type, &e->integers, &e->addresses, &e->large_counts,
+                                                       &e->types, &e->combiner);
+#endif
+    if (MPI_SUCCESS != PMPI_Type_get_envelope(type, &integers, &addresses, &types, &e->combiner))
+        return false;
+    e->integers = integers;
+    e->addresses = addresses;
+    e->large_counts = 0;
+    e->types = types;
+    return true;
+}
+
 // Elements follow each other without holes and in the order of their addresses. Size and extent alone do not
 // tell: a datatype may have its parts in another order.
 static bool is_plain(MPI_Datatype type, int depth) {
-    int integers, addresses, types, combiner;
-    MPI_Count width;
-    MPI_Aint lower, extent;
-    if (MPI_SUCCESS != PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner)) return false;
-    if (MPI_COMBINER_NAMED == combiner) {
+    Envelope e;
+    if (!look_at(type, &e)) return false;
+    if (MPI_COMBINER_NAMED == e.combiner) {
+        MPI_Count width;
+        MPI_Aint lower, extent;
         PMPI_Type_size_x(type, &width);
         PMPI_Type_get_extent(type, &lower, &extent);
         return 0 == lower && extent == (MPI_Aint)width;
     }
-    if ((MPI_COMBINER_DUP != combiner && MPI_COMBINER_CONTIGUOUS != combiner) || 0 == depth) return false;
+    if ((MPI_COMBINER_DUP != e.combiner && MPI_COMBINER_CONTIGUOUS != e.combiner) || 0 == depth) return false;
     int integer[1];
     MPI_Aint address[1];
     MPI_Datatype inner;
-    if (integers > 1 || addresses > 1 || 1 != types ||
-        MPI_SUCCESS != PMPI_Type_get_contents(type, integers, addresses, types, integer, address, &inner))
+    if (e.integers > 1 || e.addresses > 1 || 0 != e.large_counts || 1 != e.types ||
+        MPI_SUCCESS !=
+            PMPI_Type_get_contents(type, (int)e.integers, (int)e.addresses, 1, integer, address, &inner))
         return false;
     const bool plain = is_plain(inner, depth - 1);
-    if (MPI_SUCCESS == PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner) &&
-        MPI_COMBINER_NAMED != combiner)
-        PMPI_Type_free(&inner);
+    if (look_at(inner, &e) && MPI_COMBINER_NAMED != e.combiner) PMPI_Type_free(&inner);
     return plain;
 }
 
@@ -98,9 +123,9 @@ uint8_t* pmpi_bounce(PmpiGroup* g, int slot, size_t bytes) {
     return g->bounce[slot];
 }
 
-void pmpi_trim(PmpiGroup* g) {
+void pmpi_trim(PmpiGroup* g, size_t kept_bytes) {
     for (int slot = 0; slot < 2; ++slot) {
-        if (g->bounce_bytes[slot] <= kKeptBounce) continue;
+        if (g->bounce_bytes[slot] <= kept_bytes) continue;
         free(g->bounce[slot]);
         g->bounce[slot] = NULL;
         g->bounce_bytes[slot] = 0;
@@ -119,6 +144,7 @@ uint8_t* pmpi_room(PmpiGroup* g, const PmpiLayout* layout, size_t bytes) {
     return NULL != at ? (uint8_t*)(uintptr_t)at : pmpi_bounce(g, 1, bytes);
 }
 
-bool pmpi_deliver(const PmpiGroup* g, const PmpiLayout* layout, const uint8_t* room, size_t bytes) {
-    return room != g->bounce[1] || pmpi_unpack(layout, room, bytes);
+bool pmpi_deliver(const PmpiGroup* g, const void* arrival) {
+    const PmpiArrival* a = arrival;
+    return a->room != g->bounce[1] || pmpi_unpack(a->to, a->room, a->bytes);
 }

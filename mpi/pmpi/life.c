@@ -103,7 +103,11 @@ static void open_provider(void) {
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 
+// What an MPI calls to make us a communicator may come back here, in the thread that holds the lock.
+static _Thread_local bool opening;
+
 bool pmpi_open(void) {
+    if (opening) return false;
     const int life = atomic_load_explicit(&pmpi.life, memory_order_acquire);
     if (kPmpiUnopened != life) return kPmpiOpen == life;
     int begun = 0, ended = 0;
@@ -112,6 +116,7 @@ bool pmpi_open(void) {
     if (!begun || ended) return false;
     pthread_mutex_lock(&pmpi.lock);
     if (kPmpiUnopened == atomic_load(&pmpi.life)) {
+        opening = true;
         // Not a duplicate: that would call the program's attribute functions.
         PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &pmpi.own_comm);
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pmpi_group_left, &pmpi.comm_key, NULL);
@@ -119,6 +124,7 @@ bool pmpi_open(void) {
         PMPI_Comm_set_attr(MPI_COMM_SELF, pmpi.self_key, NULL);
         open_provider();
         if (!pmpi.ready) pmpi_say(1, "off in this process: %s", pmpi.reason);
+        opening = false;
         atomic_store_explicit(&pmpi.life, kPmpiOpen, memory_order_release);
     }
     pthread_mutex_unlock(&pmpi.lock);

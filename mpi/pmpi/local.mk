@@ -1,8 +1,7 @@
 # The interposer for programs of MPICH's ABI. It is not linked with MPI: the program that is preloaded with it brings its own,
 # and a shell between mpiexec and the program needs none.
 if HAVE_MPICH
-pmpidir = $(libdir)
-pmpi_LTLIBRARIES = libmcastcoll-pmpi.la
+lib_LTLIBRARIES += libmcastcoll-pmpi.la
 libmcastcoll_pmpi_la_SOURCES = \
 	mpi/common/provider.c \
 	mpi/common/provider.h \

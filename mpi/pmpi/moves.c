@@ -16,15 +16,12 @@ bool pmpi_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_
         return pmpi_fail(g, kPmpiBcast, FI_ENOMEM, rc);
     const struct fi_mcastcoll_request request = {
         .buffer = room, .count = (size_t)bytes, .datatype = FI_UINT8, .root = (uint32_t)root};
-    if (!pmpi_run(g, kPmpiBcast, &request, rc)) return false;
-    if (MPI_SUCCESS == *rc && !am_root && !pmpi_deliver(g, &layout, room, (size_t)bytes))
-        return pmpi_fail(g, kPmpiBcast, FI_EOTHER, rc);
-    pmpi_trim(g);
-    return true;
+    const PmpiArrival arrival = {.to = &layout, .room = room, .bytes = (size_t)bytes};
+    return pmpi_run(g, kPmpiBcast, &request, am_root ? NULL : pmpi_deliver, &arrival, rc);
 }
 
 bool pmpi_barrier(MPI_Comm comm, int* rc) {
     PmpiGroup* g = pmpi_route(comm, kPmpiBarrier);
     const struct fi_mcastcoll_request request = {.datatype = FI_VOID};
-    return NULL != g && pmpi_run(g, kPmpiBarrier, &request, rc);
+    return NULL != g && pmpi_run(g, kPmpiBarrier, &request, NULL, NULL, rc);
 }

@@ -74,8 +74,8 @@ typedef struct PmpiGroup {
     MccRun run;
     MPI_Request never;  // a receive that nobody sends anything for
     struct fi_context2 join_context;
-    bool joining;  // an event may still name this group
-    bool join_done;
+    bool making;                  // pmpi_group_of() has not returned it yet
+    bool join_posted, join_done;  // in between an event may still name this group
     int join_error;
     bool orphan;  // its communicator is gone; close_at_s says when it may go
     double close_at_s;
@@ -126,12 +126,14 @@ void pmpi_peers_close(void);
 void pmpi_progress_start(void);   // the lock is held
 void pmpi_progress_stop(void);    // the lock is not held
 void pmpi_poll(void);             // reads both queues; the lock is held
+void pmpi_poll_events(void);      // the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
 
 // group.c
 PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves, or complains
 int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra);
-void pmpi_groups_reap(bool all);  // the lock is held
+void pmpi_group_break(PmpiGroup* g);  // an operation failed: the group is closed soon, and serves no more
+void pmpi_groups_reap(bool all);      // the lock is held
 void pmpi_groups_cancel(void);
 
 // run.c
@@ -140,8 +142,15 @@ void pmpi_groups_cancel(void);
 PmpiGroup* pmpi_route(MPI_Comm comm, PmpiOperation operation);
 bool pmpi_in_range(uint64_t bytes);
 bool pmpi_leave(PmpiOperation operation);  // false, and counts a call that is left to PMPI
-// True: the call ends with *rc. False: it was not begun on any member, PMPI serves it.
-bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* request, int* rc);
+// Puts what came in where it belongs. False: MPI does not unpack it.
+typedef bool (*PmpiDeliver)(const PmpiGroup* g, const void* arrival);
+// Runs the operation and delivers what came in; `deliver` may be NULL. True: the call ends with *rc. False:
+// it was not begun on any member, PMPI serves it. Either way this is the call's last use of the group: its
+// bounce buffers may be gone, and after a failure the group itself, since the program's error handler has
+// been called.
+bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* request,
+              PmpiDeliver deliver, const void* arrival, int* rc);
+// True, with *rc. The call's last use of the group, too.
 bool pmpi_fail(PmpiGroup* g, PmpiOperation operation, int error, int* rc);
 
 // layout.c: a message as MPI describes it, and its packed bytes
@@ -158,13 +167,21 @@ PmpiLayout pmpi_advance(PmpiLayout layout, MPI_Count elements, MPI_Count count);
 bool pmpi_pack(const PmpiLayout* layout, uint8_t* to, size_t bytes);
 bool pmpi_unpack(const PmpiLayout* layout, const uint8_t* from, size_t bytes);
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
+// The group's bounce buffers belong to one call, until it ends in pmpi_run() or pmpi_fail(). Those trim them:
+// small ones stay for the next call. NULL without memory.
 uint8_t* pmpi_bounce(PmpiGroup* g, int slot, size_t bytes);
-void pmpi_trim(PmpiGroup* g);
-// Packed bytes of what goes out: where they lie, or in the group's bounce buffer 0; NULL without memory. And
-// the room for what comes in: where it is to lie, or bounce buffer 1, out of which pmpi_deliver() puts it.
+enum { kPmpiKeptBounce = 1 << 20 };
+void pmpi_trim(PmpiGroup* g, size_t kept_bytes);  // frees what has more
+// Packed bytes of what goes out: where they lie, or in bounce buffer 0; NULL without memory. And the room for
+// what comes in: where it is to lie, or bounce buffer 1, out of which pmpi_deliver() puts it.
 const uint8_t* pmpi_input(PmpiGroup* g, const PmpiLayout* layout, size_t bytes);
 uint8_t* pmpi_room(PmpiGroup* g, const PmpiLayout* layout, size_t bytes);
-bool pmpi_deliver(const PmpiGroup* g, const PmpiLayout* layout, const uint8_t* room, size_t bytes);
+typedef struct {
+    const PmpiLayout* to;
+    const uint8_t* room;
+    size_t bytes;
+} PmpiArrival;
+bool pmpi_deliver(const PmpiGroup* g, const void* arrival);  // of a PmpiArrival
 
 // types.c
 // What libfabric calls the elements and the operator of a reduction, if the provider combines them.

@@ -12,7 +12,7 @@
 
 #include "pmpi.h"
 
-enum { kBesideNs = 1000000, kBetweenNs = 100000, kSleepMs = 50 };
+enum { kMaxEvents = 64, kBesideNs = 1000000, kBetweenNs = 100000, kSleepMs = 50 };
 
 static PmpiGroup* find_join(fid_t fid, const void* context) {
     for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next)
@@ -20,7 +20,7 @@ static PmpiGroup* find_join(fid_t fid, const void* context) {
     return NULL;
 }
 
-static void poll_events(void) {
+static bool read_event(void) {
     struct fid_eq* eq = pmpi.provider.eq;
     uint32_t event = 0;
     struct fi_eq_entry entry;
@@ -30,12 +30,17 @@ static void poll_events(void) {
         if (NULL != g) g->join_done = true;
     } else if (-FI_EAVAIL == got) {
         struct fi_eq_err_entry error = {0};
-        if (fi_eq_readerr(eq, &error, 0) < 1) return;
+        if (fi_eq_readerr(eq, &error, 0) < 1) return false;
         PmpiGroup* g = find_join(error.fid, error.context);
-        if (NULL == g) return;
+        if (NULL == g) return true;
         g->join_error = 0 != error.err ? error.err : FI_EOTHER;
         g->join_done = true;
     }
+    return got > 0 || -FI_EAVAIL == got;
+}
+
+void pmpi_poll_events(void) {
+    for (int i = 0; i < kMaxEvents && read_event(); ++i) continue;
 }
 
 // Operations run without completions, so none is ours; reading makes the provider move.
@@ -46,7 +51,7 @@ void pmpi_poll(void) {
         (void)fi_cq_readerr(pmpi.provider.cq, &error, 0);
         pmpi_say(2, "an error without an operation: %s", fi_strerror(error.err));
     }
-    poll_events();
+    pmpi_poll_events();
 }
 
 // Testing a request that nobody ever completes is what makes every MPI go on with all it has. A probe does

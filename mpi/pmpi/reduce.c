@@ -23,7 +23,7 @@ bool pmpi_allreduce(const void* in, void* out, MPI_Count count, MPI_Datatype typ
     struct fi_mcastcoll_request request = {.input = MPI_IN_PLACE == in ? out : in, .buffer = out};
     size_t width = 0;
     if (!begin(kPmpiAllreduce, count, type, op, &request, &width)) return pmpi_leave(kPmpiAllreduce);
-    return pmpi_run(g, kPmpiAllreduce, &request, rc);
+    return pmpi_run(g, kPmpiAllreduce, &request, NULL, NULL, rc);
 }
 
 bool pmpi_reduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
@@ -37,7 +37,20 @@ bool pmpi_reduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, 
     size_t width = 0;
     if (root < 0 || root >= g->size || !begin(kPmpiReduce, count, type, op, &request, &width))
         return pmpi_leave(kPmpiReduce);
-    return pmpi_run(g, kPmpiReduce, &request, rc);
+    return pmpi_run(g, kPmpiReduce, &request, NULL, NULL, rc);
+}
+
+typedef struct {
+    void* to;
+    const void* from;
+    size_t bytes;
+} Slice;
+
+static bool deliver_slice(const PmpiGroup* g, const void* arrival) {
+    (void)g;
+    const Slice* slice = arrival;
+    memcpy(slice->to, slice->from, slice->bytes);
+    return true;
 }
 
 // `mine`: elements of this member's slice. In place the vector lies where its slice is to go, which the
@@ -48,10 +61,8 @@ static bool scatter(PmpiGroup* g, PmpiOperation operation, const void* in, void*
     request->input = in_place ? out : in;
     request->buffer = in_place || 0 == mine ? pmpi_bounce(g, 1, (mine + 1) * width) : out;
     if (NULL == request->buffer) return pmpi_fail(g, operation, FI_ENOMEM, rc);
-    if (!pmpi_run(g, operation, request, rc)) return false;
-    if (in_place && MPI_SUCCESS == *rc) memcpy(out, request->buffer, mine * width);
-    pmpi_trim(g);
-    return true;
+    const Slice slice = {.to = out, .from = request->buffer, .bytes = mine * width};
+    return pmpi_run(g, operation, request, in_place ? deliver_slice : NULL, &slice, rc);
 }
 
 bool pmpi_reduce_scatter(const void* in, void* out, PmpiList counts, MPI_Datatype type, MPI_Op op,

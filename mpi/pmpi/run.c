@@ -39,14 +39,16 @@ bool pmpi_in_range(uint64_t bytes) {
 }
 
 bool pmpi_fail(PmpiGroup* g, PmpiOperation operation, int error, int* rc) {
-    g->state = kPmpiBroken;
+    pmpi_group_break(g);
+    pmpi_trim(g, kPmpiKeptBounce);
     pmpi_say(0, "%s failed on rank %d of %d: %s", pmpi_name(operation), g->rank, g->size, fi_strerror(error));
     *rc = FI_ENOMEM == error ? MPI_ERR_NO_MEM : FI_EMSGSIZE == error ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;
 }
 
-bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* given, int* rc) {
+bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* given,
+              PmpiDeliver deliver, const void* arrival, int* rc) {
     struct fi_mcastcoll_request request = *given;
     request.size = sizeof(request);
     request.collective = collective_of(operation);
@@ -56,12 +58,15 @@ bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_r
     while (-FI_EAGAIN == (result = g->run(g->mc, &request, pmpi_meanwhile, g))) (void)pmpi_meanwhile(g);
     (void)atomic_fetch_sub(&pmpi.running, 1);
     if (-FI_ENOSYS == result || -FI_EOPNOTSUPP == result) {
+        pmpi_trim(g, kPmpiKeptBounce);
         if (-FI_ENOSYS == result) g->refused |= 1U << operation;
         if (-FI_ENOSYS == result && 0 == g->rank)
             pmpi_say(1, "the provider has no %s for %d members like these", pmpi_name(operation), g->size);
         return pmpi_leave(operation);
     }
+    if (0 == result && NULL != deliver && !deliver(g, arrival)) result = -FI_EOTHER;
     if (0 != result) return pmpi_fail(g, operation, (int)-result, rc);
+    pmpi_trim(g, kPmpiKeptBounce);
     (void)atomic_fetch_add_explicit(&pmpi.served[operation], 1, memory_order_relaxed);
     *rc = MPI_SUCCESS;
     return true;

@@ -1,0 +1,112 @@
+// The last rank stops, or dies, in the middle of the forming of a group: the others must go on in bounded
+// time.
+//
+// It is caught where the component says that it joins (coll_mcastcoll_verbose 2): its standard error is a
+// pipe that is full, so that it stops there, or the first line in it is its end. A rank that stopped goes on
+// later, and so do all; enough barriers follow for the group to be formed after all. After a death each of
+// the others says how its call ended, and goes. Exit status 0 if that is as it should be; the caller sets the
+// time for a hang.
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpi_support.h"
+
+enum { kPipeBytes = 4096 };
+
+typedef struct {
+    uint64_t barriers;
+    uint64_t stop_ms;  // 0: it dies
+    int read_end, real_stderr;
+} Plan;
+
+static const char kHelp[] =
+    "usage: mpirun ... --mca coll_mcastcoll_form_after 0 --mca coll_mcastcoll_verbose 2 mpi_forming_trouble "
+    "[options]\n"
+    "  --stop MS        the last rank stops for so long; else it dies\n"
+    "  --count N        barriers afterwards [1100]\n"
+    "  --help, --version\n";
+
+static Plan parse(int argc, char** argv, int rank) {
+    static const struct option kLong[] = {{"count", 1, NULL, 'n'},
+                                          {"stop", 1, NULL, 's'},
+                                          {"help", 0, NULL, 'h'},
+                                          {"version", 0, NULL, 'v'},
+                                          {NULL, 0, NULL, 0}};
+    Plan plan = {.barriers = 1100};
+    bool bad = false;
+    opterr = rank == 0;
+    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
+        if (c == 'n') bad |= parse_size(optarg, &plan.barriers) != 0 || plan.barriers > 1000000;
+        if (c == 's') bad |= parse_size(optarg, &plan.stop_ms) != 0 || plan.stop_ms > 100000;
+        if (c == 'h') leave(rank, 0, kHelp);
+        if (c == 'v') leave(rank, 0, "mpi_forming_trouble " MCC_VERSION "\n");
+        if (c == '?') bad = true;
+    }
+    if (bad || optind != argc) leave(rank, 2, "mpi_forming_trouble: bad arguments, see --help\n");
+    return plan;
+}
+
+static void* watch(void* data) {
+    const Plan* plan = data;
+    char text[kPipeBytes];
+    const struct timespec time = {.tv_sec = (time_t)(plan->stop_ms / 1000),
+                                  .tv_nsec = (long)(plan->stop_ms % 1000) * 1000000};
+    if (plan->stop_ms > 0) {
+        (void)nanosleep(&time, NULL);
+        (void)read(plan->read_end, text, sizeof(text));  // what it was filled with
+    }
+    for (ssize_t got; (got = read(plan->read_end, text, sizeof(text))) > 0;) {
+        if (plan->stop_ms == 0) (void)kill(getpid(), SIGKILL);
+        (void)write(plan->real_stderr, text, (size_t)got);
+    }
+    return NULL;
+}
+
+static bool lay_trap(Plan* plan) {
+    int ends[2];
+    char filling[kPipeBytes] = {0};
+    pthread_t thread;
+    if (pipe(ends) != 0 || fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes) < 0) return false;
+    if (plan->stop_ms > 0 && write(ends[1], filling, sizeof(filling)) != (ssize_t)sizeof(filling))
+        return false;
+    plan->read_end = ends[0];
+    plan->real_stderr = dup(STDERR_FILENO);
+    return plan->real_stderr >= 0 && dup2(ends[1], STDERR_FILENO) >= 0 &&
+           pthread_create(&thread, NULL, watch, plan) == 0;
+}
+
+int main(int argc, char** argv) {
+    int rank, size, bad = 0;
+    MPI_Comm late;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    Plan plan = parse(argc, argv, rank);
+    MPI_Barrier(MPI_COMM_WORLD);  // a group that forms in peace: the provider is open
+    MPI_Comm_dup(MPI_COMM_WORLD, &late);
+    MPI_Comm_set_name(late, "late");
+    MPI_Comm_set_errhandler(late, MPI_ERRORS_RETURN);
+    if (rank == size - 1 && !lay_trap(&plan)) MPI_Abort(MPI_COMM_WORLD, 3);
+    const double start = MPI_Wtime();
+    const int code = MPI_Barrier(late);
+    if (plan.stop_ms == 0) {
+        printf("mpi_forming_trouble: rank %d of %d: code %d after %.1f s\n", rank, size, code,
+               MPI_Wtime() - start);
+        fflush(stdout);
+        _exit(code == MPI_SUCCESS);
+    }
+    bad += code != MPI_SUCCESS;
+    for (uint64_t i = 0; i < plan.barriers; ++i) bad += MPI_Barrier(late) != MPI_SUCCESS;
+    if (rank == 0)
+        printf("mpi_forming_trouble: %d ranks: %llu checked, %d bad\n", size,
+               (unsigned long long)plan.barriers, bad);
+    MPI_Finalize();
+    return bad == 0 ? 0 : 1;
+}

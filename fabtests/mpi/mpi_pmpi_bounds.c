@@ -1,0 +1,277 @@
+// Every bound that libmcastcoll-pmpi.so has, crossed: one less, exactly, one more. Each call is compared with
+// the MPI's own (mpi_pmpi_calls.h), and rank 0 says how many of its calls the library should have served, in
+// the words in which the library says how many it did.
+//
+// The bounds: the bounce buffers that a group keeps (1 MiB each, of what goes out and of what comes in);
+// MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and _MIN_MEMBERS, which are read here as the library reads them; how
+// much of an allgatherv may be filling; how even a reduce_scatter's counts are; how deep a datatype is looked
+// into; how many groups outlive their communicators at once.
+
+#include "mpi_pmpi_calls.h"
+
+enum { kKept = 1 << 20, kDeepest = 8, kMostOrphans = 32 };
+
+// What crosses the bound: a block, all blocks of a call, or (where the room for a member's slice has an
+// element to spare) a block and an element.
+typedef enum { kBlock, kAll, kSlice } Crosses;
+
+typedef struct {
+    Operation operation;
+    Layout in, out;
+    bool in_place;
+    Crosses crosses;
+    Shape shape;
+    bool backwards;
+} Case;
+
+// What goes through the bounce buffer of what goes out, or of what comes in.
+static const Case kBounced[] = {
+    {kBcast, kGaps, kPlain, false, kBlock, kAlike, false},
+    {kAllgather, kGaps, kPlain, false, kBlock, kAlike, false},
+    {kAllgather, kPlain, kGaps, false, kAll, kAlike, false},
+    {kAllgather, kPlain, kGaps, true, kAll, kAlike, false},
+    {kAllgatherv, kPlain, kGaps, false, kAll, kAlike, false},
+    {kAllgatherv, kGaps, kPlain, false, kBlock, kAlike, false},
+    {kGather, kGaps, kPlain, false, kBlock, kAlike, false},
+    {kGather, kPlain, kGaps, false, kAll, kAlike, false},
+    {kGather, kPlain, kGaps, true, kAll, kAlike, false},
+    {kScatter, kGaps, kPlain, false, kAll, kAlike, false},
+    {kScatter, kPlain, kGaps, false, kBlock, kAlike, false},
+    {kScatter, kPlain, kPlain, true, kBlock, kAlike, false},
+    {kAlltoall, kGaps, kGaps, false, kAll, kAlike, false},
+    {kAlltoall, kPlain, kPlain, true, kAll, kAlike, false},
+    {kAlltoall, kPlain, kGaps, true, kAll, kAlike, false},
+    {kReduceScatter, kPlain, kPlain, true, kSlice, kAlike, false},
+    {kReduceScatterBlock, kPlain, kPlain, true, kSlice, kAlike, false},
+};
+
+// Blocks of MPI_Allgatherv that are not alike, or not in order.
+static const Case kUneven[] = {
+    {kAllgatherv, kPlain, kPlain, false, kAll, kStairs, false},
+    {kAllgatherv, kPlain, kPlain, true, kAll, kStairs, false},
+    {kAllgatherv, kPlain, kPlain, false, kAll, kAlike, true},
+};
+
+static const Case kMeasured[] = {
+    {kBcast, kPlain, kPlain, false, kBlock, kAlike, false},
+    {kReduce, kPlain, kPlain, false, kBlock, kAlike, false},
+    {kAllreduce, kPlain, kPlain, false, kBlock, kAlike, false},
+    {kAllgather, kPlain, kPlain, false, kAll, kAlike, false},
+    {kAllgatherv, kPlain, kPlain, false, kAll, kStairs, false},
+    {kGather, kPlain, kPlain, false, kAll, kAlike, false},
+    {kScatter, kPlain, kPlain, false, kAll, kAlike, false},
+    {kAlltoall, kPlain, kPlain, false, kAll, kAlike, false},
+    {kReduceScatter, kPlain, kPlain, false, kAll, kAlike, false},
+    {kReduceScatterBlock, kPlain, kPlain, false, kAll, kAlike, false},
+};
+
+typedef struct {
+    uint64_t min_bytes, max_bytes, min_members;
+    uint64_t served[kOperations], made[kOperations], failures, calls;
+} Run;
+
+static uint64_t bound_of(const char* name, uint64_t usual) {
+    const char* text = getenv(name);
+    return text == NULL || parse_size(text, &usual) == 0 ? usual : 0;
+}
+
+static uint64_t elements_of(const Plan* p, const Part* part) {
+    const Lists l = pmpi_make_lists(p, part, 1);
+    switch (p->operation) {
+        case kBcast:
+        case kReduce:
+        case kAllreduce:
+            return p->count;
+        case kReduceScatter:
+            return (uint64_t)l.sum;
+        case kAllgatherv:
+            return (uint64_t)l.largest * (uint64_t)part->size;
+        default:
+            return p->count * (uint64_t)part->size;
+    }
+}
+
+static bool should_be_served(const Run* r, const Plan* p, const Part* part) {
+    const Lists l = pmpi_make_lists(p, part, 1);
+    const uint64_t elements = elements_of(p, part), bytes = elements * p->width;
+    if ((uint64_t)part->size < r->min_members || bytes == 0) return false;
+    if (bytes < r->min_bytes || bytes > r->max_bytes) return false;
+    if (p->operation == kAllgatherv) return elements <= 2 * (uint64_t)l.sum;
+    for (int i = 0; p->operation == kReduceScatter && i < part->size; ++i)
+        if (l.counts[i] != l.sum / part->size + (i < l.sum % part->size)) return false;
+    return true;
+}
+
+static void call(Run* r, const Plan* plan, const Part* part) {
+    ++r->calls;
+    ++r->made[plan->operation];
+    r->served[plan->operation] += should_be_served(r, plan, part);
+    if (pmpi_check_call(plan, part)) return;
+    pmpi_print_plan(plan, part);
+    ++r->failures;
+}
+
+static Plan plan_of(const Case* c, size_t count, int root) {
+    Plan p = {.operation = c->operation, .type = MPI_BYTE, .width = 1, .op = MPI_SUM, .count = count};
+    if (pmpi_is_reduction(c->operation)) {
+        p.type = MPI_INT;
+        p.width = sizeof(int);
+    }
+    p.root = c->operation == kReduce ? 0 : root;
+    p.in_place = c->in_place;
+    p.in = c->in;
+    p.out = c->out;
+    p.shape = c->shape;
+    p.backwards = c->backwards;
+    p.large = root % 2 == 1;
+    p.key = count;
+    return p;
+}
+
+// `bound` in bytes; a call has at least as many as one of the elements more than that is less or more.
+static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const Part* part) {
+    for (size_t i = 0; i < count; ++i) {
+        const Case* c = &cases[i];
+        Plan p = plan_of(c, 0, (int)(i % (size_t)part->size));
+        const uint64_t members = c->crosses == kAll ? (uint64_t)part->size : 1;
+        const uint64_t exactly = bound / p.width / members - (c->crosses == kSlice ? 1 : 0);
+        for (int step = -1; step <= 1; ++step) {
+            p.count = exactly + (uint64_t)(int64_t)step;
+            call(r, &p, part);
+        }
+    }
+}
+
+// Half of what travels is filling, or a quarter; the counts of a reduce_scatter come out even, or nearly.
+static void cross_shapes(Run* r, const Part* part) {
+    for (int step = -2; step <= 2; ++step) {
+        Case c = {.operation = kAllgatherv, .shape = kHalf};
+        Plan p = plan_of(&c, 3000, 0);
+        p.extra = step;
+        call(r, &p, part);
+        p.extra = step + 3000 * (part->size / 2 - part->size / 4);
+        if (part->size % 4 == 0 && step <= 0) call(r, &p, part);
+        c = (Case){.operation = kReduceScatter, .shape = step % 2 == 0 ? kStairs : kDealt};
+        p = plan_of(&c, step == 0 ? 0 : (size_t)(1000 + step), 0);
+        call(r, &p, part);
+    }
+}
+
+static void cross_members(Run* r, const Part* world) {
+    static const Case kSmall = {.operation = kBcast, .shape = kAlike};
+    for (int members = 1; members <= world->size; ++members) {
+        MPI_Comm comm;
+        MPI_Comm_split(MPI_COMM_WORLD, world->rank < members ? 0 : MPI_UNDEFINED, world->rank, &comm);
+        if (comm == MPI_COMM_NULL) continue;
+        const Part part = pmpi_make_part(comm);
+        const Plan p = plan_of(&kSmall, r->min_bytes + 10, 0);
+        call(r, &p, &part);
+        MPI_Comm_free(&comm);
+    }
+}
+
+// Datatypes around datatypes, and one that was made with a large count.
+static void cross_depth(Run* r, const Part* part) {
+    const int elements = (int)r->min_bytes + 10;
+    for (int depth = kDeepest - 2; depth <= kDeepest + 1; ++depth) {
+        MPI_Datatype type, inner = MPI_BYTE;
+#if MPI_VERSION >= 4
+        MPI_Type_contiguous_c(1, MPI_BYTE, &inner);
+#endif
+        if (depth < kDeepest - 1) MPI_Type_dup(inner, &type);
+        if (depth >= kDeepest - 1) MPI_Type_contiguous(1, MPI_BYTE, &type);
+        if (inner != MPI_BYTE) MPI_Type_free(&inner);
+        for (int i = 1; i < depth; ++i) {
+            inner = type;
+            MPI_Type_contiguous(1, inner, &type);
+            MPI_Type_free(&inner);
+        }
+        MPI_Type_commit(&type);
+        uint8_t* memory = calloc((size_t)elements, 1);
+        if (memory == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+        for (int i = 0; part->rank == 0 && i < elements; ++i)
+            memory[i] = pattern_byte((uint64_t)depth, (uint64_t)i);
+        bool good = MPI_Bcast(memory, elements, type, 0, part->comm) == MPI_SUCCESS;
+        for (int i = 0; i < elements; ++i)
+            good = good && memory[i] == pattern_byte((uint64_t)depth, (uint64_t)i);
+        ++r->calls;
+        ++r->made[kBcast];
+        ++r->served[kBcast];
+        r->failures += !good;
+        if (!good) fprintf(stderr, "rank %d: BAD broadcast of a datatype %d deep\n", part->rank, depth);
+        free(memory);
+        MPI_Type_free(&type);
+    }
+}
+
+static void cross_orphans(Run* r) {
+    static const Case kSmall = {.operation = kBcast, .shape = kAlike};
+    for (int i = 0; i < kMostOrphans + 2; ++i) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        const Part part = pmpi_make_part(comm);
+        const Plan p = plan_of(&kSmall, r->min_bytes + 10, i % part.size);
+        call(r, &p, &part);
+        MPI_Comm_free(&comm);
+    }
+}
+
+static void report(const Run* r, int members) {
+    const char* between = "";
+    printf("mpi_pmpi_bounds: %d ranks: %llu checked, %llu bad\nshould be served: ", members,
+           (unsigned long long)r->calls, (unsigned long long)r->failures);
+    for (int i = 0; i < kOperations; ++i) {
+        if (r->made[i] == 0) continue;
+        printf("%s%s %llu/%llu", between, pmpi_operation_names[i], (unsigned long long)r->served[i],
+               (unsigned long long)r->made[i]);
+        between = ", ";
+    }
+    printf("\n");
+}
+
+int main(int argc, char** argv) {
+    static const char kHelp[] =
+        "usage: mpiexec ... mpi_pmpi_bounds [PART..]\n"
+        "  PART  bounce, uneven, bytes, shapes, members, depth or orphans; without any all of them\n";
+    static const char* const kParts[] = {"bounce", "bytes",   "shapes", "members",
+                                         "depth",  "orphans", "uneven"};
+    enum { kParted = sizeof(kParts) / sizeof(kParts[0]) };
+    bool wanted[kParted] = {false}, known = true;
+    MPI_Init(&argc, &argv);
+    const Part world = pmpi_make_part(MPI_COMM_WORLD);
+    Run r = {.min_bytes = bound_of("MCASTCOLL_PMPI_MIN_BYTES", 0),
+             .max_bytes = bound_of("MCASTCOLL_PMPI_MAX_BYTES", 1 << 30),
+             .min_members = bound_of("MCASTCOLL_PMPI_MIN_MEMBERS", 2)};
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) leave(world.rank, 0, kHelp);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        leave(world.rank, 0, "mpi_pmpi_bounds " MCC_VERSION "\n");
+    for (int i = 1; i < argc; ++i) {
+        bool found = false;
+        for (int k = 0; k < kParted; ++k) {
+            if (strcmp(argv[i], kParts[k]) != 0) continue;
+            wanted[k] = found = true;
+        }
+        known = known && found;
+    }
+    for (int k = 0; argc == 1 && k < kParted; ++k) wanted[k] = true;
+    const uint64_t even = (uint64_t)world.size * sizeof(int);
+    if (!known || r.min_bytes % even != 0 || r.max_bytes % even != 0 || r.min_bytes > 1000)
+        leave(world.rank, 2,
+              "mpi_pmpi_bounds: no such part, or bounds that its ranks cannot divide; see --help\n");
+    if (wanted[0]) cross(&r, kBounced, sizeof(kBounced) / sizeof(kBounced[0]), kKept, &world);
+    if (wanted[1] && r.min_bytes > 0)
+        cross(&r, kMeasured, sizeof(kMeasured) / sizeof(kMeasured[0]), r.min_bytes, &world);
+    if (wanted[1] && r.max_bytes < 1 << 26)
+        cross(&r, kMeasured, sizeof(kMeasured) / sizeof(kMeasured[0]), r.max_bytes, &world);
+    if (wanted[2]) cross_shapes(&r, &world);
+    if (wanted[3]) cross_members(&r, &world);
+    if (wanted[4]) cross_depth(&r, &world);
+    if (wanted[5]) cross_orphans(&r);
+    if (wanted[6]) cross(&r, kUneven, sizeof(kUneven) / sizeof(kUneven[0]), kKept, &world);
+    uint64_t all = 0;
+    PMPI_Allreduce(&r.failures, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    r.failures = all;
+    if (world.rank == 0) report(&r, world.size);
+    MPI_Finalize();
+    return all == 0 ? 0 : 1;
+}
