@@ -1,5 +1,5 @@
 #!/bin/bash
-# check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  Half an hour on two cores.
+# check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  Some 40 minutes on two cores.
 #
 # Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, then the cluster's selftest
 # and MPI jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual
@@ -13,8 +13,8 @@ ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
-DEADLINE=2640 # a slow machine is no failure; two quiet cores need less than half
-all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill collectives pmpi verbs sites gateways cut slow policies valgrind symbols install dist quickstart asan-build asan-units style scripts)
+DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
+all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels large long host-kill forming collectives pmpi verbs sites gateways cut slow policies valgrind symbols install commands dist quickstart asan-build asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -116,6 +116,8 @@ asan_units() {
     MCC_SEED_STEP=5 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
         LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j2 VERBOSE=1 check
 }
+# What MPICH and libfabric keep is not looked for; what is used after it was freed is.
+asan_pmpi() { ASAN_OPTIONS=detect_leaks=0 MCASTCOLL_BUILD=$TOP/build-asan "$TOP/fabtests/cluster/mpi_pmpi.sh" --alone --count 60; }
 symbols() {
     local want so bad=0
     for want in fi_prov_ini:lib/libmcastcoll-fi.so mca_coll_mcastcoll_component:lib/openmpi/mca_coll_mcastcoll.so; do
@@ -129,17 +131,6 @@ symbols() {
     got=$(nm -D --defined-only "$so" | awk '{print $NF}' | grep -v '^MPI_')
     if [ -z "$got" ]; then echo "ok   $so exports names of MPI alone"; else echo "FAIL $so exports: $got"; bad=1; fi
     return $bad
-}
-# Into an empty folder: libfabric and Open MPI must find there what they find in the real places.
-install_tree() {
-    local root=$TOP/build-check/root so
-    make -C "$TOP/build" install DESTDIR="$root" || return
-    so=$(find "$root" -name libmcastcoll-fi.so)
-    [ -n "$so" ] || { echo "FAIL nothing was installed for libfabric"; return 1; }
-    FI_PROVIDER_PATH=${so%/*} FI_PROVIDER=mcastcoll fi_info -p mcastcoll || { echo "FAIL libfabric does not load $so"; return 1; }
-    FI_PROVIDER_PATH=${so%/*} fi_info -e | grep FI_MCASTCOLL_INNER || { echo "FAIL fi_info -e does not show our variables"; return 1; }
-    [ -n "$(find "$root" -name mca_coll_mcastcoll.so)" ] || { echo "FAIL nothing was installed for Open MPI"; return 1; }
-    [ -n "$(find "$root" -name libmcastcoll-pmpi.so)" ] || { echo "FAIL nothing was installed for other MPIs"; return 1; }
 }
 # The source archive holds all that the repository does.
 dist() {
@@ -190,8 +181,11 @@ step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --
 step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
 step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
+step large 720 "groups of 34 to 128 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
+step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"
+step long 300 "messages of many segments" "$TOP/fabtests/cluster/mpi_long_messages.sh"
 step pmpi 300 "MPICH programs with the interposer" "$TOP/fabtests/cluster/mpi_pmpi.sh"
 step verbs 450 "multicast over RDMA, in a virtual machine with Soft-RoCE" "$TOP/fabtests/verbs/verbs_lab.sh" --loss 1
 step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/cluster/mpi_sites.sh" --stacks mcastcoll --hosts 4 --sites 2 --ranks 2 --operations bcast,allreduce --sizes 64K \
@@ -202,11 +196,13 @@ step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_sl
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 step symbols 20 "what the libraries export" symbols
-step install 180 "what make install installs" install_tree
+step install 180 "what make install installs and make uninstall leaves" "$TOP/fabtests/install/install.sh"
+step commands 900 "the command lines of README, manual pages and docs, as written" "$TOP/fabtests/install/commands.py" README.md man/ docs/
 step dist 180 "the source archive" dist
 step quickstart 300 "a small quickstart" quickstart
 if step asan-build 1200 "build with sanitizers" asan_build; then
     step asan-units 1200 "unit and functional tests with sanitizers" asan_units
+    step asan-pmpi 300 "MPICH programs with the interposer, with sanitizers" asan_pmpi
 fi
 # A cluster whose test was killed is still there.
 [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale

@@ -73,7 +73,7 @@ progress "starting $hosts hosts"
 on_cluster() { # on_cluster SECONDS LOG COMMAND...: an MPI job that must end in that time
     local limit=$1 log=$2 code=0
     shift 2
-    STACK=mcastcoll timeout -k 10 "$limit" "$LAB/run" "$@" >"$log" 2>&1 &
+    STACK=mcastcoll OMPI_MCA_coll_mcastcoll_form_after=0 timeout -k 10 "$limit" "$LAB/run" "$@" >"$log" 2>&1 &
     wait $! || code=$? # a signal ends this wait, and with it us, at once
     [ $code != 124 ] || echo "$ME: no end within $limit s" >>"$log"
     return $code

@@ -26,12 +26,16 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/mpi_compare.sh \
 	%reldir%/cut_verdict.py \
 	%reldir%/mpi_cut.sh \
+	%reldir%/mpi_forming.sh \
 	%reldir%/mpi_host.sh \
 	%reldir%/mpi_host_kill.sh \
 	%reldir%/mpi_kill.sh \
+	%reldir%/mpi_large.sh \
 	%reldir%/mpi_collectives.sh \
 	%reldir%/mpi_levels.sh \
+	%reldir%/mpi_long_messages.sh \
 	%reldir%/mpi_loss.sh \
+	%reldir%/mpi_loss_price.sh \
 	%reldir%/mpi_pmpi.sh \
 	%reldir%/mpi_policies.sh \
 	%reldir%/mpi_sites.sh \

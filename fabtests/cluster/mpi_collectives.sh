@@ -9,8 +9,9 @@
 #   --operations N   of all threads together (default 800)
 #
 # On this host alone, through its shared memory, and over the cluster: shared memory inside the hosts, multicast between. Over the
-# cluster once more with a selection that leaves nothing to Open MPI's own, then with groups that non-blocking calls form, with threads, with Open MPI's own messages instead of those
-# over the provider, and with senders that block while others need them.
+# cluster once more with a selection that leaves nothing to Open MPI's own, then with threads, with Open MPI's own messages instead of those
+# over the provider, and with senders that block while others need them. Before anything is lost, the thread that stands in for the
+# program is watched: it sleeps while the program polls, and while it sleeps.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -38,13 +39,13 @@ done
 can_cluster || finish
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_first_nonblocking; do
+for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_stand_in; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 start_cluster "$hosts"
 
 judge() { # judge WHAT LOG CODE
-    if [ "$3" = 0 ] && grep -q ' 0 bad$' "$2" && grep -q 'coll/mcastcoll serves MPI' "$2"; then
+    if [ "$3" = 0 ] && grep -q ' 0 bad\(;\|$\)' "$2" && grep -q 'coll/mcastcoll serves MPI' "$2"; then
         pass "$1: $(grep -o '[0-9]* checked, 0 bad' "$2")"
     else
         tail -n 20 "$2" | sed 's/^/     /'
@@ -61,16 +62,20 @@ code=0
 bounded 120 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np $((2 * ranks)) \
     --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count "$count" --max 256K --seed 1 >"$work/alone" 2>&1 || code=$?
 judge "$((2 * ranks)) ranks of this host" "$work/alone" $code
+over_cluster 120 stand-in "$programs/mpi_stand_in"
+judge "$hosts hosts of $ranks ranks, who stands in" "$work/stand-in" $code
 "$LAB/loss" "$loss" >/dev/null
 where="$hosts hosts of $ranks ranks, $loss % lost"
 over_cluster 240 cluster "$programs/mpi_coll_check" --count "$count" --max 64K --seed 2
 judge "$where" "$work/cluster" $code
+echo 'all * * * previous cm' >"$work/rule"
+over_cluster 240 of-cm --mca coll_mcastcoll_selection "$work/rule" "$programs/mpi_coll_check" --count 5 --max 1K --seed 5
+if [ $code = 0 ] && ! grep -q 'coll/mcastcoll serves' "$work/of-cm"; then pass "a rule for pml cm holds there"; else fail "a rule for pml cm does not hold there: code $code"; fi
+over_cluster 240 of-ob1 --mca coll_mcastcoll_selection "$work/rule" --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_check" --count 5 --max 1K --seed 5
+judge "a rule for pml cm, with ob1" "$work/of-ob1" $code
 echo 'all * * * here' >"$work/selection"
-over_cluster 240 here --mca coll_mcastcoll_selection "$work/selection" --mca coll_mcastcoll_nonblocking_join 1 \
-    "$programs/mpi_coll_check" --count "$count" --max 16K --seed 3
+over_cluster 240 here --mca coll_mcastcoll_selection "$work/selection" "$programs/mpi_coll_check" --count "$count" --max 16K --seed 3
 judge "$where, nothing left to others" "$work/here" $code
-over_cluster 240 first --mca coll_mcastcoll_nonblocking_join 1 "$programs/mpi_first_nonblocking"
-judge "$where, non-blocking ones first" "$work/first" $code
 over_cluster $((240 + operations / 50)) threads "$programs/mpi_coll_threads" --threads "$threads" --count "$operations"
 judge "$where, $threads threads" "$work/threads" $code
 over_cluster 120 ob1 --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_check" --count "$count" --max 64K --seed 4

@@ -1,20 +1,24 @@
 #!/bin/bash
 # mpi_pmpi.sh [options] -- MPICH programs with libmcastcoll-pmpi.so: every collective it interposes, compared with MPICH's own.
 #
+#   --alone          this host only
+#
 #   --hosts N        hosts of the cluster (default 4)
 #   --ranks N        ranks of the host alone (default 3)
 #   --loss PERCENT   of the multicast datagrams (default 5)
 #   --count N        random calls (default 150)
 #
-# Once on this host alone, once over the cluster; and that a bad setting is named, and leaves a job to MPICH that is right.
+# At random once on this host alone, once over the cluster; every bound that the library has, with what should be served; what fails,
+# and what comes back to the library; and that a bad setting is named, and leaves a job to MPICH that is right.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-hosts=4 ranks=3 loss=5 count=150
+hosts=4 ranks=3 loss=5 count=150 alone=0
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
+        --alone) alone=1; shift ;;
         --hosts | --ranks | --loss | --count) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
         --hosts) hosts=$2; shift 2 ;;
         --ranks) ranks=$2; shift 2 ;;
@@ -66,6 +70,54 @@ code=0
 bounded 240 mpiexec.mpich -n "$ranks" env "$preload" "$program" "$count" 64K 1 >"$work/alone" 2>&1 || code=$?
 judge "$ranks ranks of this host" "$work/alone" $code bcast barrier reduce allreduce allgather allgatherv
 
+# Every bound with one less, exactly, one more; the library serves what it should.
+bounds() { # bounds RANKS [NAME=VALUE..] -- PART..
+    local ranks=$1 log=$work/bounds settings=() code=0 should have
+    shift
+    while [ "$1" != -- ]; do settings+=("$1"); shift; done
+    shift
+    bounded 200 mpiexec.mpich -n "$ranks" env "$preload" "${settings[@]}" "${program%_check}_bounds" "$@" >"$log" 2>&1 || code=$?
+    should=$(sed -n 's/^should be served: //p' "$log") have=$(sed -n 's/.*calls served of calls made: //p' "$log")
+    if [ $code = 0 ] && [ -n "$should" ] && [ "$should" = "$have" ]; then
+        pass "bounds, $ranks ranks, $*: $(grep -o '[0-9]* checked, 0 bad' "$log"), served as they should be"
+    else
+        tail -n 20 "$log" | sed 's/^/     /'
+        fail "bounds, $ranks ranks, $*: code $code$([ "$code" != 124 ] || echo ' (hung)'); served: $have"
+    fi
+}
+bounds 2 MCASTCOLL_PMPI_MIN_BYTES=960 MCASTCOLL_PMPI_MAX_BYTES=5M -- bounce uneven bytes depth orphans
+bounds 4 MCASTCOLL_PMPI_MIN_MEMBERS=3 -- shapes members
+bounds 4 -- uneven
+
+# A setting's lowest and highest values are good, those beside them are not.
+setting() { # setting NAME good|bad VALUE..
+    local name=MCASTCOLL_PMPI_$1 kind=$2 value said
+    shift 2
+    for value in "$@"; do
+        bounded 60 mpiexec.mpich -n 1 env "$preload" "$name=$value" "$program" 1 >"$work/setting" 2>&1 || { fail "$name=$value: it ends with an error"; return; }
+        said=good
+        ! grep -q "$name=.*; MPI's own collectives serve this job" "$work/setting" || said=bad
+        [ $said = "$kind" ] || { fail "$name=$value is taken for $said"; return; }
+    done
+    pass "$name: $kind are $*"
+}
+setting VERBOSE good 0 2 && setting VERBOSE bad 3 -1
+setting MIN_MEMBERS good 2 1M && setting MIN_MEMBERS bad 1 1048577
+setting MIN_BYTES good 0 1G && setting MIN_BYTES bad 1073741825
+setting MAX_BYTES good 0 1G && setting MAX_BYTES bad 1073741825 2G
+setting JOIN_TIMEOUT good 1 3600000 && setting JOIN_TIMEOUT bad 0 3600001
+setting LINGER good 0 3600000 && setting LINGER bad 3600001
+
+# What fails: nobody waits for it, and an error handler may free the communicator.
+code=0
+MCASTCOLL_PMPI_LINGER=0 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_errors" >"$work/errors" 2>&1 || code=$?
+if [ $code = 0 ] && grep -q '3 ranks: ok' "$work/errors"; then
+    pass "what fails, and what comes back to the library"
+else
+    tail -n 20 "$work/errors" | sed 's/^/     /'
+    fail "what fails, and what comes back to the library: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+fi
+
 # Threads that make and use communicators at once, errors, inter-communicators, what is never freed.
 code=0
 bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?
@@ -85,7 +137,7 @@ else
     fail "a bad setting: $(head -n 3 "$work/bad")"
 fi
 
-if can_cluster; then
+if [ $alone = 0 ] && can_cluster; then
     rm -rf "$work"
     start_cluster "$hosts"
     "$LAB/loss" "$loss" >/dev/null

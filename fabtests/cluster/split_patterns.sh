@@ -2,12 +2,13 @@
 # split_patterns.sh [options] -- what gateways do to programs that communicate as the NAS kernels do, after MPI5000's experiments.
 #
 #   --kernels K,K,..    of 'patterns list' (default all), or pingpong
-#   --ways W,W,..       direct, gateway (mcastcoll-gateway), plain (connections that are split, and nothing else; default direct,gateway)
+#   --ways W,W,..       direct, kept (direct, but hosts keep a window through a pause: net.ipv4.tcp_slow_start_after_idle is 0), gateway
+#                       (mcastcoll-gateway), plain (connections that are split, and nothing else; default direct,gateway)
 #   --traffic T,T,..    none, cross: other hosts of both sites send in bursts over the same link (default both)
 #   --streams N         of that, in each direction (default 2), each --on MS and --off MS (default 300, 300)
 #   --rounds R          of each (default 3); the ways take turns
-#   --ranks N           on each of two hosts in each of two sites (default 1)
-#   --wan "DELAY_us RATE_mbit LOSS_pct"    the link (default "5000 200 0")
+#   --ranks N           on each of two hosts in each of two sites (default 1; with 4 the long distance has what the paper's table 2 counts)
+#   --wan "DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]"    the link (default "5000 200 0"; its queue 1 MiB)
 #   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
 #   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; what trunks have is
 #                       said with --trunks "streams = 8, congestion = NAME")
@@ -16,7 +17,7 @@
 #
 # Open MPI over btl/tcp, with nothing tuned.  Idle restarts are those of the job's long connections and of the trunks' streams;
 # retransmissions, timeouts and segments out of order (each of them is answered with a duplicate ACK) are what the kernels of all hosts
-# and gateways of the job count.
+# and gateways of the job count: distant ones those of hosts when direct, else of gateways, and local ones those of hosts behind gateways.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -38,7 +39,7 @@ each_is() { # each_is OPTION WORDS PATTERN WANTED
     for word in ${2//,/ }; do [[ $word =~ ^($3)$ ]] || bad_usage "--$1 '$word': give $4"; done
 }
 each_is kernels "$kernels" 'BT|SP|LU|CG|MG|FT|IS|EP|pingpong' "names of kernels"
-each_is ways "$ways" 'direct|gateway|plain' "direct, gateway or plain"
+each_is ways "$ways" 'direct|kept|gateway|plain' "direct, kept, gateway or plain"
 each_is traffic "$traffic" 'none|cross' "none or cross"
 for name in rounds ranks streams on; do each_is $name "${!name}" '[1-9][0-9]{0,4}' "a number"; done
 each_is off "$off" '[0-9]{1,5}' "a number"
@@ -79,6 +80,9 @@ snapshot() { # snapshot WAY FILE
     printf '{"hosts": %s, "gateways": %s, "trunks": %s}\n' "$(kernels_count h0 h1 h3 h4)" "$(kernels_count gw0 gw1)" "$(gateways_say "$1")" >"$2"
 }
 start_way() {
+    local host forget=1
+    [ "$1" != kept ] || forget=0
+    for host in h{0..5}; do ip netns exec "$VC-$host" sysctl -qw net.ipv4.tcp_slow_start_after_idle=$forget; done
     case $1 in
         gateway) GATEWAY='' "$LAB/gateways" start ;;
         plain) GATEWAY="$BUILD/fabtests/split/split_check gateway" "$LAB/gateways" start ;;
@@ -86,20 +90,21 @@ start_way() {
 }
 job() { # job KERNEL WAY TRAFFIC ROUND
     local at=$out/jobs/$1.$2.$3.$4 code=0 with=() try
-    [ "$2" = direct ] || with=(-x "LD_PRELOAD=$library" -x MCASTCOLL_SITES)
+    [[ $2 =~ ^(direct|kept)$ ]] || with=(-x "LD_PRELOAD=$library" -x MCASTCOLL_SITES)
     start_way "$2" || { fail "the gateways do not start"; return; }
     [ "$3" = none ] || "$LAB/traffic" start h2 h5 --streams "$streams" --on "$on" --off "$off" --both ||
         { fail "no traffic"; return; }
+    # Ranks that wait spin, and must not take the gateways' processor: those have a machine of their own.
     for try in 1 2; do # launching may fail on a machine that stands still for a while
         code=0
         snapshot "$2" "$at.before"
-        STACK=tcp bounded 280 "$LAB/run" -n $((4 * ranks)) -H h0,h1,h3,h4 --mca btl tcp,self ${with[@]+"${with[@]}"} "$program" "$1" \
+        STACK=tcp bounded 280 "$LAB/run" -n $((4 * ranks)) -H h0,h1,h3,h4 --mca btl tcp,self ${with[@]+"${with[@]}"} nice -n 10 "$program" "$1" \
             --speed "$speed" ${iterations:+--iterations "$iterations"} --json "$at.job" >"$at.log" 2>&1 || code=$?
         snapshot "$2" "$at.after"
         [ $code != 0 ] && grep -qE 'ORTE does not know|no-path|firewall' "$at.log" && [ "$try" = 1 ] || break
     done
     "$LAB/traffic" stop
-    [ "$2" = direct ] || "$LAB/gateways" stop
+    [ ${#with[@]} = 0 ] || "$LAB/gateways" stop
     [ $code = 0 ] || { tail -n 12 "$at.log" | sed 's/^/     /'; fail "$1, $2, traffic $3: code $code"; }
 }
 for ((r = 1; r <= rounds; r++)); do

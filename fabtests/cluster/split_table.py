@@ -37,9 +37,12 @@ def read_jobs(folder):
         run = {"kernel": kernel, "way": way, "traffic": traffic, "round": int(rounds), "seconds": job["seconds"], "digest": job["digest"],
                "bytes": job["bytes"], "messages": job["messages"], "pingpong": job.get("pingpong"),
                "idle_restarts": job["idle_restarts"] + restarts_of(after) - restarts_of(before)}
+        run["iterations"], run["long_connections"] = job["iterations"], job["long_connections"] / 2  # each has two ends
+        split = way in ("gateway", "plain")
         for name in COUNTED:  # the long distance is between hosts, or between gateways
-            where = "hosts" if way == "direct" else "gateways"
-            run[name] = after[where][name] - before[where][name]
+            counts = {where: after[where][name] - before[where][name] for where in ("hosts", "gateways")}
+            run[name] = counts["gateways" if split else "hosts"]
+            run["local_" + name] = counts["hosts"] if split else 0
         runs.append(run)
     return runs
 
@@ -51,7 +54,7 @@ def cells_of(runs):
     cells = []
     for (kernel, traffic, way), group in groups.items():
         cell = {"kernel": kernel, "traffic": traffic, "way": way, "runs": len(group)}
-        for name in ("seconds", "idle_restarts", *COUNTED):
+        for name in ("seconds", "iterations", "long_connections", "idle_restarts", *COUNTED, *("local_" + name for name in COUNTED)):
             cell[name] = statistics.median(run[name] for run in group)
         cell["least"], cell["most"] = min(r["seconds"] for r in group), max(r["seconds"] for r in group)
         cells.append(cell)
@@ -63,11 +66,11 @@ def cells_of(runs):
 
 
 def show(cells):
-    print(f"{'':8}{'traffic':9}{'way':9}{'seconds':>9}{'relative':>10}{'least':>9}{'most':>9}{'restarts':>10}{'resent':>8}{'timeouts':>10}{'unordered':>11}")
+    print(f"{'':8}{'traffic':9}{'way':9}{'seconds':>9}{'relative':>10}{'least':>9}{'most':>9}{'restarts':>10}{'resent':>8}{'timeouts':>10}{'unordered':>11}{'local: timeouts':>17}{'unordered':>11}")
     for c in cells:
         relative = f"{c['relative']:.2f}" if c["relative"] else "-"
         print(f"{c['kernel']:8}{c['traffic']:9}{c['way']:9}{c['seconds']:9.2f}{relative:>10}{c['least']:9.2f}{c['most']:9.2f}"
-              f"{c['idle_restarts']:10.0f}{c['retransmissions']:8.0f}{c['timeouts']:10.0f}{c['out_of_order']:11.0f}")
+              f"{c['idle_restarts']:10.0f}{c['retransmissions']:8.0f}{c['timeouts']:10.0f}{c['out_of_order']:11.0f}{c['local_timeouts']:17.0f}{c['local_out_of_order']:11.0f}")
 
 
 def show_pingpong(runs):

@@ -62,7 +62,7 @@ mpi_command() { # for eval
             -x "FI_LOG_LEVEL=${FI_LOG_LEVEL:-warn}" -x FI_LOG_PROV=mcastcoll -x "FI_MCASTCOLL_STATS=$work/stats"
             "$BUILD/fabtests/mpi/mpi_coll_check" --count "${COUNT:-60}" --max 64K --seed 7)
     done
-    printf '%q ' timeout -k 10 "${MPI_LIMIT:-300}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi \
+    printf '%q ' timeout -k 10 "${MPI_LIMIT:-300}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi --mca coll_mcastcoll_form_after 0 \
         --mca btl '^ofi,openib' --mca mpi_yield_when_idle 1 "${ranks[@]}"
 }
 

@@ -1,25 +1,25 @@
 // Who sends what to whom in the NAS kernels, class B on 16 processes, one iteration each.
 //
-// Numbers and lengths of messages follow from what is commonly known of the NAS Parallel Benchmarks (Bailey
-// et al., "The NAS Parallel Benchmarks 2.0", NAS-95-020): grids of class B, divided among 4 x 4 processes.
-// They stay these whatever the number of ranks, so that a job on few ranks has the same connections' traffic.
-// Times are the operations that NPB counts for class B, at 0.5 Gop/s for each of 16 processes, as machines
-// had when MPI5000 was measured.  Burstiness comes from where computing stands between messages.
+// Numbers and lengths of messages follow from the kernels' own definitions (Bailey et al., NAS-95-020) for
+// grids of class B on 4 x 4 processes.  What of it crosses the middle of the ranks is what MPI5000's table 2
+// (Glueck, Mignot, ISPA 2011) counted between two sites of eight: 'patterns count' prints it, and a test
+// compares. Lengths stay these whatever the number of ranks.  Times are the operations that NPB counts for
+// class B, at 0.5 Gop/s for each of 16 processes.  Burstiness comes from where computing stands between
+// messages.
 #include "patterns.h"
 
 enum {
-    kSide = 26,
-    kCell = kSide * kSide * 8
-};  // of a cell of the 102^3 grid: a side, and bytes of one number per point of a face
+    kCell = 5202
+};  // bytes of one number per point of a cell's side: 102 points on 4 processes are 25.5 a cell
 
-// Block-tridiagonal and scalar-pentadiagonal solvers over a multipartition: faces to all six neighbours, then
-// a sweep in each dimension, forward and back over the cells.  Each dimension's neighbour is another process,
-// so a connection is silent for most of an iteration.
-static void solve(struct run* run, double total_ms, size_t face, size_t forward, size_t back) {
+// Block-tridiagonal and scalar-pentadiagonal solvers over a multipartition: two layers of five numbers to all
+// six neighbours, then a sweep in each dimension, forward and back over the cells.  Each dimension's
+// neighbour is another process, so a connection is silent for most of an iteration.
+static void solve(struct run* run, double total_ms, size_t forward, size_t back) {
     const int next[3] = {neighbour(run, 0, 1), neighbour(run, 1, 0), neighbour(run, -1, 1)};
     const int previous[3] = {neighbour(run, 0, -1), neighbour(run, -1, 0), neighbour(run, 1, -1)};
     const int all[6] = {next[0], previous[0], next[1], previous[1], next[2], previous[2]};
-    exchange_many(run, all, 6, face);
+    exchange_many(run, all, 6, kCell * 30);
     compute(run, total_ms * 0.25);
     for (int dimension = 0; dimension < 3; dimension++) {
         for (int stage = 0; stage < 3; stage++) {
@@ -34,14 +34,14 @@ static void solve(struct run* run, double total_ms, size_t face, size_t forward,
     compute(run, total_ms * 0.12);
 }
 static void bt(struct run* run) {
-    solve(run, 450, 151000, kCell * 30, kCell * 5);
+    solve(run, 450, kCell * 30, kCell * 5);
 }
 static void sp(struct run* run) {
-    solve(run, 140, 130000, kCell * 22, kCell * 10);
+    solve(run, 140, kCell * 22, kCell * 10);
 }
 
-// Wavefronts over the planes of a grid: about a kilobyte to the next two processes for each plane, down and
-// up again.
+// Wavefronts over the planes of a grid: a kilobyte to the next two processes for each plane, down and up
+// again; then two layers of the whole side to each neighbour.  The grid has borders: nothing goes around.
 static void lu(struct run* run) {
     const int row = run->rank / run->columns, column = run->rank % run->columns;
     const int north = row > 0 ? run->rank - run->columns : -1,
@@ -61,41 +61,60 @@ static void lu(struct run* run) {
         pass_on(run, north, -1, 1040);
         pass_on(run, west, -1, 1040);
     }
-    const int vertical[2] = {neighbour(run, 1, 0), neighbour(run, -1, 0)};
-    exchange_many(run, vertical, 2, 26 * 102 * 5 * 8);
+    const int vertical[2] = {north, south}, horizontal[2] = {west, east};
+    exchange_many(run, vertical, 2, 208080);
+    exchange_many(run, horizontal, 2, 208080);
     compute(run, 37);
 }
 
-// Conjugate gradients: sums of vectors along a row of processes, their transposition, and two scalar
-// products, 25 times.
-static void cg(struct run* run) {
-    for (int inner = 0; inner < 25; inner++) {
-        compute(run, 3.6);
-        for (int distance = 1; distance < 4; distance *= 2) {
-            const int with = run->rank ^ (distance < run->columns ? distance : run->columns);
-            if (with < run->size) exchange(run, with, with, 150000);
-        }
-        const int across = run->size - 1 - run->rank;
-        if (across != run->rank) exchange(run, across, across, 150000);
-        sum_up(run, 8);
-        sum_up(run, 8);
+// A sum along a row of processes, each with each other in log2 steps.
+static void sum_along_row(struct run* run, size_t bytes) {
+    const int column = run->rank % run->columns;
+    for (int distance = 1; distance < run->columns; distance *= 2) {
+        const int with = column ^ distance;
+        if (with < run->columns) exchange(run, run->rank - column + with, run->rank - column + with, bytes);
     }
 }
 
-// V-cycles over grids that are coarser and coarser: faces in three dimensions, from 130 kB to a few bytes.
-static void mg(struct run* run) {
-    const int pairs[3][2] = {{neighbour(run, 0, 1), neighbour(run, 0, -1)},
-                             {neighbour(run, 1, 0), neighbour(run, -1, 0)},
-                             {neighbour(run, -1, 1), neighbour(run, 1, -1)}};
-    size_t face = 131072;
-    for (int way = 0; way < 2; way++) {
-        for (int level = 0; level < 8; level++) {
-            compute(run, 29.0 * (double)face / 131072 + 0.5);
-            for (int dimension = 0; dimension < 3; dimension++) exchange_many(run, pairs[dimension], 2, face);
-            if (level < 7) face = way == 0 ? face / 4 : face * 4;
-            if (face < 8) face = 8;
+// Conjugate gradients: sums of vectors along a row, their transposition, and two scalar products along a row;
+// 25 times and once for the residual.  Only the transposition leaves a row.
+static void cg(struct run* run) {
+    const int row = run->rank / run->columns, column = run->rank % run->columns;
+    const int across = run->rows == run->columns ? column * run->columns + row : run->size - 1 - run->rank;
+    for (int inner = 0; inner < 26; inner++) {
+        compute(run, 3.5);
+        sum_along_row(run, 150000);
+        exchange(run, across, across, 150000);
+        sum_along_row(run, 8);
+        sum_along_row(run, 8);
+    }
+}
+
+// Faces of one level of MG's grids, of which each process has a quarter of one dimension, and half of the
+// others: to both neighbours along the column, and both sides to the one partner there is in either other
+// dimension.
+static void faces(struct run* run, int level, int visits, double level_ms) {
+    const size_t wide = (128u >> level) + 2, narrow = (64u >> level) + 2;
+    const int column = run->rank % run->columns, start = run->rank - column;
+    const int around[2] = {neighbour(run, 1, 0), neighbour(run, -1, 0)};
+    for (int visit = 0; visit < visits; visit++) {
+        compute(run, level_ms / visits);
+        exchange_many(run, around, 2, wide * wide * 8);
+        for (int distance = 1; distance <= 2; distance *= 2) {
+            const int with = column ^ distance, both[2] = {start + with, start + with};
+            if (with < run->columns) exchange_many(run, both, 2, wide * narrow * 8);
         }
     }
+}
+
+// V-cycles over grids that are coarser and coarser, and back: each is restricted, smoothed, and its residual
+// taken.
+static void mg(struct run* run) {
+    const double finest_ms = 117 * 7 / 8.0;
+    double level_ms = finest_ms;
+    for (int level = 1; level < 8; level++) faces(run, level, level < 7 ? 1 : 5, (level_ms /= 8) / 3);
+    for (int level = 6; level > 0; level--) faces(run, level, 2, (level_ms *= 8) * 2 / 3);
+    faces(run, 0, 3, finest_ms);
 }
 
 static void ft(struct run* run) {  // a transposition of 512 x 256 x 256 complex numbers
@@ -119,13 +138,13 @@ static void ep(struct run* run) {
 }
 
 const struct kernel kKernels[] = {
-    {"BT", "faces, and sweeps of large blocks to another neighbour each", 12, 6 * 151000, bt},
-    {"SP", "the same, twice as often and with less", 30, 6 * 130000, sp},
-    {"LU", "wavefronts of messages of a kilobyte", 8, 2 * 106080, lu},
-    {"CG", "150 kB and scalar products in turn", 3, 150000, cg},
-    {"MG", "faces of grids, from large to tiny", 12, 2 * 131072, mg},
-    {"FT", "transpositions: all to all, 2 MB a pair", 3, 2097152, ft},
-    {"IS", "all to all, 512 kB a pair, and a small reduction", 6, 524288, is},
+    {"BT", "faces, and sweeps of large blocks to another neighbour each", 8, 6 * 156060, bt},
+    {"SP", "the same, twice as often and with less", 16, 6 * 156060, sp},
+    {"LU", "wavefronts of messages of a kilobyte", 6, 2 * 208080, lu},
+    {"CG", "150 kB to the transposed rank, and sums along rows", 3, 150000, cg},
+    {"MG", "faces of grids, from large to tiny and back", 10, 2 * 135200, mg},
+    {"FT", "transpositions: all to all, 2 MB a pair", 2, 2097152, ft},
+    {"IS", "all to all, 512 kB a pair, and a small reduction", 4, 524288, is},
     {"EP", "hardly any communication", 2, 4096, ep},
     {0},
 };

@@ -10,3 +10,5 @@ noinst_PROGRAMS += %reldir%/patterns
 %canon_reldir%_patterns_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_patterns_LDADD = $(mcc_mpi_ldadd)
 endif
+TESTS += %reldir%/test_count.sh
+EXTRA_DIST += %reldir%/test_count.sh

@@ -1,4 +1,6 @@
 // patterns KERNEL|pingpong [--iterations N] [--speed X] [--volume X] [--long-us N] [--json FILE]
+// patterns count      what crosses from one half of 16 ranks to the other in an iteration of each kernel;
+// sends nothing
 //
 // An MPI program that communicates as a NAS kernel does, without its arithmetic: computing is sleeping, so
 // that ranks that share a processor still overlap as if each had its own.  Every message is stamped and
@@ -51,11 +53,29 @@ static size_t scaled(const struct run* run, size_t bytes) {
     return wanted > (double)run->room ? run->room : wanted < 1 ? 1 : (size_t)wanted;
 }
 
+// A message is on its way; what a collective is made of is not known here, except in alltoall.
+static void count(struct run* run, int to, size_t bytes) {
+    run->messages++;
+    run->bytes += bytes;
+    if ((run->rank < run->size / 2) == (to < run->size / 2)) return;
+    struct crossings* all = &run->crossings;
+    int i = 0;
+    while (i < all->used && all->at[i].bytes != bytes) i++;
+    if (i == kLengthsMost) return;
+    if (i == all->used) all->at[all->used++].bytes = bytes;
+    all->at[i].messages++;
+}
+
+static int exists(const struct run* run, int peer) {
+    return peer >= 0 && peer != run->rank;
+}
+
 void compute(struct run* run, double milliseconds) {
+    if (run->counting) return;
     const double ns = milliseconds * 1e6 / run->speed;
     struct timespec left = {(time_t)(ns / 1e9), (long)(ns - 1e9 * (double)(time_t)(ns / 1e9))};
     while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
-    if (milliseconds >= 5) tcp_watch_look(&run->watch);
+    tcp_watch_look(&run->watch);
 }
 
 int neighbour(const struct run* run, int rows, int columns) {
@@ -63,43 +83,46 @@ int neighbour(const struct run* run, int rows, int columns) {
     return row * run->columns + (run->rank % run->columns + columns + run->columns) % run->columns;
 }
 
-void exchange_many(struct run* run, const int* peers, int count, size_t bytes) {
+void exchange_many(struct run* run, const int* peers, int peer_count, size_t bytes) {
     MPI_Request requests[2 * kManyPeers];
     bytes = scaled(run, bytes);
-    if (bytes * (size_t)count > run->room) bytes = run->room / (size_t)count;
+    if (bytes * (size_t)peer_count > run->room) bytes = run->room / (size_t)peer_count;
     run->step++;
+    for (int i = 0; i < peer_count; i++)
+        if (exists(run, peers[i])) count(run, peers[i], bytes);
+    if (run->counting) return;
     int used = 0;
-    for (int i = 0; i < count; i++)
-        if (peers[i] != run->rank)
+    for (int i = 0; i < peer_count; i++)
+        if (exists(run, peers[i]))
             MPI_Irecv(run->in + bytes * (size_t)i, (int)bytes, MPI_BYTE, peers[i], 1, MPI_COMM_WORLD,
                       &requests[used++]);
-    for (int i = 0; i < count; i++) {
-        if (peers[i] == run->rank) continue;
+    for (int i = 0; i < peer_count; i++) {
+        if (!exists(run, peers[i])) continue;
         write_stamp(run, run->out + bytes * (size_t)i, bytes, peers[i]);
         MPI_Isend(run->out + bytes * (size_t)i, (int)bytes, MPI_BYTE, peers[i], 1, MPI_COMM_WORLD,
                   &requests[used++]);
-        run->messages++;
-        run->bytes += bytes;
     }
     MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < count; i++)
-        if (peers[i] != run->rank) check_stamp(run, run->in + bytes * (size_t)i, bytes, peers[i]);
+    for (int i = 0; i < peer_count; i++)
+        if (exists(run, peers[i])) check_stamp(run, run->in + bytes * (size_t)i, bytes, peers[i]);
 }
 
 void exchange(struct run* run, int to, int from, size_t bytes) {
     bytes = scaled(run, bytes);
     run->step++;
     if (to == run->rank) return;  // a torus of one
+    count(run, to, bytes);
+    if (run->counting) return;
     write_stamp(run, run->out, bytes, to);
     MPI_Sendrecv(run->out, (int)bytes, MPI_BYTE, to, 2, run->in, (int)bytes, MPI_BYTE, from, 2,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     check_stamp(run, run->in, bytes, from);
-    run->messages++;
-    run->bytes += bytes;
 }
 
 void pass_on(struct run* run, int to, int from, size_t bytes) {
     // Sender and receiver are at different steps: the stamp is that of the iteration alone.
+    if (to >= 0) count(run, to, bytes);
+    if (run->counting) return;
     const int step = run->step;
     run->step = 0;
     if (from >= 0) {
@@ -109,8 +132,6 @@ void pass_on(struct run* run, int to, int from, size_t bytes) {
     if (to >= 0) {
         write_stamp(run, run->out, bytes, to);
         MPI_Send(run->out, (int)bytes, MPI_BYTE, to, 3, MPI_COMM_WORLD);
-        run->messages++;
-        run->bytes += bytes;
     }
     run->step = step;
 }
@@ -119,14 +140,16 @@ void everybody(struct run* run, size_t bytes) {
     bytes = scaled(run, bytes);
     if (bytes * (size_t)run->size > run->room) bytes = run->room / (size_t)run->size;
     run->step++;
+    for (int i = 0; i < run->size; i++)
+        if (i != run->rank) count(run, i, bytes);
+    if (run->counting) return;
     for (int i = 0; i < run->size; i++) write_stamp(run, run->out + bytes * (size_t)i, bytes, i);
     MPI_Alltoall(run->out, (int)bytes, MPI_BYTE, run->in, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
     for (int i = 0; i < run->size; i++) check_stamp(run, run->in + bytes * (size_t)i, bytes, i);
-    run->messages += (uint64_t)run->size - 1;
-    run->bytes += bytes * ((uint64_t)run->size - 1);
 }
 
 void sum_up(struct run* run, size_t bytes) {
+    if (run->counting) return;
     const int count = (int)(bytes / sizeof(uint64_t));
     uint64_t *out = (uint64_t*)run->out, *in = (uint64_t*)run->in;
     run->step++;
@@ -191,6 +214,20 @@ static void list(int rank) {
     leave(rank, 0, "pingpong\n");
 }
 
+// Every rank of a job of 16 in turn, without MPI: kernel, bytes of a message, how many an iteration sends to
+// the other half.
+static int count_all(void) {
+    for (const struct kernel* one = kKernels; one->name; one++) {
+        struct run run = {
+            .size = 16, .rows = 4, .columns = 4, .volume = 1, .room = SIZE_MAX / 16, .counting = 1};
+        for (run.rank = 0; run.rank < run.size; run.rank++) one->iterate(&run);
+        for (int i = 0; i < run.crossings.used; i++)
+            printf("%-4s %9" PRIu64 " bytes %6" PRIu64 "\n", one->name, run.crossings.at[i].bytes,
+                   run.crossings.at[i].messages);
+    }
+    return 0;
+}
+
 static void report(struct run* run, const struct kernel* kernel, int iterations, double seconds, FILE* json) {
     struct tcp_sums sums;
     tcp_watch_sum(&run->watch, &sums);
@@ -225,13 +262,15 @@ static void report(struct run* run, const struct kernel* kernel, int iterations,
 }
 
 int main(int argc, char** argv) {
+    if (argc == 2 && !strcmp(argv[1], "count")) return count_all();
     static struct run run = {.speed = 1, .volume = 1, .watch.long_us = 800};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &run.size);
     if (argc < 2 || !strcmp(argv[1], "--help"))
         leave(run.rank, argc < 2 ? 2 : 0,
-              "usage: patterns KERNEL|pingpong|list [--iterations N] [--speed X] [--volume X] [--long-us N] "
+              "usage: patterns count | KERNEL|pingpong|list [--iterations N] [--speed X] [--volume X] "
+              "[--long-us N] "
               "[--json FILE]\n");
     if (!strcmp(argv[1], "--version")) leave(run.rank, 0, "mcastcoll " MCC_VERSION "\n");
     if (!strcmp(argv[1], "list")) list(run.rank);

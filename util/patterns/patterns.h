@@ -8,6 +8,16 @@
 
 #include "tcp_watch.h"
 
+enum { kLengthsMost = 32 };  // as many lengths of messages as a kernel may send across the middle
+
+// Messages from one half of the ranks to the other, by their length.
+struct crossings {
+    int used;
+    struct {
+        uint64_t bytes, messages;
+    } at[kLengthsMost];
+};
+
 struct run {
     int rank, size;
     int rows, columns;  // the ranks as a torus, row by row
@@ -17,6 +27,8 @@ struct run {
     unsigned char *out, *in;
     size_t room;  // of each
     uint64_t messages, bytes, digest, wrong;
+    int counting;  // nothing is sent, only counted
+    struct crossings crossings;
     struct tcp_watch watch;
 };
 
@@ -31,13 +43,14 @@ struct kernel {
 // In the order of the table; the last one has no name.
 extern const struct kernel kKernels[];
 
-// What patterns are made of.  compute() also looks at the connections, since a burst begins where it ends.
+// What patterns are made of.  A negative peer is nobody.  compute() also looks at the connections, since a
+// burst begins where it ends.
 void compute(struct run* run, double milliseconds);
 int neighbour(const struct run* run, int rows, int columns);
 void exchange(struct run* run, int to, int from, size_t bytes);  // both at once
 void exchange_many(struct run* run, const int* peers, int count,
                    size_t bytes);                               // with each of them, all at once
-void pass_on(struct run* run, int to, int from, size_t bytes);  // from, then to; -1: nobody
+void pass_on(struct run* run, int to, int from, size_t bytes);  // from, then to
 void everybody(struct run* run, size_t bytes);                  // alltoall, so much for each
 void sum_up(struct run* run, size_t bytes);                     // allreduce
 

@@ -4,9 +4,13 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
+
+enum { kLookEvery_ms = 10 };  // far less than any retransmission timeout
 
 // Whether the descriptor is a TCP connection.
 static bool info_of(int fd, struct tcp_info* info) {
@@ -38,8 +42,8 @@ static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
         watch->idle_restarts++;
     watch->at[fd].known = 1;
     watch->at[fd].sent = info.tcpi_data_segs_out;
-    watch->at[fd].idle =
-        forgets(fd) && info.tcpi_unacked == 0 && (uint64_t)info.tcpi_last_data_sent * 1000 > info.tcpi_rto;
+    watch->at[fd].idle = watch->forgetful && forgets(fd) && info.tcpi_unacked == 0 &&
+                         (uint64_t)info.tcpi_last_data_sent * 1000 > info.tcpi_rto;
     if (!sums) return;
     sums->connections++;
     sums->retransmissions += info.tcpi_total_retrans;
@@ -47,7 +51,16 @@ static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
     sums->reordered += info.tcpi_reord_seen;
 }
 
+// Whether the network forgets windows at all: its setting may say that it does not.
+static bool forgets_when_idle(void) {
+    FILE* file = fopen("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "r");
+    const bool never = file && fgetc(file) == '0';
+    if (file) fclose(file);
+    return !never;
+}
+
 static void look_at_all(struct tcp_watch* watch, struct tcp_sums* sums) {
+    watch->forgetful = forgets_when_idle();
     DIR* folder = opendir("/proc/self/fd");
     if (!folder) return;
     for (struct dirent* one = readdir(folder); one; one = readdir(folder))
@@ -56,6 +69,11 @@ static void look_at_all(struct tcp_watch* watch, struct tcp_sums* sums) {
 }
 
 void tcp_watch_look(struct tcp_watch* watch) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (now_ms < watch->looked_ms + kLookEvery_ms) return;
+    watch->looked_ms = now_ms;
     look_at_all(watch, NULL);
 }
 

@@ -1,8 +1,9 @@
 // What TCP does to this process's own long connections, as the kernel tells it (TCP_INFO).
 //
 // Idle restarts are no counter of the kernel's: it forgets the congestion window when it sends after a pause
-// of more than the retransmission timeout with nothing under way.  So the watch looks before each burst which
-// connections are in that state, and counts those that have sent by the next look.
+// of more than the retransmission timeout with nothing under way.  So the watch looks before each burst,
+// though not more often than each 10 ms, which connections are in that state, and counts those that have sent
+// by the next look.
 #ifndef MCASTCOLL_UTIL_PATTERNS_TCP_WATCH_H
 #define MCASTCOLL_UTIL_PATTERNS_TCP_WATCH_H
 
@@ -18,6 +19,8 @@ struct tcp_watch {
         uint8_t known;
     } at[kWatchedMost];  // by descriptor
     uint64_t idle_restarts;
+    uint64_t looked_ms;
+    int forgetful;  // by the last look, whether the network's setting lets pauses cost windows
 };
 
 struct tcp_sums {

@@ -35,7 +35,6 @@ util/mcastcoll-perf: %reldir%/mcastcoll-perf.py
 	$(AM_V_GEN)$(MKDIR_P) util && ln -sfn "$(abs_top_srcdir)/%reldir%/mcastcoll-perf.py" $@
 util/mcastcoll-tune: %reldir%/mcastcoll-tune.py
 	$(AM_V_GEN)$(MKDIR_P) util && ln -sfn "$(abs_top_srcdir)/%reldir%/mcastcoll-tune.py" $@
-CLEANFILES += util/mcastcoll-perf util/mcastcoll-tune
 
 TESTS += %reldir%/test_perf.sh
 dist_man_MANS += man/mcastcoll-perf.1 man/mcastcoll-tune.1

@@ -61,6 +61,7 @@ def arguments():
     p.add_argument("--probes", type=number(0, 1000000), default=0, metavar="N", help="calls of MPI_Test while overlapping (0)")
     p.add_argument("--csv", metavar="FILE")
     p.add_argument("--json", metavar="FILE")
+    p.add_argument("--markdown", metavar="FILE", help="a column for each stack, medians in us")
     p.add_argument("--svg", metavar="FILE", help="latency against size, or against ranks where there is one size")
     p.add_argument("--fail-above", type=number(0.01, 1000, float), metavar="F",
                    help="exit with 1 where the first stack takes more than F times what the best other one does")
@@ -113,7 +114,7 @@ def main():
     if args.hosts and args.level == "fabric":
         p.error("argument --hosts: only at the mpi level; members of --level fabric are on this host")
     stacks, cells, places = choose_stacks(p, args), choose_operations(p, args), places_of(p, args, args.yields, args.inner)
-    for path in filter(None, (args.csv, args.json, args.svg)):
+    for path in filter(None, (args.csv, args.json, args.markdown, args.svg)):
         if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             p.error(f"no folder for {path}")
     if args.svg and not perf_plot.can_plot():
@@ -133,6 +134,8 @@ def main():
             perf_report.write_csv(args.csv, rows)
         if args.json:
             perf_report.write_json(args.json, rows, about, bench.notes)
+        if args.markdown:
+            perf_report.write_markdown(args.markdown, rows)
         problem = perf_plot.write_svg(args.svg, rows, args.metric) if args.svg else None
         if problem:
             print(f"mcastcoll-perf: --svg: {problem}", file=sys.stderr)

@@ -50,6 +50,19 @@ def write_csv(path, rows):
         writer.writerows(rows)
 
 
+def write_markdown(path, rows):
+    """A line for each operation and size, a column for each stack, and the first one's time over the fastest other's."""
+    stacks = list(dict.fromkeys(row["stack"] for row in rows))
+    with open(path, "w") as file:
+        print(f"| hosts | ranks | operation | {' | '.join(stacks)} | ratio |\n|---:|---:|---|{'---:|' * (len(stacks) + 1)}", file=file)
+        for (hosts, ranks, operation, size), cell in cells_of(rows).items():
+            found = {row["stack"]: row for row in cell}
+            times = [f"{found[s]['median_us']:,.0f}" if "median_us" in found.get(s, {}) else "" for s in stacks]
+            ratio = max((row["ratio"] for row in cell if "ratio" in row), default=None)
+            print(f"| {hosts or 1} | {ranks} | {operation}{f' {size} B' if size else ''} | {' | '.join(times)} | "
+                  f"{'' if ratio is None else f'{ratio:.2f}'} |", file=file)
+
+
 def write_json(path, rows, about, notes):
     with open(path, "w") as file:
         json.dump({**about, "notes": notes, "rows": rows}, file, indent=1)

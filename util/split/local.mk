@@ -19,7 +19,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 	%reldir%/waiter.h
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
-lib_LTLIBRARIES = libmcastcoll-split.la
+lib_LTLIBRARIES += libmcastcoll-split.la
 libmcastcoll_split_la_SOURCES =
 # For C++ among things without sources of their own.
 nodist_EXTRA_libmcastcoll_split_la_SOURCES = dummy.cc

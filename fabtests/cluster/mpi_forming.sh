@@ -1,0 +1,91 @@
+#!/bin/bash
+# mpi_forming.sh -- how communicators come to their groups, and which do not.
+#
+# What the component calls meanwhile must not come back to it, and what Open MPI starts by itself must not get between. A
+# communicator that is used once has no group. A rank that stops in the middle delays the group, one that dies costs the
+# others bounded time. On this host alone.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+command -v mpirun.openmpi >/dev/null || { skip "needs Open MPI: run util/install-deps"; finish; }
+use_build
+programs=$BUILD/fabtests/mpi
+for program in mpi_bcast_check mpi_coll_check mpi_forming_trouble mpi_idup mpi_short_lived; do
+    [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
+
+on_host() { # on_host RANKS SECONDS LOG OPTIONS AND PROGRAM...; sets code
+    local ranks=$1 seconds=$2 log=$3
+    shift 3
+    code=0
+    bounded "$seconds" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" \
+        "$@" >"$work/$log" 2>&1 || code=$?
+}
+judge() { # judge WHAT LOG: all right, and served
+    if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/$2" && grep -q 'coll/mcastcoll serves MPI' "$work/$2"; then
+        pass "$1: $(grep -o '[0-9]* checked, 0 bad' "$work/$2")"
+    else
+        tail -n 20 "$work/$2" | sed 's/^/     /'
+        fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+    fi
+}
+
+# Algorithm 2 makes an allreduce of the communicator's own reduce and broadcast, which by itself only many ranks get.
+on_host 4 120 nested --mca coll_mcastcoll_verbose 1 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 2 \
+    "$programs/mpi_coll_check" --count 20 --max 4K --seed 1
+judge "4 ranks, whose previous allreduce is made of collectives" nested
+
+on_host 6 120 idup --mca coll_mcastcoll_verbose 1 "$programs/mpi_idup"
+judge "6 ranks, several MPI_Comm_idup under way" idup
+
+# What is used once has no group, and who has no group pays nothing for one.
+on_host 4 120 once --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_form_after 100 "$programs/mpi_short_lived"
+if [ "$code" = 0 ] && grep -q 'libfabric loaded in 0$' "$work/once" && ! grep -q 'coll/mcastcoll serves' "$work/once"; then
+    pass "communicators that are used once: $(grep -o '[0-9.]* us each' "$work/once")"
+else
+    tail -n 3 "$work/once" | sed 's/^/     /'
+    fail "communicators that are used once: code $code, $(grep -c 'coll/mcastcoll serves' "$work/once") groups"
+fi
+
+# Long ones count as several: 128 KiB as nine.
+on_host 4 120 counted --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_form_after 20 "$programs/mpi_bcast_check" --count 3 --min 128K --max 128K
+if [ "$code" = 0 ] && grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/counted"; then
+    pass "long collectives count as several"
+else
+    tail -n 3 "$work/counted" | sed 's/^/     /'
+    fail "long collectives count as several: code $code"
+fi
+
+trouble() { # trouble LOG OPTIONS...: of mpirun, and behind -- of the program
+    local log=$1 options=()
+    shift
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout 1000 "${options[@]}" "$programs/mpi_forming_trouble" "$@"
+}
+trouble stops -- --stop 3500
+if [ "$code" = 0 ] && grep -q 'failed on rank .*timed out; to be tried again' "$work/stops" && grep -q 'coll/mcastcoll serves late' "$work/stops"; then
+    pass "a rank stops while a group forms: it forms later"
+else
+    tail -n 20 "$work/stops" | sed 's/^/     /'
+    fail "a rank stops while a group forms: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+fi
+trouble dies --mca orte_enable_recovery 1 --
+ended=$(grep -c 'mpi_forming_trouble: rank [0-2] of 4: code [1-9]' "$work/dies" || true)
+if [ "$code" != 124 ] && [ "$ended" = 3 ]; then
+    pass "a rank dies while a group forms: the others get an error"
+else
+    tail -n 20 "$work/dies" | sed 's/^/     /'
+    fail "a rank dies while a group forms: $ended of 3 go on$([ "$code" != 124 ] || echo ' (hung)')"
+fi
+finish

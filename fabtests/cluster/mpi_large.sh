@@ -1,0 +1,105 @@
+#!/bin/bash
+# mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many, and are those left alone that
+# are larger than a group can be?
+#
+#   --one-host N,N,..  ranks on one host (default 34,48,64,128)
+#   --hosts N          hosts of the cluster (default 16; 0: no cluster)
+#   --ranks N,N,..     ranks on each of them (default 4,8)
+#   --too-many N,N,..  ranks that are more than a group can have (default 257)
+#   --pml P,P,..       ob1, cm (default both; jobs of 128 ranks and more over ob1 alone)
+#   --large            what takes many minutes as well: 256 ranks on one host, 300 that are too many, everything over both
+#
+# Every job broadcasts, reduces, gathers ..., blocking and non-blocking, on the world and on parts of it, and checks every byte. It
+# counts as served only if the component says so of the world. What is left alone says why in one line, without having been asked.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+one_host=34,48,64,128 hosts=16 ranks=4,8 too_many=257 pmls=ob1,cm large=0 seconds=240
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --one-host | --hosts | --ranks | --too-many | --pml) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --one-host) one_host=$2; shift 2 ;;
+        --hosts) hosts=$2; shift 2 ;;
+        --ranks) ranks=$2; shift 2 ;;
+        --too-many) too_many=$2; shift 2 ;;
+        --pml) pmls=$2; shift 2 ;;
+        --large) large=1 seconds=900 one_host=34,48,64,128,256 too_many=257,300; shift ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+for list in "$one_host" "$ranks" "$too_many"; do
+    [[ $list =~ ^([1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*)?$ ]] || bad_usage "'$list': give numbers of ranks"
+done
+[[ $hosts =~ ^[0-9]{1,2}$ ]] || bad_usage "--hosts '$hosts': give a number"
+[[ $pmls =~ ^(ob1|cm)(,(ob1|cm))?$ ]] || bad_usage "--pml '$pmls': give ob1, cm, or both"
+can_cluster || finish
+use_build
+program=$BUILD/fabtests/mpi/mpi_coll_check
+[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+
+launch_here=(env FI_PROVIDER=mcastcoll mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
+    --mca btl '^ofi,openib')
+launch_there=("$LAB/run")
+everything=("$program" --count 2 --max 1K)
+broadcasts=("$BUILD/fabtests/mpi/mpi_bcast_check" --count 3 --max 1K --cycles 0)
+job() { # job LOG RANKS PML PROGRAM LAUNCHER...: PROGRAM is the name of one of these lists
+    local log=$1 ranks=$2 pml=$3 options=()
+    declare -n program_of=$4
+    shift 4
+    [ "$pml" = ob1 ] || options=(--mca mtl ofi)
+    STACK=mcastcoll bounded "$seconds" "$@" -n "$ranks" --mca pml "$pml" ${options[@]+"${options[@]}"} --mca coll_mcastcoll_single_host 1 \
+        --mca coll_mcastcoll_verbose 1 "${program_of[@]}" --seed "$ranks" >"$log" 2>&1
+}
+right() { # right LOG: all that was checked is
+    grep -Eq '[1-9][0-9]* checked, 0 bad$|: 0 bad broadcasts, 0 bad barriers: ok$' "$1"
+}
+broken() { # broken WHAT LOG CODE
+    tail -n 20 "$2" | sed 's/^/     /'
+    fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)')"
+}
+serve() { # serve WHAT RANKS HOSTS PML LAUNCHER...
+    local what="$1, pml $4" log=$work/log ranks=$2 hosts=$3 start=$SECONDS code=0
+    job "$log" "$ranks" "$4" everything "${@:5}" || code=$?
+    if [ $code != 0 ] || ! right "$log"; then
+        broken "$what" "$log" $code
+    elif ! grep -q "coll/mcastcoll serves MPI_COMM_WORLD, $ranks members on $hosts hosts" "$log"; then
+        broken "$what: not served" "$log" 0
+    else
+        pass "$what: served, $(grep -o '[0-9]* checked, 0 bad$' "$log") ($((SECONDS - start)) s)"
+    fi
+}
+leave() { # leave RANKS
+    local what="$1 ranks, more than a group has" log=$work/log code=0 lines
+    job "$log" "$1" ob1 broadcasts "${launch_here[@]}" || code=$?
+    lines=$(grep -c "coll/mcastcoll leaves MPI_COMM_WORLD to Open MPI's own collectives: it has $1 ranks, a group at most 256" "$log") || :
+    if [ $code != 0 ] || ! right "$log"; then
+        broken "$what" "$log" $code
+    elif [ "$lines" != 1 ] || grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$log"; then
+        broken "$what: $lines lines say that it is left" "$log" 0
+    else
+        pass "$what: left to Open MPI, with one line"
+    fi
+}
+
+# Without cores of their own, 128 ranks need minutes for Open MPI's own connections over cm.
+leave_out() { # leave_out RANKS PML
+    [ $large = 0 ] && [ "$2" = cm ] && (($1 >= 128))
+}
+
+start_cluster $((hosts > 0 ? hosts : 1))
+for n in ${one_host//,/ }; do
+    for pml in ${pmls//,/ }; do
+        ! leave_out "$n" "$pml" || continue
+        serve "$n ranks on one host" "$n" 1 "$pml" "${launch_here[@]}"
+    done
+done
+for n in ${ranks//,/ }; do
+    for pml in ${pmls//,/ }; do
+        ((hosts > 0)) && ! leave_out $((hosts * n)) "$pml" || continue
+        serve "$hosts hosts of $n ranks" $((hosts * n)) "$hosts" "$pml" "${launch_there[@]}"
+    done
+done
+for n in ${too_many//,/ }; do leave "$n"; done
+finish

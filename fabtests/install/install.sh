@@ -1,0 +1,80 @@
+#!/bin/bash
+# install.sh -- what "make install" installs and "make uninstall" leaves, and whether a stock system finds it by itself.
+#
+# Into an empty folder (DESTDIR) everywhere; on a scratch system, in the folders that users get, where this machine can make one.
+set -u
+TOP=$(cd "$(dirname "$0")/../.." && pwd)
+HERE=$TOP/fabtests/install
+BUILD=${MCASTCOLL_BUILD:-$TOP/build}
+passed=0 failed=0 skipped=0
+check() { # check TEXT COMMAND...: what the command said is shown where it fails
+    local text=$1 said
+    shift
+    if said=$("$@" 2>&1); then
+        echo "ok   $text"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $text"
+        sed 's/^/     /' <<<"$said"
+        failed=$((failed + 1))
+    fi
+}
+made() { make -s -C "$BUILD" "$@"; }
+folder() { made -f Makefile -f <(printf 'say-folder:\n\t@echo $(%s)\n' "$1") say-folder; }
+whole_list() { # the list of files with this build's folders
+    grep -v '^#' "$HERE/files" | sed -e "s,^BIN/,$(folder bindir)/," -e "s,^INCLUDE/,$(folder includedir)/," -e "s,^LIB/,$(folder libdir)/," \
+        -e "s,^LIBEXEC/,$(folder libexecdir)/," -e "s,^MAN/,$(folder mandir)/," -e "s,^OPENMPI/,$(folder ompi_componentdir)/," \
+        -e "s,^PROVIDERS/,$(folder provdir)/," -e "s,^SHARE/,$(folder datarootdir)/," | sort
+}
+same_list() { diff <(whole_list) <(cd "$1" && find . ! -type d | sed 's/^\.//' | sort); }
+nothing_in() { ! find "$1" ! -type d | grep . && ! find "$1" -type d | grep -E 'mcastcoll|libfabric$'; }
+
+# On a scratch system: this script again, inside it.
+silent() { local said; said=$("$@" 2>&1) && [ -z "$said" ] || { echo "$said"; false; }; }
+compiles() { # compiles COMPILER LANGUAGE
+    printf '#include <mcastcoll/mcastcoll.h>\nint main(void) { return (int)sizeof(struct fi_mcastcoll_set_ops) == 0; }\n' |
+        "$1" -x "$2" -Wall -Wextra -Werror -I "$(folder includedir)" $(pkg-config --cflags libfabric) -o /tmp/compiled - && /tmp/compiled
+}
+listing() { find /usr /etc ! -type d -printf '%p %s\n' | grep -v '^/etc/ld.so.cache ' | sort; }
+unchanged() { listing | diff /tmp/before -; }
+on_system() {
+    cd /
+    listing >/tmp/before
+    check "make install" made install
+    check "its files are in their places" ls $(whole_list)
+    check "libfabric finds the provider" fi_info -p mcastcoll
+    check "libfabric tells its variables" grep -q FI_MCASTCOLL_INNER <(fi_info -e)
+    check "Open MPI finds the component" grep -q 'MCA coll: mcastcoll' <(ompi_info)
+    check "the header compiles as C" compiles gcc c
+    check "the header compiles as C++" compiles g++ c++
+    for so in libmcastcoll-pmpi.so libmcastcoll-split.so; do
+        check "the loader finds $so by its name" silent env LD_PRELOAD=$so true
+    done
+    for tool in gateway perf sim topo tune; do check "mcastcoll-$tool is a command" "mcastcoll-$tool" --version; done
+    if command -v man >/dev/null; then check "man finds the pages" man -w fi_mcastcoll libmcastcoll-pmpi libmcastcoll-split mcastcoll-perf; fi
+    check "make uninstall" made uninstall
+    check "it leaves everything as it was" unchanged
+    for so in libmcastcoll-pmpi.so libmcastcoll-split.so; do
+        check "the loader has forgotten $so" grep -q 'cannot be preloaded' <(env LD_PRELOAD=$so true 2>&1)
+    done
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ $failed = 0 ]
+}
+if [ "${1:-}" = --inside ]; then on_system; exit; fi
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+check "make install DESTDIR" made install DESTDIR="$root"
+check "exactly the files of fabtests/install/files" same_list "$root"
+check "make uninstall DESTDIR" made uninstall DESTDIR="$root"
+check "it leaves nothing" nothing_in "$root"
+code=0
+"$HERE/scratch_system.sh" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root MCASTCOLL_BUILD="$BUILD" "$0" --inside >"$root/said" || code=$?
+grep -v ' skipped$' "$root/said"
+case $code in
+    0 | 1) read -r p _ f _ < <(grep ' skipped$' "$root/said"); passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) ;;
+    77) skipped=1 ;;
+    *) echo "FAIL on a scratch system: code $code"; failed=$((failed + 1)) ;;
+esac
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
