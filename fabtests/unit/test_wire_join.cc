@@ -137,6 +137,14 @@ Test(wire_join, answer_round_trip) {
     }
 }
 
+Test(wire_join, end_round_trip) {
+    for (const Rank lost : {Rank{0}, Rank{255}, kNoRank}) {
+        const auto back = wire::decode_ended(encode(wire::Ended{{5, 6}, 104, lost}));
+        cr_assert(back.has_value() && back->id == (wire::JoinId{5, 6}));
+        cr_assert(back->error == 104 && back->lost == lost);
+    }
+}
+
 // What joins of all versions have in common.
 Test(wire_join, other_versions_are_told_and_answered) {
     ByteString old = encode(sample_hello());
@@ -205,6 +213,7 @@ Test(wire_join, damaged_messages_are_refused) {
     refuse_all_damage(encode(sample_hello()));
     refuse_all_damage(encode(sample_welcome(3)));
     refuse_all_damage(encode(wire::Answer{JoinKind::abort, {1, 2}, 110}));
+    refuse_all_damage(encode(wire::Ended{{1, 2}, 110, Rank{3}}));
     const wire::SurveyHead head{{1, 2}, 3, Rank{4}};
     refuse_all_damage(encode(wire::Survey{head, {{Rank{1}, 2}, {Rank{3}, 4}}}));
     refuse_all_damage(encode(wire::Echo{head, 99, true}));

@@ -95,6 +95,7 @@ class Group {
     // Whether a datagram from here may be this member's. If so, its place is remembered.
     bool comes_from(Rank rank, const RendezvousSource& source);
     void on_abort(int error, Nanoseconds now);
+    void on_ended(const wire::Ended& ended, Nanoseconds now);
     void on_message(Bytes message, Nanoseconds now);
     // A multicast datagram with this group's key.
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);

@@ -214,10 +214,18 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
     move(now);
 }
 
-// Somebody else's part of this group has failed, or its join.
+// A member's join has failed.
 void Group::on_abort(int error, Nanoseconds now) {
     if (!formed()) return end_join(error);
     fail_group(error, kNoRank, now);
+    touched_ = true;
+}
+
+// A member's part of this group has failed.
+void Group::on_ended(const wire::Ended& ended, Nanoseconds now) {
+    const int error = static_cast<int>(ended.error & 0xffff);
+    if (!formed()) return end_join(error);
+    fail_group(error, index_of(ended.lost) < members_.size() ? ended.lost : kNoRank, now);
     touched_ = true;
 }
 

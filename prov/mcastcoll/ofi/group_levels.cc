@@ -321,19 +321,23 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
     if (!backlog_in_use_) outgoing_sent_ = outgoing_count_ = 0;
 }
 
-// Leaders of sites tell each other. Whoever knows of a dead leader tells those whom it would have told. A
-// member whose host or site cannot be told through its levels, because they are not there yet, tells its
-// leaders.
+// Leaders of sites tell each other. Whoever knows of a dead leader tells those whom it would have told, but not
+// those whom its own engine tells. A member whose host or site cannot be told through its levels, because they
+// are not there yet, tells its leaders.
 void Group::tell_others(int error, Rank lost) {
     std::vector<std::uint32_t> whom;
     if (placement_->leads_site()) whom = placement_->sites();
     const std::size_t dead = index_of(lost);
-    const auto& leaders = placement_->sites();
-    const bool led_site = std::find(leaders.begin(), leaders.end(), dead) != leaders.end();
-    for (std::uint32_t rank = 0; rank < placement_->members(); ++rank)
-        if (placement_->host_leader(rank) == dead ||
-            (led_site && placement_->site_of(rank) == placement_->site_of(static_cast<std::uint32_t>(dead))))
-            whom.push_back(rank);
+    const auto contains = [](const auto& ranks, std::size_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    };
+    const bool led_site = contains(placement_->sites(), dead);
+    for (std::uint32_t rank = 0; rank < placement_->members(); ++rank) {
+        const bool told_by_engine = engine_ && contains(placement_->segment(), rank);
+        const bool of_its_site =
+            led_site && placement_->site_of(rank) == placement_->site_of(static_cast<std::uint32_t>(dead));
+        if (!told_by_engine && (of_its_site || placement_->host_leader(rank) == dead)) whom.push_back(rank);
+    }
     if (!joined_) {
         whom.push_back(placement_->host_leader(placement_->self()));
         whom.push_back(placement_->segment().front());
@@ -345,9 +349,8 @@ void Group::tell_others(int error, Rank lost) {
     std::vector<fi_addr_t> peers;
     for (const std::uint32_t rank : whom)
         if (rank != placement_->self()) peers.push_back(members_[rank].messenger_peer);
-    station_.messenger().tell(
-        std::move(peers),
-        wire::encode(wire::Answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)}));
+    station_.messenger().tell(std::move(peers),
+                              wire::encode(wire::Ended{plan_.id, static_cast<std::uint32_t>(error), lost}));
 }
 
 void Group::add_counters(engine::Counters& sum, LevelCounters& levels) const {

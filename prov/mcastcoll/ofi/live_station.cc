@@ -176,6 +176,9 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
             if (Group* group = find(answer->id))
                 within(*group, time,
                        [&] { group->on_abort(static_cast<int>(answer->error & 0xffff), time); });
+    } else if (kind == wire::JoinKind::ended) {
+        if (auto ended = wire::decode_ended(message))
+            if (Group* group = find(ended->id)) within(*group, time, [&] { group->on_ended(*ended, time); });
     } else {
         ++foreign_messages_;  // comes as a datagram, or not at all
     }

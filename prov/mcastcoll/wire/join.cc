@@ -183,6 +183,14 @@ ByteString encode(const Answer& answer, std::uint8_t version) {
     return out.finish();
 }
 
+ByteString encode(const Ended& ended) {
+    Writer out(JoinKind::ended);
+    out.id(ended.id);
+    out.number(ended.error);
+    out.number(index_of(ended.lost));
+    return out.finish();
+}
+
 ByteString encode(const Survey& survey) {
     assert(survey.targets.size() <= kMostSurveyed);
     Writer out(JoinKind::survey);
@@ -229,7 +237,7 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
     if (get<std::uint8_t>(bytes.data() + 2) != kJoinVersion) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
-        kind > static_cast<std::uint8_t>(JoinKind::surveyed))
+        kind > static_cast<std::uint8_t>(JoinKind::ended))
         return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
     return static_cast<JoinKind>(kind);
@@ -292,6 +300,17 @@ std::optional<Answer> decode_answer(Bytes bytes) {
     answer.error = in.number<std::uint32_t>();
     if (!in.finished()) return {};
     return answer;
+}
+
+std::optional<Ended> decode_ended(Bytes bytes) {
+    if (join_kind(bytes) != JoinKind::ended) return {};
+    Reader in(bytes);
+    Ended ended;
+    ended.id = in.id();
+    ended.error = in.number<std::uint32_t>();
+    ended.lost = static_cast<Rank>(in.number<std::uint32_t>());
+    if (!in.finished()) return {};
+    return ended;
 }
 
 std::optional<Survey> decode_survey(Bytes bytes) {

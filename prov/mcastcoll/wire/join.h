@@ -33,6 +33,7 @@ enum class JoinKind : std::uint8_t {
     survey = 5,    // to a member: measure round trips to these
     echo = 6,      // between two members: there and back
     surveyed = 7,  // to rank 0: what was measured
+    ended = 8,     // message: this group has failed
 };
 
 // Which join: members call the joins of one ordered list of members in the same order.
@@ -99,6 +100,12 @@ struct Answer {  // ack and abort
     std::uint32_t error = 0;  // positive FI_E* code of an abort
 };
 
+struct Ended {
+    JoinId id;
+    std::uint32_t error = 0;  // positive FI_E* code
+    Rank lost = kNoRank;      // because of this member
+};
+
 // What the datagrams of a survey begin with. They name members by rank: where those are, the receiver knows
 // from the application.
 struct SurveyHead {
@@ -135,6 +142,7 @@ ByteString encode(const Welcome& welcome);
 ByteString encode(const Answer& answer);
 // In the words of another version.
 ByteString encode(const Answer& answer, std::uint8_t version);
+ByteString encode(const Ended& ended);
 ByteString encode(const Survey& survey);
 ByteString encode(const Echo& echo);
 ByteString encode(const Surveyed& surveyed);
@@ -150,6 +158,7 @@ struct ForeignHello {
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
 std::optional<Welcome> decode_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);
+std::optional<Ended> decode_ended(Bytes bytes);
 std::optional<Survey> decode_survey(Bytes bytes);
 std::optional<Echo> decode_echo(Bytes bytes);
 std::optional<Surveyed> decode_surveyed(Bytes bytes);
