@@ -20,6 +20,7 @@ variants=("$@")
     FI_MCASTCOLL_WINDOW=4
     FI_MCASTCOLL_RCVBUF=16384
 )
+[ -z "${MCC_QUICK:-}" ] || variants=('FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive' FI_MCASTCOLL_INNER=shm)
 failed=0
 for variant in "${variants[@]}"; do
     echo "== $variant"

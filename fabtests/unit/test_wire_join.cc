@@ -72,7 +72,8 @@ bool same(const wire::Peer& a, const wire::Peer& b) {
 
 bool taken(Bytes bytes) {
     return wire::decode_hello(bytes) || wire::decode_welcome(bytes) || wire::decode_answer(bytes) ||
-           wire::decode_survey(bytes) || wire::decode_echo(bytes) || wire::decode_surveyed(bytes);
+           wire::decode_ended(bytes) || wire::decode_survey(bytes) || wire::decode_echo(bytes) ||
+           wire::decode_surveyed(bytes);
 }
 
 void refuse_all_damage(const ByteString& good) {
