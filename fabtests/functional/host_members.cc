@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "host/clock.h"
-#include "transport/system.h"
+#include "base/clock.h"
+#include "base/system.h"
 
 namespace mcastcoll::test {
 namespace {
@@ -84,12 +84,12 @@ host::TeamConfig fresh_config(const MembersOptions& options) {
 
 Result<std::unique_ptr<host::Team>> join(const host::TeamConfig& config) {
     if (config.self == 0) return host::Team::create(config);
-    const Nanoseconds give_up = host::monotonic_now() + Nanoseconds::from_ms(60'000);
+    const Nanoseconds give_up = monotonic_now() + Nanoseconds::from_ms(60'000);
     for (;;) {
         auto team = host::Team::attach(config);
         // Not there yet, or not finished.
         const bool early = !team && (team.error().code == ENOENT || team.error().code == EAGAIN);
-        if (!early || host::monotonic_now() > give_up) return team;
+        if (!early || monotonic_now() > give_up) return team;
         ::usleep(200);
     }
 }

@@ -16,7 +16,7 @@
 #include <sstream>
 #include <vector>
 
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host_members.h"
 #include "host_shapes.h"
 
@@ -187,9 +187,9 @@ class Meter {
         for (std::size_t i = 0; i < count; ++i) {
             meet(team);
             Operation op = operation(kind, bytes);
-            own.begin[i] = host::monotonic_now().value;
+            own.begin[i] = monotonic_now().value;
             team.run(op);
-            own.end[i] = host::monotonic_now().value;
+            own.end[i] = monotonic_now().value;
         }
         meet(outer_);
         if (outer_.self() == 0)
@@ -206,13 +206,13 @@ class Meter {
 
     double back_to_back(host::Team& team, Kind kind, std::size_t bytes, std::size_t count) {
         meet(outer_);
-        const std::int64_t begin = host::monotonic_now().value;
+        const std::int64_t begin = monotonic_now().value;
         for (std::size_t i = 0; i < count; ++i) {
             Operation op = operation(kind, bytes);
             team.run(op);
         }
         meet(team);
-        return static_cast<double>(host::monotonic_now().value - begin) / 1e3 / static_cast<double>(count);
+        return static_cast<double>(monotonic_now().value - begin) / 1e3 / static_cast<double>(count);
     }
 
     host::Team& outer_;

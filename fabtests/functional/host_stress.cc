@@ -14,7 +14,7 @@
 #include <deque>
 #include <vector>
 
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host_members.h"
 #include "host_shapes.h"
 
@@ -80,7 +80,7 @@ class Member {
         : team_(team), plan_(plan), shared_{mix(plan.seed)}, own_{mix(plan.seed * 977 + team.self() + 1)} {}
 
     int run() {
-        said_at_ = begun_at_ = host::monotonic_now();
+        said_at_ = begun_at_ = monotonic_now();
         for (std::uint64_t number = 0; number < plan_.count && failures_ == 0; ++number) {
             begin(number);
             if (static_cast<double>(own_.below(1'000'000)) < plan_.pause_percent * 1e4) pause();
@@ -205,20 +205,19 @@ class Member {
         const std::uint64_t kind = own_.below(8);
         if (kind == 0) ::usleep(static_cast<useconds_t>(own_.below(3000)));
         if (kind < 4) ::sched_yield();
-        const Nanoseconds until =
-            host::monotonic_now() + Nanoseconds::from_us(static_cast<int>(own_.below(30)));
-        while (host::monotonic_now() < until) {
+        const Nanoseconds until = monotonic_now() + Nanoseconds::from_us(static_cast<int>(own_.below(30)));
+        while (monotonic_now() < until) {
         }
     }
 
     double per_second(std::uint64_t count) const {
         return static_cast<double>(count) * 1e9 /
-               static_cast<double>(std::max<std::int64_t>(1, (host::monotonic_now() - begun_at_).value));
+               static_cast<double>(std::max<std::int64_t>(1, (monotonic_now() - begun_at_).value));
     }
 
     void say(std::uint64_t count) {
-        if (host::monotonic_now() - said_at_ < kBetweenLines) return;
-        said_at_ = host::monotonic_now();
+        if (monotonic_now() - said_at_ < kBetweenLines) return;
+        said_at_ = monotonic_now();
         fmt::print(stderr, "{} of {} operations, {:.0f} a second\n", count, plan_.count, per_second(count));
     }
 

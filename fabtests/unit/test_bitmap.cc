@@ -4,12 +4,11 @@
 #include <random>
 #include <set>
 
-#include "engine/bitmap.h"
+#include "base/bitmap.h"
 #include "engine/timing.h"
 
 using namespace mcastcoll;
 using engine::SmoothedTime;
-using engine::WindowBitmap;
 
 TestSuite(bitmap, .timeout = 300);
 

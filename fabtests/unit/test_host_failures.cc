@@ -9,7 +9,7 @@
 #include <atomic>
 #include <vector>
 
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host/liveness.h"
 #include "host_fixture.h"
 

@@ -123,22 +123,6 @@ Test(outbox, sending_may_post_and_withdraw) {
     cr_assert_eq(peers.heard[3].second, word(8, 3));
 }
 
-Test(outbox, answers_are_bounded_and_words_are_not) {
-    Outbox outbox;
-    Peers peers;
-    for (std::size_t i = 0; i < Outbox::kMaxAnswers; ++i) cr_assert(outbox.post_answer(i, word(8, 1)));
-    cr_assert_not(outbox.post_answer(1, word(8, 1)));
-    outbox.post({1}, word(8, 2));
-    peers.small_room = 1;
-    cr_assert(outbox.flush(peers));
-    cr_assert(outbox.post_answer(1, word(8, 1)));
-    cr_assert_not(outbox.post_answer(1, word(8, 1)));
-    peers.small_room = 5000;
-    cr_assert(outbox.flush(peers));
-    cr_assert(outbox.empty());
-    cr_assert_eq(peers.heard.size(), Outbox::kMaxAnswers + 2);
-}
-
 Test(outbox, a_word_for_nobody_is_none) {
     Outbox outbox;
     outbox.post({}, word(8, 1));

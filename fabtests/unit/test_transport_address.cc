@@ -6,9 +6,9 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "base/system.h"
 #include "transport/group_address.h"
 #include "transport/interface.h"
-#include "transport/system.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
+#include "base/system.h"
 #include "transport/rendezvous.h"
-#include "transport/system.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "transport/group_address.h"
-#include "transport/system.h"
 
 namespace mcastcoll::test {
 

@@ -8,9 +8,9 @@
 #include <functional>
 #include <string>
 
+#include "base/types.h"
 #include "transport/multicast_hub.h"
 #include "transport/multicast_transport.h"
-#include "wire/types.h"
 
 namespace mcastcoll::test {
 

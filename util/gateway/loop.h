@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "transport/file_descriptor.h"
-#include "wire/result.h"
-#include "wire/types.h"
+#include "base/file_descriptor.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace mcastcoll::gateway {
 

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstring>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::gateway {

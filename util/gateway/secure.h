@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "trunk/hello.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll::gateway {
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/types.h"
 #include "gateway/secure.h"
 #include "relay/sites.h"
-#include "wire/types.h"
 
 namespace mcastcoll::gateway {
 

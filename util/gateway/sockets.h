@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "base/file_descriptor.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "relay/endpoint.h"
-#include "transport/file_descriptor.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll::gateway {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "relay/endpoint.h"
-#include "wire/result.h"
 
 namespace mcastcoll::gateway {
 

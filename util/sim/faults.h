@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "random.h"
 #include "wire/packet.h"
-#include "wire/result.h"
 
 namespace mcastcoll::sim {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::sim {
 

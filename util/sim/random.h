@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::sim {
 

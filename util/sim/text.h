@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::sim {
 

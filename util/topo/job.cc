@@ -12,8 +12,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "topology/place_codec.h"
-#include "transport/system.h"
 
 namespace mcastcoll::topo {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "topology/report.h"
-#include "wire/result.h"
 
 namespace mcastcoll::topo {
 

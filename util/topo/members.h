@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "topology/levels.h"
-#include "wire/result.h"
 
 namespace mcastcoll::topo {
 

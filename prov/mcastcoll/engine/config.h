@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/types.h"
 #include "engine/region.h"
-#include "wire/types.h"
 
 namespace mcastcoll::engine {
 

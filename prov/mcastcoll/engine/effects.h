@@ -5,9 +5,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/types.h"
 #include "reduce/combiner.h"
 #include "wire/packet.h"
-#include "wire/types.h"
 
 namespace mcastcoll::engine {
 

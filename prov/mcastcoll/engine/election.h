@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/types.h"
 #include "engine/supply_graph.h"
-#include "wire/types.h"
 
 namespace mcastcoll::engine {
 

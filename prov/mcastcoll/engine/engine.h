@@ -24,18 +24,18 @@
 #include <memory>
 #include <vector>
 
+#include "base/result.h"
+#include "base/ring.h"
 #include "engine/config.h"
 #include "engine/effects.h"
 #include "engine/election.h"
 #include "engine/lane.h"
 #include "engine/policy.h"
-#include "engine/ring.h"
 #include "engine/root_sync.h"
 #include "engine/round_trip.h"
 #include "engine/slot.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
-#include "wire/result.h"
 
 namespace mcastcoll::engine {
 

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::engine {
 

@@ -1,7 +1,6 @@
 noinst_LTLIBRARIES += %reldir%/libmccengine.la
 %canon_reldir%_libmccengine_la_SOURCES = \
 	%reldir%/admission.cc \
-	%reldir%/bitmap.h \
 	%reldir%/broadcast.cc \
 	%reldir%/checkpoint.cc \
 	%reldir%/config.h \
@@ -14,7 +13,6 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/failure.cc \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
-	%reldir%/rank_set.h \
 	%reldir%/gather.cc \
 	%reldir%/lane.cc \
 	%reldir%/lane.h \
@@ -24,7 +22,6 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/relay.cc \
 	%reldir%/repair.cc \
 	%reldir%/region.h \
-	%reldir%/ring.h \
 	%reldir%/root_sync.cc \
 	%reldir%/root_sync.h \
 	%reldir%/round_trip.h \

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/bitmap.h"
+#include "base/bitmap.h"
 #include "engine/config.h"
 #include "engine/effects.h"
 #include "engine/policy.h"

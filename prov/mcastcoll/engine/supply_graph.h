@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/rank_set.h"
-#include "wire/types.h"
+#include "base/rank_set.h"
+#include "base/types.h"
 
 namespace mcastcoll::engine {
 

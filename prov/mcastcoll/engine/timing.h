@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::engine {
 

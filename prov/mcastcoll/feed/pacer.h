@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::feed {
 

@@ -20,8 +20,8 @@
 
 #include <array>
 
-#include "wire/result.h"
-#include "wire/types.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace mcastcoll::feed {
 

@@ -13,8 +13,8 @@
 
 #include <atomic>
 
+#include "base/types.h"
 #include "host/layout.h"
-#include "wire/types.h"
 
 namespace mcastcoll::host {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "host/clock.h"
+#include "base/clock.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -12,11 +12,11 @@
 #include <bit>
 #include <cstring>
 
+#include "base/clock.h"
+#include "base/system.h"
 #include "host/calibration.h"
-#include "host/clock.h"
 #include "host/liveness.h"
 #include "host/team.h"
-#include "transport/system.h"
 
 namespace mcastcoll::host {
 namespace {

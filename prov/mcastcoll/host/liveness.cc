@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
 #include "transport/watch_point.h"
 
 namespace mcastcoll::host {

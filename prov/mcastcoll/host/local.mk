@@ -9,7 +9,6 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/broadcast.cc \
 	%reldir%/calibration.cc \
 	%reldir%/calibration.h \
-	%reldir%/clock.h \
 	%reldir%/clusters.cc \
 	%reldir%/direct.cc \
 	%reldir%/formation.cc \

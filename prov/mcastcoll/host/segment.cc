@@ -13,9 +13,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/file_descriptor.h"
+#include "base/system.h"
 #include "host/liveness.h"
-#include "transport/file_descriptor.h"
-#include "transport/system.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/result.h"
+#include "base/result.h"
 
 namespace mcastcoll::host {
 

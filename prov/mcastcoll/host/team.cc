@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host/liveness.h"
 
 namespace mcastcoll::host {

@@ -28,14 +28,14 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "host/alarm.h"
 #include "host/calibration.h"
 #include "host/layout.h"
 #include "host/operation.h"
 #include "host/segment.h"
 #include "host/single_copy.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll::host {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host/pause.h"
 #include "host/team.h"
 

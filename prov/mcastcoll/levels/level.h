@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/types.h"
 #include "reduce/combiner.h"
-#include "wire/types.h"
 
 namespace mcastcoll::levels {
 

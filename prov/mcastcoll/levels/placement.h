@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::levels {
 

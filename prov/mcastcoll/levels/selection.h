@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "levels/level.h"
-#include "wire/result.h"
 
 namespace mcastcoll::levels {
 

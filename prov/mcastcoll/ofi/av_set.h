@@ -12,11 +12,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/result.h"
 #include "mcastcoll/mcastcoll.h"
 #include "ofi/av.h"
 #include "ofi/settings.h"
 #include "wire/join.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi {
 

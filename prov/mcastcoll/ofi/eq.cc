@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "ofi/deadline.h"
+#include "base/deadline.h"
 #include "ofi/fid_owner.h"
 #include "ofi/guard.h"
 #include "ofi/log.h"

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "engine/engine.h"
 #include "engine/ranges.h"
 #include "levels/conductor.h"
@@ -35,7 +36,6 @@
 #include "ofi/surveyor.h"
 #include "topology/report.h"
 #include "topology/site_survey.h"
-#include "transport/function_ref.h"
 #include "transport/joinable_transport.h"
 #include "transport/rendezvous.h"
 #include "wire/join.h"

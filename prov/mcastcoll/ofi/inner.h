@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ofi/info.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi {
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <optional>
 
+#include "base/types.h"
 #include "topology/report.h"
-#include "wire/types.h"
 
 namespace mcastcoll::ofi {
 

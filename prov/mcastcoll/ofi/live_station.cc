@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "ofi/endpoint.h"
 #include "ofi/guard.h"
 #include "wire/packet.h"
@@ -37,9 +38,7 @@ bool same_host(const wire::ByteString& one, const wire::ByteString& other) {
 }  // namespace
 
 Nanoseconds LiveStation::now() const {
-    return {std::chrono::duration_cast<std::chrono::nanoseconds>(
-                std::chrono::steady_clock::now().time_since_epoch())
-                .count()};
+    return monotonic_now();
 }
 
 std::unique_lock<std::mutex> LiveStation::lock() const {
@@ -197,8 +196,10 @@ void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     const wire::ByteString leader = std::move(ended->leader);
     ended_joins_.erase(ended);
     const wire::ByteString& to = welcome.peers.front().private_address;
-    if (same_host(leader, to))
-        send_to(to, wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
+    if (!same_host(leader, to)) return;
+    if (auto peer = messenger_->peer(to))
+        messenger_->tell({peer.value()},
+                         wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
@@ -310,11 +311,6 @@ void LiveStation::remember_failed(const wire::JoinId& id, int error) {
 void LiveStation::remember_ended(const wire::JoinId& id, const wire::ByteString& leader) {
     if (ended_joins_.size() == kFailedJoins) ended_joins_.erase(ended_joins_.begin());
     ended_joins_.push_back({id, leader});
-}
-
-bool LiveStation::send_to(const wire::ByteString& member, Bytes message) {
-    auto peer = messenger_->peer(member);
-    return peer && messenger_->answer(peer.value(), wire::ByteString(message.begin(), message.end()));
 }
 
 std::optional<Nanoseconds> LiveStation::round_trip(std::uint64_t one, std::uint64_t other) const {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
 #include "ofi/job_report.h"
@@ -20,7 +21,6 @@
 #include "ofi/messenger.h"
 #include "ofi/settings.h"
 #include "ofi/station.h"
-#include "transport/file_descriptor.h"
 #include "transport/interface.h"
 #include "transport/multicast_hub.h"
 #include "transport/peer_watch.h"
@@ -130,7 +130,6 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds now);
-    bool send_to(const wire::ByteString& member, Bytes message);
     void receive_multicasts(Nanoseconds now);
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     void on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds now);

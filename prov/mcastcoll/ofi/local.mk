@@ -47,7 +47,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/datagram/verbs_lane.h \
 	%reldir%/datagram/waiter.cc \
 	%reldir%/datagram/waiter.h \
-	%reldir%/deadline.h \
 	%reldir%/domain.cc \
 	%reldir%/domain.h \
 	%reldir%/endpoint.cc \

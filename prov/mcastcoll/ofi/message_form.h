@@ -17,8 +17,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/result.h"
 #include "ofi/request.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi {
 

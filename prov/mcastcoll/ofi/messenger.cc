@@ -219,11 +219,6 @@ void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, Outbox
     outbox_.post(std::move(peers), std::move(word), owner);
 }
 
-bool Messenger::answer(fi_addr_t peer, wire::ByteString word) {
-    assert(word.size() <= kMessageBytes);
-    return outbox_.post_answer(peer, std::move(word));
-}
-
 void Messenger::send_now(fi_addr_t peer, Bytes header, Bytes payload) {
     const std::size_t length = header.size() + payload.size();
     assert(has_room(length) && length <= kMessageBytes);

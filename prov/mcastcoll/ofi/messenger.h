@@ -17,11 +17,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "ofi/fid_owner.h"
 #include "ofi/outbox.h"
 #include "wire/join.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll::ofi {
 
@@ -56,8 +56,6 @@ class Messenger final : private Outbox::Port {
     void send(fi_addr_t peer, Bytes header, Bytes payload);
     // A word of at most kMessageBytes to each of them, as soon as there is room. The owner may withdraw it.
     void tell(std::vector<fi_addr_t> peers, wire::ByteString word, Outbox::Owner owner = Outbox::kNobody);
-    // False: too many answers wait already, and this one is lost.
-    bool answer(fi_addr_t peer, wire::ByteString word);
     void withdraw(Outbox::Owner owner) { outbox_.withdraw(owner); }
     // What was told, as far as there is room.
     void flush_told() { outbox_.flush(*this); }

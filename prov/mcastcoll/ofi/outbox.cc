@@ -6,16 +6,7 @@ namespace mcastcoll::ofi {
 
 void Outbox::post(std::vector<Peer> to, wire::ByteString word, Owner owner) {
     if (to.empty()) return;
-    entries_.push_back(
-        {std::make_shared<const wire::ByteString>(std::move(word)), std::move(to), 0, owner, false});
-}
-
-bool Outbox::post_answer(Peer to, wire::ByteString word) {
-    if (answers_ == kMaxAnswers) return false;
-    post({to}, std::move(word));
-    entries_.back().answer = true;
-    ++answers_;
-    return true;
+    entries_.push_back({std::make_shared<const wire::ByteString>(std::move(word)), std::move(to), 0, owner});
 }
 
 void Outbox::withdraw(Owner owner) {
@@ -30,10 +21,7 @@ bool Outbox::flush(Port& port) {
         Entry& entry = entries_.front();
         const std::shared_ptr<const wire::ByteString> word = entry.word;
         const Peer to = entry.to[entry.sent++];
-        if (entry.sent == entry.to.size()) {
-            answers_ -= entry.answer;
-            entries_.pop_front();
-        }
+        if (entry.sent == entry.to.size()) entries_.pop_front();
         port.send_word(to, *word);
         moved = true;
     }

@@ -3,7 +3,7 @@
 //
 // A word is kept once, however many it is for, and goes to one after the other as room comes. All of them go
 // in the order in which they were posted, so that no member hears an abort before the welcome that it takes
-// back. What can become unbounded because others ask for it says so, and is refused when there is much of it.
+// back.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/types.h"
 #include "wire/join.h"
-#include "wire/types.h"
 
 namespace mcastcoll::ofi {
 
@@ -22,8 +22,6 @@ class Outbox {
     using Peer = std::uint64_t;   // of the messenger
     using Owner = std::uint64_t;  // whoever may withdraw it
     static constexpr Owner kNobody = 0;
-    // Answers that may wait; those who ask for more get none.
-    static constexpr std::size_t kMaxAnswers = 1024;
 
     class Port {
       public:
@@ -36,8 +34,6 @@ class Outbox {
     };
 
     void post(std::vector<Peer> to, wire::ByteString word, Owner owner = kNobody);
-    // For whom anybody can make it answer: false when there is too much already.
-    bool post_answer(Peer to, wire::ByteString word);
     // What of this owner has not been sent yet will not be.
     void withdraw(Owner owner);
     // Sends as much as there is room for; true if anything was sent.
@@ -52,10 +48,8 @@ class Outbox {
         std::vector<Peer> to;
         std::size_t sent = 0;
         Owner owner = kNobody;
-        bool answer = false;
     };
     std::deque<Entry> entries_;  // none without somebody whom it is still to be sent to
-    std::size_t answers_ = 0;
 };
 
 }  // namespace mcastcoll::ofi

@@ -13,8 +13,8 @@
 #include <memory>
 #include <thread>
 
+#include "base/result.h"
 #include "ofi/wait_nest.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi {
 

@@ -14,11 +14,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "levels/level.h"
 #include "mcastcoll/mcastcoll.h"
 #include "reduce/combiner.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll::ofi {
 

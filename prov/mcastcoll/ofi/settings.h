@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "engine/config.h"
 #include "engine/ranges.h"
 #include "levels/selection.h"
 #include "topology/override.h"
 #include "transport/interceptor.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi {
 

@@ -8,8 +8,8 @@
 
 #include <memory>
 
+#include "base/result.h"
 #include "ofi/request.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi {
 

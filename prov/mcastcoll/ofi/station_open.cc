@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/system.h"
 #include "ofi/endpoint.h"
 #include "ofi/guard.h"
 #include "ofi/inner.h"
@@ -17,7 +18,6 @@
 #include "transport/group_address.h"
 #include "transport/interceptor.h"
 #include "transport/multicast_lanes.h"
-#include "transport/system.h"
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"

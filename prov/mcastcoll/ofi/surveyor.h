@@ -8,8 +8,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/types.h"
 #include "wire/join.h"
-#include "wire/types.h"
 
 namespace mcastcoll::ofi {
 

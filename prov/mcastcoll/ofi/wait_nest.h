@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace mcastcoll::ofi {
 

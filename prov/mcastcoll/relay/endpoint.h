@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/result.h"
+#include "base/result.h"
 
 struct sockaddr;
 struct sockaddr_storage;

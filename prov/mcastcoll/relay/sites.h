@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "relay/endpoint.h"
 #include "topology/subnet.h"
-#include "wire/result.h"
 
 namespace mcastcoll::relay {
 

@@ -12,11 +12,11 @@
 #include <bit>
 #include <memory>
 
+#include "base/file_descriptor.h"
+#include "base/system.h"
 #include "topology/host_identity.h"
 #include "topology/machine.h"
-#include "transport/file_descriptor.h"
 #include "transport/socket_address.h"
-#include "transport/system.h"
 
 namespace mcastcoll::topology {
 namespace {

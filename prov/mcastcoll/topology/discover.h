@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "topology/levels.h"
 #include "topology/override.h"
-#include "wire/result.h"
 
 namespace mcastcoll::topology {
 

@@ -8,8 +8,8 @@
 
 #include <array>
 
-#include "transport/file_descriptor.h"
-#include "transport/system.h"
+#include "base/file_descriptor.h"
+#include "base/system.h"
 
 namespace mcastcoll::topology {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "wire/result.h"
+#include "base/result.h"
 
 namespace mcastcoll::topology {
 

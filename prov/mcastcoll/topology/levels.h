@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::topology {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "topology/levels.h"
-#include "wire/result.h"
 
 namespace mcastcoll::topology {
 

@@ -5,8 +5,8 @@
 
 #include <optional>
 
+#include "base/system.h"
 #include "topology/machine.h"
-#include "transport/system.h"
 
 namespace mcastcoll::topology {
 

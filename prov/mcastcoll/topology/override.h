@@ -23,10 +23,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "topology/levels.h"
 #include "topology/policy.h"
 #include "topology/subnet.h"
-#include "wire/result.h"
 
 namespace mcastcoll::topology {
 

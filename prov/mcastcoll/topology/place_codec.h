@@ -7,8 +7,8 @@
 #include <array>
 #include <optional>
 
+#include "base/types.h"
 #include "topology/levels.h"
-#include "wire/types.h"
 
 namespace mcastcoll::topology {
 

@@ -14,9 +14,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/system.h"
 #include "topology/host_identity.h"
 #include "topology/place_codec.h"
-#include "transport/system.h"
 #include "transport/watch_point.h"
 
 namespace mcastcoll::topology {

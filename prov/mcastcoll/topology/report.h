@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_descriptor.h"
+#include "base/result.h"
 #include "topology/levels.h"
 #include "topology/map.h"
 #include "topology/policy.h"
-#include "transport/file_descriptor.h"
-#include "wire/result.h"
 
 namespace mcastcoll::topology {
 

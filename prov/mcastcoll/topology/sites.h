@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::topology {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "wire/result.h"
-#include "wire/types.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace mcastcoll::topology {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "transport/system.h"
+#include "base/system.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/types.h"
 #include "transport/socket_address.h"
-#include "wire/types.h"
 
 namespace mcastcoll {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "transport/multicast_transport.h"
-#include "wire/result.h"
 
 namespace mcastcoll {
 

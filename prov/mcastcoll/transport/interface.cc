@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "transport/file_descriptor.h"
-#include "transport/system.h"
+#include "base/file_descriptor.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
 
 namespace mcastcoll {
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "base/result.h"
 #include "transport/multicast_transport.h"
-#include "wire/result.h"
 
 namespace mcastcoll {
 

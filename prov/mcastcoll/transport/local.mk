@@ -1,8 +1,6 @@
 # The transports: plain sockets, no libfabric.
 noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 %canon_reldir%_libmcctransport_la_SOURCES = \
-	%reldir%/file_descriptor.h \
-	%reldir%/function_ref.h \
 	%reldir%/group_address.cc \
 	%reldir%/group_address.h \
 	%reldir%/interceptor.cc \
@@ -21,8 +19,6 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/rendezvous.h \
 	%reldir%/socket_address.cc \
 	%reldir%/socket_address.h \
-	%reldir%/system.cc \
-	%reldir%/system.h \
 	%reldir%/udp_receiver.cc \
 	%reldir%/udp_receiver.h \
 	%reldir%/udp_sender.cc \
@@ -35,6 +31,7 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
 %canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS) $(VERBS_CFLAGS)
+%canon_reldir%_libmcctransport_la_LIBADD = prov/mcastcoll/base/libmccbase.la
 if HAVE_VERBS
 %canon_reldir%_libmcctransport_la_SOURCES += \
 	%reldir%/verbs_hub.cc \
@@ -43,7 +40,7 @@ if HAVE_VERBS
 	%reldir%/verbs_queue.cc \
 	%reldir%/verbs_queue.h \
 	%reldir%/verbs_revive.cc
-%canon_reldir%_libmcctransport_la_LIBADD = $(VERBS_LIBS)
+%canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)
 else
 %canon_reldir%_libmcctransport_la_SOURCES += %reldir%/verbs_absent.cc
 endif

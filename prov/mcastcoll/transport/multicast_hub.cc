@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 

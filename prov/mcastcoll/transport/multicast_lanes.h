@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
 #include "transport/joinable_transport.h"
 
 namespace mcastcoll {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/function_ref.h"
+#include "base/function_ref.h"
+#include "base/types.h"
 #include "transport/socket_address.h"
-#include "wire/types.h"
 
 namespace mcastcoll {
 

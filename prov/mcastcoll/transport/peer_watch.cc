@@ -13,7 +13,7 @@
 #include <array>
 #include <cstring>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

@@ -22,10 +22,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "transport/watch_point.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "transport/system.h"
+#include "base/system.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll {

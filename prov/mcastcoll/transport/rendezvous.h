@@ -18,11 +18,11 @@
 #include <array>
 #include <string>
 
-#include "transport/file_descriptor.h"
-#include "transport/function_ref.h"
+#include "base/file_descriptor.h"
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll {
 

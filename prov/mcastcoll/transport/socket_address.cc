@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

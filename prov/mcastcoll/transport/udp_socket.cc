@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {

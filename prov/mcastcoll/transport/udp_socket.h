@@ -4,9 +4,9 @@
 
 #include <cstddef>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
+#include "base/result.h"
 #include "transport/interface.h"
-#include "wire/result.h"
 
 // Kernel interfaces that are younger than some C libraries.
 #ifndef IPV6_MULTICAST_ALL

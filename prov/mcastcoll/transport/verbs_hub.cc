@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <cstring>
+
+#include "base/clock.h"
+#include "base/deadline.h"
 
 namespace mcastcoll {
 namespace {
@@ -21,14 +23,7 @@ constexpr unsigned kQuietTurns = 1024;
 // A group that the network has ended is asked for again at once, then after 0.1 s, twice as long, and so on:
 // the last time after 25 s.
 constexpr unsigned kMostRejoins = 9;
-constexpr auto kRejoinPause = std::chrono::milliseconds(100);
-
-using Clock = std::chrono::steady_clock;
-
-int milliseconds_until(Clock::time_point end) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    return static_cast<int>(std::max<std::int64_t>(left, 0));
-}
+constexpr std::int64_t kRejoinPauseMs = 100;
 
 }  // namespace
 
@@ -191,12 +186,12 @@ Result<void> VerbsHub::join_new(const SocketAddress& group) {
 
 // Nothing but this one join is under way that anybody waits for, but other news may come.
 Result<void> VerbsHub::await(Share& share) {
-    const auto end = Clock::now() + std::chrono::milliseconds(options_.join_timeout_ms);
+    const Deadline end(options_.join_timeout_ms);
     for (;;) {
         take_events();
         if (share.answered) break;
         if (gone_) return Error{ENODEV, "the device was removed"};
-        const int left = milliseconds_until(end);
+        const int left = end.left_ms();
         if (left == 0) return Error{ETIMEDOUT, fmt::format("no answer in {} ms", options_.join_timeout_ms)};
         pollfd ready{events_->fd, POLLIN, 0};
         if (::poll(&ready, 1, left) < 0 && errno != EINTR) return system_error(errno, "poll");
@@ -249,8 +244,8 @@ void VerbsHub::look_after() {
     bury();
     if (gone_) return;
     for (auto& [group, share] : shares_) {
-        if (!share.lost || share.rejoins == kMostRejoins || Clock::now() < share.rejoin_at) continue;
-        share.rejoin_at = Clock::now() + kRejoinPause * (1U << share.rejoins++);
+        if (!share.lost || share.rejoins == kMostRejoins || monotonic_now() < share.rejoin_at) continue;
+        share.rejoin_at = monotonic_now() + Nanoseconds::from_ms(kRejoinPauseMs << share.rejoins++);
         forget(group);
         share.lost = ask(group, share) != 0;
     }

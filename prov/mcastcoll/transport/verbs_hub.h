@@ -9,11 +9,11 @@
 // Groups have an address, and no port: UD knows none.
 #pragma once
 
-#include <chrono>
 #include <list>
 #include <string>
 #include <unordered_map>
 
+#include "base/types.h"
 #include "transport/verbs_queue.h"
 
 namespace mcastcoll {
@@ -56,7 +56,7 @@ class VerbsHub final : public VerbsTransport {
         // The network has forgotten the group, as when its subnet manager was replaced.
         bool lost = false;
         unsigned rejoins = 0;
-        std::chrono::steady_clock::time_point rejoin_at{};
+        Nanoseconds rejoin_at{};
         ibv_ah_attr route{};
         Target target;
     };

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 

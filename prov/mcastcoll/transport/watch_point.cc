@@ -11,8 +11,8 @@
 #include <cstring>
 #include <string>
 
-#include "transport/file_descriptor.h"
-#include "transport/system.h"
+#include "base/file_descriptor.h"
+#include "base/system.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll {

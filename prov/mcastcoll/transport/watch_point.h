@@ -7,9 +7,9 @@
 #include <array>
 #include <cstdint>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll {
 

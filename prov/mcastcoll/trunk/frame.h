@@ -15,7 +15,7 @@
 #include <memory>
 #include <optional>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::trunk {
 

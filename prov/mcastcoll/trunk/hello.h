@@ -24,8 +24,8 @@
 #include <optional>
 #include <string>
 
+#include "base/types.h"
 #include "trunk/frame.h"
-#include "wire/types.h"
 
 namespace mcastcoll::trunk {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::trunk {
 

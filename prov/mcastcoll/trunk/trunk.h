@@ -19,12 +19,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "trunk/channel.h"
 #include "trunk/frame.h"
 #include "trunk/sequence_window.h"
 #include "trunk/token_bucket.h"
-#include "wire/result.h"
-#include "wire/types.h"
 
 namespace mcastcoll::trunk {
 

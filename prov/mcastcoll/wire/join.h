@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::wire {
 

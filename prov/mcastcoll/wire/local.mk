@@ -4,9 +4,7 @@ noinst_LTLIBRARIES += %reldir%/libmccwire.la
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/packet.cc \
-	%reldir%/packet.h \
-	%reldir%/result.h \
-	%reldir%/types.h
+	%reldir%/packet.h
 %canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
 %canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS)
 EXTRA_DIST += %reldir%/FORMAT.md

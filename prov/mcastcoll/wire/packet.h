@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "wire/types.h"
+#include "base/types.h"
 
 namespace mcastcoll::wire {
 

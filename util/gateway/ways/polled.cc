@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "transport/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace mcastcoll::ways {
 

@@ -10,8 +10,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/file_descriptor.h"
 #include "gateway/ways/polled.h"
-#include "transport/file_descriptor.h"
 
 namespace mcastcoll::ways {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/file_descriptor.h"
 #include "gateway/ways/way.h"
-#include "transport/file_descriptor.h"
 
 namespace mcastcoll::ways {
 

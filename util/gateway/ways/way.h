@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "trunk/frame.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ways {
 

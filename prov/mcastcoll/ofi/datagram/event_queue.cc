@@ -6,9 +6,9 @@
 #include <cstring>
 #include <memory>
 
+#include "base/deadline.h"
 #include "ofi/datagram/fabric.h"
 #include "ofi/datagram/refusal.h"
-#include "ofi/deadline.h"
 #include "ofi/guard.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -11,12 +11,12 @@
 #include <optional>
 #include <string>
 
+#include "base/system.h"
 #include "ofi/datagram/address_vector.h"
 #include "ofi/datagram/receiver.h"
 #include "ofi/datagram/sockets.h"
 #include "ofi/datagram/verbs_lane.h"
 #include "ofi/settings.h"
-#include "transport/system.h"
 #include "transport/udp_socket.h"
 #include "transport/verbs_address.h"
 

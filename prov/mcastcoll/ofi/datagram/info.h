@@ -5,11 +5,11 @@
 
 #include <string_view>
 
+#include "base/result.h"
 #include "ofi/info.h"
 #include "ofi/inner.h"
 #include "transport/interface.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi::datagram {
 

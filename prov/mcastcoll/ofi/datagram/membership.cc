@@ -6,11 +6,11 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
+#include "base/deadline.h"
 #include "ofi/datagram/endpoint.h"
 #include "ofi/datagram/object.h"
 #include "ofi/datagram/refusal.h"
 #include "ofi/datagram/sockets.h"
-#include "ofi/deadline.h"
 #include "ofi/guard.h"
 #include "transport/udp_socket.h"
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <mutex>
 
+#include "base/file_descriptor.h"
+#include "base/result.h"
 #include "ofi/datagram/object.h"
-#include "transport/file_descriptor.h"
 #include "transport/joinable_transport.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi::datagram {
 

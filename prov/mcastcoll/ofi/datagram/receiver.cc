@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transport/system.h"
+#include "base/system.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {

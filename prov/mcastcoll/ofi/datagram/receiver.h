@@ -9,10 +9,10 @@
 #include <array>
 #include <vector>
 
-#include "transport/file_descriptor.h"
-#include "transport/function_ref.h"
+#include "base/file_descriptor.h"
+#include "base/function_ref.h"
+#include "base/result.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi::datagram {
 

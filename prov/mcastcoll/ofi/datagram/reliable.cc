@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
+#include "base/system.h"
 #include "ofi/datagram/packet_socket.h"
 #include "ofi/guard.h"
 #include "ofi/log.h"
-#include "transport/system.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -32,11 +32,6 @@ constexpr std::size_t kMostRow = 65536, kRowStride = kMostRow + 192;
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMostBehind = 64;
 constexpr std::size_t kMostAddresses = 4 * feed::Feed::kMostMembers;
-
-Nanoseconds time_now() {
-    const auto since = std::chrono::steady_clock::now().time_since_epoch();
-    return {std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()};
-}
 
 std::uint64_t key_of(const SocketAddress& group) {
     return stable_hash(group.address_bytes(), group.port());
@@ -71,7 +66,7 @@ class Reliable::Group final : public feed::Feed::Host {
   public:
     Group(Reliable& owner, const SocketAddress& group, int its_socket, const feed::Config& config)
         : address(group), key(config.group), socket(its_socket), reliable_(owner) {
-        protocol = std::make_unique<feed::Feed>(config, *this, time_now());
+        protocol = std::make_unique<feed::Feed>(config, *this, monotonic_now());
     }
 
     // Remembers where a member is.
@@ -194,13 +189,13 @@ Result<void> Reliable::join(const SocketAddress& group, int socket, bool sends, 
     leave_out(socket, config.self, receives);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     groups_.push_back(std::make_unique<Group>(*this, group, socket, config));
-    groups_.back()->protocol->tick(time_now());
+    groups_.back()->protocol->tick(monotonic_now());
     return {};
 }
 
 bool Reliable::is_ready(const SocketAddress& group) const {
     const Group* found = find(group);
-    return found != nullptr && found->protocol->joined(time_now());
+    return found != nullptr && found->protocol->joined(monotonic_now());
 }
 
 bool Reliable::is_settled(const SocketAddress& group) const {
@@ -211,7 +206,7 @@ bool Reliable::is_settled(const SocketAddress& group) const {
 void Reliable::leave(const SocketAddress& group) {
     Group* found = find(group);
     if (found == nullptr) return;
-    found->protocol->leave(time_now());
+    found->protocol->leave(monotonic_now());
     guard([&] { return found->tell_counters(), 0; });
     found->give_back_all();
     std::erase_if(groups_, [&](const auto& one) { return one.get() == found; });
@@ -240,10 +235,10 @@ int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t 
     Group* found = find(group);
     if (found == nullptr) return -FI_EINVAL;
     // Who has joined before this call is to get it.
-    Nanoseconds now = time_now();
+    Nanoseconds now = monotonic_now();
     if (now - looked_at_ > kLookAgain || !found->protocol->can_send(size)) {
         progress();
-        now = time_now();
+        now = monotonic_now();
     }
     if (!found->protocol->can_send(size)) return -FI_EAGAIN;
     Bytes message;
@@ -262,7 +257,7 @@ int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t 
 }
 
 void Reliable::progress() {
-    Nanoseconds now = time_now();
+    Nanoseconds now = monotonic_now();
     if (now >= armed_for_) {
         std::uint64_t expired;
         // Nothing to read: it has not expired, which is as well.
@@ -271,7 +266,7 @@ void Reliable::progress() {
     }
     bool all = drain(own_socket_, false);
     for (std::size_t i = 0; i < groups_.size(); ++i) all = drain(groups_[i]->socket, true) && all;
-    now = looked_at_ = time_now();
+    now = looked_at_ = monotonic_now();
     for (const auto& group : groups_) group->protocol->deliver();
     // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
     // end; and whoever floods us does not keep us from our duties.
@@ -283,7 +278,7 @@ void Reliable::progress() {
 void Reliable::arm() {
     Nanoseconds soonest = kNever;
     for (const auto& group : groups_) {
-        group->protocol->flush(time_now());
+        group->protocol->flush(monotonic_now());
         soonest = std::min(soonest, group->protocol->next_deadline());
     }
     // Waking too early does no harm.
@@ -308,7 +303,8 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     for (const auto& group : groups_) {
         if (group->key != header.value().group) continue;
         group->note(header.value().from, source);
-        return group->protocol->on_packet(header.value(), packet.subspan(feed::kHeaderBytes), time_now());
+        return group->protocol->on_packet(header.value(), packet.subspan(feed::kHeaderBytes),
+                                          monotonic_now());
     }
 }
 

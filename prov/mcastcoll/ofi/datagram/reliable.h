@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "feed/feed.h"
 #include "ofi/datagram/receiver.h"
 #include "ofi/settings.h"
-#include "transport/file_descriptor.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -7,8 +7,8 @@
 
 #include <cstring>
 
+#include "base/system.h"
 #include "ofi/datagram/reliable.h"
-#include "transport/system.h"
 #include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {

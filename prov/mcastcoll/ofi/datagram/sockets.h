@@ -8,11 +8,11 @@
 
 #include <rdma/fi_endpoint.h>
 
+#include "base/file_descriptor.h"
+#include "base/result.h"
 #include "ofi/settings.h"
-#include "transport/file_descriptor.h"
 #include "transport/interface.h"
 #include "transport/socket_address.h"
-#include "wire/result.h"
 
 namespace mcastcoll::ofi::datagram {
 

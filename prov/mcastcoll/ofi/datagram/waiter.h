@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ofi/deadline.h"
+#include "base/deadline.h"
 #include "ofi/wait_nest.h"
 
 namespace mcastcoll::ofi::datagram {

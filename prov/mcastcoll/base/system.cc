@@ -1,4 +1,4 @@
-#include "transport/system.h"
+#include "base/system.h"
 
 #include <errno.h>
 #include <fmt/format.h>

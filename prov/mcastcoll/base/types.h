@@ -10,7 +10,8 @@
 
 namespace mcastcoll {
 
-// Time as the engine sees it: nanoseconds of a monotonic clock, or of the simulator's.
+// Time as the engine sees it: nanoseconds of a monotonic clock, or of the simulator's. Not of std::chrono,
+// where a point in time belongs to a clock: pure code is handed times and has none.
 struct Nanoseconds {
     std::int64_t value = 0;
     constexpr auto operator<=>(const Nanoseconds&) const = default;

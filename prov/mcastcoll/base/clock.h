@@ -1,11 +1,11 @@
-// The clock that members wait by.
+// The clock by which everything outside the pure rooms lives.
 #pragma once
 
 #include <time.h>
 
-#include "wire/types.h"
+#include "base/types.h"
 
-namespace mcastcoll::host {
+namespace mcastcoll {
 
 inline Nanoseconds monotonic_now() {
     timespec now{};
@@ -13,4 +13,4 @@ inline Nanoseconds monotonic_now() {
     return {std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec};
 }
 
-}  // namespace mcastcoll::host
+}  // namespace mcastcoll

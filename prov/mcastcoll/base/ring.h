@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace mcastcoll::engine {
+namespace mcastcoll {
 
 template <typename T>
 class Ring {
@@ -32,4 +32,4 @@ class Ring {
     std::size_t head_ = 0, count_ = 0;
 };
 
-}  // namespace mcastcoll::engine
+}  // namespace mcastcoll

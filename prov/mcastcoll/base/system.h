@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "wire/result.h"
-#include "wire/types.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace mcastcoll {
 

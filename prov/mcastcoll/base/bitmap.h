@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mcastcoll::engine {
+namespace mcastcoll {
 
 class WindowBitmap {
   public:
@@ -45,4 +45,4 @@ class WindowBitmap {
     std::uint32_t mask_;
 };
 
-}  // namespace mcastcoll::engine
+}  // namespace mcastcoll

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "wire/types.h"
+#include "base/types.h"
 
-namespace mcastcoll::engine {
+namespace mcastcoll {
 
 class RankSet {
   public:
@@ -55,4 +55,4 @@ class RankSet {
     std::uint32_t members_;
 };
 
-}  // namespace mcastcoll::engine
+}  // namespace mcastcoll

@@ -1,0 +1,15 @@
+# What everybody may use and nobody owns. What asks the system is not for the pure rooms: unit/purity.sh names what they may include.
+noinst_LTLIBRARIES += %reldir%/libmccbase.la
+%canon_reldir%_libmccbase_la_SOURCES = \
+	%reldir%/bitmap.h \
+	%reldir%/clock.h \
+	%reldir%/deadline.h \
+	%reldir%/file_descriptor.h \
+	%reldir%/function_ref.h \
+	%reldir%/rank_set.h \
+	%reldir%/result.h \
+	%reldir%/ring.h \
+	%reldir%/system.cc \
+	%reldir%/system.h \
+	%reldir%/types.h
+%canon_reldir%_libmccbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
