@@ -21,8 +21,10 @@
 // Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
 // The pml cm has no other way than its library's messages, which are slower than our plans, a long allreduce
-// by 20 times and more over TCP.
+// by 20 times and more over TCP. Only long blocks that differ for each receiver gain nothing by them.
 static const char kBuiltIn[] =
+    "scatter              * 2- 65537-1048575 previous cm\n"
+    "alltoall             * 2- 65537- previous cm\n"
     "all                  * 2- * here cm\n"
     "gather               * 2- * previous\n"
     "scatter              * 2- * previous\n"
