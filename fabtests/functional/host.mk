@@ -5,11 +5,11 @@ host_ldadd = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctr
 noinst_PROGRAMS += fi_mcc_host_perf fi_mcc_host_stress
 fi_mcc_host_perf_SOURCES = %reldir%/host_perf.cc $(host_members)
 fi_mcc_host_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
-fi_mcc_host_perf_CXXFLAGS = $(AM_CXXFLAGS) -pthread
+fi_mcc_host_perf_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_host_perf_LDADD = $(host_ldadd)
 fi_mcc_host_stress_SOURCES = %reldir%/host_stress.cc $(host_members)
 fi_mcc_host_stress_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
-fi_mcc_host_stress_CXXFLAGS = $(AM_CXXFLAGS) -pthread
+fi_mcc_host_stress_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_host_stress_LDADD = $(host_ldadd)
 
 if HAVE_CRITERION
@@ -21,7 +21,7 @@ fabtests_unit_test_host_SOURCES = fabtests/unit/test_host.cc fabtests/unit/test_
 	fabtests/unit/host_fixture.h $(host_members)
 fabtests_unit_test_host_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.
-fabtests_unit_test_host_CXXFLAGS = $(AM_CXXFLAGS) -pthread -Wno-old-style-cast
+fabtests_unit_test_host_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 fabtests_unit_test_host_LDADD = $(host_ldadd) $(CRITERION_LIBS)
 
 host_scripts = %reldir%/host_stress.sh

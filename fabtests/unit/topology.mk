@@ -14,5 +14,5 @@ endif
 	util/topo/job.cc
 %canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util
 # Criterion's macros cast in the old style.
-%canon_reldir%_test_topology_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+%canon_reldir%_test_topology_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_topology_LDADD = prov/mcastcoll/topology/libmccdiscover.la $(CRITERION_LIBS)

@@ -14,5 +14,5 @@ endif
 	%reldir%/transport_fixture.h
 %canon_reldir%_test_transport_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.
-%canon_reldir%_test_transport_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+%canon_reldir%_test_transport_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_transport_LDADD = prov/mcastcoll/transport/libmcctransport.la $(CRITERION_LIBS)

@@ -19,5 +19,5 @@ EXTRA_DIST += %reldir%/test_verbs_failures.cc
 endif
 %canon_reldir%_test_verbs_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.
-%canon_reldir%_test_verbs_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+%canon_reldir%_test_verbs_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_verbs_LDADD = prov/mcastcoll/transport/libmcctransport.la $(VERBS_LIBS) $(CRITERION_LIBS) -ldl
