@@ -100,5 +100,11 @@ int main(int argc, char** argv) {
                  .body = open_operations,
                  .members = 3,
                  .only_mcastcoll = true});
+    // Of which its memory takes 128 at a time.
+    program.add({.name = "255 to 257 operations at once on one host",
+                 .body = open_operations,
+                 .members = 3,
+                 .environment = {{"FI_MCASTCOLL_TOPOLOGY", "auto"}},
+                 .only_mcastcoll = true});
     return program.run(argc, argv);
 }

@@ -4,16 +4,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <array>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "transport/peer_watch.h"
-#include "transport_fixture.h"
+#include "watch_fixture.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
@@ -21,69 +13,6 @@ using namespace mcastcoll::test;
 TestSuite(transport_watch, .timeout = 300);
 
 namespace {
-
-SocketAddress loopback() {
-    return SocketAddress::parse("127.0.0.1").value();
-}
-
-std::unique_ptr<PeerWatch> open_or_fail(const PeerWatchOptions& options) {
-    auto opened = PeerWatch::open(options);
-    cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
-    return std::move(opened).value();
-}
-
-// A peer: opens its own PeerWatch, tells its point, then never cares for it again.
-int peer(const PeerWatchOptions& options, const Pipe& point) {
-    auto own = PeerWatch::open(options);
-    if (!own) return 2;
-    const auto encoded = encode_watch_point(own.value()->local_point());
-    point.put_all(encoded.data(), encoded.size());
-    for (;;) ::pause();
-}
-
-WatchPoint receive_point(const Pipe& pipe) {
-    std::array<std::byte, kWatchPointBytes> encoded;
-    cr_assert(pipe.get_all(encoded.data(), encoded.size(), kPatienceMs));
-    auto point = decode_watch_point(encoded);
-    cr_assert(point.ok());
-    return point.value();
-}
-
-// As if so many descriptors were all that this process may have.
-class FewDescriptors {
-  public:
-    explicit FewDescriptors(rlim_t few) {
-        cr_assert_eq(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-        set(few);
-    }
-    ~FewDescriptors() { set(before_.rlim_cur); }
-    FewDescriptors(const FewDescriptors&) = delete;
-    FewDescriptors& operator=(const FewDescriptors&) = delete;
-
-  private:
-    void set(rlim_t now) {
-        const rlimit limits{now, before_.rlim_max};
-        cr_assert_eq(::setrlimit(RLIMIT_NOFILE, &limits), 0);
-    }
-    rlimit before_{};
-};
-
-// Those found dead within the time; returns early when `expected` have been.
-std::vector<PeerWatch::Death> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
-    std::vector<PeerWatch::Death> found;
-    eventually(milliseconds, [&] {
-        std::array<PeerWatch::Death, 4> dead;
-        const std::size_t count = watch.poll(now(), dead);
-        found.insert(found.end(), dead.begin(), dead.begin() + static_cast<std::ptrdiff_t>(count));
-        return found.size() >= expected;
-    });
-    return found;
-}
-
-void expect_reason(const PeerWatch::Death& death, const std::string& part) {
-    cr_assert(death.reason.find(part) != std::string::npos, "'%s' is not in the reason '%s'", part.c_str(),
-              death.reason.c_str());
-}
 
 void stopped_lives_killed_is_dead(const PeerWatchOptions& options, std::size_t neighbours) {
     auto watch = open_or_fail(options);
@@ -312,52 +241,6 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     cr_assert_eq(found[0].id, 3);
     cr_assert_eq(found[0].error, ECONNRESET);
     expect_reason(found[0], "the idle connection to 10.77.0.2:");
-}
-
-// Whoever waits for a peer that cannot be watched would wait for ever.
-Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
-    for (const bool reachable : {true, false}) {
-        PeerWatchOptions options;
-        if (reachable) options.local = loopback();
-        options.peer_timeout_ms = 400;
-        auto watch = open_or_fail(options);
-        const Pipe pipe;
-        Child child([&] { return peer(options, pipe); });
-        const WatchPoint point = receive_point(pipe);
-        {
-            const FewDescriptors none(0);
-            cr_assert(watch->watch(1, point, now()).ok(), "there may be descriptors again");
-            const auto dead = deaths(*watch, 1, kPatienceMs);
-            cr_assert_eq(dead.size(), 1, "reachable: %d", reachable);
-            cr_assert_eq(dead[0].error, EMFILE);
-            expect_reason(dead[0], "could not be watched for 400 ms");
-            cr_assert_eq(watch->watched(), 0);
-        }
-        cr_assert(watch->watch(1, point, now()).ok());
-        cr_assert_eq(watch->neighbours(), 1);
-    }
-}
-
-Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
-    PeerWatchOptions options;
-    options.peer_timeout_ms = kPatienceMs;
-    auto watch = open_or_fail(options);
-    const Pipe pipe;
-    Child child([&] { return peer(options, pipe); });
-    const WatchPoint point = receive_point(pipe);
-    const Nanoseconds start = now();
-    {
-        const FewDescriptors none(0);
-        cr_assert(watch->watch(1, point, start).ok());
-        cr_assert_eq(watch->neighbours(), 0);
-    }
-    std::array<PeerWatch::Death, 4> dead;
-    cr_assert_eq(watch->poll(start + Nanoseconds::from_ms(kPatienceMs / 2), dead), 0);
-    cr_assert_eq(watch->neighbours(), 1);
-    child.signal(SIGKILL);
-    const auto found = deaths(*watch, 1, kPatienceMs);
-    cr_assert_eq(found.size(), 1);
-    cr_assert_eq(found[0].error, ECONNRESET);
 }
 
 Test(transport_watch, limits_and_bad_input) {
