@@ -2,7 +2,6 @@
 noinst_PROGRAMS += %reldir%/fanout
 %canon_reldir%_fanout_SOURCES = %reldir%/fanout.cc fabtests/functional/datagram_node.h
 %canon_reldir%_fanout_CPPFLAGS = $(functional_cppflags)
-%canon_reldir%_fanout_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 %canon_reldir%_fanout_LDADD = $(functional_ldadd)
 if HAVE_OMPI
 noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow

@@ -18,7 +18,6 @@ fabtests_support_libmccfabtest_a_SOURCES = \
 	fabtests/support/statistics.cc \
 	fabtests/support/statistics.h
 fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
-fabtests_support_libmccfabtest_a_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 
 # The libraries' headers are included as the system's: our warnings are not for them.
 functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests $(LIBFABRIC_CFLAGS)
@@ -47,85 +46,66 @@ noinst_PROGRAMS += $(functional_programs)
 
 fi_mcc_args_SOURCES = %reldir%/args.cc
 fi_mcc_args_CPPFLAGS = $(functional_cppflags)
-fi_mcc_args_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_args_LDADD = $(functional_ldadd)
 fi_mcc_barrier_SOURCES = %reldir%/barrier.cc
 fi_mcc_barrier_CPPFLAGS = $(functional_cppflags)
-fi_mcc_barrier_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_barrier_LDADD = $(functional_ldadd)
 fi_mcc_broadcast_SOURCES = %reldir%/broadcast.cc
 fi_mcc_broadcast_CPPFLAGS = $(functional_cppflags)
-fi_mcc_broadcast_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_broadcast_LDADD = $(functional_ldadd)
 fi_mcc_datagram_SOURCES = %reldir%/datagram.cc %reldir%/datagram_node.h
 fi_mcc_datagram_CPPFLAGS = $(functional_cppflags)
-fi_mcc_datagram_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_datagram_LDADD = $(functional_ldadd)
 # What it has of the C library's must be found before the C library's.
 fi_mcc_failures_SOURCES = %reldir%/failures.cc %reldir%/datagram_node.h fabtests/support/failing.cc fabtests/support/failing.h
 fi_mcc_failures_CPPFLAGS = $(functional_cppflags)
-fi_mcc_failures_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_failures_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 fi_mcc_failures_LDADD = $(functional_ldadd) -ldl
 fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/forge_greetings.cc %reldir%/forge_greetings.h %reldir%/forge_strangers.cc %reldir%/forge_strangers.h %reldir%/datagram_node.h %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
-fi_mcc_forge_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/transport/libmcctransport.la prov/mcastcoll/wire/libmccwire.la
 fi_mcc_groups_SOURCES = %reldir%/groups.cc
 fi_mcc_groups_CPPFLAGS = $(functional_cppflags)
-fi_mcc_groups_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_groups_LDADD = $(functional_ldadd)
 fi_mcc_join_SOURCES = %reldir%/join.cc
 fi_mcc_join_CPPFLAGS = $(functional_cppflags)
-fi_mcc_join_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_join_LDADD = $(functional_ldadd)
 fi_mcc_kill_SOURCES = %reldir%/kill.cc
 fi_mcc_kill_CPPFLAGS = $(functional_cppflags)
-fi_mcc_kill_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_kill_LDADD = $(functional_ldadd)
 fi_mcc_limits_SOURCES = %reldir%/limits.cc
 fi_mcc_limits_CPPFLAGS = $(functional_cppflags)
-fi_mcc_limits_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_limits_LDADD = $(functional_ldadd)
 fi_mcc_mpich_SOURCES = %reldir%/mpich_contract.cc
 fi_mcc_mpich_CPPFLAGS = $(functional_cppflags)
-fi_mcc_mpich_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_mpich_LDADD = $(functional_ldadd)
 # What programs share that exercise collectives.
 noinst_LIBRARIES += %reldir%/libmccexercise.a
 %canon_reldir%_libmccexercise_a_SOURCES = %reldir%/exercise.cc %reldir%/exercise.h
 %canon_reldir%_libmccexercise_a_CPPFLAGS = $(functional_cppflags)
-%canon_reldir%_libmccexercise_a_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_collectives_SOURCES = %reldir%/collectives.cc
 fi_mcc_collectives_CPPFLAGS = $(functional_cppflags)
-fi_mcc_collectives_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_collectives_LDADD = %reldir%/libmccexercise.a $(functional_ldadd)
 fi_mcc_shortage_SOURCES = %reldir%/shortage.cc
 fi_mcc_shortage_CPPFLAGS = $(functional_cppflags)
-fi_mcc_shortage_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_shortage_LDADD = $(functional_ldadd)
 fi_mcc_tagged_SOURCES = %reldir%/tagged.cc
 fi_mcc_tagged_CPPFLAGS = $(functional_cppflags)
-fi_mcc_tagged_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_tagged_LDADD = $(functional_ldadd)
 fi_mcc_reliable_SOURCES = %reldir%/reliable.cc %reldir%/datagram_node.h
 fi_mcc_reliable_CPPFLAGS = $(functional_cppflags)
-fi_mcc_reliable_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_reliable_LDADD = $(functional_ldadd)
 fi_mcc_threads_SOURCES = %reldir%/threads.cc
 fi_mcc_threads_CPPFLAGS = $(functional_cppflags)
-fi_mcc_threads_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_threads_LDADD = %reldir%/libmccexercise.a $(functional_ldadd)
 fi_mcc_reduce_SOURCES = \
 	%reldir%/reduce.cc \
 	%reldir%/reduce_blocking.cc \
 	%reldir%/reduce_cases.h
 fi_mcc_reduce_CPPFLAGS = $(functional_cppflags)
-fi_mcc_reduce_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_reduce_LDADD = %reldir%/libmccexercise.a $(functional_ldadd)
 fi_mcc_wait_SOURCES = %reldir%/wait.cc
 fi_mcc_wait_CPPFLAGS = $(functional_cppflags)
-fi_mcc_wait_CXXFLAGS = $(MCC_TEST_CXXFLAGS)
 fi_mcc_wait_LDADD = $(functional_ldadd)
 
 # C, as an application's own loader would be.

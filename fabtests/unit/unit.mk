@@ -8,7 +8,7 @@ EXTRA_DIST += %reldir%/purity.sh
 
 # Criterion's macros cast in the old style.
 MCC_UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(CRITERION_CFLAGS)
-MCC_UNIT_CXXFLAGS = $(MCC_TEST_CXXFLAGS) -Wno-old-style-cast
+MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 
 %canon_reldir%_test_wire_SOURCES = \
 	%reldir%/test_wire.cc \
