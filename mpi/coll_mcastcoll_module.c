@@ -111,13 +111,18 @@ static bool serve_single_host(const MccComponent* c) {
     return mcc_pml_is("cm");
 }
 
+static bool is_left(ompi_communicator_t* comm, const char* reason) {
+    if (0 == ompi_comm_rank(comm))
+        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: %s", comm->c_name, reason);
+    return false;
+}
+
 // The one line a user sees when nothing can be served, once.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    if (0 != ompi_comm_rank(comm)) return;
     if (MPI_COMM_WORLD != comm) {
-        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: %s", comm->c_name, reason);
-    } else if (!c->reported) {
+        (void)is_left(comm, reason);
+    } else if (0 == ompi_comm_rank(comm) && !c->reported) {
         c->reported = true;
         opal_output(0, "coll/mcastcoll is off, Open MPI's own collectives serve this job: %s", reason);
     }
@@ -134,12 +139,6 @@ static void report_too_large(ompi_communicator_t* comm, size_t most) {
     } else {
         MCC_VERBOSE(1, "coll/mcastcoll leaves %s", text);
     }
-}
-
-static bool is_left(ompi_communicator_t* comm, const char* reason) {
-    if (0 == ompi_comm_rank(comm))
-        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: %s", comm->c_name, reason);
-    return false;
 }
 
 bool mcc_module_fits(MccModule* m, ompi_communicator_t* comm) {

@@ -94,8 +94,8 @@ class Group {
     void on_surveyed(const wire::Surveyed& surveyed, Nanoseconds now);
     // Whether a datagram from here may be this member's. If so, its place is remembered.
     bool comes_from(Rank rank, const RendezvousSource& source);
-    void on_abort(int error, Nanoseconds now);
-    void on_ended(const wire::Ended& ended, Nanoseconds now);
+    // A member says so of its part of this group, or of its join; because of whom, if it knows.
+    void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
     void on_message(Bytes message, Nanoseconds now);
     // A multicast datagram with this group's key.
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);

@@ -214,18 +214,10 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
     move(now);
 }
 
-// A member's join has failed.
-void Group::on_abort(int error, Nanoseconds now) {
-    if (!formed()) return end_join(error);
-    fail_group(error, kNoRank, now);
-    touched_ = true;
-}
-
-// A member's part of this group has failed.
-void Group::on_ended(const wire::Ended& ended, Nanoseconds now) {
-    const int error = static_cast<int>(ended.error & 0xffff);
-    if (!formed()) return end_join(error);
-    fail_group(error, index_of(ended.lost) < members_.size() ? ended.lost : kNoRank, now);
+void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
+    const int code = static_cast<int>(error & 0xffff);
+    if (!formed()) return end_join(code);
+    fail_group(code, index_of(lost) < members_.size() ? lost : kNoRank, now);
     touched_ = true;
 }
 

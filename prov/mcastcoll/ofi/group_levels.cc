@@ -321,9 +321,9 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
     if (!backlog_in_use_) outgoing_sent_ = outgoing_count_ = 0;
 }
 
-// Leaders of sites tell each other. Whoever knows of a dead leader tells those whom it would have told, but
-// not those whom its own engine tells. A member whose host or site cannot be told through its levels, because
-// they are not there yet, tells its leaders.
+// The leaders of sites tell each other. A dead leader cannot tell its members: every member that knows of it
+// tells them, but not the members of its own engine, which the engine tells. While the group forms a member's
+// levels may be missing, so it tells the leaders of its host and of its site.
 void Group::tell_others(int error, Rank lost) {
     std::vector<std::uint32_t> whom;
     if (placement_->leads_site()) whom = placement_->sites();

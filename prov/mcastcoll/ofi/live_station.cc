@@ -37,10 +37,6 @@ bool same_host(const wire::ByteString& one, const wire::ByteString& other) {
 
 }  // namespace
 
-Nanoseconds LiveStation::now() const {
-    return monotonic_now();
-}
-
 std::unique_lock<std::mutex> LiveStation::lock() const {
     return std::unique_lock(endpoint_.domain->fabric().mutex());
 }
@@ -59,7 +55,7 @@ int LiveStation::progress_with_lock() {
 }
 
 void LiveStation::progress() {
-    const Nanoseconds time = now();
+    const Nanoseconds time = monotonic_now();
     ++turns_;
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
@@ -69,7 +65,7 @@ void LiveStation::progress() {
         std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->greeting(); }))
         rendezvous_->receive([&](Bytes bytes, const RendezvousSource& source) {
             // A greeting that is lost comes again. Echoes measure: what was done before took its time.
-            succeeds([&] { on_greeting(bytes, source, now()); });
+            succeeds([&] { on_greeting(bytes, source, monotonic_now()); });
         });
     receive_multicasts(time);
     busy_groups_ = 0;
@@ -147,7 +143,7 @@ void LiveStation::look_at(fi_addr_t messenger_peer, const wire::ByteString& watc
 
 // The messenger has more of them, and its buffers to post again.
 void LiveStation::on_message(Bytes message) {
-    const Nanoseconds time = now();
+    const Nanoseconds time = monotonic_now();
     const auto take = [&] { dispatch(message, time); };
     // Once more, when there may be memory again: what threw is the reading of it.
     if (succeeds(take) || succeeds(take)) return;
@@ -173,11 +169,11 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
     } else if (kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(message))
             if (Group* group = find(answer->id))
-                within(*group, time,
-                       [&] { group->on_abort(static_cast<int>(answer->error & 0xffff), time); });
+                within(*group, time, [&] { group->on_abort(answer->error, kNoRank, time); });
     } else if (kind == wire::JoinKind::ended) {
         if (auto ended = wire::decode_ended(message))
-            if (Group* group = find(ended->id)) within(*group, time, [&] { group->on_ended(*ended, time); });
+            if (Group* group = find(ended->id))
+                within(*group, time, [&] { group->on_abort(ended->error, ended->lost, time); });
     } else {
         ++foreign_messages_;  // comes as a datagram, or not at all
     }
@@ -206,7 +202,7 @@ void LiveStation::on_send_error(fi_addr_t peer, int error) {
     log(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
     std::string reason;
     succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
-    tell_lost(peer, error, reason, now());
+    tell_lost(peer, error, reason, monotonic_now());
 }
 
 void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds time) {
@@ -243,7 +239,7 @@ void LiveStation::on_answer(const wire::Answer& answer, const RendezvousSource& 
     else if (answer.kind == wire::JoinKind::ack)
         group->on_ack();
     else
-        within(*group, time, [&] { group->on_abort(static_cast<int>(answer.error & 0xffff), time); });
+        within(*group, time, [&] { group->on_abort(answer.error, kNoRank, time); });
 }
 
 template <typename Message>
@@ -343,7 +339,7 @@ ssize_t LiveStation::collective(const Request& request) {
         log(Level::info, "a collective is refused: {}", checked.error().message);
         return -checked.error().code;
     }
-    const ssize_t refused = group->submit(fitted, now());
+    const ssize_t refused = group->submit(fitted, monotonic_now());
     if (refused == 0) keep_alarm();
     return refused;
 }
@@ -360,7 +356,7 @@ bool LiveStation::prepare_wait() {
     if (multicast_ && !multicast_->prepare_wait()) return false;
     if (!messenger_->prepare_wait()) return false;
     const Nanoseconds next = next_deadline();
-    return next > now() && set_alarm(next);
+    return next > monotonic_now() && set_alarm(next);
 }
 
 // A timer of 0 would be none; one in the past rings at once.
@@ -396,7 +392,7 @@ Result<void> LiveStation::add_to_poll_set(int descriptor) {
 
 int LiveStation::close_group(Group& group) {
     const EndpointLock lock(endpoint_);
-    const Nanoseconds time = now();
+    const Nanoseconds time = monotonic_now();
     int rc = 0;
     within(group, time, [&] { rc = group.close(time); });
     if (rc != 0) return rc;

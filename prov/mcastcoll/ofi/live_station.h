@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
@@ -60,7 +60,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     const Settings& settings() const { return settings_; }
     // Blocking calls enter without the endpoint's lock.
     std::unique_lock<std::mutex> lock() const;
-    Nanoseconds time() const { return now(); }
+    Nanoseconds time() const { return monotonic_now(); }
     int progress_with_lock();
     Messenger& messenger() { return *messenger_; }
     int close_group(Group& group);
@@ -116,7 +116,6 @@ class LiveStation final : public Station, private Messenger::Receiver {
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport();
     void offer_verbs(wire::Hello& hello) const;
     Result<void> add_to_poll_set(int descriptor);
-    Nanoseconds now() const;
     Nanoseconds next_deadline() const;
     bool set_alarm(Nanoseconds time);
     void keep_alarm();

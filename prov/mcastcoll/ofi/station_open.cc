@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/system.h"
 #include "ofi/endpoint.h"
 #include "ofi/guard.h"
@@ -321,7 +322,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
     Group& group = *groups_.back();
     try {
         by_token_[group.token()] = &group;
-        const Nanoseconds time = now();
+        const Nanoseconds time = monotonic_now();
         ++sequences_[id.list_hash];
         group.start(time);
         std::for_each(early_hellos_.rbegin(), early_hellos_.rend(), [&](const EarlyHello& early) {
@@ -377,7 +378,7 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
     if (find(address.coll_addr) != nullptr) plan.parent = address.coll_addr;
     plan.context = context;
     plan.settings = set.settings(settings_.group);
-    plan.deadline = now() + Nanoseconds::from_ms(settings_.join_timeout_ms);
+    plan.deadline = monotonic_now() + Nanoseconds::from_ms(settings_.join_timeout_ms);
     return plan;
 }
 
@@ -393,8 +394,8 @@ LiveStation::~LiveStation() {
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.
 void LiveStation::drain() {
     if (!messenger_ || !watch_) return;  // opening failed half way
-    const Nanoseconds end = now() + Nanoseconds::from_ms(settings_.linger_ms);
-    while (now() < end) {
+    const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(settings_.linger_ms);
+    while (monotonic_now() < end) {
         progress();
         if (groups_.empty() && messenger_->under_way() == 0) return;
         if (!prepare_wait()) continue;
