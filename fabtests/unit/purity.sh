@@ -1,5 +1,5 @@
 #!/bin/bash
-# The wire format, the engine and the model of the topology are pure: no system call, clock, random source, environment, log or
+# The wire format, the engine, the join of a group and the model of the topology are pure: no system call, clock, random source, environment, log or
 # libfabric in them.
 # Checks what their sources include and what their objects need.  Run in the top build directory.
 set -u
@@ -14,13 +14,13 @@ complain() {
 
 # Standard headers without input, output, time or chance in them; <chrono> only brings types, <charconv> reads numbers, and of <arpa/inet.h> the functions
 # that read and write addresses as text are used.
-allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|chrono|compare|cstddef|cstdint|cstring|deque|functional|iterator|limits|list|map|memory|numeric|optional|span|string|string_view|tuple|type_traits|unordered_map|utility|variant|vector|isa-l/crc\.h'
+allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|chrono|compare|cstddef|cstdint|cstring|deque|functional|iterator|limits|list|map|memory|new|numeric|optional|span|string|string_view|tuple|type_traits|unordered_map|utility|variant|vector|isa-l/crc\.h'
 calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|write|open|clock_gettime|gettimeofday|time|rand|random|getrandom|getenv|secure_getenv|s?printf|fprintf|puts|usleep|nanosleep|fi_[a-z]+)'
 
 # Of base/ what is pure itself.
 base='base/(bitmap|function_ref|rank_set|result|ring|types)\.h'
 
-for layer in wire engine feed levels topology trunk; do
+for layer in wire engine feed levels topology trunk group; do
     [ -d "$source_dir/$layer" ] || { complain "no folder $source_dir/$layer"; continue; }
     own='wire'
     sources=("$source_dir/$layer"/*.h "$source_dir/$layer"/*.cc)
@@ -29,6 +29,7 @@ for layer in wire engine feed levels topology trunk; do
         trunk) own='wire|trunk' ;;
         engine) own='wire|engine|reduce' ;;
         levels) own='wire|engine|reduce|topology|levels' ;;
+        group) own='wire|engine|topology|levels|group' ;;
         topology) # the part that asks the system is a library of its own
             own='wire|topology'
             sources=()
@@ -51,7 +52,7 @@ done
 
 # What the objects need from outside.
 denied='socket|bind|connect|listen|accept4?|recv|recvfrom|recvmsg|recvmmsg|send|sendto|sendmsg|sendmmsg|poll|ppoll|select|epoll_.*|open|openat|read|readv|write|writev|ioctl|fcntl|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|rand|srand|random|srandom|rand_r|drand48|getrandom|getentropy|getenv|secure_getenv|printf|fprintf|vprintf|vfprintf|puts|fputs|fwrite|syslog|fork|execve|mmap|munmap|shm_open|pthread_create|syscall|fi_.*'
-for layer in wire engine feed levels topology trunk; do
+for layer in wire engine feed levels topology trunk group; do
     archive=$build_dir/$layer/.libs/libmcc$layer.a
     if [ ! -f "$archive" ]; then
         complain "no archive $archive: build first"
@@ -66,4 +67,4 @@ for layer in wire engine feed levels topology trunk; do
 done
 
 [ "$failures" -eq 0 ] || exit 1
-echo "purity: wire, engine, feed, levels, trunk and the model of the topology are pure"
+echo "purity: wire, engine, feed, levels, trunk, group and the model of the topology are pure"

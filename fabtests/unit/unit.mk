@@ -1,7 +1,7 @@
 # Tests of the pure parts: the wire format, the engine, and whole groups of engines in the simulator. No sockets, no clocks.
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_outbox %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
-TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_outbox %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_group %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_group %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
 endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
@@ -70,10 +70,19 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
 
-%canon_reldir%_test_outbox_SOURCES = prov/mcastcoll/ofi/outbox.cc %reldir%/test_outbox.cc
-%canon_reldir%_test_outbox_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
-%canon_reldir%_test_outbox_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_outbox_LDADD = $(CRITERION_LIBS)
+# The life of a group: joins of several members in a network of the test's own.
+%canon_reldir%_test_group_SOURCES = \
+	%reldir%/join_fixture.cc \
+	%reldir%/join_fixture.h \
+	%reldir%/test_group_join.cc \
+	%reldir%/test_group_memory.cc \
+	%reldir%/test_group_outbox.cc \
+	%reldir%/test_group_welcome.cc \
+	%reldir%/topology_fixture.cc \
+	%reldir%/topology_fixture.h
+%canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_group_LDADD = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
 
 # Reductions' kernels, and the checks of what applications ask for, which decide about them.
 %canon_reldir%_test_reduce_SOURCES = \

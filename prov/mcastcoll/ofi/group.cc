@@ -13,7 +13,10 @@
 
 namespace mcastcoll::ofi {
 
-Group::Group(LiveStation& station, JoinPlan plan) : station_(station), plan_(std::move(plan)) {
+Group::Group(LiveStation& station, JoinPlan plan)
+    : station_(station),
+      plan_(std::move(plan)),
+      join_(plan_.id, plan_.self, plan_.members.size(), plan_.deadline, *this) {
     static fi_ops operations = {sizeof(fi_ops), &Group::close_mc, nullptr, nullptr,
                                 nullptr,        nullptr,          nullptr};
     // libfabric calls through every pointer it finds.
@@ -162,7 +165,7 @@ bool Group::busy() const {
 }
 
 Nanoseconds Group::next_deadline() const {
-    if (!formed()) return ended_ ? kNever : std::min({greet_at_, survey_deadline(), plan_.deadline});
+    if (!formed()) return ended_ ? kNever : join_.next_deadline();
     if (unfinished_) return Nanoseconds{};
     Nanoseconds next = std::min({conductor_->next_deadline(), attach_at_, stall_at()});
     if (!joined_ && !ended_) next = std::min(next, plan_.deadline);
@@ -173,12 +176,8 @@ void Group::pump(Nanoseconds now) {
     touched_ = false;
     if (!formed()) {
         if (ended_) return;
-        if (plan_.deadline <= now) return end_join(FI_ETIMEDOUT);
-        if (survey_until_ <= now) return send_welcome(now);
-        pump_survey(now);
-        if (formed() || ended_) return;
-        if (greet_at_ <= now) greet(now);
-        return;
+        join_.on_timeout(now);
+        return follow_join(now);
     }
     if (!joined_ && !ended_ && plan_.deadline <= now) fail_group(FI_ETIMEDOUT, kNoRank, now);
     if (engine_ && engine_->next_deadline() <= now) engine_->on_timeout(now);

@@ -20,9 +20,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/function_ref.h"
 #include "engine/engine.h"
 #include "engine/ranges.h"
+#include "group/join.h"
 #include "levels/conductor.h"
 #include "levels/exchange_level.h"
 #include "levels/segment_level.h"
@@ -30,12 +30,9 @@
 #include "mcastcoll/mcastcoll.h"
 #include "ofi/host_level.h"
 #include "ofi/level_counters.h"
-#include "ofi/placing.h"
 #include "ofi/request.h"
 #include "ofi/settings.h"
-#include "ofi/surveyor.h"
 #include "topology/report.h"
-#include "topology/site_survey.h"
 #include "transport/joinable_transport.h"
 #include "transport/rendezvous.h"
 #include "wire/join.h"
@@ -55,7 +52,7 @@ struct JoinPlan {
     GroupSettings settings;         // this member's wish; rank 0's becomes the group's
 };
 
-class Group {
+class Group final : private group::JoinPort {
   public:
     Group(LiveStation& station, JoinPlan plan);
     ~Group();
@@ -67,7 +64,7 @@ class Group {
     const wire::JoinId& id() const { return plan_.id; }
     bool greeting() const { return !formed() && !ended_; }
     bool given_up() const { return !formed() && ended_; }
-    bool leads() const { return plan_.self == rank_of(0); }
+    bool leads() const { return join_.leads(); }
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.self; }
     // Of what travels for this group: its own, and its engine's if that differs.
@@ -86,12 +83,15 @@ class Group {
     bool formed_with_another(const wire::Hello& hello) const;
     // Somebody says so, who may be anybody: only the watch can tell that the member is gone.
     void doubt(Rank rank, Nanoseconds now);
-    void on_ack() { acknowledged_ = true; }
+    void on_ack() { join_.on_ack(); }
     void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
-    // Datagrams of members, while this member greets.
-    void on_survey(const wire::Survey& survey, Nanoseconds now);
-    void on_echo(const wire::Echo& echo, Nanoseconds now);
-    void on_surveyed(const wire::Surveyed& surveyed, Nanoseconds now);
+    // A datagram of a member's survey, while this member greets.
+    template <typename Message>
+    void on_survey(void (group::Join::*take)(const Message&, Nanoseconds), const Message& message,
+                   Nanoseconds now) {
+        (join_.*take)(message, now);
+        follow_join(now);
+    }
     // Whether a datagram from here may be this member's. If so, its place is remembered.
     bool comes_from(Rank rank, const RendezvousSource& source);
     // A member says so of its part of this group, or of its join; because of whom, if it knows.
@@ -149,13 +149,6 @@ class Group {
         int* over = nullptr;  // of a blocking call: where its outcome goes
         std::shared_ptr<Copies> copies;
     };
-    // What a member has been asked to measure: its network's round trips.
-    struct Ask {
-        std::size_t network = 0;
-        wire::Survey survey;
-    };
-    // Answered in one join: twice what the members of all networks may need.
-    static constexpr std::size_t kMostEchoes = wire::kMostSurveyed * 3 * Surveyor::kEchoes;
     // Operations that may be open at once.
     static constexpr std::size_t kMostOpen = 256;
     // The cookie of the barrier that ends a join over several levels.
@@ -183,21 +176,20 @@ class Group {
     // over: where the outcome of a blocking call goes; null: to the completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
     int give_back(std::uint32_t cookie, int error, Nanoseconds now);
-    void greet(Nanoseconds now);
-    void send_welcome(Nanoseconds now);
-    int tell_greeters(FunctionRef<wire::ByteString(const wire::JoinId&)> word);
-    // group_sites.cc
-    bool surveying() const { return !asks_.empty(); }
-    void welcome_all(Nanoseconds now);
-    bool ask_for_round_trips(Nanoseconds now);
-    void ask(Nanoseconds now);
-    void measure(const wire::Survey& survey, Nanoseconds now);
-    void tell_surveyed(Nanoseconds now);
-    void pump_survey(Nanoseconds now);
-    Nanoseconds survey_deadline() const;
-    void send_datagram(Rank to, std::uint32_t attempt, Bytes message);
-    std::vector<wire::ByteString> settle_sites();
-    void adopt_miscounted(Nanoseconds now);
+
+    // group_join.cc; the first are the join's port.
+    wire::Hello own_hello() const override;
+    void greet(std::uint32_t attempt, Bytes hello) override;
+    void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
+    const wire::Hello* miscounted_hello(Rank rank) override;
+    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
+    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds round_trip) override;
+    Result<fi_addr_t> peer(const wire::ByteString& private_address) override;
+    int tell(std::vector<fi_addr_t> to, wire::ByteString word) override;
+    void withdraw() override;
+    void explain(std::string_view sentence) override;
+    void follow_join(Nanoseconds now);
+    void welcome_everybody(Nanoseconds now);
     void begin(const wire::Welcome& welcome, Nanoseconds now);
 
     // group_levels.cc
@@ -252,20 +244,10 @@ class Group {
     McFid mc_;
     JoinPlan plan_;
 
-    // Greeting.
-    Nanoseconds greet_at_{};
-    std::uint32_t attempt_ = 0;
-    bool touched_ = false;
-    bool acknowledged_ = false, joined_ = false, ended_ = false;
-    std::vector<std::optional<wire::Hello>> hellos_;  // leader
-    std::size_t hello_count_ = 0;
-    std::optional<topology::SiteSurvey> survey_;  // leader, while it lasts
-    std::vector<Ask> asks_;                       // leader, that are not answered yet
-    std::uint32_t ask_attempt_ = 0;
-    Nanoseconds survey_until_ = kNever, ask_again_at_ = kNever;
-    std::unique_ptr<Surveyor> surveyor_;  // what this member was asked to measure
-    std::size_t echoes_answered_ = 0;
+    group::Join join_;
     std::map<Rank, RendezvousSource> sources_;  // where members' datagrams came from
+    bool touched_ = false;
+    bool joined_ = false, ended_ = false;
 
     // Running.
     GroupKey key_{};

@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "group/welcome.h"
 #include "ofi/group.h"
 #include "ofi/live_station.h"
-#include "wire/packet.h"
 
 namespace mcastcoll::ofi {
 namespace {
-
-// A fragment has to be worth its header; an offer of less is none.
-constexpr std::uint32_t kLeastDatagram = 512 + wire::kHeaderBytes;
 
 std::string text_of(const wire::ByteString& bytes) {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -43,24 +40,17 @@ std::optional<std::vector<std::uint32_t>> Group::ranks_of(const std::vector<wire
     return ranks;
 }
 
-// Over verbs go groups all of whose hosts can: on the same kind of fabric, which the kind of their sources
-// tells, and with room for another group.
 Carrier Group::choose_carrier(const levels::Placement& placement) const {
-    const wire::VerbsOffer& own = hellos_.front()->verbs;
-    if (own.datagram_bytes < kLeastDatagram || placement.hosts() == 1) return Carrier::udp;
-    for (std::uint32_t rank = 0; rank < hellos_.size(); ++rank) {
-        if (placement.host_leader(rank) != rank) continue;
-        const wire::VerbsOffer& offer = hellos_[rank]->verbs;
-        const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
-                          : offer.room == 0                          ? "can join no further group"
-                          : offer.source.size() != own.source.size() ? "is on another kind of fabric"
-                                                                     : nullptr;
-        if (why == nullptr) continue;
-        station_.log(Level::info, "{}: over UDP, not over verbs: rank {} {}", name(), rank, why);
-        return Carrier::udp;
+    const group::Guests& guests = join_.guests();
+    if (guests.front()->verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
+    const group::Hindrance hindrance = group::hindrance_to_verbs(guests, placement);
+    if (hindrance.why == nullptr) {
+        station_.log(Level::info, "{}: multicasts go over verbs", name());
+        return Carrier::verbs;
     }
-    station_.log(Level::info, "{}: multicasts go over verbs", name());
-    return Carrier::verbs;
+    station_.log(Level::info, "{}: over UDP, not over verbs: rank {} {}", name(), hindrance.rank,
+                 hindrance.why);
+    return Carrier::udp;
 }
 
 // Rank 0 alone decides, and everybody reads it in the welcome: members may know different parents. Only the
@@ -70,13 +60,15 @@ void Group::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_ad
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
     welcome.range_of.assign(plan_.members.size(), 0);
     const bool verbs = own_address.port() == 0;
-    if ((!verbs && hellos_.front()->datagram_bytes == 0) || placement.hosts() == placement.sites().size())
+    if ((!verbs && join_.guests().front()->datagram_bytes == 0) ||
+        placement.hosts() == placement.sites().size())
         return;
+    const group::Guests& guests = join_.guests();
     const std::vector<std::uint32_t>& leaders = placement.segment();
     bool room = true;
     std::vector<wire::ByteString> listeners;
     for (const std::uint32_t rank : leaders) {
-        room = room && (verbs || hellos_[rank]->datagram_bytes == 0 || hellos_[rank]->room != 0);
+        room = room && (verbs || guests[rank]->datagram_bytes == 0 || guests[rank]->room != 0);
         listeners.push_back(plan_.members[rank]);
     }
     std::vector<std::uint32_t> ranks;

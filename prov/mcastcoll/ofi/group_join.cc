@@ -1,27 +1,21 @@
-// How a group comes to be: greetings to rank 0 by datagram, again and again until it answers; its welcome to
-// everybody over the private endpoints; then the engine's own probe and vote.
+// How a group comes to be: the join (group/join.h) with this endpoint's sockets and messages as its port, up
+// to the welcome; then the levels, and the engine's own probe and vote.
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
 
+#include "group/welcome.h"
 #include "ofi/group.h"
 #include "ofi/guard.h"
 #include "ofi/live_station.h"
-#include "ofi/placing.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::ofi {
 namespace {
 
-// How long greetings for the same list but another join are not believed to mean this one.
-constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
 // How often at most a member is looked at because somebody greets in its place.
 constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
-constexpr std::uint32_t kLeastFragment = 512;
-constexpr std::uint32_t kMostFragment = 8192;
-constexpr std::uint32_t kLeastWindow = 16;
-constexpr std::uint32_t kMostWindow = 512;
 
 std::string describe(const engine::RepairPlan& plan) {
     if (plan.chained) return "the ring from the start";
@@ -32,10 +26,8 @@ std::string describe(const engine::RepairPlan& plan) {
 }  // namespace
 
 void Group::start(Nanoseconds now) {
-    if (!leads()) return greet(now);
-    greet_at_ = now + kMiscountGrace;
-    hellos_.resize(plan_.members.size());
-    on_hello(station_.own_hello(plan_.id, plan_.self, plan_.members.size()), now);
+    join_.start(now);
+    follow_join(now);
 }
 
 // Members know from the application's list where each other's service addresses may be: who sends from
@@ -47,41 +39,65 @@ bool Group::comes_from(Rank rank, const RendezvousSource& source) {
     return true;
 }
 
-void Group::send_datagram(Rank to, std::uint32_t attempt, Bytes message) {
-    const auto known = sources_.find(to);
-    if (known != sources_.end())
-        station_.reply(known->second, message);
-    else
-        station_.greet(plan_.members[index_of(to)], attempt, message);
+wire::Hello Group::own_hello() const {
+    return station_.own_hello(plan_.id, plan_.self, plan_.members.size());
 }
 
-void Group::greet(Nanoseconds now) {
-    if (leads()) return adopt_miscounted(now);
-    // One that is not sent for want of memory is as good as lost: the next one comes.
-    succeeds([&] {
-        const wire::Hello hello = station_.own_hello(plan_.id, plan_.self, plan_.members.size());
-        station_.greet(plan_.members.front(), attempt_, wire::encode(hello));
-    });
-    // Quick at first, then patient: a leader that has not called join yet keeps greetings, one that is not
-    // there cannot.
-    const std::int64_t wait_ms =
-        acknowledged_ ? 500 : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), 20);
-    greet_at_ = now + Nanoseconds::from_ms(wait_ms);
-    ++attempt_;
+void Group::greet(std::uint32_t attempt, Bytes hello) {
+    station_.greet(plan_.members.front(), attempt, hello);
+}
+
+void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
+    const auto known = sources_.find(to);
+    if (known != sources_.end())
+        station_.reply(known->second, datagram);
+    else
+        station_.greet(plan_.members[index_of(to)], attempt, datagram);
+}
+
+const wire::Hello* Group::miscounted_hello(Rank rank) {
+    return station_.miscounted_hello(*this, rank);
+}
+
+std::optional<Nanoseconds> Group::round_trip(std::uint64_t one, std::uint64_t other) const {
+    return station_.round_trips().find(one, other);
+}
+
+void Group::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds round_trip) {
+    station_.round_trips().keep(one, other, round_trip);
+}
+
+Result<fi_addr_t> Group::peer(const wire::ByteString& private_address) {
+    return station_.messenger().peer(private_address);
+}
+
+int Group::tell(std::vector<fi_addr_t> to, wire::ByteString word) {
+    if (word.size() > kMessageBytes) return FI_EMSGSIZE;
+    station_.messenger().tell(std::move(to), std::move(word), plan_.token);
+    return 0;
+}
+
+void Group::withdraw() {
+    station_.messenger().withdraw(plan_.token);
+}
+
+void Group::explain(std::string_view sentence) {
+    station_.log(Level::info, "{}: {}", name(), sentence);
 }
 
 void Group::on_hello(const wire::Hello& hello, Nanoseconds now) {
-    if (!leads() || hello.members != plan_.members.size() || formed() || ended_) return;
-    std::optional<wire::Hello>& known = hellos_[index_of(hello.rank)];
-    if (known) return;
-    known = hello;
-    if (++hello_count_ == plan_.members.size()) welcome_all(now);
+    join_.on_hello(hello, now);
+    follow_join(now);
+}
+
+void Group::follow_join(Nanoseconds now) {
+    if (formed() || ended_) return;
+    if (join_.state() == group::Join::State::complete) return welcome_everybody(now);
+    if (join_.error() != 0) end_join(join_.error());
 }
 
 bool Group::formed_with_another(const wire::Hello& hello) const {
-    if (!formed() || index_of(hello.rank) >= hellos_.size()) return false;
-    const std::optional<wire::Hello>& known = hellos_[index_of(hello.rank)];
-    return known && known->peer != hello.peer;
+    return formed() && join_.greeted_by_another(hello);
 }
 
 void Group::doubt(Rank rank, Nanoseconds now) {
@@ -91,36 +107,13 @@ void Group::doubt(Rank rank, Nanoseconds now) {
     station_.look_at(member.messenger_peer, member.watch_point, now);
 }
 
-// A process that was started again counts its joins from zero. So when everybody greets, but not for the same
-// join, and goes on doing so, it is the same join all the same.
-void Group::adopt_miscounted(Nanoseconds now) {
-    greet_at_ = now + kMiscountGrace;
-    if (surveying()) return;
-    for (std::size_t rank = 0; rank < hellos_.size(); ++rank)
-        if (!hellos_[rank] && station_.miscounted_hello(*this, rank_of(rank)) == nullptr) return;
-    for (std::size_t rank = 0; rank < hellos_.size(); ++rank)
-        if (!hellos_[rank]) hellos_[rank] = *station_.miscounted_hello(*this, rank_of(rank));
-    station_.log(Level::info, "{}: a member was started again and counts its joins anew", name());
-    hello_count_ = hellos_.size();
-    welcome_all(now);
-}
-
-void Group::send_welcome(Nanoseconds now) {
-    wire::Welcome welcome;
-    welcome.id = plan_.id;
-    welcome.repair = static_cast<std::uint8_t>(plan_.settings.repair);
-    welcome.channels = plan_.settings.channels;
-    welcome.root_sync = static_cast<std::uint8_t>(plan_.settings.root_sync);
-    welcome.root_delay_us = plan_.settings.root_delay_us;
-    const std::vector<wire::ByteString> places = settle_sites();
-    for (std::size_t rank = 0; rank < hellos_.size(); ++rank) {
-        welcome.peers.push_back(hellos_[rank]->peer);
-        welcome.peers.back().place = places[rank];
-    }
-    welcome.policy = encode_policy(station_.settings().topology.policy());
-    const levels::Placement placement(0, places_in(make_map(places, welcome.policy)));
-    welcome.selection =
-        levels::Selection(station_.settings().selection, placement.members(), placement.hosts()).encode();
+void Group::welcome_everybody(Nanoseconds now) {
+    const group::Guests& guests = join_.guests();
+    const Settings& settings = station_.settings();
+    const topology::Policy policy = settings.topology.policy();
+    wire::Welcome welcome =
+        group::make_welcome(plan_.id, guests, join_.places(), {plan_.settings, policy, settings.selection});
+    const levels::Placement placement = group::placement_of(welcome);
     Carrier carrier = choose_carrier(placement);
     auto made = station_.new_identity(carrier);
     if (!made && carrier == Carrier::verbs) {
@@ -132,61 +125,14 @@ void Group::send_welcome(Nanoseconds now) {
     const GroupIdentity& identity = made.value();
     welcome.key = identity.key;
     welcome.epoch = identity.epoch;
-    std::uint32_t datagram = kMostFragment + wire::kHeaderBytes, window = kMostWindow;
-    const std::uint8_t family = hellos_.front()->address_family;
-    for (std::uint32_t rank = 0; rank < hellos_.size(); ++rank) {
-        const auto& hello = hellos_[rank];
-        if (placement.host_leader(rank) != rank) continue;
-        if (carrier == Carrier::verbs) {
-            datagram = std::min(datagram, hello->verbs.datagram_bytes);
-            window = std::min(window, hello->verbs.window);
-            welcome.peers[rank].multicast_source = hello->verbs.source;
-            continue;
-        }
-        if (hello->datagram_bytes == 0 || hello->address_family != family) continue;  // it will be found deaf
-        datagram = std::min(datagram, hello->datagram_bytes);
-        window = std::min(window, hello->window);
-    }
+    group::fit_datagrams(welcome, guests, placement, carrier == Carrier::verbs);
     choose_addresses(welcome, identity.address, placement);
-    welcome.fragment_bytes =
-        std::max(datagram - static_cast<std::uint32_t>(wire::kHeaderBytes), kLeastFragment);
-    welcome.window = std::max(window, kLeastWindow);
-
-    if (const int error = tell_greeters([&](const wire::JoinId& id) {
-            welcome.id = id;
-            return wire::encode(welcome);
-        });
-        error != 0)
-        return end_join(error);
+    if (const int error = join_.welcome(welcome); error != 0) return end_join(error);
     begin(welcome, now);
-}
-
-// One word to all who have greeted, each by the id that it knows the join by. 0 or FI_E*: nobody is told.
-int Group::tell_greeters(FunctionRef<wire::ByteString(const wire::JoinId&)> word) {
-    std::map<wire::JoinId, std::vector<fi_addr_t>> greeters;
-    for (std::size_t rank = 1; rank < hellos_.size(); ++rank) {
-        if (!hellos_[rank]) continue;
-        auto peer = station_.messenger().peer(hellos_[rank]->peer.private_address);
-        if (!peer) return peer.error().code;
-        greeters[hellos_[rank]->id].push_back(peer.value());
-    }
-    for (auto& [id, peers] : greeters) {
-        wire::ByteString bytes = word(id);
-        if (bytes.size() > kMessageBytes) return FI_EMSGSIZE;
-        station_.messenger().tell(std::move(peers), std::move(bytes), plan_.token);
-    }
-    return 0;
 }
 
 void Group::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
-    if (formed() || ended_ || leads() || welcome.peers.size() != plan_.members.size()) return;
-    if (welcome.fragment_bytes < kLeastFragment || welcome.fragment_bytes > kMostFragment) return;
-    if (welcome.window < kLeastWindow || welcome.window > kMostWindow) return;
-    if (welcome.repair >= engine::kRepairCount || welcome.root_sync >= engine::kRootSyncCount) return;
-    if (welcome.channels < 1 || welcome.channels > kMostChannels) return;
-    if (welcome.root_delay_us > kMostRootDelayUs) return;
-    if (!levels::Selection::decode(welcome.selection)) return;
-    begin(welcome, now);
+    if (!formed() && !ended_ && join_.accept(welcome)) begin(welcome, now);
 }
 
 void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
@@ -230,23 +176,16 @@ void Group::end_join(int error) {
     if (!closed_) station_.report_join(mc_.fid, error);
 }
 
-// The leader tells those who greeted it, so that they need not wait for their deadline, instead of the
-// welcome that some may still be waiting for; who has been welcomed and cannot follow tells the others.
+// Who has been welcomed and cannot follow tells the others.
 void Group::refuse_join(int error) {
-    wire::Answer answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)};
-    if (leads()) {
-        station_.remember_failed(plan_.id, error);
-        station_.messenger().withdraw(plan_.token);
-        tell_greeters([&](const wire::JoinId& id) {
-            answer.id = id;
-            return wire::encode(answer);
-        });
-        return;
-    }
+    if (leads()) station_.remember_failed(plan_.id, error);
+    join_.fail(error);
+    if (leads()) return;
     station_.remember_ended(plan_.id, plan_.members.front());
     std::vector<fi_addr_t> peers;
     for (const Member& member : members_)
         if (member.messenger_peer != FI_ADDR_UNSPEC) peers.push_back(member.messenger_peer);
+    const wire::Answer answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)};
     station_.messenger().tell(std::move(peers), wire::encode(answer));
 }
 

@@ -12,11 +12,11 @@
 #include <new>
 #include <utility>
 
+#include "group/places.h"
 #include "ofi/group.h"
 #include "ofi/guard.h"
 #include "ofi/live_station.h"
 #include "ofi/message_form.h"
-#include "ofi/placing.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -75,8 +75,8 @@ void Group::form(const wire::Welcome& welcome, Nanoseconds now) {
 
 void Group::make_levels(const wire::Welcome& welcome, Nanoseconds now) {
     for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
-    map_ = std::make_unique<topology::Map>(make_map(places_, welcome.policy));
-    placement_ = std::make_unique<levels::Placement>(index_of(plan_.self), places_in(*map_));
+    map_ = std::make_unique<topology::Map>(group::make_map(places_, welcome.policy));
+    placement_ = std::make_unique<levels::Placement>(index_of(plan_.self), group::places_in(*map_));
     selection_ = levels::Selection::decode(welcome.selection).value_or(levels::Selection());
     const bool leads = placement_->leads_host();
     if (leads && placement_->segment().size() > 1) make_engine(welcome);
@@ -172,7 +172,7 @@ void Group::make_team(Nanoseconds now) {
     config.key = static_cast<std::uint64_t>(key_);
     config.self = placement_->host_self();
     config.size = static_cast<std::uint32_t>(placement_->host().size());
-    config.clusters = clusters_in_host(*map_, placement_->host());
+    config.clusters = group::clusters_in_host(*map_, placement_->host());
     auto team = placement_->leads_host() ? host::Team::create(config) : host::Team::attach(config);
     if (!team) {
         const bool not_yet = team.error().code == ENOENT || team.error().code == EAGAIN;
@@ -390,7 +390,7 @@ topology::ReportedGroup Group::report() const {
     topology::ReportedGroup report;
     report.key = static_cast<std::uint64_t>(key_);
     report.rank = plan_.self;
-    for (const wire::ByteString& place : places_) report.places.push_back(decode_place(place));
+    for (const wire::ByteString& place : places_) report.places.push_back(group::decode_place(place));
     report.policy = map_->policy();
     report.state = error_ != 0 ? fmt::format("failed: {}", fi_strerror(error_))
                    : joined_   ? "ready"

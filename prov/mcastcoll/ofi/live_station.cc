@@ -22,9 +22,6 @@ constexpr std::uint64_t kIdleTurns = 16;
 // Who is seldom let run makes few turns, and looks after them all the same.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
-constexpr std::size_t kEarlyHellos = 1024;
-constexpr std::size_t kFailedJoins = 64;
-constexpr std::size_t kMostRoundTrips = 1024;
 // Greetings of other versions that are answered in an interval: a member repeats its own until one is.
 constexpr std::uint32_t kForeignAnswers = 64;
 constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
@@ -186,11 +183,11 @@ void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     if (group != nullptr && !group->given_up()) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
     // once, and only where the leader of that join can be: anybody may send a welcome.
-    const auto ended = std::find_if(ended_joins_.begin(), ended_joins_.end(),
-                                    [&](const EndedJoin& one) { return one.id == welcome.id; });
-    if (ended == ended_joins_.end() || welcome.peers.empty()) return;
-    const wire::ByteString leader = std::move(ended->leader);
-    ended_joins_.erase(ended);
+    const auto of_this = [&](const EndedJoin& one) { return one.id == welcome.id; };
+    const EndedJoin* ended = ended_joins_.latest(of_this);
+    if (ended == nullptr || welcome.peers.empty()) return;
+    const wire::ByteString leader = ended->leader;
+    ended_joins_.forget_if(of_this);
     const wire::ByteString& to = welcome.peers.front().private_address;
     if (!same_host(leader, to)) return;
     if (auto peer = messenger_->peer(to))
@@ -212,11 +209,11 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
     } else if (kind == wire::JoinKind::ack || kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(bytes)) on_answer(*answer, source, time);
     } else if (kind == wire::JoinKind::survey) {
-        on_survey_datagram(wire::decode_survey(bytes), source, &Group::on_survey, time);
+        on_survey_datagram(wire::decode_survey(bytes), source, &group::Join::on_survey, time);
     } else if (kind == wire::JoinKind::echo) {
-        on_survey_datagram(wire::decode_echo(bytes), source, &Group::on_echo, time);
+        on_survey_datagram(wire::decode_echo(bytes), source, &group::Join::on_echo, time);
     } else if (kind == wire::JoinKind::surveyed) {
-        on_survey_datagram(wire::decode_surveyed(bytes), source, &Group::on_surveyed, time);
+        on_survey_datagram(wire::decode_surveyed(bytes), source, &group::Join::on_surveyed, time);
     } else if (const auto foreign = wire::decode_foreign_hello(bytes)) {
         if (time - foreign_since_ >= kForeignInterval) foreign_since_ = time, foreign_answers_ = 0;
         if (foreign_answers_++ >= kForeignAnswers) return;
@@ -244,10 +241,11 @@ void LiveStation::on_answer(const wire::Answer& answer, const RendezvousSource& 
 
 template <typename Message>
 void LiveStation::on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
-                                     void (Group::*take)(const Message&, Nanoseconds), Nanoseconds time) {
+                                     void (group::Join::*take)(const Message&, Nanoseconds),
+                                     Nanoseconds time) {
     Group* group = message ? find(message->head.id) : nullptr;
     if (group != nullptr && group->greeting() && group->comes_from(message->head.from, source))
-        within(*group, time, [&] { (group->*take)(*message, time); });
+        within(*group, time, [&] { group->on_survey(take, *message, time); });
     else
         ++foreign_datagrams_;
 }
@@ -267,27 +265,26 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
         }
         within(*group, time, [&] { group->doubt(hello.rank, time); });
     }
-    for (const wire::Answer& failed : failed_joins_) {
-        if (failed.id != hello.id) continue;
-        rendezvous_->reply(source, wire::encode(failed));
+    const wire::Answer* failed =
+        failed_joins_.latest([&](const wire::Answer& one) { return one.id == hello.id; });
+    if (failed != nullptr) {
+        rendezvous_->reply(source, wire::encode(*failed));
         return;
     }
     // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
     // lose it. The latest from a place is from the process that lives.
-    std::erase_if(early_hellos_, [&](const EarlyHello& early) {
+    early_hellos_.forget_if([&](const EarlyHello& early) {
         return early.hello.id == hello.id && early.hello.rank == hello.rank && early.source == source;
     });
-    if (early_hellos_.size() == kEarlyHellos) early_hellos_.erase(early_hellos_.begin());
-    early_hellos_.push_back({hello, source});
+    early_hellos_.keep({hello, source});
 }
 
 const wire::Hello* LiveStation::miscounted_hello(Group& group, Rank rank) const {
-    const auto found =
-        std::find_if(early_hellos_.rbegin(), early_hellos_.rend(), [&](const EarlyHello& early) {
-            return early.hello.id.list_hash == group.id().list_hash && early.hello.rank == rank &&
-                   group.comes_from(rank, early.source);
-        });
-    return found == early_hellos_.rend() ? nullptr : &found->hello;
+    const EarlyHello* found = early_hellos_.latest([&](const EarlyHello& early) {
+        return early.hello.id.list_hash == group.id().list_hash && early.hello.rank == rank &&
+               group.comes_from(rank, early.source);
+    });
+    return found == nullptr ? nullptr : &found->hello;
 }
 
 void LiveStation::greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
@@ -300,22 +297,11 @@ void LiveStation::on_keyed(Group& group) {
 }
 
 void LiveStation::remember_failed(const wire::JoinId& id, int error) {
-    if (failed_joins_.size() == kFailedJoins) failed_joins_.erase(failed_joins_.begin());
-    failed_joins_.push_back({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
+    failed_joins_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
 }
 
 void LiveStation::remember_ended(const wire::JoinId& id, const wire::ByteString& leader) {
-    if (ended_joins_.size() == kFailedJoins) ended_joins_.erase(ended_joins_.begin());
-    ended_joins_.push_back({id, leader});
-}
-
-std::optional<Nanoseconds> LiveStation::round_trip(std::uint64_t one, std::uint64_t other) const {
-    const auto found = round_trips_.find(std::minmax(one, other));
-    return found == round_trips_.end() ? std::nullopt : std::optional(found->second);
-}
-
-void LiveStation::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-    if (round_trips_.size() < kMostRoundTrips) round_trips_.emplace(std::minmax(one, other), time);
+    ended_joins_.keep({id, leader});
 }
 
 Group* LiveStation::find(const wire::JoinId& id) {

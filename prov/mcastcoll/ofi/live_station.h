@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "group/recent.h"
+#include "group/round_trips.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
 #include "ofi/job_report.h"
@@ -86,9 +88,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void remember_failed(const wire::JoinId& id, int error);
     // A join that this member has given up, and where its leader is.
     void remember_ended(const wire::JoinId& id, const wire::ByteString& leader);
-    // Of two networks, once it was measured for any group; by the identities that topology::SiteSurvey gives.
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds round_trip);
+    group::RoundTrips& round_trips() { return round_trips_; }
     void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
     // The same, for a peer that may be gone: if so, the watch is to say it soon.
     void look_at(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
@@ -136,7 +136,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void on_answer(const wire::Answer& answer, const RendezvousSource& source, Nanoseconds now);
     template <typename Message>
     void on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
-                            void (Group::*take)(const Message&, Nanoseconds), Nanoseconds now);
+                            void (group::Join::*take)(const Message&, Nanoseconds), Nanoseconds now);
     Group* find(const wire::JoinId& id);
     Group* find(fi_addr_t token);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
@@ -164,7 +164,6 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::unique_ptr<Rendezvous> rendezvous_;
     FidOwner<fid_fabric> fabric_;
     std::unique_ptr<Messenger> messenger_;
-    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;  // of networks
     std::unique_ptr<PeerWatch> watch_;
     FileDescriptor poll_set_, timer_;
     Nanoseconds alarm_at_ = kNever;  // what the timer is set to
@@ -177,13 +176,14 @@ class LiveStation final : public Station, private Messenger::Receiver {
         wire::Hello hello;
         RendezvousSource source;  // who it may be is known when the join is called
     };
-    std::vector<EarlyHello> early_hellos_;
-    std::vector<wire::Answer> failed_joins_;
+    group::Recent<EarlyHello, 1024> early_hellos_;
+    group::Recent<wire::Answer, 64> failed_joins_;
     struct EndedJoin {
         wire::JoinId id;
         wire::ByteString leader;
     };
-    std::vector<EndedJoin> ended_joins_;  // of which the leader has not been told
+    group::Recent<EndedJoin, 64> ended_joins_;  // of which the leader has not been told
+    group::RoundTrips round_trips_;
     fi_addr_t next_token_;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;

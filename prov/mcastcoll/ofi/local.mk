@@ -67,8 +67,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/messenger.h \
 	%reldir%/message_form.cc \
 	%reldir%/message_form.h \
-	%reldir%/outbox.cc \
-	%reldir%/outbox.h \
 	%reldir%/params.cc \
 	%reldir%/params.h \
 	%reldir%/progress_thread.cc \
@@ -88,7 +86,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/group_levels.cc \
 	%reldir%/group_plans.cc \
 	%reldir%/group_run.cc \
-	%reldir%/group_sites.cc \
 	%reldir%/host_level.cc \
 	%reldir%/host_level.h \
 	%reldir%/job_report.cc \
@@ -101,8 +98,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/station_open.cc \
 	%reldir%/station_report.cc \
 	%reldir%/station_verbs.cc \
-	%reldir%/surveyor.cc \
-	%reldir%/surveyor.h \
 	%reldir%/wait_nest.cc \
 	%reldir%/wait_nest.h
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
@@ -110,8 +105,8 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined
 %canon_reldir%_libmcastcoll_fi_la_LIBADD = \
 	prov/mcastcoll/feed/libmccfeed.la \
+	prov/mcastcoll/group/libmccgroup.la \
 	prov/mcastcoll/host/libmcchost.la \
-	prov/mcastcoll/levels/libmcclevels.la \
 	prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccdiscover.la \
 	prov/mcastcoll/reduce/libmccreduce.la \

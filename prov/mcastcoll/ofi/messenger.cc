@@ -214,7 +214,7 @@ void Messenger::send(fi_addr_t peer, Bytes header, Bytes payload) {
     send_now(peer, header, payload);
 }
 
-void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, Outbox::Owner owner) {
+void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, group::Outbox::Owner owner) {
     assert(word.size() <= kMessageBytes);
     outbox_.post(std::move(peers), std::move(word), owner);
 }

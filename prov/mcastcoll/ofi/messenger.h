@@ -19,8 +19,8 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "group/outbox.h"
 #include "ofi/fid_owner.h"
-#include "ofi/outbox.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {
@@ -28,7 +28,7 @@ namespace mcastcoll::ofi {
 inline constexpr std::size_t kMessageBytes = 65536 + 128;
 inline constexpr std::size_t kSmallMessageBytes = 2048;
 
-class Messenger final : private Outbox::Port {
+class Messenger final : private group::Outbox::Port {
   public:
     // Who gets what arrives. Called from poll(), must not call poll().
     class Receiver {
@@ -55,8 +55,9 @@ class Messenger final : private Outbox::Port {
     // Call only when can_send(). Header and payload together hold at most kMessageBytes.
     void send(fi_addr_t peer, Bytes header, Bytes payload);
     // A word of at most kMessageBytes to each of them, as soon as there is room. The owner may withdraw it.
-    void tell(std::vector<fi_addr_t> peers, wire::ByteString word, Outbox::Owner owner = Outbox::kNobody);
-    void withdraw(Outbox::Owner owner) { outbox_.withdraw(owner); }
+    void tell(std::vector<fi_addr_t> peers, wire::ByteString word,
+              group::Outbox::Owner owner = group::Outbox::kNobody);
+    void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     // What was told, as far as there is room.
     void flush_told() { outbox_.flush(*this); }
     // Takes in what has arrived and sends what had to wait. True when anything happened.
@@ -89,7 +90,7 @@ class Messenger final : private Outbox::Port {
     bool has_room(std::size_t bytes) const override {
         return !(bytes <= kSmallMessageBytes ? free_small_ : free_large_).empty();
     }
-    void send_word(Outbox::Peer to, Bytes word) override { send_now(to, word, {}); }
+    void send_word(group::Outbox::Peer to, Bytes word) override { send_now(to, word, {}); }
     void send_now(fi_addr_t peer, Bytes header, Bytes payload);
     void post_receive(Request& request);
     // -FI_EAGAIN: the peer takes nothing now.
@@ -118,7 +119,7 @@ class Messenger final : private Outbox::Port {
     };
     std::unordered_map<fi_addr_t, Backlog> backlogs_;  // of all peers
     std::uint64_t round_ = 0;
-    Outbox outbox_;
+    group::Outbox outbox_;
     std::size_t inject_bytes_ = 0, under_way_ = 0;
     int descriptor_ = -1;
     bool over_rxm_ = false;

@@ -1,8 +1,8 @@
 #include "ofi/placing.h"
 
+#include "group/places.h"
 #include "host/segment.h"
 #include "topology/discover.h"
-#include "topology/place_codec.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi {
@@ -21,54 +21,9 @@ OwnPlace find_own_place(const topology::Override& given, const wire::ByteString&
         found.place.clear(topology::Level::host);
         found.notes.push_back("served as a host of its own: " + room.error().message);
     }
-    return {.encoded = encode_place(found.place),
+    return {.encoded = group::encode_place(found.place),
             .text = found.place.to_string(),
             .notes = std::move(found.notes)};
-}
-
-wire::ByteString encode_policy(const topology::Policy& policy) {
-    const auto encoded = topology::encode(policy);
-    return {encoded.begin(), encoded.end()};
-}
-
-wire::ByteString encode_place(const topology::Place& place) {
-    const topology::EncodedPlace encoded = topology::encode(place);
-    return {encoded.bytes().begin(), encoded.bytes().end()};
-}
-
-topology::Place decode_place(const wire::ByteString& place) {
-    return topology::decode_place(place).value_or(topology::Place{});
-}
-
-topology::Map make_map(std::span<const wire::ByteString> places, const wire::ByteString& policy) {
-    std::vector<topology::Place> known;
-    known.reserve(places.size());
-    for (const wire::ByteString& place : places) known.push_back(decode_place(place));
-    return {known, topology::decode_policy(policy).value_or(topology::Policy{})};
-}
-
-std::vector<levels::MemberPlace> places_in(const topology::Map& map) {
-    std::vector<levels::MemberPlace> result;
-    result.reserve(map.members());
-    // What multicasts among each other is a segment; a site is one or several. Only shared
-    // memory joins processes to a host here: with another algorithm each is one of its own.
-    const bool shares = map.policy().algorithms.at(topology::Level::host).shape().name == "shm";
-    for (std::uint32_t rank = 0; rank < map.members(); ++rank)
-        result.push_back({map.cluster(rank_of(rank), topology::Level::segment),
-                          shares ? map.cluster(rank_of(rank), topology::Level::host) : rank,
-                          map.cluster(rank_of(rank), topology::Level::site)});
-    return result;
-}
-
-std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map,
-                                                         const std::vector<std::uint32_t>& members) {
-    std::vector<std::vector<std::uint32_t>> result;
-    for (const std::uint32_t rank : members) {
-        std::vector<std::uint32_t>& clusters = result.emplace_back();
-        for (const topology::Level level : map.levels())
-            if (topology::is_inside_host(level)) clusters.push_back(map.cluster(rank_of(rank), level));
-    }
-    return result;
 }
 
 }  // namespace mcastcoll::ofi

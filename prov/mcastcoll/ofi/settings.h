@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/config.h"
 #include "engine/ranges.h"
+#include "group/group_settings.h"
 #include "levels/selection.h"
 #include "topology/override.h"
 #include "transport/interceptor.h"
 
 namespace mcastcoll::ofi {
 
-inline constexpr unsigned kMostChannels = 64;
-inline constexpr unsigned kMostRootDelayUs = 100'000;
-
-// How a group is to work: the variables' word, unless its set says otherwise.
-struct GroupSettings {
-    engine::Repair repair = engine::Repair::pull;
-    unsigned channels = 16;  // of the sync policy
-    engine::RootSync root_sync = engine::RootSync::none;
-    unsigned root_delay_us = 0;
-};
+using group::GroupSettings;
+using group::kMostChannels;
+using group::kMostRootDelayUs;
 
 // What carries multicasts.
 enum class Carrier {

@@ -325,10 +325,9 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         const Nanoseconds time = monotonic_now();
         ++sequences_[id.list_hash];
         group.start(time);
-        std::for_each(early_hellos_.rbegin(), early_hellos_.rend(), [&](const EarlyHello& early) {
+        for (const EarlyHello& early : early_hellos_)
             if (early.hello.id == id && group.comes_from(early.hello.rank, early.source))
                 group.on_hello(early.hello, time);
-        });
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
@@ -339,7 +338,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         throw;
     }
     *mc = group.mc();
-    std::erase_if(early_hellos_, [&](const EarlyHello& early) { return early.hello.id == id; });
+    early_hellos_.forget_if([&](const EarlyHello& early) { return early.hello.id == id; });
     busy_groups_ += group.busy();
     keep_alarm();
     return 0;

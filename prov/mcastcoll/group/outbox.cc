@@ -1,8 +1,8 @@
-#include "ofi/outbox.h"
+#include "group/outbox.h"
 
 #include <utility>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 
 void Outbox::post(std::vector<Peer> to, wire::ByteString word, Owner owner) {
     if (to.empty()) return;
@@ -28,4 +28,4 @@ bool Outbox::flush(Port& port) {
     return moved;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

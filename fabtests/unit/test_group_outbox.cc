@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "ofi/outbox.h"
+#include "group/outbox.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::ofi;
+using namespace mcastcoll::group;
 
 namespace {
 

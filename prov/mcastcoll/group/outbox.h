@@ -15,7 +15,7 @@
 #include "base/types.h"
 #include "wire/join.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 
 class Outbox {
   public:
@@ -52,4 +52,4 @@ class Outbox {
     std::deque<Entry> entries_;  // none without somebody whom it is still to be sent to
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

@@ -1,8 +1,8 @@
-#include "ofi/surveyor.h"
+#include "group/surveyor.h"
 
 #include <algorithm>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 namespace {
 
 // How long the first answer is waited for before the echo is sent again; doubled each time.
@@ -11,8 +11,8 @@ constexpr std::uint32_t kMostDoublings = 5;
 
 }  // namespace
 
-Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, Send send)
-    : id_(id), self_(self), asked_(survey.head), send_(std::move(send)) {
+Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port)
+    : id_(id), self_(self), asked_(survey.head), port_(port) {
     for (const wire::Survey::Target& whom : survey.targets) targets_.push_back({.whom = whom});
 }
 
@@ -31,7 +31,7 @@ void Surveyor::send_echo(Target& target, Nanoseconds now) {
     const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMostDoublings));
     target.again_at = now + std::max(wait, known);
     const wire::SurveyHead head{{id_.list_hash, target.whom.sequence}, id_.sequence, self_};
-    send_(target.whom.rank, target.attempt++, wire::encode(wire::Echo{head, target.stamp, false}));
+    port_.send(target.whom.rank, target.attempt++, wire::encode(wire::Echo{head, target.stamp, false}));
 }
 
 void Surveyor::on_echo(const wire::Echo& echo, Nanoseconds now) {
@@ -69,4 +69,4 @@ Nanoseconds Surveyor::next_deadline() const {
     return next;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

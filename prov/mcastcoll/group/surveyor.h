@@ -1,27 +1,25 @@
 // Measures round trips to other members of a join when rank 0 asks for it (topology/site_survey.h says what
 // for): some echoes to each by datagram, the shortest counts. One that is lost is sent again, later each
 // time. Bounded: who has not answered in time is not measured. Knows members by their ranks alone; where
-// they are is the group's business.
+// they are is the port's business.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "base/types.h"
+#include "group/join_port.h"
 #include "wire/join.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 
 class Surveyor {
   public:
-    // The attempt counts from 0 until something is heard from there.
-    using Send = std::function<void(Rank to, std::uint32_t attempt, Bytes message)>;
     static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(1500);
     // The echoes that a member waits for from each other one. Busy hosts answer late, but not each time.
     static constexpr unsigned kEchoes = 8;
 
-    Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, Send send);
+    Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port);
 
     void start(Nanoseconds now);
     void on_echo(const wire::Echo& echo, Nanoseconds now);
@@ -46,11 +44,11 @@ class Surveyor {
     const wire::JoinId id_;
     const Rank self_;
     const wire::SurveyHead asked_;
-    const Send send_;
+    JoinPort& port_;
     std::vector<Target> targets_;
     Nanoseconds deadline_ = kNever;
     bool over_ = false;
     std::uint64_t next_stamp_ = 1;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

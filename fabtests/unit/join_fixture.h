@@ -1,0 +1,121 @@
+// A join of several processes in memory: each member's own Join, and a network that loses, doubles, delays
+// and reorders its datagrams, and delivers words in order as long as both ends live. One seed, one run.
+#pragma once
+
+#include <criterion/criterion.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "group/join.h"
+#include "group/welcome.h"
+#include "sim/random.h"
+
+namespace mcastcoll::bench {
+
+struct JoinNetwork {
+    std::uint64_t seed = 1;
+    double loss = 0, doubled = 0;
+    Nanoseconds delay = Nanoseconds::from_us(50);   // at least; of datagrams and words
+    Nanoseconds jitter = Nanoseconds::from_us(50);  // on top of it, different for each
+    std::size_t words_at_once = 32;                 // that one member may have under way
+};
+
+// A process of a rank, with what its station does around a join: it keeps greetings for joins that it has not
+// called, and hands on what is for the one it has.
+class JoinBench;
+class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
+  public:
+    JoinProcess(JoinBench& bench, Rank self, wire::JoinId id, std::uint64_t incarnation);
+
+    void call(Nanoseconds deadline);  // fi_join_collective
+    void on_datagram(Rank from, Bytes bytes);
+    void on_word(Bytes word);
+    void on_time();
+    // Ends its join as the application would: with the welcome half told, say.
+    void fail(int error);
+
+    Nanoseconds next_deadline() const { return join ? join->next_deadline() : kNever; }
+    bool over() const { return welcome.has_value() || error != 0; }
+
+    wire::Hello hello;
+    std::optional<group::Join> join;  // once it is called
+    std::optional<wire::Welcome> welcome;
+    int error = 0;
+    bool silent = false;  // in the survey
+    Nanoseconds over_at = kNever;
+    std::size_t greetings = 0, echoes_sent = 0;
+    unsigned failing_greetings = 0;  // for want of memory
+    std::vector<std::string> sentences;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips;
+    const std::uint64_t incarnation;
+
+  private:
+    wire::Hello own_hello() const override { return hello; }
+    void greet(std::uint32_t attempt, Bytes bytes) override;
+    void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
+    const wire::Hello* miscounted_hello(Rank rank) override;
+    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
+    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override;
+    Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
+    int tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
+    void withdraw() override { outbox_.withdraw(kOwner); }
+    void explain(std::string_view sentence) override { sentences.emplace_back(sentence); }
+    bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
+    void send_word(group::Outbox::Peer to, Bytes word) override;
+    void on_hello(const wire::Hello& hello);
+    void follow();
+
+    static constexpr group::Outbox::Owner kOwner = 7;
+    JoinBench& bench_;
+    const Rank self_;
+    const wire::JoinId id_;
+    group::Outbox outbox_;
+    std::size_t under_way_ = 0, most_under_way_ = 0;
+    std::vector<wire::Hello> early_;
+};
+
+class JoinBench {
+  public:
+    explicit JoinBench(std::size_t members, const JoinNetwork& network = {});
+
+    // Every process calls the join within this time.
+    void call_all(Nanoseconds within, Nanoseconds timeout = Nanoseconds::from_ms(10'000));
+    // The process of this rank is another one from now on, which counts its joins from there.
+    JoinProcess& start_again(std::uint32_t rank, std::uint32_t sequence);
+    void kill(std::uint32_t rank) { processes_[rank].reset(); }
+    // Until nothing happens any more, or for so long.
+    void run(Nanoseconds longest = Nanoseconds::from_ms(60'000));
+    void at(Nanoseconds time, std::function<void()> what) { events_.emplace(time, std::move(what)); }
+
+    std::size_t size() const { return processes_.size(); }
+    JoinProcess& process(std::uint32_t rank) { return *processes_[rank]; }
+    bool lives(Rank rank, std::uint64_t incarnation) const;
+    Nanoseconds now() const { return now_; }
+    // How far datagrams between these two go, on top of the network's delay.
+    std::function<Nanoseconds(Rank, Rank)> distance;
+
+    // All have the same welcome.
+    void expect_all_welcomed();
+
+  private:
+    friend class JoinProcess;
+    Nanoseconds delay() { return network_.delay + random_.up_to(network_.jitter); }
+    void datagram(Rank from, Rank to, Bytes bytes);
+    void word(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last, std::function<void()> sent);
+
+    const JoinNetwork network_;
+    sim::Random random_;
+    Nanoseconds now_{1};
+    std::multimap<Nanoseconds, std::function<void()>> events_;
+    std::vector<std::unique_ptr<JoinProcess>> processes_;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_word_;  // to a process, for the order
+    std::uint64_t incarnations_ = 0;
+};
+
+}  // namespace mcastcoll::bench

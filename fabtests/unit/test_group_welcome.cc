@@ -1,0 +1,155 @@
+// What rank 0 puts into a welcome, and what a member does not accept.
+#include <criterion/criterion.h>
+
+#include <functional>
+
+#include "group/places.h"
+#include "group/welcome.h"
+#include "topology_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::group;
+
+namespace {
+
+wire::Welcome good_welcome(std::size_t members = 3) {
+    wire::Welcome welcome;
+    welcome.fragment_bytes = 1024;
+    welcome.window = 64;
+    welcome.channels = 16;
+    welcome.selection = levels::Selection({}, static_cast<std::uint32_t>(members), members).encode();
+    welcome.peers.resize(members);
+    return welcome;
+}
+
+// A guest on each of these places, rank 0 first.
+Guests guests_at(const std::vector<std::string>& places) {
+    Guests guests(places.size());
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+        wire::Hello hello;
+        hello.rank = rank_of(rank);
+        hello.address_family = 4;
+        hello.datagram_bytes = 8192;
+        hello.window = 100;
+        hello.verbs = {.datagram_bytes = 4096, .window = 50, .room = 1, .source = wire::ByteString(7)};
+        hello.peer.place = encode_place(test::place(places[rank]));
+        hello.peer.multicast_source = wire::ByteString(7, std::byte{1});
+        guests[rank] = hello;
+    }
+    return guests;
+}
+
+// Made of these guests.
+wire::Welcome made(const Guests& guests) {
+    std::vector<wire::ByteString> places;
+    for (const auto& guest : guests) places.push_back(guest->peer.place);
+    return make_welcome({}, guests, places, {GroupSettings{}, topology::Policy{}, {}});
+}
+
+}  // namespace
+
+Test(welcome, each_bound_one_less_exactly_and_one_more) {
+    const auto accepts = [](const std::function<void(wire::Welcome&)>& change) {
+        wire::Welcome welcome = good_welcome();
+        change(welcome);
+        return acceptable(welcome, 3);
+    };
+    cr_assert(accepts([](wire::Welcome&) {}));
+    struct Bound {
+        const char* what;
+        std::function<void(wire::Welcome&, std::uint32_t)> set;
+        std::uint32_t least, most;
+    };
+    const Bound bounds[] = {
+        {"peers", [](auto& one, auto value) { one.peers.resize(value); }, 3, 3},
+        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kLeastFragment,
+         kMostFragment},
+        {"window", [](auto& one, auto value) { one.window = value; }, kLeastWindow, kMostWindow},
+        {"channels", [](auto& one, auto value) { one.channels = value; }, 1, kMostChannels},
+        {"delay", [](auto& one, auto value) { one.root_delay_us = value; }, 0, kMostRootDelayUs},
+        {"repair", [](auto& one, auto value) { one.repair = static_cast<std::uint8_t>(value); }, 0,
+         engine::kRepairCount - 1U},
+        {"sync", [](auto& one, auto value) { one.root_sync = static_cast<std::uint8_t>(value); }, 0,
+         engine::kRootSyncCount - 1U},
+    };
+    for (const Bound& bound : bounds) {
+        const auto with = [&](std::uint32_t value) {
+            return accepts([&](wire::Welcome& welcome) { bound.set(welcome, value); });
+        };
+        cr_assert(with(bound.least) && with(bound.most), "%s", bound.what);
+        cr_assert_not(with(bound.most + 1), "%s", bound.what);
+        if (bound.least > 0) cr_assert_not(with(bound.least - 1), "%s", bound.what);
+    }
+    cr_assert_not(accepts([](wire::Welcome& welcome) { welcome.selection.clear(); }));
+    cr_assert_not(accepts([](wire::Welcome& welcome) { welcome.selection.front() ^= std::byte{0xff}; }));
+}
+
+Test(welcome, fragments_and_windows_fit_every_host_s_leader) {
+    Guests guests = guests_at({"host=a", "host=a", "host=b", "host=c"});
+    guests[1]->datagram_bytes = 600;  // leads no host
+    guests[2]->datagram_bytes = 2000;
+    guests[3]->window = 20;
+    wire::Welcome welcome = made(guests);
+    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    cr_assert_eq(welcome.fragment_bytes, 2000 - wire::kHeaderBytes);
+    cr_assert_eq(welcome.window, 20U);
+    // Who has no multicast, or another kind of addresses, is served otherwise.
+    guests[2]->datagram_bytes = 0;
+    guests[3]->address_family = 6;
+    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    cr_assert_eq(welcome.fragment_bytes, 8192 - wire::kHeaderBytes);
+    cr_assert_eq(welcome.window, 100U);
+    // What is offered may be anything.
+    guests[0]->datagram_bytes = 1;
+    guests[0]->window = 1;
+    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    cr_assert(acceptable(welcome, 4));
+    guests[0]->datagram_bytes = guests[0]->window = UINT32_MAX;
+    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    cr_assert(acceptable(welcome, 4));
+}
+
+Test(welcome, over_verbs_the_sources_of_hosts_leaders_are_the_devices) {
+    const Guests guests = guests_at({"host=a", "host=a", "host=b"});
+    wire::Welcome welcome = made(guests);
+    fit_datagrams(welcome, guests, placement_of(welcome), true);
+    cr_assert_eq(welcome.fragment_bytes, 4096 - wire::kHeaderBytes);
+    cr_assert_eq(welcome.window, 50U);
+    cr_assert(welcome.peers[0].multicast_source == guests[0]->verbs.source);
+    cr_assert(welcome.peers[1].multicast_source == guests[1]->peer.multicast_source);
+    cr_assert(welcome.peers[2].multicast_source == guests[2]->verbs.source);
+}
+
+Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
+    const Guests guests = guests_at({"host=a", "host=b", "host=b", "host=c"});
+    const auto hindrance = [&](std::uint32_t rank, const std::function<void(wire::VerbsOffer&)>& change) {
+        Guests changed = guests;
+        change(changed[rank]->verbs);
+        return hindrance_to_verbs(changed, placement_of(made(changed)));
+    };
+    cr_assert_null(hindrance(0, [](auto&) {}).why);
+    cr_assert_null(hindrance(2, [](auto& offer) { offer = {}; }).why, "it leads no host");
+    cr_assert_null(hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram; }).why);
+    const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram - 1; });
+    cr_assert_str_eq(small.why, "has none");
+    cr_assert_eq(small.rank, 3U);
+    cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why, "can join no further group");
+    cr_assert_str_eq(hindrance(3, [](auto& offer) { offer.source.pop_back(); }).why,
+                     "is on another kind of fabric");
+}
+
+Test(welcome, places_and_wishes_travel) {
+    const Guests guests = guests_at({"host=a", "host=b"});
+    const GroupSettings settings{engine::Repair::push, 5, engine::RootSync::adaptive, 77};
+    const std::vector<wire::ByteString> places{guests[1]->peer.place, {}};
+    const wire::JoinId id{9, 4};
+    const wire::Welcome welcome = make_welcome(id, guests, places, {settings, topology::Policy{}, {}});
+    cr_assert(welcome.id == id);
+    cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
+    cr_assert_eq(welcome.channels, 5U);
+    cr_assert_eq(welcome.root_sync, static_cast<std::uint8_t>(engine::RootSync::adaptive));
+    cr_assert_eq(welcome.root_delay_us, 77U);
+    cr_assert(welcome.peers[0].place == places[0] && welcome.peers[1].place.empty());
+    cr_assert_eq(placement_of(welcome).hosts(), 2U);
+    cr_assert(levels::Selection::decode(welcome.selection).has_value());
+}

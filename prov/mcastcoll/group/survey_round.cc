@@ -1,0 +1,138 @@
+#include "group/survey_round.h"
+
+#include <algorithm>
+
+#include "group/places.h"
+
+namespace mcastcoll::group {
+namespace {
+
+// Longer than a member's patience, so that what it could measure counts.
+constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
+// Who has been asked, or has told, may not have been heard: rank 0 asks again.
+constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(100);
+
+std::vector<topology::Place> places_of(const Guests& guests) {
+    std::vector<topology::Place> places;
+    places.reserve(guests.size());
+    for (const auto& hello : guests) places.push_back(decode_place(hello->peer.place));
+    return places;
+}
+
+}  // namespace
+
+SurveyRound::SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port)
+    : id_(id), self_(self), members_(members), port_(port) {}
+
+void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now) {
+    sites_.emplace(places_of(guests));
+    const auto sequence_of = [&](Rank rank) { return guests[index_of(rank)]->id.sequence; };
+    for (std::size_t one = 0; one < sites_->networks(); ++one) {
+        const Rank whom = sites_->representative(one);
+        wire::Survey ask{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
+        for (std::size_t other = one + 1; other < sites_->networks(); ++other) {
+            const Rank target = sites_->representative(other);
+            if (const auto known = port_.round_trip(sites_->identity(one), sites_->identity(other)))
+                sites_->learn(one, other, *known);
+            else
+                ask.targets.push_back({target, sequence_of(target)});
+        }
+        if (!ask.targets.empty()) asks_.push_back({one, std::move(ask)});
+    }
+    if (asks_.empty()) return;
+    until_ = std::min(now + kSurveyPatience, until);
+    ask(now);
+}
+
+void SurveyRound::ask(Nanoseconds now) {
+    ask_again_at_ = now + kAskAgain;
+    for (const Ask& ask : asks_) {
+        const Rank whom = sites_->representative(ask.network);
+        if (whom != self_)
+            port_.send(whom, ask_attempt_, wire::encode(ask.survey));
+        else if (!surveyor_)
+            measure(ask.survey, now);
+    }
+    ++ask_attempt_;
+}
+
+void SurveyRound::measure(const wire::Survey& survey, Nanoseconds now) {
+    surveyor_ = std::make_unique<Surveyor>(id_, self_, survey, port_);
+    surveyor_->start(now);
+}
+
+// What rank 0 asks again it did not hear the answer to.
+void SurveyRound::on_survey(const wire::Survey& survey, Nanoseconds now) {
+    if (leads() || survey.head.from != rank_of(0)) return;
+    for (const wire::Survey::Target& target : survey.targets)
+        if (index_of(target.rank) >= members_ || target.rank == self_) return;
+    if (!surveyor_) measure(survey, now);
+    tell();
+}
+
+void SurveyRound::on_echo(const wire::Echo& echo, Nanoseconds now) {
+    if (echo.back) {
+        if (surveyor_) surveyor_->on_echo(echo, now);
+        return tell();
+    }
+    if (echoes_answered_ >= kMostEchoes) return;
+    ++echoes_answered_;
+    const wire::SurveyHead head{{id_.list_hash, echo.head.sequence}, id_.sequence, self_};
+    port_.send(echo.head.from, 0, wire::encode(wire::Echo{head, echo.stamp, true}));
+}
+
+void SurveyRound::tell() {
+    if (!surveyor_ || !surveyor_->over()) return;
+    if (leads()) return on_surveyed(surveyor_->result());
+    port_.send(rank_of(0), 0, wire::encode(surveyor_->result()));
+}
+
+void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
+    const auto ask = std::find_if(asks_.begin(), asks_.end(), [&](const Ask& one) {
+        return sites_->representative(one.network) == surveyed.head.from;
+    });
+    if (ask == asks_.end()) return;  // told before, or not asked
+    const std::size_t one = ask->network;
+    std::size_t next = 0;
+    for (std::size_t other = one + 1; other < sites_->networks() && next < surveyed.round_trips_ns.size();
+         ++other) {
+        if (sites_->knows(one, other)) continue;
+        const std::uint64_t time = surveyed.round_trips_ns[next++];
+        // Who did not answer once is far away, and not asked again for every group.
+        const bool measured = time < static_cast<std::uint64_t>(topology::SiteSurvey::kFar.value);
+        const Nanoseconds round_trip =
+            measured ? Nanoseconds{static_cast<std::int64_t>(time)} : topology::SiteSurvey::kFar;
+        sites_->learn(one, other, round_trip);
+        port_.keep_round_trip(sites_->identity(one), sites_->identity(other), round_trip);
+    }
+    asks_.erase(ask);
+}
+
+void SurveyRound::on_timeout(Nanoseconds now) {
+    if (until_ <= now) asks_.clear();
+    if (asks_.empty()) ask_again_at_ = until_ = kNever;
+    if (ask_again_at_ <= now) ask(now);
+    if (!surveyor_ || surveyor_->next_deadline() > now) return;
+    surveyor_->pump(now);
+    tell();
+}
+
+Nanoseconds SurveyRound::next_deadline() const {
+    const Nanoseconds next = asks_.empty() ? kNever : std::min(until_, ask_again_at_);
+    return surveyor_ ? std::min(next, surveyor_->next_deadline()) : next;
+}
+
+std::vector<wire::ByteString> SurveyRound::settle(const Guests& guests) {
+    std::vector<topology::Place> places = places_of(guests);
+    if (sites_) {
+        sites_->apply(places);
+        for (const std::string& line : sites_->explain()) port_.explain(line);
+    }
+    std::vector<wire::ByteString> result;
+    result.reserve(places.size());
+    for (std::size_t rank = 0; rank < places.size(); ++rank)
+        result.push_back(guests[rank]->peer.place.empty() ? wire::ByteString{} : encode_place(places[rank]));
+    return result;
+}
+
+}  // namespace mcastcoll::group

@@ -1,0 +1,81 @@
+#include "group/welcome.h"
+
+#include <algorithm>
+
+#include "group/places.h"
+
+namespace mcastcoll::group {
+
+wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests,
+                           std::span<const wire::ByteString> places, const Terms& terms) {
+    wire::Welcome welcome;
+    welcome.id = id;
+    welcome.repair = static_cast<std::uint8_t>(terms.settings.repair);
+    welcome.channels = terms.settings.channels;
+    welcome.root_sync = static_cast<std::uint8_t>(terms.settings.root_sync);
+    welcome.root_delay_us = terms.settings.root_delay_us;
+    welcome.policy = encode_policy(terms.policy);
+    welcome.peers.reserve(guests.size());
+    for (std::size_t rank = 0; rank < guests.size(); ++rank) {
+        welcome.peers.push_back(guests[rank]->peer);
+        welcome.peers.back().place = places[rank];
+    }
+    const levels::Placement placement = placement_of(welcome);
+    welcome.selection = levels::Selection(terms.selection, placement.members(), placement.hosts()).encode();
+    return welcome;
+}
+
+levels::Placement placement_of(const wire::Welcome& welcome) {
+    std::vector<wire::ByteString> places;
+    places.reserve(welcome.peers.size());
+    for (const wire::Peer& peer : welcome.peers) places.push_back(peer.place);
+    return {0, places_in(make_map(places, welcome.policy))};
+}
+
+Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement) {
+    const wire::VerbsOffer& own = guests.front()->verbs;
+    for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
+        if (placement.host_leader(rank) != rank) continue;
+        const wire::VerbsOffer& offer = guests[rank]->verbs;
+        const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
+                          : offer.room == 0                          ? "can join no further group"
+                          : offer.source.size() != own.source.size() ? "is on another kind of fabric"
+                                                                     : nullptr;
+        if (why != nullptr) return {why, rank};
+    }
+    return {};
+}
+
+void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
+                   bool verbs) {
+    std::uint32_t datagram = kMostFragment + wire::kHeaderBytes, window = kMostWindow;
+    const std::uint8_t family = guests.front()->address_family;
+    for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
+        const wire::Hello& hello = *guests[rank];
+        if (placement.host_leader(rank) != rank) continue;
+        if (verbs) {
+            datagram = std::min(datagram, hello.verbs.datagram_bytes);
+            window = std::min(window, hello.verbs.window);
+            welcome.peers[rank].multicast_source = hello.verbs.source;
+            continue;
+        }
+        if (hello.datagram_bytes == 0 || hello.address_family != family) continue;  // it will be found deaf
+        datagram = std::min(datagram, hello.datagram_bytes);
+        window = std::min(window, hello.window);
+    }
+    // Somebody may offer less than a header.
+    welcome.fragment_bytes =
+        std::max(datagram, kLeastDatagram) - static_cast<std::uint32_t>(wire::kHeaderBytes);
+    welcome.window = std::max(window, kLeastWindow);
+}
+
+bool acceptable(const wire::Welcome& welcome, std::size_t members) {
+    return welcome.peers.size() == members && welcome.fragment_bytes >= kLeastFragment &&
+           welcome.fragment_bytes <= kMostFragment && welcome.window >= kLeastWindow &&
+           welcome.window <= kMostWindow && welcome.repair < engine::kRepairCount &&
+           welcome.root_sync < engine::kRootSyncCount && welcome.channels >= 1 &&
+           welcome.channels <= kMostChannels && welcome.root_delay_us <= kMostRootDelayUs &&
+           levels::Selection::decode(welcome.selection).has_value();
+}
+
+}  // namespace mcastcoll::group
