@@ -6,16 +6,21 @@
 #include <cerrno>
 
 #include "group/places.h"
-#include "join_fixture.h"
+#include "sim/joins.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::bench;
+using namespace mcastcoll::sim;
 
 namespace {
 
 constexpr Nanoseconds ms(std::int64_t count) {
     return Nanoseconds::from_ms(count);
+}
+
+void expect_all_welcomed(JoinWorld& world, std::uint64_t seed = 0) {
+    const std::string wrong = world.why_not_all_welcomed();
+    cr_assert(wrong.empty(), "seed %llu: %s", static_cast<unsigned long long>(seed), wrong.c_str());
 }
 
 }  // namespace
@@ -28,146 +33,146 @@ Test(join, lost_doubled_and_reordered_greetings_make_one_group) {
             network.doubled = static_cast<double>(seed % 3) * 0.4;
             network.jitter = seed % 2 == 0 ? ms(30) : Nanoseconds::from_us(20);
             network.words_at_once = 1 + seed % 32;
-            JoinBench bench(members, network);
-            bench.call_all(ms(static_cast<std::int64_t>(seed % 5) * 100));
-            bench.run();
-            bench.expect_all_welcomed();
+            JoinWorld world(members, network);
+            world.call_all(ms(static_cast<std::int64_t>(seed % 5) * 100));
+            world.run();
+            expect_all_welcomed(world, seed);
         }
 }
 
 Test(join, without_a_loss_it_takes_a_greeting_and_a_word) {
-    JoinBench bench(8);
-    bench.call_all(Nanoseconds{1});
-    bench.run();
-    bench.expect_all_welcomed();
+    JoinWorld world(8);
+    world.call_all(Nanoseconds{1});
+    world.run();
+    expect_all_welcomed(world);
     for (std::uint32_t rank = 1; rank < 8; ++rank) {
-        cr_assert_leq(bench.process(rank).greetings, 1U);
-        cr_assert_leq(bench.process(rank).over_at.value, Nanoseconds::from_us(250).value);
+        cr_assert_leq(world.process(rank).greetings, 1U);
+        cr_assert_leq(world.process(rank).over_at.value, Nanoseconds::from_us(250).value);
     }
 }
 
 Test(join, a_member_that_never_calls_costs_the_others_the_time_of_rank_0) {
-    JoinBench bench(5, {.seed = 3, .loss = 0.3});
+    JoinWorld world(5, {.seed = 3, .loss = 0.3});
     for (std::uint32_t rank = 0; rank < 4; ++rank)
-        bench.process(rank).call(bench.now() + ms(rank == 0 ? 2'000 : 30'000));
-    bench.run();
-    cr_assert_eq(bench.process(0).error, ETIMEDOUT);
+        world.process(rank).call(world.now() + ms(rank == 0 ? 2'000 : 30'000));
+    world.run();
+    cr_assert_eq(world.process(0).error, ETIMEDOUT);
     for (std::uint32_t rank = 1; rank < 4; ++rank) {
-        cr_assert_eq(bench.process(rank).error, ETIMEDOUT, "it is rank 0's word");
-        cr_assert_leq(bench.process(rank).over_at.value, ms(2'010).value);
+        cr_assert_eq(world.process(rank).error, ETIMEDOUT, "it is rank 0's word");
+        cr_assert_leq(world.process(rank).over_at.value, ms(2'010).value);
         // Rank 0 has heard of it: two in a second.
-        cr_assert_leq(bench.process(rank).greetings, 20U);
+        cr_assert_leq(world.process(rank).greetings, 20U);
     }
 }
 
 Test(join, without_rank_0_everybody_ends_at_its_own_deadline) {
-    JoinBench bench(3, {.seed = 4});
-    for (std::uint32_t rank = 1; rank < 3; ++rank) bench.process(rank).call(bench.now() + ms(1'000 * rank));
-    bench.run();
+    JoinWorld world(3, {.seed = 4});
+    for (std::uint32_t rank = 1; rank < 3; ++rank) world.process(rank).call(world.now() + ms(1'000 * rank));
+    world.run();
     for (std::uint32_t rank = 1; rank < 3; ++rank) {
-        cr_assert_eq(bench.process(rank).error, ETIMEDOUT);
-        cr_assert_eq(bench.process(rank).over_at.value, ms(1'000 * rank).value + 1);
-        cr_assert_leq(bench.process(rank).greetings, 50U * rank + 6);
+        cr_assert_eq(world.process(rank).error, ETIMEDOUT);
+        cr_assert_eq(world.process(rank).over_at.value, ms(1'000 * rank).value + 1);
+        cr_assert_leq(world.process(rank).greetings, 50U * rank + 6);
     }
 }
 
 Test(join, rank_0_that_calls_late_finds_the_greetings) {
-    JoinBench bench(4, {.seed = 5, .loss = 0.5});
-    for (std::uint32_t rank = 1; rank < 4; ++rank) bench.process(rank).call(bench.now() + ms(10'000));
-    bench.at(ms(1'500), [&] { bench.process(0).call(bench.now() + ms(10'000)); });
-    bench.run();
-    bench.expect_all_welcomed();
-    cr_assert_leq(bench.process(3).over_at.value, ms(2'500).value);
+    JoinWorld world(4, {.seed = 5, .loss = 0.5});
+    for (std::uint32_t rank = 1; rank < 4; ++rank) world.process(rank).call(world.now() + ms(10'000));
+    world.at(ms(1'500), [&] { world.process(0).call(world.now() + ms(10'000)); });
+    world.run();
+    expect_all_welcomed(world);
+    cr_assert_leq(world.process(3).over_at.value, ms(2'500).value);
 }
 
 Test(join, a_process_that_was_started_again_counts_from_zero_and_is_adopted) {
     for (const std::uint32_t again : {0U, 2U})
         for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-            JoinBench bench(4, {.seed = seed, .loss = static_cast<double>(seed % 3) * 0.2});
-            for (std::uint32_t rank = 0; rank < 4; ++rank) bench.start_again(rank, rank == again ? 0 : 3);
-            bench.call_all(ms(20));
-            bench.run();
-            bench.expect_all_welcomed();
-            cr_assert_geq(bench.process(0).over_at.value, ms(300).value, "it was believed at once");
-            cr_assert_eq(bench.process(0).sentences.size(), 1U);
+            JoinWorld world(4, {.seed = seed, .loss = static_cast<double>(seed % 3) * 0.2});
+            for (std::uint32_t rank = 0; rank < 4; ++rank) world.start_again(rank, rank == again ? 0 : 3);
+            world.call_all(ms(20));
+            world.run();
+            expect_all_welcomed(world, seed);
+            cr_assert_geq(world.process(0).over_at.value, ms(300).value, "it was believed at once");
+            cr_assert_eq(world.process(0).sentences.size(), 1U);
         }
 }
 
 Test(join, greetings_for_another_join_of_some_are_no_restart) {
-    JoinBench bench(3);
-    bench.start_again(2, 1);  // it has called the join before, and the others have not
-    bench.process(0).call(bench.now() + ms(2'000));
-    bench.process(2).call(bench.now() + ms(2'000));
-    bench.run(ms(1'000));
-    cr_assert_not(bench.process(0).over(), "rank 1 has not greeted for any join");
-    bench.run();
-    cr_assert_eq(bench.process(0).error, ETIMEDOUT);
+    JoinWorld world(3);
+    world.start_again(2, 1);  // it has called the join before, and the others have not
+    world.process(0).call(world.now() + ms(2'000));
+    world.process(2).call(world.now() + ms(2'000));
+    world.run(ms(1'000));
+    cr_assert_not(world.process(0).over(), "rank 1 has not greeted for any join");
+    world.run();
+    cr_assert_eq(world.process(0).error, ETIMEDOUT);
 }
 
 Test(join, another_process_that_greets_for_a_rank_is_told_apart) {
-    JoinBench bench(3);
-    bench.call_all(ms(1));
-    bench.run();
-    bench.expect_all_welcomed();
-    const group::Join& leader = *bench.process(0).join;
-    const wire::Hello known = bench.process(1).hello;
+    JoinWorld world(3);
+    world.call_all(ms(1));
+    world.run();
+    expect_all_welcomed(world);
+    const group::Join& leader = *world.process(0).join;
+    const wire::Hello known = world.process(1).hello;
     wire::Hello other = known;
     other.peer.private_address[5] ^= std::byte{1};
     cr_assert_not(leader.greeted_by_another(known));
     cr_assert(leader.greeted_by_another(other));
     other.rank = rank_of(3);
     cr_assert_not(leader.greeted_by_another(other), "there is no such rank");
-    cr_assert_not(bench.process(1).join->greeted_by_another(known), "only rank 0 knows");
+    cr_assert_not(world.process(1).join->greeted_by_another(known), "only rank 0 knows");
 }
 
 Test(join, a_greeting_without_sense_changes_nothing) {
-    JoinBench bench(3);
-    JoinProcess& leader = bench.process(0);
-    leader.call(bench.now() + ms(1'000));
-    wire::Hello wrong = bench.process(1).hello;
+    JoinWorld world(3);
+    JoinProcess& leader = world.process(0);
+    leader.call(world.now() + ms(1'000));
+    wire::Hello wrong = world.process(1).hello;
     wrong.members = 4;
-    leader.join->on_hello(wrong, bench.now());
+    leader.join->on_hello(wrong, world.now());
     wrong.members = 3;
     wrong.rank = rank_of(3);
-    leader.join->on_hello(wrong, bench.now());
-    leader.join->on_hello(bench.process(2).hello, bench.now());
-    leader.join->on_hello(bench.process(2).hello, bench.now());
+    leader.join->on_hello(wrong, world.now());
+    leader.join->on_hello(world.process(2).hello, world.now());
+    leader.join->on_hello(world.process(2).hello, world.now());
     cr_assert_eq(leader.join->state(), group::Join::State::greeting);
-    leader.join->on_hello(bench.process(1).hello, bench.now());
+    leader.join->on_hello(world.process(1).hello, world.now());
     cr_assert_eq(leader.join->state(), group::Join::State::complete);
 }
 
 Test(join, a_welcome_is_accepted_once_and_by_who_waits_for_it) {
-    JoinBench bench(2);
-    bench.call_all(ms(1));
-    bench.run();
-    bench.expect_all_welcomed();
-    const wire::Welcome good = *bench.process(1).welcome;
-    cr_assert_not(bench.process(1).join->accept(good), "twice");
-    cr_assert_not(bench.process(0).join->accept(good), "rank 0 makes it");
+    JoinWorld world(2);
+    world.call_all(ms(1));
+    world.run();
+    expect_all_welcomed(world);
+    const wire::Welcome good = *world.process(1).welcome;
+    cr_assert_not(world.process(1).join->accept(good), "twice");
+    cr_assert_not(world.process(0).join->accept(good), "rank 0 makes it");
 }
 
 Test(join, who_could_not_greet_for_want_of_memory_greets_again) {
-    JoinBench bench(2);
-    bench.process(1).failing_greetings = 5;
-    bench.call_all(ms(1));
-    bench.run();
-    bench.expect_all_welcomed();
-    cr_assert_eq(bench.process(1).failing_greetings, 0U);
+    JoinWorld world(2);
+    world.process(1).failing_greetings = 5;
+    world.call_all(ms(1));
+    world.run();
+    expect_all_welcomed(world);
+    cr_assert_eq(world.process(1).failing_greetings, 0U);
 }
 
 // Rank 0 fails when its welcome has gone to some: those hear the abort after it, the others instead of it.
 Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
     for (const std::size_t at_once : {1, 5, 32, 40}) {
-        JoinBench bench(40, {.seed = 9, .words_at_once = at_once});
-        bench.call_all(ms(1));
-        while (!bench.process(0).over()) bench.run(Nanoseconds::from_us(1));
-        bench.process(0).fail(EHOSTDOWN);
-        bench.run();
+        JoinWorld world(40, {.seed = 9, .words_at_once = at_once});
+        world.call_all(ms(1));
+        while (!world.process(0).over()) world.run(Nanoseconds::from_us(1));
+        world.process(0).fail(EHOSTDOWN);
+        world.run();
         std::size_t welcomed = 0;
         for (std::uint32_t rank = 1; rank < 40; ++rank) {
-            cr_assert_eq(bench.process(rank).error, EHOSTDOWN);
-            welcomed += bench.process(rank).welcome.has_value();
+            cr_assert_eq(world.process(rank).error, EHOSTDOWN);
+            welcomed += world.process(rank).welcome.has_value();
         }
         cr_assert_eq(welcomed, std::min<std::size_t>(at_once, 39));
     }
@@ -176,23 +181,23 @@ Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
 namespace {
 
 // Three networks: a and b are 200 us from each other, c is 20 ms from both.
-void spread(JoinBench& bench) {
-    const auto network = [&bench](Rank rank) { return index_of(rank) * 3 / bench.size(); };
-    bench.distance = [network](Rank one, Rank other) {
+void spread(JoinWorld& world) {
+    const auto network = [&world](Rank rank) { return index_of(rank) * 3 / world.size(); };
+    world.distance = [network](Rank one, Rank other) {
         const auto far = [](std::size_t which) { return which == 2; };
         if (network(one) == network(other)) return Nanoseconds{};
         return far(network(one)) != far(network(other)) ? ms(10) : Nanoseconds::from_us(50);
     };
     static constexpr const char* kNames[] = {"a", "b", "c"};
-    for (std::uint32_t rank = 0; rank < bench.size(); ++rank) {
+    for (std::uint32_t rank = 0; rank < world.size(); ++rank) {
         const std::string name = kNames[network(rank_of(rank))];
-        bench.process(rank).hello.peer.place = group::encode_place(
+        world.process(rank).hello.peer.place = group::encode_place(
             test::place(std::string("site=") + name + " segment=" + name + " host=h" + std::to_string(rank)));
     }
 }
 
-std::size_t sites_of(JoinBench& bench) {
-    const wire::Welcome& welcome = *bench.process(0).welcome;
+std::size_t sites_of(JoinWorld& world) {
+    const wire::Welcome& welcome = *world.process(0).welcome;
     std::vector<wire::ByteString> places;
     for (const wire::Peer& peer : welcome.peers) places.push_back(peer.place);
     return group::make_map(places, welcome.policy).clusters(topology::Level::site);
@@ -202,19 +207,19 @@ std::size_t sites_of(JoinBench& bench) {
 
 Test(join, networks_that_are_near_each_other_become_one_site) {
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-        JoinBench bench(6, {.seed = seed, .loss = static_cast<double>(seed % 3) * 0.05});
-        spread(bench);
-        bench.call_all(ms(5));
-        bench.run();
-        bench.expect_all_welcomed();
-        cr_assert_eq(sites_of(bench), 2U, "seed %llu: %zu sites", static_cast<unsigned long long>(seed),
-                     sites_of(bench));
-        cr_assert_leq(bench.process(5).over_at.value, ms(3'000).value);
+        JoinWorld world(6, {.seed = seed, .loss = static_cast<double>(seed % 3) * 0.05});
+        spread(world);
+        world.call_all(ms(5));
+        world.run();
+        expect_all_welcomed(world);
+        cr_assert_eq(sites_of(world), 2U, "seed %llu: %zu sites", static_cast<unsigned long long>(seed),
+                     sites_of(world));
+        cr_assert_leq(world.process(5).over_at.value, ms(3'000).value);
     }
 }
 
 Test(join, what_was_measured_once_is_not_measured_again) {
-    JoinBench first(6), second(6);
+    JoinWorld first(6), second(6);
     spread(first);
     first.call_all(ms(1));
     first.run();
@@ -223,58 +228,58 @@ Test(join, what_was_measured_once_is_not_measured_again) {
     cr_assert_eq(first.process(0).round_trips.size(), 3U);
     second.call_all(ms(1));
     second.run();
-    second.expect_all_welcomed();
+    expect_all_welcomed(second);
     cr_assert_eq(sites_of(second), 2U);
     for (std::uint32_t rank = 0; rank < 6; ++rank) cr_assert_eq(second.process(rank).echoes_sent, 0U);
 }
 
 Test(join, a_network_that_does_not_answer_is_a_site_of_its_own_after_two_seconds) {
-    JoinBench bench(6);
-    spread(bench);
-    bench.process(2).silent = true;  // b's representative
-    bench.call_all(ms(1));
-    bench.run();
-    bench.expect_all_welcomed();
-    cr_assert_eq(sites_of(bench), 3U);
-    cr_assert_leq(bench.process(0).over_at.value, ms(2'100).value);
-    cr_assert_geq(bench.process(0).over_at.value, ms(1'400).value);
+    JoinWorld world(6);
+    spread(world);
+    world.process(2).silent = true;  // b's representative
+    world.call_all(ms(1));
+    world.run();
+    expect_all_welcomed(world);
+    cr_assert_eq(sites_of(world), 3U);
+    cr_assert_leq(world.process(0).over_at.value, ms(2'100).value);
+    cr_assert_geq(world.process(0).over_at.value, ms(1'400).value);
 }
 
 Test(join, a_survey_ends_before_the_join_has_to) {
-    JoinBench bench(6);
-    spread(bench);
-    bench.process(2).silent = true;
-    bench.call_all(ms(1), ms(1'000));
-    bench.run();
-    cr_assert(bench.process(0).welcome.has_value());
-    cr_assert_lt(bench.process(0).over_at.value, ms(1'002).value);
+    JoinWorld world(6);
+    spread(world);
+    world.process(2).silent = true;
+    world.call_all(ms(1), ms(1'000));
+    world.run();
+    cr_assert(world.process(0).welcome.has_value());
+    cr_assert_lt(world.process(0).over_at.value, ms(1'002).value);
 }
 
 Test(join, echoes_are_answered_up_to_a_bound) {
-    JoinBench bench(2);
-    JoinProcess& member = bench.process(1);
-    member.call(bench.now() + ms(1'000));
+    JoinWorld world(2);
+    JoinProcess& member = world.process(1);
+    member.call(world.now() + ms(1'000));
     const wire::Echo echo{{member.hello.id, 0, rank_of(0)}, 1, false};
     for (std::size_t i = 0; i + 1 < group::SurveyRound::kMostEchoes; ++i)
-        member.join->on_echo(echo, bench.now());
+        member.join->on_echo(echo, world.now());
     cr_assert_eq(member.echoes_sent, group::SurveyRound::kMostEchoes - 1);
-    member.join->on_echo(echo, bench.now());
+    member.join->on_echo(echo, world.now());
     cr_assert_eq(member.echoes_sent, group::SurveyRound::kMostEchoes);
-    member.join->on_echo(echo, bench.now());
+    member.join->on_echo(echo, world.now());
     cr_assert_eq(member.echoes_sent, group::SurveyRound::kMostEchoes);
 }
 
 Test(join, nobody_but_rank_0_asks_for_a_survey) {
-    JoinBench bench(3);
-    JoinProcess& member = bench.process(1);
-    member.call(bench.now() + ms(1'000));
+    JoinWorld world(3);
+    JoinProcess& member = world.process(1);
+    member.call(world.now() + ms(1'000));
     const auto asked_by = [&](std::uint32_t rank, std::uint32_t target) {
         return wire::Survey{{member.hello.id, 0, rank_of(rank)}, {{rank_of(target), 0}}};
     };
-    member.join->on_survey(asked_by(2, 0), bench.now());
-    member.join->on_survey(asked_by(0, 1), bench.now());  // itself
-    member.join->on_survey(asked_by(0, 3), bench.now());  // nobody
+    member.join->on_survey(asked_by(2, 0), world.now());
+    member.join->on_survey(asked_by(0, 1), world.now());  // itself
+    member.join->on_survey(asked_by(0, 3), world.now());  // nobody
     cr_assert_eq(member.echoes_sent, 0U);
-    member.join->on_survey(asked_by(0, 2), bench.now());
+    member.join->on_survey(asked_by(0, 2), world.now());
     cr_assert_eq(member.echoes_sent, 1U);
 }

@@ -68,12 +68,10 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_simulator_stream.cc
 %canon_reldir%_test_simulator_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
+%canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
-# The life of a group: joins of several members in a network of the test's own.
+# The life of a group: joins of several members in the simulator's network.
 %canon_reldir%_test_group_SOURCES = \
-	%reldir%/join_fixture.cc \
-	%reldir%/join_fixture.h \
 	%reldir%/test_group_join.cc \
 	%reldir%/test_group_memory.cc \
 	%reldir%/test_group_outbox.cc \
@@ -82,7 +80,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/topology_fixture.h
 %canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_group_LDADD = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
+%canon_reldir%_test_group_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
 # Reductions' kernels, and the checks of what applications ask for, which decide about them.
 %canon_reldir%_test_reduce_SOURCES = \
@@ -97,4 +95,4 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_sites_SOURCES = %reldir%/test_sites.cc
 %canon_reldir%_test_sites_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_sites_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_sites_LDADD = util/sim/libmccsim.la prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
+%canon_reldir%_test_sites_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "joins.h"
 #include "scenario.h"
 
 namespace mcastcoll::sim {
@@ -22,7 +23,12 @@ namespace {
 // Of real time for one seed. A hundred times what any needs: only an engine that loops for ever needs more.
 constexpr unsigned kMostSeconds = 300;
 
+std::string summary_of_seed(std::uint64_t seed) {
+    return fmt::format("{}; {}", summary_of_join(seed), summary_of(draw_scenario(seed)));
+}
+
 std::string run_seed(std::uint64_t seed) {
+    if (std::string wrong = run_join(seed); !wrong.empty()) return "join: " + wrong;
     World world(draw_scenario(seed));
     return world.run();
 }
@@ -93,7 +99,7 @@ void Parent::report(std::uint64_t seed, const std::string& wrong) {
     ++failed_;
     if (show_) fmt::print(stderr, "\r\033[K");
     fmt::print("seed {}: {}\n  {}\n  replay with: mcastcoll-sim --campaign 1 --first {}\n", seed, wrong,
-               summary_of(draw_scenario(seed)), seed);
+               summary_of_seed(seed), seed);
     std::fflush(stdout);
 }
 
@@ -164,7 +170,7 @@ int run_campaign(const Campaign& campaign) {
     // A single seed stays in this process: for a debugger.
     const std::string wrong = run_seed(campaign.first);
     fmt::print("seed {}: {}\n  {}\n", campaign.first, wrong.empty() ? "ok" : wrong,
-               summary_of(draw_scenario(campaign.first)));
+               summary_of_seed(campaign.first));
     fmt::print("seeds 1 failed {}\n", wrong.empty() ? 0 : 1);
     return wrong.empty() ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-# The simulator.  The library leaves the engine to whoever links it: mcastcoll-sim takes the provider's own archive.
+# The simulator.  The library leaves engine and group to whoever links it: mcastcoll-sim takes the provider's own archives.
+MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la
 noinst_LTLIBRARIES += %reldir%/libmccsim.la
 %canon_reldir%_libmccsim_la_SOURCES = \
 	%reldir%/application.cc \
@@ -26,6 +27,9 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/figures/trial.h \
 	%reldir%/figures/two_stage.cc \
 	%reldir%/figures/write.cc \
+	%reldir%/join_scenario.cc \
+	%reldir%/joins.cc \
+	%reldir%/joins.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
 	%reldir%/memory_meter.cc \
@@ -55,17 +59,21 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 
 bin_PROGRAMS += %reldir%/mcastcoll-sim
 %canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/main.cc
-%canon_reldir%_mcastcoll_sim_LDADD = %reldir%/libmccsim.la prov/mcastcoll/engine/libmccengine.la
+%canon_reldir%_mcastcoll_sim_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-# Engines that are broken on purpose: the campaign must catch them.  One file of the engine is compiled anew, the linker takes
+# What is broken on purpose, the campaign must catch.  One file of the engine or of the group is compiled anew, the linker takes
 # the others from the archive.
-check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring
+check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome
 %canon_reldir%_broken_duplicates_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/broadcast.cc
 %canon_reldir%_broken_duplicates_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DUPLICATE_CHECK
-%canon_reldir%_broken_duplicates_LDADD = %reldir%/libmccsim.la prov/mcastcoll/engine/libmccengine.la
+%canon_reldir%_broken_duplicates_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 %canon_reldir%_broken_ring_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/supply_graph.cc
 %canon_reldir%_broken_ring_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_LAST_RING_EDGE
-%canon_reldir%_broken_ring_LDADD = %reldir%/libmccsim.la prov/mcastcoll/engine/libmccengine.la
+%canon_reldir%_broken_ring_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
+
+%canon_reldir%_broken_welcome_SOURCES = %reldir%/main.cc prov/mcastcoll/group/join.cc
+%canon_reldir%_broken_welcome_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_WELCOME_ONCE
+%canon_reldir%_broken_welcome_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh

@@ -2,25 +2,23 @@
 // and reorders its datagrams, and delivers words in order as long as both ends live. One seed, one run.
 #pragma once
 
-#include <criterion/criterion.h>
-
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "group/join.h"
 #include "group/welcome.h"
-#include "sim/random.h"
+#include "random.h"
 
-namespace mcastcoll::bench {
+namespace mcastcoll::sim {
 
 struct JoinNetwork {
     std::uint64_t seed = 1;
-    double loss = 0, doubled = 0;
+    double loss = 0, doubled = 0;                   // of datagrams
+    double words_doubled = 0;                       // as somebody might who has heard them
     Nanoseconds delay = Nanoseconds::from_us(50);   // at least; of datagrams and words
     Nanoseconds jitter = Nanoseconds::from_us(50);  // on top of it, different for each
     std::size_t words_at_once = 32;                 // that one member may have under way
@@ -28,12 +26,12 @@ struct JoinNetwork {
 
 // A process of a rank, with what its station does around a join: it keeps greetings for joins that it has not
 // called, and hands on what is for the one it has.
-class JoinBench;
+class JoinWorld;
 class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
   public:
-    JoinProcess(JoinBench& bench, Rank self, wire::JoinId id, std::uint64_t incarnation);
+    JoinProcess(JoinWorld& world, Rank self, wire::JoinId id, std::uint64_t incarnation);
 
-    void call(Nanoseconds deadline);  // fi_join_collective
+    void call(Nanoseconds until);  // fi_join_collective
     void on_datagram(Rank from, Bytes bytes);
     void on_word(Bytes word);
     void on_time();
@@ -42,13 +40,16 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
 
     Nanoseconds next_deadline() const { return join ? join->next_deadline() : kNever; }
     bool over() const { return welcome.has_value() || error != 0; }
+    // Waits for the end of its join.
+    bool waits() const { return join && !over(); }
 
     wire::Hello hello;
     std::optional<group::Join> join;  // once it is called
     std::optional<wire::Welcome> welcome;
     int error = 0;
     bool silent = false;  // in the survey
-    Nanoseconds over_at = kNever;
+    Nanoseconds deadline = kNever;
+    Nanoseconds first_over_at = kNever, over_at = kNever;  // an abort may follow a welcome
     std::size_t greetings = 0, echoes_sent = 0;
     unsigned failing_greetings = 0;  // for want of memory
     std::vector<std::string> sentences;
@@ -70,9 +71,11 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     void send_word(group::Outbox::Peer to, Bytes word) override;
     void on_hello(const wire::Hello& hello);
     void follow();
+    void welcome_by(const wire::Welcome& said);
+    void end();
 
     static constexpr group::Outbox::Owner kOwner = 7;
-    JoinBench& bench_;
+    JoinWorld& world_;
     const Rank self_;
     const wire::JoinId id_;
     group::Outbox outbox_;
@@ -80,9 +83,9 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     std::vector<wire::Hello> early_;
 };
 
-class JoinBench {
+class JoinWorld {
   public:
-    explicit JoinBench(std::size_t members, const JoinNetwork& network = {});
+    explicit JoinWorld(std::size_t members, const JoinNetwork& network = {});
 
     // Every process calls the join within this time.
     void call_all(Nanoseconds within, Nanoseconds timeout = Nanoseconds::from_ms(10'000));
@@ -95,16 +98,20 @@ class JoinBench {
 
     std::size_t size() const { return processes_.size(); }
     JoinProcess& process(std::uint32_t rank) { return *processes_[rank]; }
+    bool exists(std::uint32_t rank) const { return processes_[rank] != nullptr; }
     bool lives(Rank rank, std::uint64_t incarnation) const;
     Nanoseconds now() const { return now_; }
     // How far datagrams between these two go, on top of the network's delay.
     std::function<Nanoseconds(Rank, Rank)> distance;
 
-    // All have the same welcome.
-    void expect_all_welcomed();
+    // What has gone wrong so far, or "": a welcome that was taken twice, say.
+    const std::string& wrong() const { return wrong_; }
+    // "" when all have come into one group.
+    std::string why_not_all_welcomed();
 
   private:
     friend class JoinProcess;
+    void complain(std::string what);
     Nanoseconds delay() { return network_.delay + random_.up_to(network_.jitter); }
     void datagram(Rank from, Rank to, Bytes bytes);
     void word(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last, std::function<void()> sent);
@@ -116,6 +123,13 @@ class JoinBench {
     std::vector<std::unique_ptr<JoinProcess>> processes_;
     std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_word_;  // to a process, for the order
     std::uint64_t incarnations_ = 0;
+    std::string wrong_;
 };
 
-}  // namespace mcastcoll::bench
+// A join as the seed draws it: how many, how far, which weather, who dies, is started again, never comes or
+// gives up. Returns what went wrong, or "".
+std::string run_join(std::uint64_t seed);
+// One line for a report.
+std::string summary_of_join(std::uint64_t seed);
+
+}  // namespace mcastcoll::sim
