@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "deaths.h"
 #include "joins.h"
 #include "scenario.h"
 
@@ -29,6 +30,7 @@ std::string summary_of_seed(std::uint64_t seed) {
 
 std::string run_seed(std::uint64_t seed) {
     if (std::string wrong = run_join(seed); !wrong.empty()) return "join: " + wrong;
+    if (std::string wrong = run_death(seed); !wrong.empty()) return "death: " + wrong;
     World world(draw_scenario(seed));
     return world.run();
 }

@@ -9,6 +9,8 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/command_line.h \
 	%reldir%/composite.cc \
 	%reldir%/composite.h \
+	%reldir%/deaths.cc \
+	%reldir%/deaths.h \
 	%reldir%/event_queue.h \
 	%reldir%/fault_words.cc \
 	%reldir%/faults.cc \
@@ -63,7 +65,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-sim
 
 # What is broken on purpose, the campaign must catch.  One file of the engine or of the group is compiled anew, the linker takes
 # the others from the archive.
-check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome
+check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome %reldir%/broken-death
 %canon_reldir%_broken_duplicates_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/broadcast.cc
 %canon_reldir%_broken_duplicates_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DUPLICATE_CHECK
 %canon_reldir%_broken_duplicates_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
@@ -74,6 +76,10 @@ check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broke
 %canon_reldir%_broken_welcome_SOURCES = %reldir%/main.cc prov/mcastcoll/group/join.cc
 %canon_reldir%_broken_welcome_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_WELCOME_ONCE
 %canon_reldir%_broken_welcome_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
+
+%canon_reldir%_broken_death_SOURCES = %reldir%/main.cc prov/mcastcoll/group/losses.cc
+%canon_reldir%_broken_death_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DEATH_PASSED_ON
+%canon_reldir%_broken_death_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh

@@ -16,7 +16,7 @@ else
     fail "the campaign: MCC_SEEDS=$seeds"
 fi
 
-for broken in duplicates ring welcome; do
+for broken in duplicates ring welcome death; do
     caught=''
     for ((first = 1; first <= 951 && ${#caught} == 0; first += 50)); do
         util/sim/broken-$broken --campaign 50 --first "$first" --jobs 2 >"$work/$broken" 2>&1

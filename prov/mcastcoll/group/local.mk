@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/join_port.h \
+	%reldir%/losses.cc \
+	%reldir%/losses.h \
 	%reldir%/outbox.cc \
 	%reldir%/outbox.h \
 	%reldir%/places.cc \

@@ -181,8 +181,7 @@ void Group::pump(Nanoseconds now) {
     }
     if (!joined_ && !ended_ && plan_.deadline <= now) fail_group(FI_ETIMEDOUT, kNoRank, now);
     if (engine_ && engine_->next_deadline() <= now) engine_->on_timeout(now);
-    for (const auto& [rank, error] : lost_) on_lost(rank, error, now);
-    lost_.clear();
+    for (const auto& [rank, error] : losses_.take_found()) on_lost(rank, error, now);
     check_departed(now);
     if (attach_at_ <= now) make_team(now);
     move(now);
@@ -353,8 +352,7 @@ void Group::on_peer_lost(fi_addr_t messenger_peer, int error, const std::string&
 }
 
 void Group::lose(Rank rank, int error, const std::string& reason) {
-    lost_.emplace_back(rank, error);
-    reasons_.emplace(rank, reason);  // the first counts
+    losses_.add(rank, error, reason);
     touched_ = true;
 }
 
@@ -366,10 +364,10 @@ std::string Group::describe_loss(int error, Rank lost) const {
     const std::string at = address ? fmt::format("{}", address.value())
                                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (error == FI_ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
-    const auto reason = reasons_.find(lost);
+    const std::string* reason = losses_.reason(lost);
     const char* otherwise = lost == lost_here() ? "its process has ended" : "another member says so";
     return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
-                       reason != reasons_.end() ? reason->second.c_str() : otherwise);
+                       reason != nullptr ? reason->c_str() : otherwise);
 }
 
 // The engine tells its members itself, and forgives who has left in peace. So does this: of those that are in
@@ -385,15 +383,15 @@ void Group::on_lost(Rank rank, int error, Nanoseconds now) {
     if (!joined_ || succeeded) return fail_group(error, rank, now);
     site_level_->lose(index_of(rank));
     if (exchange_level_) exchange_level_->lose(index_of(rank));
-    departed_.emplace_back(rank, error);
+    losses_.let_go({rank, error});
 }
 
 void Group::check_departed(Nanoseconds now) {
-    for (const auto& [rank, error] : departed_) {
-        const bool needed =
-            site_level_->needs(index_of(rank)) || (exchange_level_ && exchange_level_->needs(index_of(rank)));
-        if (needed && error_ == 0) fail_group(error, rank, now);
-    }
+    if (error_ != 0) return;
+    const group::Losses::Loss loss = losses_.needed([this](std::uint32_t rank) {
+        return site_level_->needs(rank) || (exchange_level_ && exchange_level_->needs(rank));
+    });
+    if (loss.rank != kNoRank) fail_group(loss.error, loss.rank, now);
 }
 
 }  // namespace mcastcoll::ofi

@@ -23,6 +23,7 @@
 #include "engine/engine.h"
 #include "engine/ranges.h"
 #include "group/join.h"
+#include "group/losses.h"
 #include "levels/conductor.h"
 #include "levels/exchange_level.h"
 #include "levels/segment_level.h"
@@ -285,10 +286,7 @@ class Group final : private group::JoinPort {
     bool closed_ = false;
     std::uint32_t explained_verdict_ = 0;
     std::uint64_t wrong_source_ = 0;
-    std::vector<std::pair<Rank, int>> lost_;  // to be told to the engine
-    std::map<Rank, std::string> reasons_;     // why somebody counts as lost, for the log
-    // Gone, without having been needed for anything open: an error as soon as they are.
-    std::vector<std::pair<Rank, int>> departed_;
+    group::Losses losses_;
 
     // Multicasts that are on their way to the kernel, in order; payloads are copied when it cannot take them
     // at once.

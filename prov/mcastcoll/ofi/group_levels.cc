@@ -321,34 +321,10 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
     if (!backlog_in_use_) outgoing_sent_ = outgoing_count_ = 0;
 }
 
-// The leaders of sites tell each other. A dead leader cannot tell its members: every member that knows of it
-// tells them, but not the members of its own engine, which the engine tells. While the group forms a member's
-// levels may be missing, so it tells the leaders of its host and of its site.
 void Group::tell_others(int error, Rank lost) {
-    std::vector<std::uint32_t> whom;
-    if (placement_->leads_site()) whom = placement_->sites();
-    const std::size_t dead = index_of(lost);
-    const auto contains = [](const auto& ranks, std::size_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-    };
-    const bool led_site = contains(placement_->sites(), dead);
-    for (std::uint32_t rank = 0; rank < placement_->members(); ++rank) {
-        const bool told_by_engine = engine_ && contains(placement_->segment(), rank);
-        const bool of_its_site =
-            led_site && placement_->site_of(rank) == placement_->site_of(static_cast<std::uint32_t>(dead));
-        if (!told_by_engine && (of_its_site || placement_->host_leader(rank) == dead)) whom.push_back(rank);
-    }
-    if (!joined_) {
-        whom.push_back(placement_->host_leader(placement_->self()));
-        whom.push_back(placement_->segment().front());
-        if (placement_->leads_host())
-            whom.insert(whom.end(), placement_->host().begin(), placement_->host().end());
-    }
-    std::sort(whom.begin(), whom.end());
-    whom.erase(std::unique(whom.begin(), whom.end()), whom.end());
     std::vector<fi_addr_t> peers;
-    for (const std::uint32_t rank : whom)
-        if (rank != placement_->self()) peers.push_back(members_[rank].messenger_peer);
+    for (const std::uint32_t rank : group::whom_to_tell(*placement_, lost, joined_))
+        peers.push_back(members_[rank].messenger_peer);
     station_.messenger().tell(std::move(peers),
                               wire::encode(wire::Ended{plan_.id, static_cast<std::uint32_t>(error), lost}));
 }
