@@ -8,6 +8,7 @@ endif
 	%reldir%/test_transport_hub.cc \
 	%reldir%/test_transport_interceptor.cc \
 	%reldir%/test_transport_multicast.cc \
+	%reldir%/test_transport_queue.cc \
 	%reldir%/test_transport_rendezvous.cc \
 	%reldir%/test_transport_watch.cc \
 	%reldir%/test_transport_watch_limits.cc \

@@ -190,8 +190,7 @@ void Group::pump(Nanoseconds now) {
         fail_group(host_level_->team().failure(), lost_here(), now);
     check_stall(now);
     if (!engine_) return;
-    explain_changes();
-    explain_lane();
+    news_.tell(*engine_, placement_->segment(), [this](const std::string& sentence) { explain(sentence); });
 }
 
 void Group::on_message(Bytes message, Nanoseconds now) {
@@ -250,12 +249,12 @@ bool Group::carry_out(Nanoseconds now) {
     engine::Effect effect;
     bool any = false;
     for (;; any = true) {
-        const engine::Allowed allowed{.multicast = !backlog_in_use_,
+        const engine::Allowed allowed{.multicast = !queue_.blocked(),
                                       .message = station_.messenger().can_send()};
         if (!engine_->poll_effects(allowed, effect)) break;
         carry_out(effect, now);
     }
-    flush_multicasts();
+    if (!outlets_.empty()) flush_multicasts();
     return any;
 }
 
@@ -264,9 +263,8 @@ void Group::carry_out(const engine::Effect& effect, Nanoseconds now) {
     switch (effect.kind) {
         case engine::Effect::Kind::multicast:
             if (outlets_.empty()) return;
-            if (outgoing_sent_ == outgoing_count_) outgoing_sent_ = outgoing_count_ = 0;
-            outgoing_[outgoing_count_++] = {effect.header, effect.payload, effect.range};
-            if (outgoing_count_ == outgoing_.size()) flush_multicasts();
+            queue_.add(effect.header, effect.payload, effect.range);
+            if (queue_.full()) flush_multicasts();
             return;
         case engine::Effect::Kind::message:
             return station_.messenger().send(member(effect.to).messenger_peer, effect.header, effect.payload);
@@ -288,61 +286,12 @@ void Group::carry_out(const engine::Effect& effect, Nanoseconds now) {
     }
 }
 
-// Hands what is collected to the transport, address by address, so that runs of datagrams stay together;
-// returns how many were accepted. Those are the first in the new order.
-std::size_t Group::send_multicasts() {
-    const auto begin = outgoing_.begin() + static_cast<std::ptrdiff_t>(outgoing_sent_);
-    const auto end = outgoing_.begin() + static_cast<std::ptrdiff_t>(outgoing_count_);
-    // Insertion keeps the order within an address, and allocates nothing.
-    if (outlets_.size() > 1)
-        for (auto next = begin; next != end; ++next)
-            std::rotate(
-                std::upper_bound(begin, next, *next,
-                                 [](const Outgoing& a, const Outgoing& b) { return a.range < b.range; }),
-                next, next + 1);
-    std::size_t accepted = 0;
-    for (auto at = begin; at != end;) {
-        std::size_t count = 0;
-        const std::uint32_t range = at->range;
-        for (; at != end && at->range == range; ++at) batch_[count++] = {at->header, at->payload};
-        const std::size_t sent = station_.multicast().send({batch_.data(), count}, outlets_[range]);
-        accepted += sent;
-        if (sent < count) break;
-    }
-    return accepted;
-}
-
-// Hands the collected multicasts to the kernel. What it cannot take now is copied, because the memory behind
-// a payload may be the application's again before the next try; nothing more is collected until it is gone.
 void Group::flush_multicasts() {
-    if (outgoing_sent_ == outgoing_count_) return;
-    const std::size_t count = outgoing_count_ - outgoing_sent_;
-    std::size_t accepted = send_multicasts();
-    if (accepted < count) {
-        if (const int error = station_.multicast().take_send_error(); error != 0) {
-            // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
-            if (!send_error_told_)
-                station_.log(Level::warn, "{}: multicast fails: {}", name(), std::strerror(error));
-            send_error_told_ = true;
-            ++accepted;
-        }
-    }
-    outgoing_sent_ += accepted;
-    if (outgoing_sent_ == outgoing_count_) {
-        backlog_in_use_ = false;
-        return;
-    }
-    if (backlog_in_use_) return;
-    const std::size_t room = engine_->config().fragment_bytes;
-    if (!backlog_) backlog_.reset(new std::byte[room * outgoing_.size()]);
-    for (std::size_t i = outgoing_sent_; i < outgoing_count_; ++i) {
-        std::byte* copy = backlog_.get() + i * room;
-        Outgoing& one = outgoing_[i];
-        if (one.payload.empty()) continue;
-        std::memcpy(copy, one.payload.data(), one.payload.size());
-        one.payload = Bytes(copy, one.payload.size());
-    }
-    backlog_in_use_ = true;
+    const int error = queue_.flush(station_.multicast(), outlets_, engine_->config().fragment_bytes);
+    // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
+    if (error == 0 || send_error_told_) return;
+    station_.log(Level::warn, "{}: multicast fails: {}", name(), std::strerror(error));
+    send_error_told_ = true;
 }
 
 void Group::on_peer_lost(fi_addr_t messenger_peer, int error, const std::string& reason) {

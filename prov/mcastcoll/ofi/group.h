@@ -29,12 +29,14 @@
 #include "levels/segment_level.h"
 #include "levels/site_level.h"
 #include "mcastcoll/mcastcoll.h"
+#include "ofi/engine_news.h"
 #include "ofi/host_level.h"
 #include "ofi/level_counters.h"
 #include "ofi/request.h"
 #include "ofi/settings.h"
 #include "topology/report.h"
 #include "transport/joinable_transport.h"
+#include "transport/multicast_queue.h"
 #include "transport/rendezvous.h"
 #include "wire/join.h"
 
@@ -232,11 +234,8 @@ class Group final : private group::JoinPort {
     bool carry_out(Nanoseconds now);
     void carry_out(const engine::Effect& effect, Nanoseconds now);
     void flush_multicasts();
-    std::size_t send_multicasts();
     void explain_join();
-    void explain_changes();
     void explain_selection();
-    void explain_lane();
     void end_join(int error);
     void refuse_join(int error);
     std::string name() const;
@@ -281,25 +280,12 @@ class Group final : private group::JoinPort {
     std::vector<Pending> pending_;
     std::vector<std::uint32_t> free_pending_;
     std::atomic<std::uint64_t> outstanding_{0};
-    std::uint64_t changes_told_ = 0;  // of the policy
-    engine::RootSync root_sync_told_ = engine::RootSync::none;
     bool closed_ = false;
-    std::uint32_t explained_verdict_ = 0;
+    EngineNews news_;
     std::uint64_t wrong_source_ = 0;
     group::Losses losses_;
-
-    // Multicasts that are on their way to the kernel, in order; payloads are copied when it cannot take them
-    // at once.
-    struct Outgoing {
-        wire::HeaderBytes header{};
-        Bytes payload;
-        std::uint32_t range = 0;
-    };
-    std::array<Outgoing, MulticastTransport::kBatch> outgoing_{};
-    std::array<Datagram, MulticastTransport::kBatch> batch_{};
-    std::size_t outgoing_count_ = 0, outgoing_sent_ = 0;
-    std::unique_ptr<std::byte[]> backlog_;
-    bool backlog_in_use_ = false, send_error_told_ = false;
+    MulticastQueue queue_;
+    bool send_error_told_ = false;
 };
 
 }  // namespace mcastcoll::ofi

@@ -17,12 +17,6 @@ namespace {
 // How often at most a member is looked at because somebody greets in its place.
 constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 
-std::string describe(const engine::RepairPlan& plan) {
-    if (plan.chained) return "the ring from the start";
-    const char* first = plan.route == engine::Route::root ? "asking the root" : "asking the ring";
-    return fmt::format("{}{}", first, plan.hands_on ? " and handing on" : "");
-}
-
 }  // namespace
 
 void Group::start(Nanoseconds now) {
@@ -189,27 +183,6 @@ void Group::refuse_join(int error) {
     station_.messenger().tell(std::move(peers), wire::encode(answer));
 }
 
-// What a new verdict about the multicast means, once.
-void Group::explain_lane() {
-    if (engine_->verdict_version() == explained_verdict_) return;
-    explained_verdict_ = engine_->verdict_version();
-    const engine::SupplyGraph& graph = engine_->graph();
-    const engine::Verdict& verdict = graph.verdict();
-    std::string who;
-    for (const auto& [what, ranks] :
-         {std::pair{"hear nothing", &verdict.deaf}, {"are not heard", &verdict.mute}}) {
-        if (ranks->empty()) continue;
-        who += fmt::format("; {} {}: rank {}", ranks->size(), what,
-                           placement_->segment()[index_of(ranks->front())]);
-        if (ranks->size() > 1) who += ", ...";
-    }
-    station_.log(Level::info, "{}: verdict {} about the multicast: {}{}", name(), explained_verdict_,
-                 verdict.lane ? fmt::format("it reaches {} of {} members", graph.hearing_count(),
-                                            engine_->config().members)
-                              : std::string("it reaches nobody, all is point-to-point"),
-                 who);
-}
-
 void Group::explain_join() {
     if (members_.size() == 1) return station_.log(Level::info, "{}: joined, nobody else is in it", name());
     const std::size_t self = index_of(plan_.self);
@@ -235,29 +208,6 @@ void Group::explain_join() {
                 station_.log(Level::info,
                              "{}: rank {} cannot hear the multicast, it is served point-to-point", name(),
                              placement_->segment()[i]);
-}
-
-// The automatic choices and what made them.
-void Group::explain_changes() {
-    if (engine_->counters().policy_changes != changes_told_) {
-        const engine::PolicyState policy = engine_->policy();
-        changes_told_ = engine_->counters().policy_changes;
-        station_.log(
-            Level::info,
-            "{}: repair is now {} for small, {} for large messages: of 1000, {} small ones were asked "
-            "for by the ring successor and {} large fragments were not heard; a repair takes {} us "
-            "along the ring, {} us by the root",
-            name(), describe(policy.small), describe(policy.large), policy.successor_asks,
-            policy.large_missed, policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
-    }
-    if (engine_->config().root_sync != engine::RootSync::adaptive) return;
-    const engine::RootSyncState sync = engine_->root_sync();
-    if (sync.present == root_sync_told_) return;
-    root_sync_told_ = sync.present;
-    station_.log(Level::info,
-                 "{}: root synchronisation is now {}: of 1000 own broadcasts {} were asked for; others enter "
-                 "{} us later",
-                 name(), engine::name_of(sync.present), sync.troubled, sync.lateness.value / 1000);
 }
 
 }  // namespace mcastcoll::ofi

@@ -318,7 +318,7 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
     else
         end_join(error);
     // Their buffers are the application's again.
-    if (!backlog_in_use_) outgoing_sent_ = outgoing_count_ = 0;
+    queue_.forget_payloads();
 }
 
 void Group::tell_others(int error, Rank lost) {

@@ -51,6 +51,8 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/domain.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
+	%reldir%/engine_news.cc \
+	%reldir%/engine_news.h \
 	%reldir%/eq.cc \
 	%reldir%/eq.h \
 	%reldir%/fabric.cc \

@@ -12,6 +12,8 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/multicast_hub.h \
 	%reldir%/multicast_lanes.cc \
 	%reldir%/multicast_lanes.h \
+	%reldir%/multicast_queue.cc \
+	%reldir%/multicast_queue.h \
 	%reldir%/multicast_transport.h \
 	%reldir%/peer_watch.cc \
 	%reldir%/peer_watch.h \

@@ -1,0 +1,124 @@
+// Multicasts on their way to a transport that takes few at a time: each goes out once, whole and in order.
+#include <criterion/criterion.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "transport/multicast_queue.h"
+
+using namespace mcastcoll;
+
+namespace {
+
+constexpr std::size_t kPayload = 64;
+
+// Takes so many datagrams until it is given room again.
+struct Narrow final : MulticastTransport {
+    std::size_t room = 0;
+    std::string poison;  // a payload that it can never send
+    int error = 0;
+    std::vector<std::pair<std::uint16_t, std::string>> sent;  // port and payload
+
+    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
+        for (std::size_t i = 0; i < datagrams.size(); ++i) {
+            const Bytes payload = datagrams[i].payload;
+            const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
+            if (!poison.empty() && text == poison) {
+                error = EMSGSIZE;
+                return i;
+            }
+            if (room == 0) return i;
+            --room;
+            sent.emplace_back(to.group.port(), text);
+        }
+        return datagrams.size();
+    }
+    int take_send_error() override { return std::exchange(error, 0); }
+    std::size_t receive(Nanoseconds, DeliverDatagram) override { return 0; }
+    Nanoseconds next_deadline() const override { return kNever; }
+    int descriptor() const override { return -1; }
+    std::size_t max_payload() const override { return kPayload; }
+    MulticastCounters counters() const override { return {}; }
+};
+
+std::vector<Outlet> outlets(std::size_t count) {
+    std::vector<Outlet> result;
+    for (std::size_t i = 0; i < count; ++i)
+        result.push_back({SocketAddress(in_addr{}, static_cast<std::uint16_t>(1000 + i)), false});
+    return result;
+}
+
+}  // namespace
+
+Test(multicast_queue, everything_goes_out_once_in_order_whatever_the_room) {
+    for (const std::size_t room : {1U, 2U, 31U, 32U, 33U})
+        for (const std::size_t addresses : {1U, 3U}) {
+            const auto to = outlets(addresses);
+            Narrow transport;
+            MulticastQueue queue;
+            std::vector<std::string> payloads;
+            for (std::size_t i = 0; i < MulticastQueue::kMost; ++i)
+                payloads.push_back("payload " + std::to_string(i));
+            for (std::size_t i = 0; i < payloads.size(); ++i) {
+                cr_assert_not(queue.full());
+                queue.add({}, std::as_bytes(std::span(payloads[i])),
+                          static_cast<std::uint32_t>(i % addresses));
+            }
+            cr_assert(queue.full());
+            transport.room = room;
+            cr_assert_eq(queue.flush(transport, to, kPayload), 0);
+            cr_assert_eq(queue.blocked(), room < MulticastQueue::kMost);
+            // The memory is the application's again.
+            const std::vector<std::string> expected = payloads;
+            for (std::string& payload : payloads) std::memset(payload.data(), '#', payload.size());
+            while (queue.blocked()) {
+                transport.room = room;
+                cr_assert_eq(queue.flush(transport, to, kPayload), 0);
+            }
+            cr_assert_eq(transport.sent.size(), expected.size());
+            std::vector<std::size_t> last(addresses, 0);
+            for (const auto& [port, text] : transport.sent) {
+                const std::size_t address = port - 1000U, at = address + addresses * last[address]++;
+                cr_assert_str_eq(text.c_str(), expected[at].c_str(), "room %zu", room);
+            }
+            cr_assert_not(queue.full());
+        }
+}
+
+Test(multicast_queue, what_can_never_be_sent_is_told_and_left_out) {
+    const auto to = outlets(1);
+    Narrow transport;
+    transport.room = 100;
+    transport.poison = "poison";
+    MulticastQueue queue;
+    const std::string before = "before", poison = "poison", after = "after";
+    for (const std::string* text : {&before, &poison, &after})
+        queue.add({}, std::as_bytes(std::span(*text)), 0);
+    cr_assert_eq(queue.flush(transport, to, kPayload), EMSGSIZE);
+    cr_assert(queue.blocked(), "what is behind it waits");
+    cr_assert_eq(queue.flush(transport, to, kPayload), 0);
+    cr_assert_not(queue.blocked());
+    cr_assert_eq(transport.sent.size(), 2U);
+    cr_assert_str_eq(transport.sent[1].second.c_str(), "after");
+}
+
+Test(multicast_queue, payloads_that_are_gone_are_not_sent_but_copies_are) {
+    const auto to = outlets(1);
+    Narrow transport;
+    MulticastQueue queue;
+    const std::string text = "text";
+    queue.add({}, std::as_bytes(std::span(text)), 0);
+    queue.forget_payloads();
+    transport.room = 10;
+    cr_assert_eq(queue.flush(transport, to, kPayload), 0);
+    cr_assert(transport.sent.empty());
+    queue.add({}, std::as_bytes(std::span(text)), 0);
+    transport.room = 0;
+    (void)queue.flush(transport, to, kPayload);
+    queue.forget_payloads();
+    transport.room = 10;
+    (void)queue.flush(transport, to, kPayload);
+    cr_assert_eq(transport.sent.size(), 1U);
+}

@@ -1,0 +1,67 @@
+#include "transport/multicast_queue.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace mcastcoll {
+
+void MulticastQueue::add(const wire::HeaderBytes& header, Bytes payload, std::uint32_t outlet) {
+    assert(!blocked_ && !full());
+    entries_[count_++] = {header, payload, outlet};
+}
+
+// Address by address, so that runs of datagrams stay together; returns how many were accepted. Those are the
+// first in the new order.
+std::size_t MulticastQueue::send(MulticastTransport& transport, std::span<const Outlet> outlets) {
+    const auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(sent_);
+    const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(count_);
+    // Insertion keeps the order within an address, and allocates nothing.
+    if (outlets.size() > 1)
+        for (auto next = begin; next != end; ++next)
+            std::rotate(std::upper_bound(
+                            begin, next, *next,
+                            [](const Entry& one, const Entry& other) { return one.outlet < other.outlet; }),
+                        next, next + 1);
+    std::size_t accepted = 0;
+    for (auto at = begin; at != end;) {
+        std::size_t count = 0;
+        const std::uint32_t outlet = at->outlet;
+        for (; at != end && at->outlet == outlet; ++at) batch_[count++] = {at->header, at->payload};
+        const std::size_t taken = transport.send({batch_.data(), count}, outlets[outlet]);
+        accepted += taken;
+        if (taken < count) break;
+    }
+    return accepted;
+}
+
+int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet> outlets,
+                          std::size_t payload_bytes) {
+    if (sent_ == count_) return 0;
+    const std::size_t waiting = count_ - sent_;
+    std::size_t accepted = send(transport, outlets);
+    const int error = accepted < waiting ? transport.take_send_error() : 0;
+    if (error != 0) ++accepted;
+    sent_ += accepted;
+    if (sent_ == count_) {
+        sent_ = count_ = 0;
+        blocked_ = false;
+    } else if (!blocked_) {
+        copy_payloads(payload_bytes);
+        blocked_ = true;
+    }
+    return error;
+}
+
+void MulticastQueue::copy_payloads(std::size_t payload_bytes) {
+    if (!copies_) copies_.reset(new std::byte[payload_bytes * kMost]);
+    for (std::size_t i = sent_; i < count_; ++i) {
+        Entry& entry = entries_[i];
+        if (entry.payload.empty()) continue;
+        std::byte* copy = copies_.get() + i * payload_bytes;
+        std::memcpy(copy, entry.payload.data(), entry.payload.size());
+        entry.payload = Bytes(copy, entry.payload.size());
+    }
+}
+
+}  // namespace mcastcoll
