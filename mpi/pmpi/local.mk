@@ -2,9 +2,7 @@
 # and a shell between mpiexec and the program needs none.
 if HAVE_MPICH
 lib_LTLIBRARIES += libmcastcoll-pmpi.la
-libmcastcoll_pmpi_la_SOURCES = \
-	mpi/common/provider.c \
-	mpi/common/provider.h \
+libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/blocks.c \
 	%reldir%/entry.c \
 	%reldir%/group.c \

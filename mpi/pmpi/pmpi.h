@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/provider.h"
+#include "core/provider.h"
 
 typedef enum {
     kPmpiBcast,

@@ -8,8 +8,8 @@
 // Who owns what: a blocking job borrows its module's bounce buffer; a non-blocking one has memory of its own,
 // which goes with its request, and holds a reference to a derived datatype, since the program may free it.
 
-#ifndef MCASTCOLL_MPI_COLL_MCASTCOLL_JOB_H
-#define MCASTCOLL_MPI_COLL_MCASTCOLL_JOB_H
+#ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_JOB_H
+#define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_JOB_H
 
 #include "coll_mcastcoll.h"
 #include "ompi/request/request.h"

@@ -2,9 +2,7 @@
 if HAVE_OMPI
 ompiexecdir = $(ompi_componentdir)
 ompiexec_LTLIBRARIES = mca_coll_mcastcoll.la
-mca_coll_mcastcoll_la_SOURCES = \
-	mpi/common/provider.c \
-	mpi/common/provider.h \
+mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll.h \
 	%reldir%/coll_mcastcoll_agree.c \
 	%reldir%/coll_mcastcoll_calls.c \

@@ -1,8 +1,8 @@
 // The selection: which calls are served here, and which by the module that was there before, because it is
 // faster. A table of rules, from a file or built in; every rank has the same, which the cards check.
 
-#ifndef MCASTCOLL_MPI_COLL_MCASTCOLL_SELECT_H
-#define MCASTCOLL_MPI_COLL_MCASTCOLL_SELECT_H
+#ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_SELECT_H
+#define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_SELECT_H
 
 #include "coll_mcastcoll.h"
 

@@ -12,8 +12,8 @@
 // behind. A module (one per communicator) borrows its group and holds references to the modules it falls back
 // to.
 
-#ifndef MCASTCOLL_MPI_COLL_MCASTCOLL_H
-#define MCASTCOLL_MPI_COLL_MCASTCOLL_H
+#ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
+#define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 
 #include <pthread.h>
 #include <rdma/fabric.h>
@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/provider.h"
+#include "core/provider.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"

@@ -4,8 +4,8 @@
 // Who owns what: MccProvider owns its libfabric objects and closes them in order. It does not lock; whoever
 // has several threads does.
 
-#ifndef MCASTCOLL_MPI_COMMON_PROVIDER_H
-#define MCASTCOLL_MPI_COMMON_PROVIDER_H
+#ifndef MCASTCOLL_MPI_CORE_PROVIDER_H
+#define MCASTCOLL_MPI_CORE_PROVIDER_H
 
 #include <rdma/fabric.h>
 #include <rdma/fi_collective.h>

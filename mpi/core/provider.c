@@ -1,4 +1,4 @@
-#include "common/provider.h"
+#include "core/provider.h"
 
 #include <rdma/fi_cm.h>
 #include <stdio.h>

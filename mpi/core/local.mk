@@ -1,0 +1,5 @@
+# What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
+mcc_mpi_core = \
+	%reldir%/provider.c \
+	%reldir%/provider.h
+EXTRA_DIST += mpi/README.md
