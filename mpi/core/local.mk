@@ -1,5 +1,7 @@
 # What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
 mcc_mpi_core = \
 	%reldir%/provider.c \
-	%reldir%/provider.h
+	%reldir%/provider.h \
+	%reldir%/types.c \
+	%reldir%/types.h
 EXTRA_DIST += mpi/README.md

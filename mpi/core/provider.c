@@ -137,31 +137,3 @@ MccRun mcc_provider_run(struct fid_mc* mc) {
     if (0 != fi_open_ops(&mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return NULL;
     return ops->size >= needed ? ops->run : NULL;
 }
-
-int mcc_provider_datatype(MccSort sort, size_t bytes) {
-    switch (sort) {
-        case kMccSigned:
-            return 1 == bytes   ? FI_INT8
-                   : 2 == bytes ? FI_INT16
-                   : 4 == bytes ? FI_INT32
-                   : 8 == bytes ? FI_INT64
-                                : -1;
-        case kMccUnsigned:
-            return 1 == bytes   ? FI_UINT8
-                   : 2 == bytes ? FI_UINT16
-                   : 4 == bytes ? FI_UINT32
-                   : 8 == bytes ? FI_UINT64
-                                : -1;
-        case kMccReal:
-            return sizeof(float) == bytes         ? FI_FLOAT
-                   : sizeof(double) == bytes      ? FI_DOUBLE
-                   : sizeof(long double) == bytes ? FI_LONG_DOUBLE
-                                                  : -1;
-        case kMccComplex:
-            return 2 * sizeof(float) == bytes         ? FI_FLOAT_COMPLEX
-                   : 2 * sizeof(double) == bytes      ? FI_DOUBLE_COMPLEX
-                   : 2 * sizeof(long double) == bytes ? FI_LONG_DOUBLE_COMPLEX
-                                                      : -1;
-    }
-    return -1;
-}

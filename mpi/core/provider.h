@@ -53,8 +53,4 @@ void mcc_provider_close(MccProvider* p);
 // The provider's way to run a group's operation to its end, or NULL where it has none.
 MccRun mcc_provider_run(struct fid_mc* mc);
 
-// What libfabric calls an element of so many bytes, or -1.
-typedef enum { kMccSigned, kMccUnsigned, kMccReal, kMccComplex } MccSort;
-int mcc_provider_datatype(MccSort sort, size_t bytes);
-
 #endif

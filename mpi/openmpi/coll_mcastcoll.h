@@ -302,12 +302,6 @@ void mcc_slots_free(void);
 // The lock is not held. Returns how many requests were completed.
 int mcc_complete_requests(void);
 
-// coll_mcastcoll_types.c
-void mcc_types_init(void);
-// What libfabric calls the elements and the operator of a reduction. False where it has nothing that is
-// exactly that: the same on all ranks.
-bool mcc_reduction(ompi_datatype_t* datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* operation);
-
 // coll_mcastcoll_calls.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);
 

@@ -229,7 +229,6 @@ static int component_open(void) {
     OBJ_CONSTRUCT(&c->lock, opal_mutex_t);
     OBJ_CONSTRUCT(&c->groups, opal_list_t);
     mcc_peers_init();
-    mcc_types_init();
 
     c->ready = check_parameters(c);
     if (c->ready && mcc_fabric_is_eager()) {

@@ -6,12 +6,18 @@
 // others when it is not.
 
 #include "coll_mcastcoll_job.h"
+#include "core/types.h"
 #include "ompi/constants.h"
+
+static size_t width_of(MPI_Datatype type) {
+    size_t width = 0;
+    ompi_datatype_type_size(type, &width);
+    return width;
+}
 
 // Fills in datatype, operator, count and width. The bytes of the vector, or 0: left to others.
 static size_t begin(MccJob* job, size_t count, ompi_datatype_t* type, MPI_Op op) {
-    if (!mcc_reduction(type, op, &job->whole.datatype, &job->whole.op)) return 0;
-    ompi_datatype_type_size(type, &job->width);
+    if (!mcc_reduction(type, op, width_of, &job->whole.datatype, &job->whole.op, &job->width)) return 0;
     job->whole.count = count;
     const size_t most = mca_coll_mcastcoll_component.max_message;
     return count <= most / job->width ? count * job->width : 0;

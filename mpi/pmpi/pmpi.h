@@ -137,6 +137,7 @@ void pmpi_groups_reap(bool all);      // the lock is held
 void pmpi_groups_cancel(void);
 
 // run.c
+enum fi_collective_op pmpi_collective_of(PmpiOperation operation);
 // The group, if it has the operation; otherwise the call is to be left to PMPI. To be called first, whatever
 // the arguments: see rule 2 above.
 PmpiGroup* pmpi_route(MPI_Comm comm, PmpiOperation operation);
@@ -182,11 +183,6 @@ typedef struct {
     size_t bytes;
 } PmpiArrival;
 bool pmpi_deliver(const PmpiGroup* g, const void* arrival);  // of a PmpiArrival
-
-// types.c
-// What libfabric calls the elements and the operator of a reduction, if the provider combines them.
-bool pmpi_reduction(PmpiOperation operation, MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type,
-                    enum fi_op* fabric_op, size_t* width);
 
 // moves.c, blocks.c, reduce.c: one operation each. True: served, the call ends with *rc.
 typedef struct {  // counts or displacements of the ordinary or of the large calls

@@ -5,13 +5,21 @@
 
 #include <string.h>
 
+#include "core/types.h"
 #include "pmpi.h"
+
+static size_t width_of(MPI_Datatype type) {
+    const int64_t bytes = pmpi_bytes(1, type);
+    return bytes > 0 ? (size_t)bytes : 0;
+}
 
 // Fills in what describes the elements. False: the call is left.
 static bool begin(PmpiOperation operation, MPI_Count count, MPI_Datatype type, MPI_Op op,
                   struct fi_mcastcoll_request* request, size_t* width) {
-    if (count < 0 || !pmpi_reduction(operation, type, op, &request->datatype, &request->op, width))
+    if (count < 0 || !mcc_reduction(type, op, width_of, &request->datatype, &request->op, width))
         return false;
+    const uint16_t* pairs = pmpi.provider.reductions[pmpi_collective_of(operation)];
+    if (0 == (pairs[request->datatype] >> request->op & 1)) return false;
     request->count = (size_t)count;
     return (uint64_t)count <= UINT64_MAX / *width && pmpi_in_range((uint64_t)count * *width);
 }

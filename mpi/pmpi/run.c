@@ -12,7 +12,7 @@
 
 #include "pmpi.h"
 
-static enum fi_collective_op collective_of(PmpiOperation operation) {
+enum fi_collective_op pmpi_collective_of(PmpiOperation operation) {
     static const enum fi_collective_op kCollectives[kPmpiOperations] = {
         FI_BROADCAST, FI_BARRIER, FI_REDUCE,   FI_ALLREDUCE,      FI_ALLGATHER,     FI_ALLGATHER,
         FI_GATHER,    FI_SCATTER, FI_ALLTOALL, FI_REDUCE_SCATTER, FI_REDUCE_SCATTER};
@@ -28,7 +28,7 @@ PmpiGroup* pmpi_route(MPI_Comm comm, PmpiOperation operation) {
     PmpiGroup* g = pmpi_group_of(comm);
     if (NULL == g) return NULL;
     const bool serves = kPmpiLeft != g->state && (pmpi.settings.enabled >> operation & 1) &&
-                        (pmpi.provider.collectives >> collective_of(operation) & 1) &&
+                        (pmpi.provider.collectives >> pmpi_collective_of(operation) & 1) &&
                         !(g->refused >> operation & 1);
     if (!serves) (void)pmpi_leave(operation);
     return serves ? g : NULL;
@@ -51,7 +51,7 @@ bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_r
               PmpiDeliver deliver, const void* arrival, int* rc) {
     struct fi_mcastcoll_request request = *given;
     request.size = sizeof(request);
-    request.collective = collective_of(operation);
+    request.collective = pmpi_collective_of(operation);
     if (kPmpiBroken == g->state) return pmpi_fail(g, operation, FI_EOPBADSTATE, rc);
     ssize_t result;
     (void)atomic_fetch_add(&pmpi.running, 1);
