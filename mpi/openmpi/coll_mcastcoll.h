@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/plan.h"
 #include "core/provider.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
@@ -157,8 +158,7 @@ typedef struct {
     int hosts;
     unsigned sites;  // 0 until there is a group
     MccGroup* group;
-    void* bounce;  // packed bytes of derived datatypes
-    size_t bounce_bytes;
+    MccBounce bounce;  // packed bytes of derived datatypes
     MccPrevious previous[kMccForms][kMccCollectives];
     MccSteps selection[kMccForms][kMccCollectives];
 } MccModule;

@@ -13,15 +13,10 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     job->comm = comm;
     job->form = form;
     job->collective = collective;
-    job->members = (size_t)ompi_comm_size(comm);
-    job->self = (size_t)ompi_comm_rank(comm);
     job->rc = 0;
-    job->whole =
-        (struct fi_mcastcoll_request){.size = sizeof(job->whole), .datatype = FI_UINT8, .op = FI_NOOP};
+    mcc_begin_plan(&job->plan, &mcc_open_mpi, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
     job->width = 1;
     job->divisible = job->streamed = false;
-    job->afterwards = kMccNothing;
-    job->to.type = NULL;
     job->memory = NULL;
     job->vectors = NULL;
 }
@@ -96,7 +91,7 @@ static int fail_at_once(ompi_communicator_t* comm, mca_coll_base_module_t* modul
                         const struct fi_mcastcoll_request* request, int error) {
     MccJob job;
     begin(&job, comm, module, kMccBlocking, collective);
-    job.whole = *request;
+    job.plan.whole = *request;
     return mcc_fail(job.module->group, &job, error);
 }
 
@@ -116,18 +111,17 @@ static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int
                              ompi_communicator_t* comm, mca_coll_base_module_t* module) {
     const MccComponent* c = &mca_coll_mcastcoll_component;
     MccModule* m = (MccModule*)module;
-    size_t width = 0;
-    ompi_datatype_type_size(type, &width);
-    const size_t bytes = width * (size_t)count;
+    const size_t bytes = mcc_width(type) * (size_t)count;
     if (0 == bytes || bytes < c->bcast_min_message || bytes > c->longest || bytes > c->max_message ||
         !needs_no_job(m, kMccBcast, FI_BROADCAST, bytes))
         return mcc_bcast(buffer, count, type, root, comm, module);
+    const MccLayout layout = {.base = buffer, .count = count, .type = type};
     struct fi_mcastcoll_request request = {.size = sizeof(request),
                                            .collective = FI_BROADCAST,
                                            .datatype = FI_UINT8,
                                            .op = FI_NOOP,
                                            .root = (uint32_t)root,
-                                           .buffer = mcc_contiguous(buffer, (size_t)count, type),
+                                           .buffer = (void*)(uintptr_t)mcc_open_mpi.contiguous(&layout),
                                            .count = bytes};
     if (NULL == request.buffer) return mcc_bcast(buffer, count, type, root, comm, module);
     const int error = mcc_run(m->group, &request);

@@ -12,6 +12,7 @@
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_JOB_H
 
 #include "coll_mcastcoll.h"
+#include "core/plan.h"
 #include "ompi/request/request.h"
 
 typedef enum {
@@ -20,43 +21,20 @@ typedef enum {
     kMccOver,      // nothing to do, or an error: the job's rc is for the caller
 } MccRoute;
 
-// Where the program has its blocks: the same number of elements for each member, or counts and places.
 typedef struct {
-    uint8_t* base;
-    int count;
-    ompi_datatype_t* type;
-    const int* counts;
-    const int* places;  // in extents
-} MccLayout;
-
-typedef enum {
-    kMccNothing,
-    kMccUnpackOwn,    // `from` has the packed elements of the layout
-    kMccUnpackBlocks  // `from` has everybody's packed blocks, each `block` bytes after the other
-} MccAfterwards;
-
-typedef struct {
+    MccPlan plan;  // of all segments; first: a plan's memory is its job's
     MccModule* module;
     ompi_communicator_t* comm;
     MccForm form;
     MccCollective collective;
-    size_t members, self;
     int rc;
 
-    struct fi_mcastcoll_request whole;  // of all segments
-    size_t width;                       // bytes of an element
-    bool divisible;                     // may become several operations, one segment each
+    size_t width;    // bytes of an element
+    bool divisible;  // may become several operations, one segment each
 
     bool streamed;    // a large blocking broadcast of a derived datatype, packed segment by segment
     uint8_t* memory;  // of a non-blocking job
     int* vectors;     // of a non-blocking job: its own copy of counts and places
-    size_t block;     // bytes, where there are blocks
-
-    MccAfterwards afterwards;  // what follows is set only where it is needed, but for the type
-    const uint8_t* from;
-    size_t bytes;    // of kMccUnpackOwn
-    bool skip_self;  // of kMccUnpackBlocks: its own block is where it belongs
-    MccLayout to;
 } MccJob;
 
 // coll_mcastcoll_run.c
@@ -73,23 +51,24 @@ bool mcc_run_job(MccJob* job, MccRoute route);
 int mcc_fail(MccGroup* g, const MccJob* job, int error);
 // The plan came to an end in a local error, after all ranks had decided to be served here.
 MccRoute mcc_give_up(MccJob* job, int error);
+MccRoute mcc_planned(MccJob* job, int error);  // here, or given up
 
 // coll_mcastcoll_request.c
 bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
 
 // coll_mcastcoll_pack.c
 enum { kMccPackSlack = 4096 };  // the convertor stops between basic elements; so much more completes any part
-uint8_t* mcc_job_memory(MccJob* job, size_t bytes);
-void mcc_trim_bounce(MccModule* m);
-bool mcc_pack(const MccLayout* from, size_t elements, uint8_t* to, size_t bytes);
+extern const MccFace mcc_open_mpi;
+size_t mcc_width(ompi_datatype_t* type);  // packed bytes of an element
 bool mcc_pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, size_t* filled, size_t wanted);
 bool mcc_prepare(opal_convertor_t* convertor, bool to_send, const void* buffer, size_t count,
                  ompi_datatype_t* datatype);
 bool mcc_unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t bytes);
-// Where the bytes of a contiguous layout begin; NULL when the layout is none.
-uint8_t* mcc_contiguous(const void* buffer, size_t count, ompi_datatype_t* datatype);
-uint8_t* mcc_place_of(const MccLayout* layout, size_t member);
-size_t mcc_bytes_of(const MccLayout* layout, size_t member);
+static inline bool mcc_unpacks_derived(const MccJob* job) {
+    const MccAfterwards what = job->plan.afterwards;
+    return (kMccUnpack == what || kMccUnpackBlocks == what) &&
+           !ompi_datatype_is_predefined(job->plan.to.type);
+}
 // What is left to do when the provider is done. Once, in any case: lets go of datatypes and memory.
 bool mcc_finish_job(MccJob* job, bool good);
 

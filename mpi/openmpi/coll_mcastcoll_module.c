@@ -34,7 +34,7 @@ static void release(mca_coll_base_module_t* module) {
 static void module_destruct(MccModule* m) {
     if (NULL != m->group) mcc_group_orphan(m->group);
     m->group = NULL;
-    free(m->bounce);
+    mcc_bounce_trim(&m->bounce, 0);
     mcc_select_free(m);
     for (int form = 0; form < kMccForms; ++form)
         for (int i = 0; i < kMccCollectives; ++i) release(m->previous[form][i].module);

@@ -5,29 +5,24 @@
 #include "coll_mcastcoll_job.h"
 #include "ompi/constants.h"
 
-enum { kKeptBounce = 1 << 20 };
-
-static uint8_t* take_bounce(MccModule* m, size_t bytes) {
-    if (m->bounce_bytes < bytes) {
-        free(m->bounce);
-        m->bounce = malloc(bytes);
-        m->bounce_bytes = NULL != m->bounce ? bytes : 0;
-    }
-    return m->bounce;
-}
-
-// Once for each job. The module's is kept for the next call unless it is large.
-uint8_t* mcc_job_memory(MccJob* job, size_t bytes) {
-    if (kMccBlocking == job->form) return take_bounce(job->module, bytes);
+// The module's is kept for the next call unless it is large.
+static uint8_t* memory(MccPlan* plan, size_t bytes) {
+    MccJob* job = (MccJob*)plan;
+    if (kMccBlocking == job->form) return mcc_bounce_take(&job->module->bounce, bytes);
     job->memory = malloc(0 == bytes ? 1 : bytes);
     return job->memory;
 }
 
-void mcc_trim_bounce(MccModule* m) {
-    if (m->bounce_bytes <= kKeptBounce) return;
-    free(m->bounce);
-    m->bounce = NULL;
-    m->bounce_bytes = 0;
+size_t mcc_width(ompi_datatype_t* type) {
+    size_t width = 0;
+    ompi_datatype_type_size(type, &width);
+    return width;
+}
+
+static ptrdiff_t extent_of(ompi_datatype_t* type) {
+    ptrdiff_t lower, extent;
+    ompi_datatype_get_extent(type, &lower, &extent);
+    return extent;
 }
 
 bool mcc_prepare(opal_convertor_t* convertor, bool to_send, const void* buffer, size_t count,
@@ -63,72 +58,48 @@ bool mcc_unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t 
     return true;
 }
 
-uint8_t* mcc_contiguous(const void* buffer, size_t count, ompi_datatype_t* datatype) {
+static const uint8_t* contiguous(const MccLayout* layout) {
     ptrdiff_t gap = 0;
-    if (count > INT32_MAX || !ompi_datatype_is_contiguous_memory_layout(datatype, (int32_t)count))
+    if (layout->count > INT32_MAX ||
+        !ompi_datatype_is_contiguous_memory_layout(layout->type, (int32_t)layout->count))
         return NULL;
-    (void)opal_datatype_span(&datatype->super, count, &gap);
-    return (uint8_t*)(uintptr_t)buffer + gap;
+    (void)opal_datatype_span(&layout->type->super, (size_t)layout->count, &gap);
+    return (const uint8_t*)layout->base + gap;
 }
 
-// The first elements from the layout's beginning on.
-bool mcc_pack(const MccLayout* from, size_t elements, uint8_t* to, size_t bytes) {
+static bool pack(const MccLayout* from, uint8_t* to, size_t bytes) {
     size_t filled = 0;
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    const bool good = mcc_prepare(&convertor, true, from->base, elements, from->type) &&
+    const bool good = mcc_prepare(&convertor, true, from->base, (size_t)from->count, from->type) &&
                       mcc_pack_more(&convertor, to, bytes, &filled, bytes);
     OBJ_DESTRUCT(&convertor);
     return good;
 }
 
-static bool unpack(void* to, size_t count, ompi_datatype_t* type, const uint8_t* from, size_t bytes) {
+static bool unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    const bool good =
-        mcc_prepare(&convertor, false, to, count, type) && mcc_unpack_part(&convertor, from, bytes);
+    const bool good = mcc_prepare(&convertor, false, to->base, (size_t)to->count, to->type) &&
+                      mcc_unpack_part(&convertor, from, bytes);
     OBJ_DESTRUCT(&convertor);
     return good;
 }
 
-uint8_t* mcc_place_of(const MccLayout* layout, size_t member) {
-    ptrdiff_t lower, extent;
-    ompi_datatype_get_extent(layout->type, &lower, &extent);
-    const ptrdiff_t place =
-        NULL != layout->places ? layout->places[member] : (ptrdiff_t)member * layout->count;
-    return layout->base + place * extent;
-}
-
-static size_t elements_of(const MccLayout* layout, size_t member) {
-    return (size_t)(NULL != layout->counts ? layout->counts[member] : layout->count);
-}
-
-size_t mcc_bytes_of(const MccLayout* layout, size_t member) {
-    size_t size = 0;
-    ompi_datatype_type_size(layout->type, &size);
-    return size * elements_of(layout, member);
-}
-
-static bool unpack_blocks(const MccJob* job) {
-    for (size_t member = 0; member < job->members; ++member) {
-        if (member == job->self && job->skip_self) continue;
-        const size_t bytes = mcc_bytes_of(&job->to, member);
-        if (0 != bytes && !unpack(mcc_place_of(&job->to, member), elements_of(&job->to, member), job->to.type,
-                                  job->from + member * job->block, bytes))
-            return false;
-    }
-    return true;
-}
+const MccFace mcc_open_mpi = {.width = mcc_width,
+                              .extent = extent_of,
+                              .contiguous = contiguous,
+                              .pack = pack,
+                              .unpack = unpack,
+                              .memory = memory};
 
 bool mcc_finish_job(MccJob* job, bool good) {
-    if (good && kMccUnpackOwn == job->afterwards)
-        good = unpack(job->to.base, (size_t)job->to.count, job->to.type, job->from, job->bytes);
-    if (good && kMccUnpackBlocks == job->afterwards) good = unpack_blocks(job);
+    good = good && mcc_deliver(&job->plan);
     if (kMccBlocking == job->form) {
-        mcc_trim_bounce(job->module);
+        mcc_bounce_trim(&job->module->bounce, kMccKeptBounce);
         return good;
     }
-    if (NULL != job->to.type && !ompi_datatype_is_predefined(job->to.type)) OBJ_RELEASE(job->to.type);
+    if (mcc_unpacks_derived(job)) OBJ_RELEASE(job->plan.to.type);
     free(job->memory);
     free(job->vectors);
     job->memory = NULL;

@@ -150,7 +150,7 @@ static int post_parts(MccRequest* r) {
         g->known |= 1U << part.collective;
         ++r->parts;
         r->offset += part.count;
-        r->all_posted = r->offset >= r->job.whole.count;
+        r->all_posted = r->offset >= r->job.plan.whole.count;
     }
     return 0;
 }
@@ -193,7 +193,7 @@ static void wait_in_backlog(MccRequest* r) {
 static int begin(MccRequest* r) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     MccGroup* g = r->group;
-    const unsigned bit = 1U << r->job.whole.collective;
+    const unsigned bit = 1U << r->job.plan.whole.collective;
     for (;;) {
         opal_mutex_lock(&c->lock);
         int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
@@ -218,12 +218,12 @@ static int begin(MccRequest* r) {
 // MPI wants counts and places left alone until the request is complete, but programs get away with freeing
 // them, mpi4py for one, since other implementations read them only at the call.
 static bool keep_vectors(MccJob* job) {
-    if (kMccUnpackBlocks != job->afterwards || NULL == job->to.counts) return true;
-    const size_t bytes = job->members * sizeof(int);
+    if (kMccUnpackBlocks != job->plan.afterwards) return true;
+    const size_t bytes = job->plan.members * sizeof(int);
     job->vectors = malloc(2 * bytes);
     if (NULL == job->vectors) return false;
-    job->to.counts = memcpy(job->vectors, job->to.counts, bytes);
-    job->to.places = memcpy(job->vectors + job->members, job->to.places, bytes);
+    job->plan.counts.at = memcpy(job->vectors, job->plan.counts.at, bytes);
+    job->plan.places.at = memcpy(job->vectors + job->plan.members, job->plan.places.at, bytes);
     return true;
 }
 
@@ -231,7 +231,7 @@ bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
     if (kMccPrevious == route) return false;
     *request = &ompi_request_empty;
     if (kMccOver == route) return true;
-    if (NULL != job->to.type && !ompi_datatype_is_predefined(job->to.type)) OBJ_RETAIN(job->to.type);
+    if (mcc_unpacks_derived(job)) OBJ_RETAIN(job->plan.to.type);
     MccRequest* r = keep_vectors(job) ? OBJ_NEW(MccRequest) : NULL;
     int error = FI_ENOMEM;
     if (NULL != r) {

@@ -20,7 +20,8 @@
 static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
     const uint16_t* reductions = mca_coll_mcastcoll_component.reductions;
     if (!mcc_group_has(job->module, needed)) return false;
-    return FI_NOOP == job->whole.op || 0 != (reductions[job->whole.datatype] >> job->whole.op & 1);
+    return FI_NOOP == job->plan.whole.op ||
+           0 != (reductions[job->plan.whole.datatype] >> job->plan.whole.op & 1);
 }
 
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
@@ -122,13 +123,14 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
 static size_t longest_part(const MccJob* job) {
     enum { kGathered = 65536 };
     const size_t longest = mca_coll_mcastcoll_component.longest;
-    const bool reduces = FI_REDUCE == job->whole.collective || FI_ALLREDUCE == job->whole.collective;
+    const bool reduces =
+        FI_REDUCE == job->plan.whole.collective || FI_ALLREDUCE == job->plan.whole.collective;
     const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
     return reduces && in_site && longest > kGathered ? kGathered : longest;
 }
 
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
-    struct fi_mcastcoll_request part = job->whole;
+    struct fi_mcastcoll_request part = job->plan.whole;
     if (!job->divisible) return part;
     const size_t segment = longest_part(job) / job->width, left = part.count - offset;
     part.count = left < segment ? left : segment;
@@ -145,7 +147,7 @@ static int run_parts(const MccJob* job) {
         const struct fi_mcastcoll_request part = mcc_part(job, offset);
         error = mcc_run(job->module->group, &part);
         offset += part.count;
-    } while (0 == error && offset < job->whole.count);
+    } while (0 == error && offset < job->plan.whole.count);
     return error;
 }
 
@@ -155,7 +157,7 @@ bool mcc_run_job(MccJob* job, MccRoute route) {
     int error = job->streamed ? mcc_run_streamed(job) : run_parts(job);
     if (!mcc_finish_job(job, 0 == error) && 0 == error) error = FI_EOTHER;
     if (FI_ENOSYS == error) {
-        job->module->group->refused |= 1U << job->whole.collective;
+        job->module->group->refused |= 1U << job->plan.whole.collective;
         return false;
     }
     if (0 != error) job->rc = mcc_fail(job->module->group, job, error);
@@ -190,12 +192,12 @@ static int mpi_code(int error) {
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     const bool more = '\0' != g->operation.text[0];
     char size[48] = "", root[32] = "";
-    if (FI_BARRIER != job->whole.collective)
-        snprintf(size, sizeof(size), " of %zu bytes", job->whole.count * job->width);
-    if (FI_BROADCAST == job->whole.collective || FI_SCATTER == job->whole.collective)
-        snprintf(root, sizeof(root), " from rank %u", job->whole.root);
-    if (FI_REDUCE == job->whole.collective || FI_GATHER == job->whole.collective)
-        snprintf(root, sizeof(root), " to rank %u", job->whole.root);
+    if (FI_BARRIER != job->plan.whole.collective)
+        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->width);
+    if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
+        snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
+    if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
+        snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
     g->failed = true;
     opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
                 kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
