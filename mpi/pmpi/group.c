@@ -50,7 +50,7 @@ void pmpi_groups_reap(bool all) {
         if (g->orphan && (all || due)) {
             --orphans;
             *at = g->next;
-            pmpi_trim(g, 0);
+            mcc_bounce_trim(&g->bounce, 0);
             free(g);
         } else {
             at = &g->next;

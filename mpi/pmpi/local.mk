@@ -3,7 +3,6 @@
 if HAVE_MPICH
 lib_LTLIBRARIES += libmcastcoll-pmpi.la
 libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
-	%reldir%/blocks.c \
 	%reldir%/entry.c \
 	%reldir%/group.c \
 	%reldir%/layout.c \
