@@ -1,11 +1,15 @@
 # What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
 mcc_mpi_core = \
 	%reldir%/blocks.c \
+	%reldir%/join.c \
+	%reldir%/join.h \
 	%reldir%/plan.c \
 	%reldir%/plan.h \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
 	%reldir%/reduce.c \
 	%reldir%/types.c \
-	%reldir%/types.h
+	%reldir%/types.h \
+	%reldir%/wait.c \
+	%reldir%/wait.h
 EXTRA_DIST += mpi/README.md

@@ -129,11 +129,3 @@ void mcc_provider_close(MccProvider* p) {
     if (NULL != p->info) fi_freeinfo(p->info);
     memset(p, 0, sizeof(*p));
 }
-
-MccRun mcc_provider_run(struct fid_mc* mc) {
-    struct fi_mcastcoll_group_ops* ops = NULL;
-    const size_t needed = offsetof(struct fi_mcastcoll_group_ops, run) + sizeof(ops->run);
-    if (!FI_CHECK_OP(mc->fid.ops, struct fi_ops, ops_open)) return NULL;  // fi_open_ops() does not look
-    if (0 != fi_open_ops(&mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return NULL;
-    return ops->size >= needed ? ops->run : NULL;
-}

@@ -42,6 +42,7 @@ typedef struct {
     uint16_t reductions[kMccProviderCollectives][kMccProviderDatatypes];
     uint8_t address[kMccProviderAddressBytes];
     size_t address_bytes;
+    struct MccJoin* joins;
 } MccProvider;
 
 // Opens everything, up to an enabled endpoint. `wait_object`: of the completion queue. On failure false, with
@@ -49,8 +50,5 @@ typedef struct {
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason);
 void mcc_provider_close(MccProvider* p);
-
-// The provider's way to run a group's operation to its end, or NULL where it has none.
-MccRun mcc_provider_run(struct fid_mc* mc);
 
 #endif

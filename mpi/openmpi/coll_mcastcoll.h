@@ -28,8 +28,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/join.h"
 #include "core/plan.h"
-#include "core/provider.h"
+#include "core/wait.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
@@ -83,8 +84,7 @@ struct MccRequest;
 typedef struct MccOperation {
     struct fi_context2 context;  // first: completions are recognised by its address
     atomic_bool done;
-    int error;           // positive FI_E code
-    int provider_error;  // for fi_cq_strerror or fi_eq_strerror
+    int error;  // positive FI_E code
     char text[kMccReasonBytes];
     struct MccRequest* request;      // of a slot: whose part it is
     struct MccOperation* next_free;  // of a slot
@@ -100,13 +100,7 @@ typedef struct MccChunk {
 // A communicator's members as the provider knows them.
 typedef struct {
     opal_list_item_t super;
-    struct fid_av_set* set;
-    struct fid_mc* mc;
-    fi_addr_t address;
-    // The provider's way to run an operation to its end, or NULL: then it is posted and polled for.
-    MccRun run;
-    int (*get_asked)(struct fid_mc*, uint64_t*);  // NULL: cannot be known
-    unsigned sites;                               // of its members; 0: not known
+    MccJoin join;  // where it has no way to run an operation to its end, that is posted and polled for
     // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
     // known to have.
     unsigned refused, known;
@@ -116,10 +110,8 @@ typedef struct {
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
     int rank, size;
-    bool joined;  // the join ended; until then an event may still name this group
     bool orphan;  // its communicator is gone, close_at says when it may go
     double close_at_s;
-    MccOperation join;
     MccOperation operation;
 } MccGroup;
 OBJ_CLASS_DECLARATION(MccGroup);
@@ -242,9 +234,8 @@ void mcc_component_stop(void);  // ends every group and closes the provider; the
 // True where its collectives need to know the whole job before the first group.
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless that was tried before.
-void mcc_fabric_open(void);         // the lock is held, or there is one thread
-int mcc_fabric_poll(void);          // reads completions; the lock is held
-void mcc_fabric_poll_events(void);  // reads the event queue; the lock is held
+void mcc_fabric_open(void);  // the lock is held, or there is one thread
+int mcc_fabric_poll(void);   // reads completions; the lock is held
 
 // coll_mcastcoll_progress.c
 void mcc_progress_start(void);  // when there is a group; the lock is held
@@ -252,7 +243,6 @@ void mcc_progress_stop(void);   // the lock is not held
 int mcc_progress(void);         // opal_progress callback
 void mcc_progress_seen(void);   // a thread of the program's is here, and makes progress
 void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
-double mcc_now_s(void);
 
 // coll_mcastcoll_peers.c
 void mcc_peers_init(void);

@@ -74,13 +74,11 @@ static MccOperation* find_operation(const void* context) {
     MccGroup* group;
     OPAL_LIST_FOREACH(group, &mca_coll_mcastcoll_component.groups, MccGroup) {
         if (context == &group->operation.context) return &group->operation;
-        if (context == &group->join.context) return &group->join;
     }
     return NULL;
 }
 
 static void end_operation(MccOperation* operation) {
-    if (NULL == operation) return;
     if (NULL != operation->request) {
         mcc_slot_done(operation);
     } else {
@@ -88,14 +86,13 @@ static void end_operation(MccOperation* operation) {
     }
 }
 
-// Join events name the group by its context, by its fid, or by both.
-static MccOperation* find_join(fid_t fid, const void* context) {
-    MccGroup* group;
-    OPAL_LIST_FOREACH(group, &mca_coll_mcastcoll_component.groups, MccGroup) {
-        if (context == &group->join.context || (NULL != group->mc && fid == &group->mc->fid))
-            return &group->join;
-    }
-    return NULL;
+// Some providers say here, too, that a join ended.
+static void end(const void* context) {
+    MccOperation* operation = find_operation(context);
+    MccJoin* join =
+        NULL == operation ? mcc_find_join(&mca_coll_mcastcoll_component.fabric, NULL, context) : NULL;
+    if (NULL != operation) end_operation(operation);
+    if (NULL != join) join->done = true;
 }
 
 static void read_error(MccProvider* fabric) {
@@ -103,12 +100,17 @@ static void read_error(MccProvider* fabric) {
     memset(&entry, 0, sizeof(entry));
     if (fi_cq_readerr(fabric->cq, &entry, 0) < 1) return;
     MccOperation* operation = find_operation(entry.op_context);
+    MccJoin* join = NULL == operation ? mcc_find_join(fabric, NULL, entry.op_context) : NULL;
+    if (NULL != join) {
+        join->error = 0 != entry.err ? entry.err : FI_EOTHER;
+        join->done = true;
+        return;
+    }
     if (NULL == operation) {
         MCC_VERBOSE(5, "coll/mcastcoll: an error without an operation: %s", fi_strerror(entry.err));
         return;
     }
     operation->error = 0 != entry.err ? entry.err : FI_EOTHER;
-    operation->provider_error = entry.prov_errno;
     // The buffer given is for one text only; providers may ignore it and return a constant.
     const char* text = fi_cq_strerror(fabric->cq, entry.prov_errno, entry.err_data, NULL, 0);
     snprintf(operation->text, sizeof(operation->text), "%s", NULL != text ? text : "");
@@ -121,7 +123,7 @@ int mcc_fabric_poll(void) {
     struct fi_cq_entry entries[8];
     const ssize_t got = fi_cq_read(fabric->cq, entries, sizeof(entries) / sizeof(entries[0]));
     if (got > 0) {
-        for (ssize_t i = 0; i < got; ++i) end_operation(find_operation(entries[i].op_context));
+        for (ssize_t i = 0; i < got; ++i) end(entries[i].op_context);
         return (int)got;
     }
     if (-FI_EAVAIL == got) {
@@ -130,24 +132,4 @@ int mcc_fabric_poll(void) {
     }
     if (got < 0 && -FI_EAGAIN != got && -FI_EINTR != got) c->broken = (int)-got;
     return 0;
-}
-
-void mcc_fabric_poll_events(void) {
-    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
-    struct fi_eq_entry entry;
-    uint32_t event = 0;
-    const ssize_t got = fi_eq_read(fabric->eq, &event, &entry, sizeof(entry), 0);
-    if (got > 0 && FI_JOIN_COMPLETE == event) {
-        MccOperation* operation = find_join(entry.fid, entry.context);
-        if (NULL != operation) operation->done = true;
-    } else if (-FI_EAVAIL == got) {
-        struct fi_eq_err_entry error;
-        memset(&error, 0, sizeof(error));
-        if (fi_eq_readerr(fabric->eq, &error, 0) < 1) return;
-        MccOperation* operation = find_join(error.fid, error.context);
-        if (NULL == operation) return;
-        operation->error = 0 != error.err ? error.err : FI_EOTHER;
-        operation->provider_error = error.prov_errno;
-        operation->done = true;
-    }
 }

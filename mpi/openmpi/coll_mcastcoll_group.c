@@ -27,15 +27,14 @@ enum { kMaxOrphans = 32 };
 
 static void group_construct(MccGroup* g) {
     memset((char*)g + sizeof(g->super), 0, sizeof(*g) - sizeof(g->super));
-    g->address = FI_ADDR_NOTAVAIL;
+    g->join.address = FI_ADDR_NOTAVAIL;
 }
 OBJ_CLASS_INSTANCE(MccGroup, opal_list_item_t, group_construct, NULL);
 
 static void close_group(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    int rc = NULL != g->mc ? fi_close(&g->mc->fid) : 0;
-    if (0 == rc && NULL != g->set) rc = fi_close(&g->set->fid);
-    if (0 != rc) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(-rc));
+    const int error = mcc_join_close(&c->fabric, &g->join);
+    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(error));
     opal_list_remove_item(&c->groups, &g->super);
     if (g->orphan) --c->orphans;
     OBJ_RELEASE(g);
@@ -48,7 +47,8 @@ void mcc_groups_reap(bool all) {
     OPAL_LIST_FOREACH_SAFE(g, next, &c->groups, MccGroup) {
         // The list is in the order of creation, near enough to the order of release for the limit.
         // MPI lets communicators be freed before their requests are complete.
-        const bool idle = g->joined && 0 == g->open;
+        if (g->orphan && mcc_join_is_open(&g->join)) mcc_poll_joins(&c->fabric);
+        const bool idle = !mcc_join_is_open(&g->join) && 0 == g->open;
         if (all || (g->orphan && idle && (now >= g->close_at_s || c->orphans > kMaxOrphans))) close_group(g);
     }
 }
@@ -68,86 +68,45 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
     return 0 != ((mca_coll_mcastcoll_component.offered & ~m->group->refused) >> collective & 1);
 }
 
-// Local part: 0 or a positive FI_E code. The set starts with one address and is then filled: the one form of
-// fi_av_set that libfabric's own implementation and others read alike. That implementation also sees only
-// what the address vector held when its first set was made, hence the whole world first.
-static int form_set(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) {
-    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
-    const int size = ompi_comm_size(comm);
-    // Threads may join groups of the same members in another order on each rank: the communicator's number
-    // tells them apart, where the provider looks at it. So does the attempt: an earlier one may not be over.
-    uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
-    struct fi_av_set_attr attr = {
-        .count = (size_t)size, .stride = 1, .comm_key_size = sizeof(key), .comm_key = (uint8_t*)key};
+static int address_of(const void* comm, size_t rank, fi_addr_t* address) {
+    return mcc_peers_address((ompi_communicator_t*)(uintptr_t)comm, (int)rank, address);
+}
+
+// Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
+// when its first set was made, hence the whole world first.
+static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) {
     fi_addr_t address;
     for (int rank = 0; mcc_fabric_is_eager() && rank < ompi_comm_size(MPI_COMM_WORLD); ++rank) {
         (void)mcc_peers_address(MPI_COMM_WORLD, rank, &address);  // a member's failure shows below
     }
-    int rc = 0;
-    for (int rank = 0; rank < size; ++rank) {
-        const int error = mcc_peers_address(comm, rank, &address);
-        if (0 != error) return error;
-        if (0 == rank) {
-            attr.start_addr = attr.end_addr = address;
-            rc = fi_av_set(fabric->av, &attr, &g->set, NULL);
-        } else {
-            rc = fi_av_set_insert(g->set, address);
-        }
-        if (0 != rc) return -rc;
-    }
-    return -fi_av_set_addr(g->set, &g->address);
+    // The attempt is in it as well: an earlier one may not be over.
+    uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
+    return mcc_join_begin(&mca_coll_mcastcoll_component.fabric, &g->join, (size_t)g->size, key, sizeof(key),
+                          address_of, comm);
 }
 
-// What the provider has beyond libfabric's own calls: operations that run inside it, and how many sites the
-// members are in. Whether operations run there or are posted and polled for is nobody else's business: the
-// members need not do the same.
-static void find_extensions(MccGroup* g) {
-    struct fi_mcastcoll_group_ops* ops = NULL;
-    g->run = mcc_provider_run(g->mc);
-    struct fi_mcastcoll_group_shape shape;
-    if (!FI_CHECK_OP(g->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not look
-    if (0 != fi_open_ops(&g->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return;
-    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_shape) + sizeof(ops->get_shape) &&
-        0 == ops->get_shape(g->mc, &shape))
-        g->sites = shape.sites;
-    if (ops->size >= offsetof(struct fi_mcastcoll_group_ops, get_asked) + sizeof(ops->get_asked))
-        g->get_asked = ops->get_asked;
+static void lock(void) {
+    opal_mutex_lock(&mca_coll_mcastcoll_component.lock);
 }
 
-// Many ranks come out of the agreement before a join one after the other, when there are few cores for them.
-static double join_seconds(const MccComponent* c, int members) {
-    return c->join_timeout_ms * 1e-3 * (1 + members / 64);
+static void unlock(void) {
+    opal_mutex_unlock(&mca_coll_mcastcoll_component.lock);
+}
+
+static int go_on(void* nothing) {
+    (void)nothing;
+    mcc_wait_step();
+    return mca_coll_mcastcoll_component.broken;
 }
 
 static int join(MccGroup* g) {
+    static const MccWaiting kWaiting = {.lock = lock, .unlock = unlock, .step = go_on};
     MccComponent* c = &mca_coll_mcastcoll_component;
-    const double deadline = mcc_now_s() + join_seconds(c, g->size);
-    int rc;
     MCC_VERBOSE(2, "coll/mcastcoll: rank %d of %d joins the group of %s", g->rank, g->size, g->name);
     (void)atomic_fetch_add(&c->waiting, 1);
-    for (;;) {
-        opal_mutex_lock(&c->lock);
-        rc = fi_join_collective(c->fabric.ep, g->address, g->set, 0, &g->mc, &g->join.context);
-        opal_mutex_unlock(&c->lock);
-        if (-FI_EAGAIN != rc || mcc_now_s() > deadline) break;
-        mcc_wait_step();
-    }
-    int error = -rc;
-    while (0 == error && !g->join.done && 0 == c->broken) {
-        opal_mutex_lock(&c->lock);
-        mcc_fabric_poll_events();
-        opal_mutex_unlock(&c->lock);
-        if (g->join.done) break;
-        mcc_wait_step();
-        if (mcc_now_s() > deadline) error = FI_ETIMEDOUT;
-    }
+    const int error = mcc_join(&c->fabric, &g->join, (size_t)g->size, c->join_timeout_ms, &kWaiting, NULL);
     (void)atomic_fetch_sub(&c->waiting, 1);
-    if (0 == error) error = 0 != c->broken ? c->broken : g->join.error;
-    g->joined = FI_ETIMEDOUT != error;
-    if (0 != error) return error;
-    g->address = fi_mc_addr(g->mc);
-    find_extensions(g);
-    return 0;
+    return error;
 }
 
 static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* error) {
@@ -157,11 +116,10 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* er
     if (NULL == g) return NULL;
     opal_mutex_lock(&c->lock);
     opal_list_append(&c->groups, &g->super);
-    g->joined = true;  // nothing is under way yet
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->rank = ompi_comm_rank(comm);
     g->size = ompi_comm_size(comm);
-    *error = 0 != c->broken ? c->broken : form_set(g, comm, attempt);
+    *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt);
     mcc_progress_start();
     opal_mutex_unlock(&c->lock);
     return g;
@@ -237,7 +195,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
         m->group = g;
         m->state = kMccServing;
         // Some rules hold inside a site only. A provider that does not tell has one.
-        m->sites = 0 != g->sites ? g->sites : 1;
+        m->sites = 0 != g->join.sites ? g->join.sites : 1;
         if (!mcc_select(mca_coll_mcastcoll_component.rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
         report(comm, m, step, who, 0);
         return OMPI_SUCCESS;

@@ -19,7 +19,7 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 3 };
+enum { kCardVersion = 4 };
 
 typedef struct {
     uint32_t version;

@@ -15,7 +15,6 @@
 #define _GNU_SOURCE  // pthread_setname_np()
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,16 +26,6 @@
 // may have ticks of 10 ms.
 enum { kPutOffNs = 2000000, kAwayNs = 16000000, kNapNs = 500000 };
 
-static int64_t now_ns(clockid_t clock) {
-    struct timespec now;
-    (void)clock_gettime(clock, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-double mcc_now_s(void) {
-    return (double)now_ns(CLOCK_MONOTONIC) * 1e-9;
-}
-
 static void set_alarm(const MccComponent* c, int64_t at_ns) {
     const struct itimerspec at = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
     (void)timerfd_settime(c->alarm, TFD_TIMER_ABSTIME, &at, NULL);
@@ -46,7 +35,7 @@ void mcc_progress_seen(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (!atomic_load_explicit(&c->thread_runs, memory_order_acquire)) return;
     // Up to a tick behind, and so much cheaper than the clock itself that every call can look at it.
-    const int64_t now = now_ns(CLOCK_MONOTONIC_COARSE);
+    const int64_t now = mcc_now_ns(CLOCK_MONOTONIC_COARSE);
     const int64_t rings = now + kAwayNs;
     if (rings - atomic_load_explicit(&c->rings_at_ns, memory_order_relaxed) < kPutOffNs) return;
     atomic_store(&c->rings_at_ns, rings);
@@ -82,7 +71,7 @@ static void choose_pace(MccComponent* c) {
     MccGroup* g;
     OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
         uint64_t times = 0;
-        if (NULL != g->mc && NULL != g->get_asked && 0 == g->get_asked(g->mc, &times)) asked += times;
+        if (NULL != g->join.get_asked && 0 == g->join.get_asked(g->join.mc, &times)) asked += times;
     }
     const double every = atomic_load_explicit(&c->poll_every_s, memory_order_relaxed);
     const double next = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
@@ -115,16 +104,14 @@ void mcc_wait_step(void) {
 
 // What the thread does in place of the program. True: it may sleep until something comes for the provider.
 static bool stand_in(MccComponent* c, int queue) {
-    static const struct timespec kNap = {.tv_nsec = kNapNs};
-    struct fid* objects[] = {&c->fabric.cq->fid};
     bool quiet = false;
     if (0 == opal_mutex_trylock(&c->lock)) {
         (void)turn();
-        quiet = queue >= 0 && 0 == fi_trywait(c->fabric.fabric, objects, 1);
+        quiet = mcc_queue_is_quiet(&c->fabric, queue);
         opal_mutex_unlock(&c->lock);
     }
     if (!quiet && queue >= 0) (void)sched_yield();
-    if (!quiet && queue < 0) (void)nanosleep(&kNap, NULL);
+    if (!quiet && queue < 0) mcc_nap(kNapNs);
     return quiet;
 }
 
@@ -137,7 +124,7 @@ static void sleep_on(MccComponent* c, int queue) {
     // Else somebody has come by meanwhile. Of several threads that did, the last to set the alarm need not
     // have been the last to look at the clock.
     const int64_t at = atomic_load(&c->rings_at_ns);
-    if (now_ns(CLOCK_MONOTONIC) >= at) {
+    if (mcc_now_ns(CLOCK_MONOTONIC) >= at) {
         atomic_store(&c->stands_in, true);
     } else {
         set_alarm(c, at);
@@ -146,8 +133,7 @@ static void sleep_on(MccComponent* c, int queue) {
 
 static void* watch(void* nothing) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    int queue = -1;
-    if (0 != fi_control(&c->fabric.cq->fid, FI_GETWAIT, &queue)) queue = -1;
+    const int queue = mcc_queue_descriptor(&c->fabric);
     while (!atomic_load(&c->thread_stops)) {
         const bool stands_in = atomic_load(&c->stands_in);
         if (!stands_in || stand_in(c, queue)) sleep_on(c, stands_in ? queue : -1);
@@ -160,18 +146,12 @@ static bool thread_wanted(const MccComponent* c) {
     return mcc_pml_is("cm");
 }
 
-// Signals are the program's, not the thread's.
 static bool start_thread(MccComponent* c) {
     c->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->alarm < 0) return false;
-    atomic_store(&c->rings_at_ns, now_ns(CLOCK_MONOTONIC) + kAwayNs);
+    atomic_store(&c->rings_at_ns, mcc_now_ns(CLOCK_MONOTONIC) + kAwayNs);
     set_alarm(c, atomic_load(&c->rings_at_ns));
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = 0 == pthread_create(&c->thread, NULL, watch, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!started) {
+    if (!mcc_start_thread(&c->thread, watch)) {
         (void)close(c->alarm);
         return false;
     }

@@ -51,7 +51,7 @@ static int progress(void* nothing) {
 
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* r, void* context) {
     struct fid_ep* ep = mca_coll_mcastcoll_component.fabric.ep;
-    const fi_addr_t group = g->address;
+    const fi_addr_t group = g->join.address;
     switch (r->collective) {
         case FI_BARRIER:
             return fi_barrier(ep, group, context);
@@ -107,7 +107,7 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
     mcc_progress_seen();
-    while (-FI_EAGAIN == (rc = g->run(g->mc, request, progress, NULL))) opal_progress();
+    while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
     return (int)-rc;
 }
 
@@ -115,7 +115,7 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
     // What was started before comes before.
     while (0 != atomic_load(&g->waiting)) opal_progress();
     g->operation.text[0] = '\0';
-    return NULL != g->run ? run_in_provider(g, request) : post_and_wait(g, request);
+    return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
 }
 
 // Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one

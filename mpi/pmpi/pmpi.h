@@ -29,8 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/join.h"
 #include "core/plan.h"
-#include "core/provider.h"
 
 typedef enum {
     kPmpiBcast,
@@ -70,15 +70,10 @@ typedef struct PmpiGroup {
     PmpiState state;
     int64_t number;    // rank 0's, the same on all members: the key of the group's set
     unsigned refused;  // operations that this group does not have, the same on all members
-    struct fid_av_set* set;
-    struct fid_mc* mc;
-    MccRun run;
+    MccJoin join;
     MPI_Request never;  // a receive that nobody sends anything for
-    struct fi_context2 join_context;
-    bool making;                  // pmpi_group_of() has not returned it yet
-    bool join_posted, join_done;  // in between an event may still name this group
-    int join_error;
-    bool orphan;  // its communicator is gone; close_at_s says when it may go
+    bool making;        // pmpi_group_of() has not returned it yet
+    bool orphan;        // its communicator is gone; close_at_s says when it may go
     double close_at_s;
     // Packed bytes. It belongs to one call, until that ends in pmpi_run(), which trims it: a small one stays
     // for the next call.
@@ -118,7 +113,6 @@ void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 
 
 // life.c
 bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
-double pmpi_now_s(void);
 
 // peers.c
 int pmpi_address(const uint8_t* bytes, fi_addr_t* address);  // positive FI_E code; the lock is held
@@ -128,7 +122,6 @@ void pmpi_peers_close(void);
 void pmpi_progress_start(void);   // the lock is held
 void pmpi_progress_stop(void);    // the lock is not held
 void pmpi_poll(void);             // reads both queues; the lock is held
-void pmpi_poll_events(void);      // the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
 
 // group.c

@@ -63,7 +63,8 @@ bool pmpi_run(PmpiCall* c, int error, int* rc) {
     if (0 != error) return fail(c, error, rc);
     ssize_t result;
     (void)atomic_fetch_add(&pmpi.running, 1);
-    while (-FI_EAGAIN == (result = g->run(g->mc, &c->plan.whole, pmpi_meanwhile, g))) (void)pmpi_meanwhile(g);
+    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
+        (void)pmpi_meanwhile(g);
     (void)atomic_fetch_sub(&pmpi.running, 1);
     if (-FI_ENOSYS == result || -FI_EOPNOTSUPP == result) {
         mcc_bounce_trim(&g->bounce, kMccKeptBounce);
