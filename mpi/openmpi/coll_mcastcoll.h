@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/collectives.h"
 #include "core/join.h"
 #include "core/plan.h"
 #include "core/wait.h"
@@ -43,30 +44,8 @@
 #include "opal/threads/mutex.h"
 #include "opal/util/output.h"
 
-// All that is served, each with a blocking and a non-blocking form.
-#define MCC_COLLECTIVES(X)               \
-    X(kMccBcast, bcast)                  \
-    X(kMccBarrier, barrier)              \
-    X(kMccAllreduce, allreduce)          \
-    X(kMccReduce, reduce)                \
-    X(kMccAllgather, allgather)          \
-    X(kMccAllgatherv, allgatherv)        \
-    X(kMccGather, gather)                \
-    X(kMccScatter, scatter)              \
-    X(kMccAlltoall, alltoall)            \
-    X(kMccReduceScatter, reduce_scatter) \
-    X(kMccReduceScatterBlock, reduce_scatter_block)
-
-typedef enum {
-#define MCC_ENUMERATOR(enumerator, name) enumerator,
-    MCC_COLLECTIVES(MCC_ENUMERATOR)
-#undef MCC_ENUMERATOR
-        kMccCollectives
-} MccCollective;
-
+// Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
-
-extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
 
 enum {
     kMccReasonBytes = 240,
@@ -248,7 +227,6 @@ void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not h
 void mcc_peers_init(void);
 void mcc_peers_close(void);
 int mcc_card_publish(void);
-uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes);
 // Whether all members could be in a group, as far as their cards tell; else the reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
 // Exchanges the cards anew, now that the provider is open. An Open MPI code.

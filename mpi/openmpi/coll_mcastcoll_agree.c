@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "coll_mcastcoll.h"
+#include "core/agree.h"
 #include "ompi/constants.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/request/request.h"
@@ -93,12 +94,12 @@ int mcc_agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agre
         *r = (Round){.comm = comm,
                      .deadline_s = mcc_now_s() + bound_s,
                      .size = size,
-                     .mine = 0 != error ? (long long)error << 32 | (unsigned)(rank + 1) : 0,
+                     .mine = mcc_word(error, rank),
                      .words = words,
                      .requests = requests};
         rc = 0 == rank ? ask_all(r) : answer(r);
-        *agreed_error = (int)(r->mine >> 32);
-        *agreed_rank = (int)(r->mine & 0xffffffff) - 1;
+        *agreed_error = mcc_word_error(r->mine);
+        *agreed_rank = mcc_word_rank(r->mine);
         // What is under way still writes into it.
         if (r->open > 0) return rc;
     }

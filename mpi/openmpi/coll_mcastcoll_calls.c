@@ -130,7 +130,8 @@ static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int
     return fail_at_once(comm, module, kMccBcast, &request, error);
 }
 
-#define MCC_ENTRY(enumerator, name) [enumerator] = {(void (*)(void))mcc_##name, (void (*)(void))mcc_i##name},
+#define MCC_ENTRY(enumerator, name, collective) \
+    [enumerator] = {(void (*)(void))mcc_##name, (void (*)(void))mcc_i##name},
 static void (*const kEntries[kMccCollectives][kMccForms])(void) = {MCC_COLLECTIVES(MCC_ENTRY)};
 
 void (*mcc_entry(MccCollective collective, MccForm form))(void) {

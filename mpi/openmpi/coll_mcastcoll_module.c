@@ -46,9 +46,6 @@ OBJ_CLASS_INSTANCE(MccModule, mca_coll_base_module_t, module_construct, module_d
 
 typedef void (*Function)(void);
 
-#define MCC_NAME(enumerator, name) [enumerator] = #name,
-const char* const mcc_collective_names[kMccCollectives] = {MCC_COLLECTIVES(MCC_NAME)};
-
 // Where Open MPI's structures have a collective's two forms.
 static const struct {
     size_t in_module, held, held_module;  // offsets
@@ -58,7 +55,8 @@ static const struct {
         offsetof(mca_coll_base_module_t, field), offsetof(mca_coll_base_comm_coll_t, field), \
             offsetof(mca_coll_base_comm_coll_t, field##_module)                              \
     }
-#define MCC_FIELDS(enumerator, name) [enumerator] = {MCC_FIELD(coll_##name), MCC_FIELD(coll_i##name)},
+#define MCC_FIELDS(enumerator, name, collective) \
+    [enumerator] = {MCC_FIELD(coll_##name), MCC_FIELD(coll_i##name)},
     MCC_COLLECTIVES(MCC_FIELDS)};
 
 static void offer(MccModule* m, int collective, int form, Function function) {

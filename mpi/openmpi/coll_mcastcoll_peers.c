@@ -12,6 +12,7 @@
 
 #include "coll_mcastcoll.h"
 #include "coll_mcastcoll_select.h"
+#include "core/agree.h"
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/rte/rte.h"
@@ -39,16 +40,6 @@ typedef struct {
     Card card;
 } MccPeer;
 
-uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes) {
-    const uint8_t* p = data;
-    for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);  // FNV-1a
-    return state;
-}
-
-static uint64_t begin_digest(void) {
-    return UINT64_C(0xcbf29ce484222325);
-}
-
 static uint64_t digest_terms(const MccComponent* c) {
     const uint64_t numbers[] = {opal_local_arch,
                                 c->enabled,
@@ -61,15 +52,14 @@ static uint64_t digest_terms(const MccComponent* c) {
                                 (uint64_t)(c->single_host + 1),
                                 (uint64_t)c->nonblocking,
                                 (uint64_t)c->disable_on_error};
-    uint64_t state = mcc_digest(begin_digest(), numbers, sizeof(numbers));
+    uint64_t state = mcc_digest(kMccDigest, numbers, sizeof(numbers));
     state = mcc_rules_digest(c->rules, state);
     return mcc_digest(state, c->provider, strlen(c->provider));
 }
 
 static uint64_t digest_offers(const MccComponent* c) {
     const uint64_t numbers[] = {c->offered, c->longest, c->fabric.max_members};
-    return mcc_digest(mcc_digest(begin_digest(), numbers, sizeof(numbers)), c->reductions,
-                      sizeof(c->reductions));
+    return mcc_digest(mcc_digest(kMccDigest, numbers, sizeof(numbers)), c->reductions, sizeof(c->reductions));
 }
 
 void mcc_peers_init(void) {
@@ -95,8 +85,7 @@ static void write_card(Card* card) {
     card->ready = c->ready;
     card->terms = c->terms = c->ready ? digest_terms(c) : 0;
     if (NULL != ompi_process_info.nodename)
-        card->host =
-            mcc_digest(begin_digest(), ompi_process_info.nodename, strlen(ompi_process_info.nodename));
+        card->host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
     memcpy(card->reason, c->reason, sizeof(card->reason));
     if (!c->opened) return;
     card->opened = true;

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/agree.h"
+
 // Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
 // The pml cm has no other way than its library's messages, which are slower than our plans, a long allreduce

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/agree.h"
 #include "core/wait.h"
 #include "pmpi.h"
 
@@ -111,11 +112,11 @@ static bool agree_on_terms(PmpiGroup* g, char* reason, size_t reason_bytes) {
 
 // All members learn the worst outcome: 0, or an error and one of the ranks that has it.
 static bool agree(const PmpiGroup* g, const char* step, int error, char* reason, size_t reason_bytes) {
-    int64_t mine = 0 == error ? 0 : (int64_t)error << 32 | (int64_t)g->rank, worst = 0;
+    int64_t mine = mcc_word(error, g->rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
     if (0 == worst) return true;
-    snprintf(reason, reason_bytes, "%s failed on rank %d: %s", step, (int)(worst & INT32_MAX),
-             fi_strerror((int)(worst >> 32)));
+    snprintf(reason, reason_bytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
+             fi_strerror(mcc_word_error(worst)));
     return false;
 }
 

@@ -7,7 +7,7 @@
 
 bool pmpi_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    if (!pmpi_begin(&c, comm, kPmpiBcast)) return false;
+    if (!pmpi_begin(&c, comm, kMccBcast)) return false;
     const int64_t bytes = pmpi_bytes(count, type);
     if (bytes < 0 || root < 0 || root >= c.g->size || !pmpi_in_range((uint64_t)bytes)) return pmpi_leave(&c);
     const MccLayout layout = {.base = buffer, .count = count, .type = type};
@@ -16,7 +16,7 @@ bool pmpi_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_
 
 bool pmpi_barrier(MPI_Comm comm, int* rc) {
     PmpiCall c;
-    if (!pmpi_begin(&c, comm, kPmpiBarrier)) return false;
+    if (!pmpi_begin(&c, comm, kMccBarrier)) return false;
     c.plan.whole.datatype = FI_VOID;
     return pmpi_run(&c, 0, rc);
 }
@@ -39,14 +39,14 @@ static bool take_rooted(PmpiCall* c, int root, const MccLayout* of_root, const M
 
 bool pmpi_allgather(MccLayout in, MccLayout out, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    return pmpi_begin(&c, comm, kPmpiAllgather) && take_layout(&c, &out) &&
+    return pmpi_begin(&c, comm, kMccAllgather) && take_layout(&c, &out) &&
            pmpi_run(&c, mcc_lay_allgather(&c.plan, &in, &out), rc);
 }
 
 bool pmpi_allgatherv(MccLayout in, void* buffer, MccList counts, MccList places, MPI_Datatype type,
                      MPI_Comm comm, int* rc) {
     PmpiCall c;
-    if (!pmpi_begin(&c, comm, kPmpiAllgatherv)) return false;
+    if (!pmpi_begin(&c, comm, kMccAllgatherv)) return false;
     const MccLayout out = {.base = buffer, .type = type};
     size_t largest = 0;
     if (NULL == counts.at || NULL == places.at || !mcc_measure_blocks(&c.plan, &out, counts, &largest))
@@ -57,18 +57,18 @@ bool pmpi_allgatherv(MccLayout in, void* buffer, MccList counts, MccList places,
 
 bool pmpi_gather(MccLayout in, MccLayout out, int root, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    return pmpi_begin(&c, comm, kPmpiGather) && take_rooted(&c, root, &out, &in) &&
+    return pmpi_begin(&c, comm, kMccGather) && take_rooted(&c, root, &out, &in) &&
            pmpi_run(&c, mcc_lay_gather(&c.plan, &in, &out, root), rc);
 }
 
 bool pmpi_scatter(MccLayout in, MccLayout out, int root, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    return pmpi_begin(&c, comm, kPmpiScatter) && take_rooted(&c, root, &in, &out) &&
+    return pmpi_begin(&c, comm, kMccScatter) && take_rooted(&c, root, &in, &out) &&
            pmpi_run(&c, mcc_lay_scatter(&c.plan, &in, &out, root), rc);
 }
 
 bool pmpi_alltoall(MccLayout in, MccLayout out, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    return pmpi_begin(&c, comm, kPmpiAlltoall) && take_layout(&c, &out) &&
+    return pmpi_begin(&c, comm, kMccAlltoall) && take_layout(&c, &out) &&
            pmpi_run(&c, mcc_lay_alltoall(&c.plan, &in, &out), rc);
 }

@@ -29,28 +29,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/collectives.h"
 #include "core/join.h"
 #include "core/plan.h"
 
-typedef enum {
-    kPmpiBcast,
-    kPmpiBarrier,
-    kPmpiReduce,
-    kPmpiAllreduce,
-    kPmpiAllgather,
-    kPmpiAllgatherv,
-    kPmpiGather,
-    kPmpiScatter,
-    kPmpiAlltoall,
-    kPmpiReduceScatter,
-    kPmpiReduceScatterBlock,
-    kPmpiOperations
-} PmpiOperation;
-
-enum { kPmpiAll = (1 << kPmpiOperations) - 1 };
-
 typedef struct {
-    unsigned enabled;  // bit kPmpiBcast and so on
+    unsigned enabled;  // bit kMccBcast and so on
     char provider[64];
     int min_members;
     uint64_t min_bytes, max_bytes;  // of a whole operation's message
@@ -101,13 +85,12 @@ typedef struct {
     bool thread_runs;
     atomic_bool thread_stops;
     pthread_t thread;
-    atomic_ullong served[kPmpiOperations], left[kPmpiOperations];
+    atomic_ullong served[kMccCollectives], left[kMccCollectives];
 } Pmpi;
 
 extern Pmpi pmpi;
 
 // settings.c
-const char* pmpi_name(PmpiOperation operation);
 bool pmpi_settings_read(PmpiSettings* s, char* reason, size_t reason_bytes);
 void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -132,15 +115,14 @@ void pmpi_groups_reap(bool all);      // the lock is held
 void pmpi_groups_cancel(void);
 
 // run.c
-enum fi_collective_op pmpi_collective_of(PmpiOperation operation);
 typedef struct {
     MccPlan plan;  // first: a plan's memory is its call's
     PmpiGroup* g;
-    PmpiOperation operation;
+    MccCollective operation;
 } PmpiCall;
 // True if the communicator's group has the operation; otherwise the call is to be left to PMPI. To be called
 // first, whatever the arguments: see rule 2 above.
-bool pmpi_begin(PmpiCall* c, MPI_Comm comm, PmpiOperation operation);
+bool pmpi_begin(PmpiCall* c, MPI_Comm comm, MccCollective operation);
 bool pmpi_in_range(uint64_t bytes);
 bool pmpi_leave(const PmpiCall* c);  // false, and counts a call that is left to PMPI
 // Runs the operation and delivers what came in, unless `error` tells that it could not be planned. True: the

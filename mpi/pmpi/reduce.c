@@ -9,7 +9,7 @@
 // Fills in what describes the elements; otherwise the call is left.
 static bool take(PmpiCall* c, MPI_Count count, MPI_Datatype type, MPI_Op op, size_t* width) {
     struct fi_mcastcoll_request* whole = &c->plan.whole;
-    const uint16_t* pairs = pmpi.provider.reductions[pmpi_collective_of(c->operation)];
+    const uint16_t* pairs = pmpi.provider.reductions[mcc_collective_ops[c->operation]];
     whole->count = (size_t)count;
     return (count >= 0 && mcc_reduction(type, op, pmpi_face.width, &whole->datatype, &whole->op, width) &&
             0 != (pairs[whole->datatype] >> whole->op & 1) && (uint64_t)count <= UINT64_MAX / *width &&
@@ -21,7 +21,7 @@ bool pmpi_allreduce(const void* in, void* out, MPI_Count count, MPI_Datatype typ
                     int* rc) {
     PmpiCall c;
     size_t width = 0;
-    if (!pmpi_begin(&c, comm, kPmpiAllreduce) || !take(&c, count, type, op, &width)) return false;
+    if (!pmpi_begin(&c, comm, kMccAllreduce) || !take(&c, count, type, op, &width)) return false;
     mcc_lay_reduction(&c.plan, FI_ALLREDUCE, in, out, 0);
     return pmpi_run(&c, 0, rc);
 }
@@ -30,7 +30,7 @@ bool pmpi_reduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, 
                  MPI_Comm comm, int* rc) {
     PmpiCall c;
     size_t width = 0;
-    if (!pmpi_begin(&c, comm, kPmpiReduce)) return false;
+    if (!pmpi_begin(&c, comm, kMccReduce)) return false;
     if (root < 0 || root >= c.g->size) return pmpi_leave(&c);
     if (!take(&c, count, type, op, &width)) return false;
     mcc_lay_reduction(&c.plan, FI_REDUCE, in, out, root);
@@ -48,7 +48,7 @@ bool pmpi_reduce_scatter(const void* in, void* out, MccList counts, MPI_Datatype
                          MPI_Comm comm, int* rc) {
     PmpiCall c;
     MccDeal deal;
-    if (!pmpi_begin(&c, comm, kPmpiReduceScatter)) return false;
+    if (!pmpi_begin(&c, comm, kMccReduceScatter)) return false;
     if (NULL == counts.at || !mcc_deal_counts(&c.plan, counts, &deal) || !deal.even) return pmpi_leave(&c);
     return scatter(&c, &deal, in, out, type, op, rc);
 }
@@ -57,7 +57,7 @@ bool pmpi_reduce_scatter_block(const void* in, void* out, MPI_Count count, MPI_D
                                MPI_Comm comm, int* rc) {
     PmpiCall c;
     MccDeal deal;
-    if (!pmpi_begin(&c, comm, kPmpiReduceScatterBlock)) return false;
+    if (!pmpi_begin(&c, comm, kMccReduceScatterBlock)) return false;
     if (!mcc_deal_alike(&c.plan, count, &deal)) return pmpi_leave(&c);
     return scatter(&c, &deal, in, out, type, op, rc);
 }

@@ -12,14 +12,7 @@
 
 #include "pmpi.h"
 
-enum fi_collective_op pmpi_collective_of(PmpiOperation operation) {
-    static const enum fi_collective_op kCollectives[kPmpiOperations] = {
-        FI_BROADCAST, FI_BARRIER, FI_REDUCE,   FI_ALLREDUCE,      FI_ALLGATHER,     FI_ALLGATHER,
-        FI_GATHER,    FI_SCATTER, FI_ALLTOALL, FI_REDUCE_SCATTER, FI_REDUCE_SCATTER};
-    return kCollectives[operation];
-}
-
-static bool leave(PmpiOperation operation) {
+static bool leave(MccCollective operation) {
     (void)atomic_fetch_add_explicit(&pmpi.left[operation], 1, memory_order_relaxed);
     return false;
 }
@@ -28,10 +21,10 @@ bool pmpi_leave(const PmpiCall* c) {
     return leave(c->operation);
 }
 
-bool pmpi_begin(PmpiCall* c, MPI_Comm comm, PmpiOperation operation) {
+bool pmpi_begin(PmpiCall* c, MPI_Comm comm, MccCollective operation) {
     PmpiGroup* g = pmpi_group_of(comm);
     if (NULL == g) return false;
-    const enum fi_collective_op collective = pmpi_collective_of(operation);
+    const enum fi_collective_op collective = mcc_collective_ops[operation];
     if (kPmpiLeft == g->state || 0 == (pmpi.settings.enabled >> operation & 1) ||
         0 == (pmpi.provider.collectives >> collective & 1) || 0 != (g->refused >> operation & 1))
         return leave(operation);
@@ -48,7 +41,7 @@ bool pmpi_in_range(uint64_t bytes) {
 
 static bool fail(PmpiCall* c, int error, int* rc) {
     PmpiGroup* g = c->g;
-    const char* name = pmpi_name(c->operation);
+    const char* name = mcc_collective_names[c->operation];
     pmpi_group_break(g);
     mcc_bounce_trim(&g->bounce, kMccKeptBounce);
     pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->rank, g->size, fi_strerror(error));
@@ -70,7 +63,8 @@ bool pmpi_run(PmpiCall* c, int error, int* rc) {
         mcc_bounce_trim(&g->bounce, kMccKeptBounce);
         if (-FI_ENOSYS == result) g->refused |= 1U << c->operation;
         if (-FI_ENOSYS == result && 0 == g->rank)
-            pmpi_say(1, "the provider has no %s for %d members like these", pmpi_name(c->operation), g->size);
+            pmpi_say(1, "the provider has no %s for %d members like these",
+                     mcc_collective_names[c->operation], g->size);
         return pmpi_leave(c);
     }
     if (0 == result && !mcc_deliver(&c->plan)) result = -FI_EOTHER;
