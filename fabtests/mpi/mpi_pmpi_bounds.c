@@ -2,18 +2,18 @@
 // the MPI's own (mpi_pmpi_calls.h), and rank 0 says how many of its calls the library should have served, in
 // the words in which the library says how many it did.
 //
-// The bounds: the bounce buffers that a group keeps (1 MiB each, of what goes out and of what comes in);
-// MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and _MIN_MEMBERS, which are read here as the library reads them; how
-// much of an allgatherv may be filling; how even a reduce_scatter's counts are; how deep a datatype is looked
-// into; how many groups outlive their communicators at once.
+// The bounds: the bounce buffer that a group keeps (1 MiB); MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and
+// _MIN_MEMBERS, which are read here as the library reads them; how much of an allgatherv may be filling; how
+// even a reduce_scatter's counts are; how deep a datatype is looked into; how many groups outlive their
+// communicators at once.
 
 #include "mpi_pmpi_calls.h"
 
 enum { kKept = 1 << 20, kDeepest = 8, kMostOrphans = 32 };
 
-// What crosses the bound: a block, all blocks of a call, or (where the room for a member's slice has an
-// element to spare) a block and an element.
-typedef enum { kBlock, kAll, kSlice } Crosses;
+// What crosses the bound: a block, all blocks of a call, all of them twice (out and in), or (where the room
+// for a member's slice has an element to spare) a block and an element.
+typedef enum { kBlock, kAll, kBoth, kSlice } Crosses;
 
 typedef struct {
     Operation operation;
@@ -24,7 +24,7 @@ typedef struct {
     bool backwards;
 } Case;
 
-// What goes through the bounce buffer of what goes out, or of what comes in.
+// What goes through the bounce buffer.
 static const Case kBounced[] = {
     {kBcast, kGaps, kPlain, false, kBlock, kAlike, false},
     {kAllgather, kGaps, kPlain, false, kBlock, kAlike, false},
@@ -38,9 +38,9 @@ static const Case kBounced[] = {
     {kScatter, kGaps, kPlain, false, kAll, kAlike, false},
     {kScatter, kPlain, kGaps, false, kBlock, kAlike, false},
     {kScatter, kPlain, kPlain, true, kBlock, kAlike, false},
-    {kAlltoall, kGaps, kGaps, false, kAll, kAlike, false},
+    {kAlltoall, kGaps, kGaps, false, kBoth, kAlike, false},
     {kAlltoall, kPlain, kPlain, true, kAll, kAlike, false},
-    {kAlltoall, kPlain, kGaps, true, kAll, kAlike, false},
+    {kAlltoall, kPlain, kGaps, true, kBoth, kAlike, false},
     {kReduceScatter, kPlain, kPlain, true, kSlice, kAlike, false},
     {kReduceScatterBlock, kPlain, kPlain, true, kSlice, kAlike, false},
 };
@@ -96,7 +96,7 @@ static bool should_be_served(const Run* r, const Plan* p, const Part* part) {
     const uint64_t elements = elements_of(p, part), bytes = elements * p->width;
     if ((uint64_t)part->size < r->min_members || bytes == 0) return false;
     if (bytes < r->min_bytes || bytes > r->max_bytes) return false;
-    if (p->operation == kAllgatherv) return elements <= 2 * (uint64_t)l.sum;
+    if (p->operation == kAllgatherv) return 4 * (elements - (uint64_t)l.sum) <= elements;
     for (int i = 0; p->operation == kReduceScatter && i < part->size; ++i)
         if (l.counts[i] != l.sum / part->size + (i < l.sum % part->size)) return false;
     return true;
@@ -133,7 +133,9 @@ static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const
     for (size_t i = 0; i < count; ++i) {
         const Case* c = &cases[i];
         Plan p = plan_of(c, 0, (int)(i % (size_t)part->size));
-        const uint64_t members = c->crosses == kAll ? (uint64_t)part->size : 1;
+        const uint64_t members = c->crosses == kAll    ? (uint64_t)part->size
+                                 : c->crosses == kBoth ? 2 * (uint64_t)part->size
+                                                       : 1;
         const uint64_t exactly = bound / p.width / members - (c->crosses == kSlice ? 1 : 0);
         for (int step = -1; step <= 1; ++step) {
             p.count = exactly + (uint64_t)(int64_t)step;

@@ -32,32 +32,29 @@
     EXPORT int MPI_Allgather##suffix(const void* in, Count in_count, MPI_Datatype in_type, void* out,        \
                                      Count out_count, MPI_Datatype out_type, MPI_Comm comm) {                \
         int rc = MPI_SUCCESS;                                                                                \
-        return pmpi_allgather((PmpiLayout){in, in_count, in_type}, (PmpiLayout){out, out_count, out_type},   \
-                              comm, &rc)                                                                     \
+        return pmpi_allgather(LAYOUT(in, in_count, in_type), LAYOUT(out, out_count, out_type), comm, &rc)    \
                    ? rc                                                                                      \
                    : PMPI_Allgather##suffix(in, in_count, in_type, out, out_count, out_type, comm);          \
     }                                                                                                        \
     EXPORT int MPI_Alltoall##suffix(const void* in, Count in_count, MPI_Datatype in_type, void* out,         \
                                     Count out_count, MPI_Datatype out_type, MPI_Comm comm) {                 \
         int rc = MPI_SUCCESS;                                                                                \
-        return pmpi_alltoall((PmpiLayout){in, in_count, in_type}, (PmpiLayout){out, out_count, out_type},    \
-                             comm, &rc)                                                                      \
+        return pmpi_alltoall(LAYOUT(in, in_count, in_type), LAYOUT(out, out_count, out_type), comm, &rc)     \
                    ? rc                                                                                      \
                    : PMPI_Alltoall##suffix(in, in_count, in_type, out, out_count, out_type, comm);           \
     }                                                                                                        \
     EXPORT int MPI_Gather##suffix(const void* in, Count in_count, MPI_Datatype in_type, void* out,           \
                                   Count out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {         \
         int rc = MPI_SUCCESS;                                                                                \
-        return pmpi_gather((PmpiLayout){in, in_count, in_type}, (PmpiLayout){out, out_count, out_type},      \
-                           root, comm, &rc)                                                                  \
+        return pmpi_gather(LAYOUT(in, in_count, in_type), LAYOUT(out, out_count, out_type), root, comm, &rc) \
                    ? rc                                                                                      \
                    : PMPI_Gather##suffix(in, in_count, in_type, out, out_count, out_type, root, comm);       \
     }                                                                                                        \
     EXPORT int MPI_Scatter##suffix(const void* in, Count in_count, MPI_Datatype in_type, void* out,          \
                                    Count out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {        \
         int rc = MPI_SUCCESS;                                                                                \
-        return pmpi_scatter((PmpiLayout){in, in_count, in_type}, (PmpiLayout){out, out_count, out_type},     \
-                            root, comm, &rc)                                                                 \
+        return pmpi_scatter(LAYOUT(in, in_count, in_type), LAYOUT(out, out_count, out_type), root, comm,     \
+                            &rc)                                                                             \
                    ? rc                                                                                      \
                    : PMPI_Scatter##suffix(in, in_count, in_type, out, out_count, out_type, root, comm);      \
     }                                                                                                        \
@@ -65,8 +62,8 @@
                                       const Count* counts, const Place* places, MPI_Datatype out_type,       \
                                       MPI_Comm comm) {                                                       \
         int rc = MPI_SUCCESS;                                                                                \
-        return pmpi_allgatherv((PmpiLayout){in, in_count, in_type}, out, LIST(counts), LIST(places),         \
-                               out_type, comm, &rc)                                                          \
+        return pmpi_allgatherv(LAYOUT(in, in_count, in_type), out, LIST(counts), LIST(places), out_type,     \
+                               comm, &rc)                                                                    \
                    ? rc                                                                                      \
                    : PMPI_Allgatherv##suffix(in, in_count, in_type, out, counts, places, out_type, comm);    \
     }                                                                                                        \
@@ -86,8 +83,9 @@
     }
 
 // Displacements of the large calls are addresses.
-_Static_assert(sizeof(MPI_Aint) == sizeof(int) || sizeof(MPI_Aint) == sizeof(MPI_Count), "pmpi_item()");
-#define LIST(items) ((PmpiList){items, sizeof(*(items)) != sizeof(int)})
+_Static_assert(sizeof(MPI_Aint) == sizeof(int) || sizeof(MPI_Aint) == sizeof(MPI_Count), "mcc_item()");
+#define LIST(items) ((MccList){items, sizeof(*(items)) != sizeof(int)})
+#define LAYOUT(buffer, number, datatype) ((MccLayout){.base = buffer, .count = number, .type = datatype})
 
 ENTRIES(, int, int)
 #if MPI_VERSION >= 4

@@ -14,28 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/agree.h"
+#include "core/wait.h"
 #include "pmpi.h"
 
 enum { kMaxOrphans = 32 };
 
 static void close_group(PmpiGroup* g) {
-    const bool joined = NULL != g->mc;
-    int rc = joined ? fi_close(&g->mc->fid) : 0;
-    if (0 == rc && NULL != g->set) rc = fi_close(&g->set->fid);
-    if (0 != rc) pmpi_say(1, "closing a group: %s", fi_strerror(-rc));
-    g->mc = NULL;
-    g->set = NULL;
-    // What was said of it before is read now: the next group may lie where this one did.
-    if (joined) pmpi_poll_events();
+    const int error = mcc_join_close(&pmpi.provider, &g->join);
+    if (0 != error) pmpi_say(1, "closing a group: %s", fi_strerror(error));
     if (kPmpiServing == g->state) g->state = kPmpiLeft;
 }
 
 static bool in_use(const PmpiGroup* g) {
-    return g->making || (g->join_posted && !g->join_done) || (!g->orphan && kPmpiBroken != g->state);
+    return g->making || mcc_join_is_open(&g->join) || (!g->orphan && kPmpiBroken != g->state);
 }
 
 void pmpi_groups_reap(bool all) {
-    const double now = pmpi_now_s();
+    const double now = mcc_now_s();
     int orphans = 0, unused = 0;
     for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) {
         orphans += g->orphan;
@@ -50,7 +46,7 @@ void pmpi_groups_reap(bool all) {
         if (g->orphan && (all || due)) {
             --orphans;
             *at = g->next;
-            pmpi_trim(g, 0);
+            mcc_bounce_trim(&g->bounce, 0);
             free(g);
         } else {
             at = &g->next;
@@ -73,14 +69,14 @@ static void orphan(PmpiGroup* g) {
     cancel(g);
     pthread_mutex_lock(&pmpi.lock);
     g->orphan = true;
-    g->close_at_s = NULL != g->mc ? pmpi_now_s() + pmpi.settings.linger_ms * 1e-3 : 0;
+    g->close_at_s = NULL != g->join.mc ? mcc_now_s() + pmpi.settings.linger_ms * 1e-3 : 0;
     pmpi_groups_reap(kPmpiClosed == atomic_load(&pmpi.life));
     pthread_mutex_unlock(&pmpi.lock);
 }
 
 void pmpi_group_break(PmpiGroup* g) {
     pthread_mutex_lock(&pmpi.lock);
-    if (kPmpiBroken != g->state) g->close_at_s = pmpi_now_s() + pmpi.settings.linger_ms * 1e-3;
+    if (kPmpiBroken != g->state) g->close_at_s = mcc_now_s() + pmpi.settings.linger_ms * 1e-3;
     g->state = kPmpiBroken;
     pmpi_groups_reap(false);
     pthread_mutex_unlock(&pmpi.lock);
@@ -116,60 +112,40 @@ static bool agree_on_terms(PmpiGroup* g, char* reason, size_t reason_bytes) {
 
 // All members learn the worst outcome: 0, or an error and one of the ranks that has it.
 static bool agree(const PmpiGroup* g, const char* step, int error, char* reason, size_t reason_bytes) {
-    int64_t mine = 0 == error ? 0 : (int64_t)error << 32 | (int64_t)g->rank, worst = 0;
+    int64_t mine = mcc_word(error, g->rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
     if (0 == worst) return true;
-    snprintf(reason, reason_bytes, "%s failed on rank %d: %s", step, (int)(worst & INT32_MAX),
-             fi_strerror((int)(worst >> 32)));
+    snprintf(reason, reason_bytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
+             fi_strerror(mcc_word_error(worst)));
     return false;
 }
 
-// The set starts with one address and is then filled: the form of fi_av_set that all providers read alike.
-// Its key tells apart what several threads join at once, in another order on each rank, with the same
-// members.
-static int form_set(PmpiGroup* g, const uint8_t* addresses) {
-    struct fi_av_set_attr attr = {.count = (size_t)g->size,
-                                  .stride = 1,
-                                  .comm_key_size = sizeof(g->number),
-                                  .comm_key = (uint8_t*)&g->number};
-    int rc = 0;
-    for (int rank = 0; rank < g->size && 0 == rc; ++rank) {
-        fi_addr_t address = FI_ADDR_NOTAVAIL;
-        const int error = pmpi_address(addresses + (size_t)rank * pmpi.provider.address_bytes, &address);
-        if (0 != error) return error;
-        if (0 == rank) {
-            attr.start_addr = attr.end_addr = address;
-            rc = fi_av_set(pmpi.provider.av, &attr, &g->set, NULL);
-        } else {
-            rc = fi_av_set_insert(g->set, address);
-        }
-    }
-    return -rc;
+static int address_of(const void* addresses, size_t rank, fi_addr_t* address) {
+    return pmpi_address((const uint8_t*)addresses + rank * pmpi.provider.address_bytes, address);
+}
+
+static void lock(void) {
+    pthread_mutex_lock(&pmpi.lock);
+}
+
+static void unlock(void) {
+    pthread_mutex_unlock(&pmpi.lock);
+}
+
+static int go_on(void* group) {
+    lock();
+    pmpi_poll();
+    unlock();
+    (void)pmpi_meanwhile(group);
+    (void)sched_yield();
+    return 0;
 }
 
 static int join(PmpiGroup* g) {
-    const double deadline = pmpi_now_s() + pmpi.settings.join_timeout_ms * 1e-3;
-    fi_addr_t address = FI_ADDR_NOTAVAIL;
-    int rc = fi_av_set_addr(g->set, &address);
-    if (0 != rc) return -rc;
-    for (;;) {
-        pthread_mutex_lock(&pmpi.lock);
-        if (!g->join_posted) {
-            rc = fi_join_collective(pmpi.provider.ep, address, g->set, 0, &g->mc, &g->join_context);
-            g->join_posted = 0 == rc;
-        }
-        pmpi_poll();
-        const bool done = g->join_done || (0 != rc && -FI_EAGAIN != rc);
-        pthread_mutex_unlock(&pmpi.lock);
-        if (done) break;
-        if (pmpi_now_s() > deadline) return FI_ETIMEDOUT;
-        (void)pmpi_meanwhile(g);
-        (void)sched_yield();
-    }
-    if (0 != rc) return -rc;
-    if (0 != g->join_error) return g->join_error;
-    g->run = mcc_provider_run(g->mc);
-    if (NULL != g->run) return 0;
+    static const MccWaiting kWaiting = {.lock = lock, .unlock = unlock, .step = go_on};
+    const int error =
+        mcc_join(&pmpi.provider, &g->join, (size_t)g->size, pmpi.settings.join_timeout_ms, &kWaiting, g);
+    if (0 != error || NULL != g->join.run) return error;
     if (0 == g->rank)
         pmpi_say(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
     return FI_ENOPROTOOPT;
@@ -196,7 +172,8 @@ static bool form(PmpiGroup* g, char* reason, size_t reason_bytes) {
                     : FI_EOTHER;
     if (0 == error) {
         pthread_mutex_lock(&pmpi.lock);
-        error = form_set(g, addresses);
+        error = mcc_join_begin(&pmpi.provider, &g->join, (size_t)g->size, &g->number, sizeof(g->number),
+                               address_of, addresses);
         pthread_mutex_unlock(&pmpi.lock);
     }
     free(addresses);

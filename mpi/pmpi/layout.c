@@ -5,7 +5,6 @@
 // plain bytes, which the standard does not promise; pmpi_packs_plainly() looks.
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pmpi.h"
@@ -71,33 +70,47 @@ static bool is_plain(MPI_Datatype type, int depth) {
     return plain;
 }
 
-const uint8_t* pmpi_contiguous(const PmpiLayout* layout) {
-    return is_plain(layout->type, kDepth) ? layout->buffer : NULL;
+static size_t width_of(MPI_Datatype type) {
+    const int64_t bytes = pmpi_bytes(1, type);
+    return bytes > 0 ? (size_t)bytes : 0;
 }
 
-PmpiLayout pmpi_advance(PmpiLayout layout, MPI_Count elements, MPI_Count count) {
+static ptrdiff_t extent_of(MPI_Datatype type) {
     MPI_Aint lower, extent;
-    PMPI_Type_get_extent(layout.type, &lower, &extent);
-    layout.buffer = (const uint8_t*)layout.buffer + (MPI_Aint)elements * extent;
-    layout.count = count;
-    return layout;
+    PMPI_Type_get_extent(type, &lower, &extent);
+    return (ptrdiff_t)extent;
 }
 
-bool pmpi_pack(const PmpiLayout* layout, uint8_t* to, size_t bytes) {
+static const uint8_t* contiguous(const MccLayout* layout) {
+    return is_plain(layout->type, kDepth) ? layout->base : NULL;
+}
+
+static bool pack(const MccLayout* from, uint8_t* to, size_t bytes) {
     int at = 0;
-    if (layout->count > INT_MAX || bytes > INT_MAX) return false;
-    return MPI_SUCCESS == PMPI_Pack(layout->buffer, (int)layout->count, layout->type, to, (int)bytes, &at,
-                                    MPI_COMM_SELF) &&
+    if (from->count > INT_MAX || bytes > INT_MAX) return false;
+    return MPI_SUCCESS ==
+               PMPI_Pack(from->base, (int)from->count, from->type, to, (int)bytes, &at, MPI_COMM_SELF) &&
            at == (int)bytes;
 }
 
-bool pmpi_unpack(const PmpiLayout* layout, const uint8_t* from, size_t bytes) {
+static bool unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     int at = 0;
-    if (layout->count > INT_MAX || bytes > INT_MAX) return false;
-    return MPI_SUCCESS == PMPI_Unpack(from, (int)bytes, &at, (void*)(uintptr_t)layout->buffer,
-                                      (int)layout->count, layout->type, MPI_COMM_SELF) &&
+    if (to->count > INT_MAX || bytes > INT_MAX) return false;
+    return MPI_SUCCESS == PMPI_Unpack(from, (int)bytes, &at, (void*)(uintptr_t)to->base, (int)to->count,
+                                      to->type, MPI_COMM_SELF) &&
            at == (int)bytes;
 }
+
+static uint8_t* memory(MccPlan* plan, size_t bytes) {
+    return mcc_bounce_take(&((PmpiCall*)plan)->g->bounce, bytes);
+}
+
+const MccFace pmpi_face = {.width = width_of,
+                           .extent = extent_of,
+                           .contiguous = contiguous,
+                           .pack = pack,
+                           .unpack = unpack,
+                           .memory = memory};
 
 bool pmpi_packs_plainly(void) {
     const int32_t laid[4] = {0x01020304, -1, 0x05060708, -1}, expected[2] = {0x01020304, 0x05060708};
@@ -105,46 +118,11 @@ bool pmpi_packs_plainly(void) {
     MPI_Datatype every_other;
     PMPI_Type_create_resized(MPI_INT32_T, 0, 2 * sizeof(int32_t), &every_other);
     PMPI_Type_commit(&every_other);
-    const PmpiLayout layout = {.buffer = laid, .count = 2, .type = every_other};
+    const MccLayout layout = {.base = laid, .count = 2, .type = every_other};
     int room = 0;
     const bool good = MPI_SUCCESS == PMPI_Pack_size(2, every_other, MPI_COMM_SELF, &room) &&
-                      room == (int)sizeof(packed) && pmpi_pack(&layout, (uint8_t*)packed, sizeof(packed)) &&
+                      room == (int)sizeof(packed) && pack(&layout, (uint8_t*)packed, sizeof(packed)) &&
                       0 == memcmp(packed, expected, sizeof(packed));
     PMPI_Type_free(&every_other);
     return good;
-}
-
-uint8_t* pmpi_bounce(PmpiGroup* g, int slot, size_t bytes) {
-    if (g->bounce_bytes[slot] < bytes) {
-        free(g->bounce[slot]);
-        g->bounce[slot] = malloc(bytes);
-        g->bounce_bytes[slot] = NULL != g->bounce[slot] ? bytes : 0;
-    }
-    return g->bounce[slot];
-}
-
-void pmpi_trim(PmpiGroup* g, size_t kept_bytes) {
-    for (int slot = 0; slot < 2; ++slot) {
-        if (g->bounce_bytes[slot] <= kept_bytes) continue;
-        free(g->bounce[slot]);
-        g->bounce[slot] = NULL;
-        g->bounce_bytes[slot] = 0;
-    }
-}
-
-const uint8_t* pmpi_input(PmpiGroup* g, const PmpiLayout* layout, size_t bytes) {
-    const uint8_t* at = pmpi_contiguous(layout);
-    if (NULL != at) return at;
-    uint8_t* bounce = pmpi_bounce(g, 0, bytes);
-    return NULL != bounce && pmpi_pack(layout, bounce, bytes) ? bounce : NULL;
-}
-
-uint8_t* pmpi_room(PmpiGroup* g, const PmpiLayout* layout, size_t bytes) {
-    const uint8_t* at = pmpi_contiguous(layout);
-    return NULL != at ? (uint8_t*)(uintptr_t)at : pmpi_bounce(g, 1, bytes);
-}
-
-bool pmpi_deliver(const PmpiGroup* g, const void* arrival) {
-    const PmpiArrival* a = arrival;
-    return a->room != g->bounce[1] || pmpi_unpack(a->to, a->room, a->bytes);
 }

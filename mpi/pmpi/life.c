@@ -8,25 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/agree.h"
 #include "pmpi.h"
 
 Pmpi pmpi = {.lock = PTHREAD_MUTEX_INITIALIZER, .own_comm = MPI_COMM_NULL};
 
-enum { kTermsVersion = 1, kPeersExpected = 64 };
-
-double pmpi_now_s(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static uint64_t digest(uint64_t state, const void* data, size_t bytes) {
-    const uint8_t* p = data;
-    for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);  // FNV-1a
-    return state;
-}
+enum { kTermsVersion = 2, kPeersExpected = 64 };
 
 // What decides who serves a call, and how the bytes of it look.
 static uint64_t digest_terms(void) {
@@ -43,19 +31,19 @@ static uint64_t digest_terms(void) {
                                 sizeof(long),
                                 sizeof(long double),
                                 *(const uint8_t*)&one};
-    uint64_t state = digest(UINT64_C(0xcbf29ce484222325), numbers, sizeof(numbers));
-    state = digest(state, pmpi.provider.reductions, sizeof(pmpi.provider.reductions));
+    uint64_t state = mcc_digest(kMccDigest, numbers, sizeof(numbers));
+    state = mcc_digest(state, pmpi.provider.reductions, sizeof(pmpi.provider.reductions));
     // Half of it, so that it and its complement both travel as positive numbers.
-    return digest(state, s->provider, strlen(s->provider)) >> 1;
+    return mcc_digest(state, s->provider, strlen(s->provider)) >> 1;
 }
 
 static void report_counts(void) {
     char line[400] = "";
-    for (int i = 0; i < kPmpiOperations; ++i) {
+    for (int i = 0; i < kMccCollectives; ++i) {
         const unsigned long long served = pmpi.served[i], left = pmpi.left[i];
         if (0 == served + left) continue;
         snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s %llu/%llu",
-                 '\0' == line[0] ? "" : ", ", pmpi_name((PmpiOperation)i), served, served + left);
+                 '\0' == line[0] ? "" : ", ", mcc_collective_names[i], served, served + left);
     }
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -2,10 +2,7 @@
 # and a shell between mpiexec and the program needs none.
 if HAVE_MPICH
 lib_LTLIBRARIES += libmcastcoll-pmpi.la
-libmcastcoll_pmpi_la_SOURCES = \
-	mpi/common/provider.c \
-	mpi/common/provider.h \
-	%reldir%/blocks.c \
+libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/entry.c \
 	%reldir%/group.c \
 	%reldir%/layout.c \
@@ -16,8 +13,7 @@ libmcastcoll_pmpi_la_SOURCES = \
 	%reldir%/progress.c \
 	%reldir%/reduce.c \
 	%reldir%/run.c \
-	%reldir%/settings.c \
-	%reldir%/types.c
+	%reldir%/settings.c
 libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(MPICH_CPPFLAGS)
 libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
 libmcastcoll_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy -Wl,-z,nodelete \

@@ -29,27 +29,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/provider.h"
-
-typedef enum {
-    kPmpiBcast,
-    kPmpiBarrier,
-    kPmpiReduce,
-    kPmpiAllreduce,
-    kPmpiAllgather,
-    kPmpiAllgatherv,
-    kPmpiGather,
-    kPmpiScatter,
-    kPmpiAlltoall,
-    kPmpiReduceScatter,
-    kPmpiReduceScatterBlock,
-    kPmpiOperations
-} PmpiOperation;
-
-enum { kPmpiAll = (1 << kPmpiOperations) - 1 };
+#include "core/collectives.h"
+#include "core/join.h"
+#include "core/plan.h"
 
 typedef struct {
-    unsigned enabled;  // bit kPmpiBcast and so on
+    unsigned enabled;  // bit kMccBcast and so on
     char provider[64];
     int min_members;
     uint64_t min_bytes, max_bytes;  // of a whole operation's message
@@ -69,18 +54,14 @@ typedef struct PmpiGroup {
     PmpiState state;
     int64_t number;    // rank 0's, the same on all members: the key of the group's set
     unsigned refused;  // operations that this group does not have, the same on all members
-    struct fid_av_set* set;
-    struct fid_mc* mc;
-    MccRun run;
+    MccJoin join;
     MPI_Request never;  // a receive that nobody sends anything for
-    struct fi_context2 join_context;
-    bool making;                  // pmpi_group_of() has not returned it yet
-    bool join_posted, join_done;  // in between an event may still name this group
-    int join_error;
-    bool orphan;  // its communicator is gone; close_at_s says when it may go
+    bool making;        // pmpi_group_of() has not returned it yet
+    bool orphan;        // its communicator is gone; close_at_s says when it may go
     double close_at_s;
-    uint8_t* bounce[2];  // packed bytes: of what goes out, of what comes in
-    size_t bounce_bytes[2];
+    // Packed bytes. It belongs to one call, until that ends in pmpi_run(), which trims it: a small one stays
+    // for the next call.
+    MccBounce bounce;
 } PmpiGroup;
 
 typedef enum { kPmpiUnopened, kPmpiOpen, kPmpiClosed } PmpiLife;
@@ -104,19 +85,17 @@ typedef struct {
     bool thread_runs;
     atomic_bool thread_stops;
     pthread_t thread;
-    atomic_ullong served[kPmpiOperations], left[kPmpiOperations];
+    atomic_ullong served[kMccCollectives], left[kMccCollectives];
 } Pmpi;
 
 extern Pmpi pmpi;
 
 // settings.c
-const char* pmpi_name(PmpiOperation operation);
 bool pmpi_settings_read(PmpiSettings* s, char* reason, size_t reason_bytes);
 void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // life.c
 bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
-double pmpi_now_s(void);
 
 // peers.c
 int pmpi_address(const uint8_t* bytes, fi_addr_t* address);  // positive FI_E code; the lock is held
@@ -126,7 +105,6 @@ void pmpi_peers_close(void);
 void pmpi_progress_start(void);   // the lock is held
 void pmpi_progress_stop(void);    // the lock is not held
 void pmpi_poll(void);             // reads both queues; the lock is held
-void pmpi_poll_events(void);      // the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
 
 // group.c
@@ -137,81 +115,44 @@ void pmpi_groups_reap(bool all);      // the lock is held
 void pmpi_groups_cancel(void);
 
 // run.c
-// The group, if it has the operation; otherwise the call is to be left to PMPI. To be called first, whatever
-// the arguments: see rule 2 above.
-PmpiGroup* pmpi_route(MPI_Comm comm, PmpiOperation operation);
-bool pmpi_in_range(uint64_t bytes);
-bool pmpi_leave(PmpiOperation operation);  // false, and counts a call that is left to PMPI
-// Puts what came in where it belongs. False: MPI does not unpack it.
-typedef bool (*PmpiDeliver)(const PmpiGroup* g, const void* arrival);
-// Runs the operation and delivers what came in; `deliver` may be NULL. True: the call ends with *rc. False:
-// it was not begun on any member, PMPI serves it. Either way this is the call's last use of the group: its
-// bounce buffers may be gone, and after a failure the group itself, since the program's error handler has
-// been called.
-bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* request,
-              PmpiDeliver deliver, const void* arrival, int* rc);
-// True, with *rc. The call's last use of the group, too.
-bool pmpi_fail(PmpiGroup* g, PmpiOperation operation, int error, int* rc);
-
-// layout.c: a message as MPI describes it, and its packed bytes
 typedef struct {
-    const void* buffer;
-    MPI_Count count;
-    MPI_Datatype type;
-} PmpiLayout;
+    MccPlan plan;  // first: a plan's memory is its call's
+    PmpiGroup* g;
+    MccCollective operation;
+} PmpiCall;
+// True if the communicator's group has the operation; otherwise the call is to be left to PMPI. To be called
+// first, whatever the arguments: see rule 2 above.
+bool pmpi_begin(PmpiCall* c, MPI_Comm comm, MccCollective operation);
+bool pmpi_in_range(uint64_t bytes);
+bool pmpi_leave(const PmpiCall* c);  // false, and counts a call that is left to PMPI
+// Runs the operation and delivers what came in, unless `error` tells that it could not be planned. True: the
+// call ends with *rc. False: it was not begun on any member, PMPI serves it. Either way this is the call's
+// last use of the group: its bounce buffer may be gone, and after a failure the group itself, since the
+// program's error handler has been called.
+bool pmpi_run(PmpiCall* c, int error, int* rc);
+
+// layout.c: messages as MPI describes them, and their packed bytes
+extern const MccFace pmpi_face;
 // Packed bytes, or -1 for what PMPI should complain about.
 int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type);
-const uint8_t* pmpi_contiguous(const PmpiLayout* layout);  // where they lie, or NULL
-// So many elements further.
-PmpiLayout pmpi_advance(PmpiLayout layout, MPI_Count elements, MPI_Count count);
-bool pmpi_pack(const PmpiLayout* layout, uint8_t* to, size_t bytes);
-bool pmpi_unpack(const PmpiLayout* layout, const uint8_t* from, size_t bytes);
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
-// The group's bounce buffers belong to one call, until it ends in pmpi_run() or pmpi_fail(). Those trim them:
-// small ones stay for the next call. NULL without memory.
-uint8_t* pmpi_bounce(PmpiGroup* g, int slot, size_t bytes);
-enum { kPmpiKeptBounce = 1 << 20 };
-void pmpi_trim(PmpiGroup* g, size_t kept_bytes);  // frees what has more
-// Packed bytes of what goes out: where they lie, or in bounce buffer 0; NULL without memory. And the room for
-// what comes in: where it is to lie, or bounce buffer 1, out of which pmpi_deliver() puts it.
-const uint8_t* pmpi_input(PmpiGroup* g, const PmpiLayout* layout, size_t bytes);
-uint8_t* pmpi_room(PmpiGroup* g, const PmpiLayout* layout, size_t bytes);
-typedef struct {
-    const PmpiLayout* to;
-    const uint8_t* room;
-    size_t bytes;
-} PmpiArrival;
-bool pmpi_deliver(const PmpiGroup* g, const void* arrival);  // of a PmpiArrival
-
-// types.c
-// What libfabric calls the elements and the operator of a reduction, if the provider combines them.
-bool pmpi_reduction(PmpiOperation operation, MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type,
-                    enum fi_op* fabric_op, size_t* width);
 
 // moves.c, blocks.c, reduce.c: one operation each. True: served, the call ends with *rc.
-typedef struct {  // counts or displacements of the ordinary or of the large calls
-    const void* at;
-    bool large;
-} PmpiList;
 bool pmpi_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int* rc);
 bool pmpi_barrier(MPI_Comm comm, int* rc);
-bool pmpi_allgather(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc);
-bool pmpi_allgatherv(PmpiLayout in, void* buffer, PmpiList counts, PmpiList places, MPI_Datatype type,
+bool pmpi_allgather(MccLayout in, MccLayout out, MPI_Comm comm, int* rc);
+bool pmpi_allgatherv(MccLayout in, void* buffer, MccList counts, MccList places, MPI_Datatype type,
                      MPI_Comm comm, int* rc);
-bool pmpi_gather(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* rc);
-bool pmpi_scatter(PmpiLayout in, PmpiLayout out, int root, MPI_Comm comm, int* rc);
-bool pmpi_alltoall(PmpiLayout in, PmpiLayout out, MPI_Comm comm, int* rc);
+bool pmpi_gather(MccLayout in, MccLayout out, int root, MPI_Comm comm, int* rc);
+bool pmpi_scatter(MccLayout in, MccLayout out, int root, MPI_Comm comm, int* rc);
+bool pmpi_alltoall(MccLayout in, MccLayout out, MPI_Comm comm, int* rc);
 bool pmpi_reduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
                  MPI_Comm comm, int* rc);
 bool pmpi_allreduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                     int* rc);
-bool pmpi_reduce_scatter(const void* in, void* out, PmpiList counts, MPI_Datatype type, MPI_Op op,
+bool pmpi_reduce_scatter(const void* in, void* out, MccList counts, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm, int* rc);
 bool pmpi_reduce_scatter_block(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
                                MPI_Comm comm, int* rc);
-
-static inline MPI_Count pmpi_item(PmpiList list, int index) {
-    return list.large ? ((const MPI_Count*)list.at)[index] : ((const int*)list.at)[index];
-}
 
 #endif

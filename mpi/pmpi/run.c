@@ -12,62 +12,65 @@
 
 #include "pmpi.h"
 
-static enum fi_collective_op collective_of(PmpiOperation operation) {
-    static const enum fi_collective_op kCollectives[kPmpiOperations] = {
-        FI_BROADCAST, FI_BARRIER, FI_REDUCE,   FI_ALLREDUCE,      FI_ALLGATHER,     FI_ALLGATHER,
-        FI_GATHER,    FI_SCATTER, FI_ALLTOALL, FI_REDUCE_SCATTER, FI_REDUCE_SCATTER};
-    return kCollectives[operation];
-}
-
-bool pmpi_leave(PmpiOperation operation) {
+static bool leave(MccCollective operation) {
     (void)atomic_fetch_add_explicit(&pmpi.left[operation], 1, memory_order_relaxed);
     return false;
 }
 
-PmpiGroup* pmpi_route(MPI_Comm comm, PmpiOperation operation) {
+bool pmpi_leave(const PmpiCall* c) {
+    return leave(c->operation);
+}
+
+bool pmpi_begin(PmpiCall* c, MPI_Comm comm, MccCollective operation) {
     PmpiGroup* g = pmpi_group_of(comm);
-    if (NULL == g) return NULL;
-    const bool serves = kPmpiLeft != g->state && (pmpi.settings.enabled >> operation & 1) &&
-                        (pmpi.provider.collectives >> collective_of(operation) & 1) &&
-                        !(g->refused >> operation & 1);
-    if (!serves) (void)pmpi_leave(operation);
-    return serves ? g : NULL;
+    if (NULL == g) return false;
+    const enum fi_collective_op collective = mcc_collective_ops[operation];
+    if (kPmpiLeft == g->state || 0 == (pmpi.settings.enabled >> operation & 1) ||
+        0 == (pmpi.provider.collectives >> collective & 1) || 0 != (g->refused >> operation & 1))
+        return leave(operation);
+    mcc_begin_plan(&c->plan, &pmpi_face, (size_t)g->size, (size_t)g->rank);
+    c->plan.whole.collective = collective;
+    c->g = g;
+    c->operation = operation;
+    return true;
 }
 
 bool pmpi_in_range(uint64_t bytes) {
     return bytes > 0 && bytes >= pmpi.settings.min_bytes && bytes <= pmpi.settings.max_bytes;
 }
 
-bool pmpi_fail(PmpiGroup* g, PmpiOperation operation, int error, int* rc) {
+static bool fail(PmpiCall* c, int error, int* rc) {
+    PmpiGroup* g = c->g;
+    const char* name = mcc_collective_names[c->operation];
     pmpi_group_break(g);
-    pmpi_trim(g, kPmpiKeptBounce);
-    pmpi_say(0, "%s failed on rank %d of %d: %s", pmpi_name(operation), g->rank, g->size, fi_strerror(error));
+    mcc_bounce_trim(&g->bounce, kMccKeptBounce);
+    pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->rank, g->size, fi_strerror(error));
     *rc = FI_ENOMEM == error ? MPI_ERR_NO_MEM : FI_EMSGSIZE == error ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;
 }
 
-bool pmpi_run(PmpiGroup* g, PmpiOperation operation, const struct fi_mcastcoll_request* given,
-              PmpiDeliver deliver, const void* arrival, int* rc) {
-    struct fi_mcastcoll_request request = *given;
-    request.size = sizeof(request);
-    request.collective = collective_of(operation);
-    if (kPmpiBroken == g->state) return pmpi_fail(g, operation, FI_EOPBADSTATE, rc);
+bool pmpi_run(PmpiCall* c, int error, int* rc) {
+    PmpiGroup* g = c->g;
+    if (0 == error && kPmpiBroken == g->state) error = FI_EOPBADSTATE;
+    if (0 != error) return fail(c, error, rc);
     ssize_t result;
     (void)atomic_fetch_add(&pmpi.running, 1);
-    while (-FI_EAGAIN == (result = g->run(g->mc, &request, pmpi_meanwhile, g))) (void)pmpi_meanwhile(g);
+    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
+        (void)pmpi_meanwhile(g);
     (void)atomic_fetch_sub(&pmpi.running, 1);
     if (-FI_ENOSYS == result || -FI_EOPNOTSUPP == result) {
-        pmpi_trim(g, kPmpiKeptBounce);
-        if (-FI_ENOSYS == result) g->refused |= 1U << operation;
+        mcc_bounce_trim(&g->bounce, kMccKeptBounce);
+        if (-FI_ENOSYS == result) g->refused |= 1U << c->operation;
         if (-FI_ENOSYS == result && 0 == g->rank)
-            pmpi_say(1, "the provider has no %s for %d members like these", pmpi_name(operation), g->size);
-        return pmpi_leave(operation);
+            pmpi_say(1, "the provider has no %s for %d members like these",
+                     mcc_collective_names[c->operation], g->size);
+        return pmpi_leave(c);
     }
-    if (0 == result && NULL != deliver && !deliver(g, arrival)) result = -FI_EOTHER;
-    if (0 != result) return pmpi_fail(g, operation, (int)-result, rc);
-    pmpi_trim(g, kPmpiKeptBounce);
-    (void)atomic_fetch_add_explicit(&pmpi.served[operation], 1, memory_order_relaxed);
+    if (0 == result && !mcc_deliver(&c->plan)) result = -FI_EOTHER;
+    if (0 != result) return fail(c, (int)-result, rc);
+    mcc_bounce_trim(&g->bounce, kMccKeptBounce);
+    (void)atomic_fetch_add_explicit(&pmpi.served[c->operation], 1, memory_order_relaxed);
     *rc = MPI_SUCCESS;
     return true;
 }

@@ -13,18 +13,12 @@
 
 #define PREFIX "MCASTCOLL_PMPI_"
 
-extern char** environ;
+enum { kAll = (1 << kMccCollectives) - 1 };
 
-static const char* const kNames[kPmpiOperations] = {
-    "bcast",  "barrier", "reduce",   "allreduce",      "allgather",           "allgatherv",
-    "gather", "scatter", "alltoall", "reduce_scatter", "reduce_scatter_block"};
+extern char** environ;
 
 static const char* const kSettings[] = {"ENABLE",       "PROVIDER", "MIN_MEMBERS", "MIN_BYTES", "MAX_BYTES",
                                         "JOIN_TIMEOUT", "LINGER",   "PROGRESS",    "WAIT",      "VERBOSE"};
-
-const char* pmpi_name(PmpiOperation operation) {
-    return kNames[operation];
-}
 
 void pmpi_say(int level, const char* format, ...) {
     if (level > pmpi.settings.verbose) return;
@@ -86,7 +80,7 @@ static bool read_word(const char* name, const char* const* words, int* index, ch
 // "all", "none", or names; each with ^ before it is taken out of what is there.
 static bool read_enabled(unsigned* enabled, char* reason, size_t reason_bytes) {
     const char* value = value_of("ENABLE");
-    *enabled = kPmpiAll;
+    *enabled = kAll;
     if (NULL == value) return true;
     bool first = true;
     while ('\0' != *value) {
@@ -94,14 +88,16 @@ static bool read_enabled(unsigned* enabled, char* reason, size_t reason_bytes) {
         const bool without = '^' == value[0];
         const char* word = value + without;
         const size_t letters = length - without;
-        if (first) *enabled = without ? kPmpiAll : 0;
+        if (first) *enabled = without ? kAll : 0;
         first = false;
         unsigned bits = 0;
         bool known = 3 == letters && 0 == strncmp(word, "all", 3);
-        if (known) bits = kPmpiAll;
+        if (known) bits = kAll;
         known = known || (4 == letters && 0 == strncmp(word, "none", 4));
-        for (int i = 0; i < kPmpiOperations; ++i) {
-            if (strlen(kNames[i]) != letters || 0 != strncmp(word, kNames[i], letters)) continue;
+        for (int i = 0; i < kMccCollectives; ++i) {
+            if (strlen(mcc_collective_names[i]) != letters ||
+                0 != strncmp(word, mcc_collective_names[i], letters))
+                continue;
             bits = 1U << i;
             known = true;
         }

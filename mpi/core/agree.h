@@ -1,0 +1,28 @@
+// What members tell each other while a group forms. How it travels is each face's own business.
+
+#ifndef MCASTCOLL_MPI_CORE_AGREE_H
+#define MCASTCOLL_MPI_CORE_AGREE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// A digest of the terms that must be the same everywhere: FNV-1a, to begin with kMccDigest.
+#define kMccDigest UINT64_C(0xcbf29ce484222325)
+static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes) {
+    const uint8_t* p = data;
+    for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);
+    return state;
+}
+
+// A member's word: 0, or its error (a positive FI_E code) and rank. The largest of all is what they agree on.
+static inline int64_t mcc_word(int error, int rank) {
+    return 0 == error ? 0 : (int64_t)error << 32 | (int64_t)rank;
+}
+static inline int mcc_word_error(int64_t word) {
+    return (int)(word >> 32);
+}
+static inline int mcc_word_rank(int64_t word) {
+    return (int)(word & INT32_MAX);
+}
+
+#endif

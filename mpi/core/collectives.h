@@ -1,0 +1,31 @@
+// All that is served, and what the provider calls it.
+
+#ifndef MCASTCOLL_MPI_CORE_COLLECTIVES_H
+#define MCASTCOLL_MPI_CORE_COLLECTIVES_H
+
+#include <rdma/fi_collective.h>
+
+#define MCC_COLLECTIVES(X)                                  \
+    X(kMccBcast, bcast, FI_BROADCAST)                       \
+    X(kMccBarrier, barrier, FI_BARRIER)                     \
+    X(kMccReduce, reduce, FI_REDUCE)                        \
+    X(kMccAllreduce, allreduce, FI_ALLREDUCE)               \
+    X(kMccAllgather, allgather, FI_ALLGATHER)               \
+    X(kMccAllgatherv, allgatherv, FI_ALLGATHER)             \
+    X(kMccGather, gather, FI_GATHER)                        \
+    X(kMccScatter, scatter, FI_SCATTER)                     \
+    X(kMccAlltoall, alltoall, FI_ALLTOALL)                  \
+    X(kMccReduceScatter, reduce_scatter, FI_REDUCE_SCATTER) \
+    X(kMccReduceScatterBlock, reduce_scatter_block, FI_REDUCE_SCATTER)
+
+typedef enum {
+#define MCC_ENUMERATOR(enumerator, name, collective) enumerator,
+    MCC_COLLECTIVES(MCC_ENUMERATOR)
+#undef MCC_ENUMERATOR
+        kMccCollectives
+} MccCollective;
+
+extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
+extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
+
+#endif

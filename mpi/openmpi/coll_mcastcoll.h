@@ -1,0 +1,278 @@
+// The private face of the Open MPI coll component: what its files share.
+//
+// Why it exists: MPI programs get their collectives, blocking and not, over any libfabric provider with
+// FI_COLLECTIVE without a changed line. Only public fi_* calls are used; a group that offers mcastcoll's
+// extension to run an operation to its end gets its blocking operations that way.
+//
+// The way of a call: an entry (_calls.c) has a job planned (_plan*.c; coll_mcastcoll_job.h), which also
+// decides who serves it (_run.c, _select.c), and runs it (_run.c) or starts it (_request.c).
+//
+// Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
+// ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left
+// behind. A module (one per communicator) borrows its group and holds references to the modules it falls back
+// to.
+
+#ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
+#define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
+
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/collectives.h"
+#include "core/join.h"
+#include "core/plan.h"
+#include "core/wait.h"
+#include "mcastcoll/mcastcoll.h"
+#include "mpi.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi_config.h"
+#include "opal/class/opal_hash_table.h"
+#include "opal/class/opal_list.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/threads/mutex.h"
+#include "opal/util/output.h"
+
+// Each collective has two forms.
+typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
+
+enum {
+    kMccReasonBytes = 240,
+    kMccAddressBytes = kMccProviderAddressBytes,
+    kMccDatatypes = kMccProviderDatatypes,
+};
+
+// What coll_mcastcoll_single_host and _form_after are unless somebody says otherwise.
+enum { kMccSingleHostDefault = 1, kMccFormAfterDefault = 100 };
+
+struct MccRequest;
+
+// One operation handed to the provider. It lives in its group or in the component's slots, not on a stack: a
+// provider may still hold its address after an operation was given up.
+typedef struct MccOperation {
+    struct fi_context2 context;  // first: completions are recognised by its address
+    atomic_bool done;
+    int error;  // positive FI_E code
+    char text[kMccReasonBytes];
+    struct MccRequest* request;      // of a slot: whose part it is
+    struct MccOperation* next_free;  // of a slot
+} MccOperation;
+
+// Slots of non-blocking operations are made by the chunk, and a context is one of ours if it is in a chunk.
+enum { kMccSlots = 64 };
+typedef struct MccChunk {
+    struct MccChunk* next;
+    MccOperation slots[kMccSlots];
+} MccChunk;
+
+// A communicator's members as the provider knows them.
+typedef struct {
+    opal_list_item_t super;
+    MccJoin join;  // where it has no way to run an operation to its end, that is posted and polled for
+    // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
+    // known to have.
+    unsigned refused, known;
+    bool failed;          // an operation failed; every further one does
+    unsigned open;        // requests that are not complete
+    atomic_uint waiting;  // of these, not yet handed to the provider, first to last:
+    struct MccRequest *first, *last;
+    char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
+    int rank, size;
+    bool orphan;  // its communicator is gone, close_at says when it may go
+    double close_at_s;
+    MccOperation operation;
+} MccGroup;
+OBJ_CLASS_DECLARATION(MccGroup);
+
+typedef enum {
+    kMccFresh,    // too few collectives yet for a group to be worth it
+    kMccWorthy,   // the next one that the rules want here forms it
+    kMccForming,  // it forms: what is called meanwhile is part of that
+    kMccServing,  // the group serves this communicator
+    kMccLeft,     // the previous modules serve it for ever
+} MccModuleState;
+
+// Who served an operation before us.
+typedef struct {
+    void (*function)(void);  // cast to its own type when called
+    mca_coll_base_module_t* module;
+} MccPrevious;
+
+// What was selected (coll_mcastcoll_select.h): from 0 bytes on, and from each further step on.
+typedef struct {
+    size_t from_bytes;
+    bool here;
+} MccStep;
+typedef struct {
+    bool here;
+    MccStep* more;
+    size_t count;
+} MccSteps;
+
+typedef struct {
+    mca_coll_base_module_t super;
+    _Atomic MccModuleState state;
+    size_t seen;    // collectives, as coll_mcastcoll_form_after counts them
+    size_t wanted;  // so many, before a group forms
+    unsigned attempts;
+    int hosts;
+    unsigned sites;  // 0 until there is a group
+    MccGroup* group;
+    MccBounce bounce;  // packed bytes of derived datatypes
+    MccPrevious previous[kMccForms][kMccCollectives];
+    MccSteps selection[kMccForms][kMccCollectives];
+} MccModule;
+OBJ_CLASS_DECLARATION(MccModule);
+
+typedef struct {
+    mca_coll_base_component_t super;
+
+    // MCA parameters
+    int priority;
+    char* provider;
+    int form_after;
+    int min_comm_size;
+    int single_host;
+    size_t bcast_min_message;
+    size_t max_message;
+    size_t segment;
+    size_t longest;  // of one operation: a segment, or what the provider takes once it is open
+    size_t reduce_scatter_small;
+    char* enable;
+    char* selection;
+    bool nonblocking;
+    bool disable_on_error;
+    bool eager_progress;
+    int progress_thread;
+    int join_timeout_ms;
+    int linger_ms;
+    int verbose;
+
+    // state
+    int output;
+    unsigned enabled;  // 1 << kMccBcast | ...
+    unsigned offered;  // by the provider: 1 << FI_BROADCAST | ...
+    struct MccRules* rules;
+    // Bit FI_SUM of the entry of FI_INT32 and so on: what the provider reduces.
+    uint16_t reductions[kMccDatatypes];
+    uint64_t terms;                // digest of all parameters that must be the same everywhere
+    uint64_t offers;               // and of what the provider has, once it is open
+    bool ready;                    // the parameters are good
+    bool opened;                   // the provider is
+    char reason[kMccReasonBytes];  // why it is not so
+    bool reported;
+    opal_mutex_t lock;  // guards all below and every fi_* call but the run of a group
+    MccProvider fabric;
+    atomic_int broken;        // positive FI_E code once the completion queue itself failed
+    opal_hash_table_t peers;  // process name -> MccPeer*
+    opal_list_t groups;
+    atomic_int modules;
+    int orphans;
+    MccChunk* chunks;
+    MccOperation* free_slots;
+    struct MccRequest *finished, *finished_last;  // to be completed without the lock
+    atomic_uint open;                             // requests that are not complete
+    atomic_uint backlog;                          // of these, waiting to be handed to the provider
+    atomic_uint finished_count;
+    atomic_uint turns;  // of the progress callback
+    _Atomic double poll_at_s;
+    _Atomic double
+        poll_every_s;  // and how often others had asked this process for what they lost, at the last poll
+    uint64_t asked;
+    bool polling;        // the progress callback is registered
+    atomic_int waiting;  // threads that poll by themselves
+    // The thread that stands in for those of the program's.
+    atomic_bool thread_runs, thread_stops;
+    atomic_bool stands_in;        // none of them has come by for long
+    _Atomic int64_t rings_at_ns;  // the alarm, which tells of that
+    int alarm;
+    pthread_t thread;
+} MccComponent;
+
+// The one exported symbol.
+OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
+
+// coll_mcastcoll_libfabric.c
+bool mcc_libfabric_load(char* reason);
+
+// coll_mcastcoll_component.c
+void mcc_component_stop(void);  // ends every group and closes the provider; the lock is not held
+
+// coll_mcastcoll_fabric.c
+// True where its collectives need to know the whole job before the first group.
+bool mcc_fabric_is_eager(void);
+// Opens the provider, unless that was tried before.
+void mcc_fabric_open(void);  // the lock is held, or there is one thread
+int mcc_fabric_poll(void);   // reads completions; the lock is held
+
+// coll_mcastcoll_progress.c
+void mcc_progress_start(void);  // when there is a group; the lock is held
+void mcc_progress_stop(void);   // the lock is not held
+int mcc_progress(void);         // opal_progress callback
+void mcc_progress_seen(void);   // a thread of the program's is here, and makes progress
+void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
+
+// coll_mcastcoll_peers.c
+void mcc_peers_init(void);
+void mcc_peers_close(void);
+int mcc_card_publish(void);
+// Whether all members could be in a group, as far as their cards tell; else the reason.
+bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
+// Exchanges the cards anew, now that the provider is open. An Open MPI code.
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason);
+int mcc_peers_address(ompi_communicator_t* comm, int rank,
+                      fi_addr_t* address);       // positive FI_E code; the lock is held
+int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
+
+// coll_mcastcoll_group.c
+// A blocking collective of so many bytes has come, and there is no group yet: forms it, if that is worth it
+// by now. An Open MPI code; the module's state says who serves the call.
+int mcc_group_consider(MccModule* module, ompi_communicator_t* comm, MccCollective collective, size_t bytes);
+void mcc_group_orphan(MccGroup* group);
+void mcc_groups_reap(bool all);  // the lock is held
+// As far as is known: the provider has it, and this module's group did not refuse it.
+bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
+
+// coll_mcastcoll_agree.c
+// All members learn the worst outcome: 0, or an error and one of the ranks that has it. An Open MPI code; an
+// error where somebody did not answer in time.
+int mcc_agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank);
+
+// coll_mcastcoll_module.c
+// Whether a group could serve this communicator, by what all members know without a message: the same on all.
+bool mcc_module_fits(MccModule* module, ompi_communicator_t* comm);
+// Says that the job is left to others.
+void mcc_report_off(ompi_communicator_t* comm, const char* reason);
+bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
+mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority);
+
+// coll_mcastcoll_run.c
+// One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
+// member.
+int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
+
+// coll_mcastcoll_request.c; the lock is held
+MccOperation* mcc_find_slot(const void* context);
+void mcc_slot_done(MccOperation* slot);
+void mcc_post_backlog(void);
+void mcc_slots_free(void);
+// The lock is not held. Returns how many requests were completed.
+int mcc_complete_requests(void);
+
+// coll_mcastcoll_calls.c
+void (*mcc_entry(MccCollective collective, MccForm form))(void);
+
+#define MCC_VERBOSE(level, ...) opal_output_verbose(level, mca_coll_mcastcoll_component.output, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,237 @@
+// Who can take part: one card per process, exchanged in the modex.
+//
+// A card says under which terms the process runs (every parameter that must be the same on all ranks) and on
+// which host. Cards are the same for whoever reads them, so all members of a communicator come to the same
+// decision about it without a message; a process that has no card, or another one's terms, leaves all its
+// communicators to Open MPI. When a group forms its members exchange their cards once more, now with what
+// their providers have and at which address, or why they have none.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll_mcastcoll.h"
+#include "coll_mcastcoll_select.h"
+#include "core/agree.h"
+#include "ompi/constants.h"
+#include "ompi/group/group.h"
+#include "ompi/mca/rte/rte.h"
+#include "ompi/proc/proc.h"
+#include "opal/mca/pmix/pmix.h"
+#include "opal/util/arch.h"
+
+enum { kCardVersion = 4 };
+
+typedef struct {
+    uint32_t version;
+    uint32_t ready;   // the parameters are good
+    uint32_t opened;  // so is the provider, and what follows is there
+    uint64_t terms, offers;
+    uint64_t host;  // a digest of its name
+    uint32_t address_bytes;
+    char reason[kMccReasonBytes];
+    uint8_t address[kMccAddressBytes];
+} Card;
+
+typedef struct {
+    bool known;     // the card was there and is of our version
+    bool inserted;  // address_here is valid
+    fi_addr_t address_here;
+    Card card;
+} MccPeer;
+
+static uint64_t digest_terms(const MccComponent* c) {
+    const uint64_t numbers[] = {opal_local_arch,
+                                c->enabled,
+                                (uint64_t)c->form_after,
+                                (uint64_t)c->min_comm_size,
+                                c->bcast_min_message,
+                                c->max_message,
+                                c->segment,
+                                c->reduce_scatter_small,
+                                (uint64_t)(c->single_host + 1),
+                                (uint64_t)c->nonblocking,
+                                (uint64_t)c->disable_on_error};
+    uint64_t state = mcc_digest(kMccDigest, numbers, sizeof(numbers));
+    state = mcc_rules_digest(c->rules, state);
+    return mcc_digest(state, c->provider, strlen(c->provider));
+}
+
+static uint64_t digest_offers(const MccComponent* c) {
+    const uint64_t numbers[] = {c->offered, c->longest, c->fabric.max_members};
+    return mcc_digest(mcc_digest(kMccDigest, numbers, sizeof(numbers)), c->reductions, sizeof(c->reductions));
+}
+
+void mcc_peers_init(void) {
+    OBJ_CONSTRUCT(&mca_coll_mcastcoll_component.peers, opal_hash_table_t);
+    opal_hash_table_init(&mca_coll_mcastcoll_component.peers, 64);
+}
+
+void mcc_peers_close(void) {
+    opal_hash_table_t* peers = &mca_coll_mcastcoll_component.peers;
+    uint64_t key;
+    MccPeer* peer;
+    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, peers) {
+        (void)key;
+        free(peer);
+    }
+    OBJ_DESTRUCT(peers);
+}
+
+static void write_card(Card* card) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    memset(card, 0, sizeof(*card));
+    card->version = kCardVersion;
+    card->ready = c->ready;
+    card->terms = c->terms = c->ready ? digest_terms(c) : 0;
+    if (NULL != ompi_process_info.nodename)
+        card->host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
+    memcpy(card->reason, c->reason, sizeof(card->reason));
+    if (!c->opened) return;
+    card->opened = true;
+    card->offers = c->offers = digest_offers(c);
+    memcpy(card->address, c->fabric.address, sizeof(card->address));
+    card->address_bytes = (uint32_t)c->fabric.address_bytes;
+}
+
+int mcc_card_publish(void) {
+    Card card;
+    int rc;
+    write_card(&card);
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_mcastcoll_component.super.collm_version, &card,
+                    sizeof(card));
+    return rc;
+}
+
+static void read_card(MccPeer* peer, const Card* card) {
+    peer->card = *card;
+    peer->known = kCardVersion == card->version && card->address_bytes <= kMccAddressBytes;
+    peer->card.reason[kMccReasonBytes - 1] = '\0';
+}
+
+static MccPeer* find_peer(ompi_communicator_t* comm, int rank) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+    const uint64_t key = ((uint64_t)name.jobid << 32) | name.vpid;
+    void* found = NULL;
+    if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(&c->peers, key, &found)) return found;
+
+    MccPeer* peer = calloc(1, sizeof(*peer));
+    if (NULL == peer) return NULL;
+    int rc;
+    uint8_t* data = NULL;
+    size_t bytes = 0;
+    OPAL_MODEX_RECV(rc, &c->super.collm_version, &name, &data, &bytes);
+    if (OPAL_SUCCESS == rc && NULL != data && sizeof(Card) == bytes) {
+        Card card;
+        memcpy(&card, data, sizeof(card));
+        read_card(peer, &card);
+    }
+    free(data);
+    if (OPAL_SUCCESS != opal_hash_table_set_value_uint64(&c->peers, key, peer)) {
+        free(peer);
+        return NULL;
+    }
+    return peer;
+}
+
+bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int size = ompi_comm_size(comm);
+    bool agreed = true;
+    opal_mutex_lock(&c->lock);
+    const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
+    for (int rank = 0; rank < size && agreed; ++rank) {
+        // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
+        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != my_job) {
+            snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
+            agreed = false;
+            break;
+        }
+        const MccPeer* peer = find_peer(comm, rank);
+        agreed = NULL != peer && peer->known && peer->card.ready && peer->card.terms == c->terms;
+        if (agreed) continue;
+        if (NULL == peer || !peer->known) {
+            snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
+                     rank);
+        } else if (!peer->card.ready) {
+            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->card.reason);
+        } else {
+            snprintf(reason, kMccReasonBytes,
+                     "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
+        }
+    }
+    opal_mutex_unlock(&c->lock);
+    return agreed;
+}
+
+// The lock is held. What is wrong with a card that came when its process had tried to open the provider.
+static bool is_open(const MccPeer* peer, int rank, char* reason) {
+    if (!peer->card.opened) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->card.reason);
+    } else if (peer->card.offers != mca_coll_mcastcoll_component.offers) {
+        snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
+    }
+    return '\0' == reason[0];
+}
+
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int size = ompi_comm_size(comm);
+    const MccPrevious* previous = &m->previous[kMccBlocking][kMccAllgather];
+    Card own, *cards = malloc((size_t)size * sizeof(*cards));
+    if (NULL == cards) return OMPI_ERR_OUT_OF_RESOURCE;
+    opal_mutex_lock(&c->lock);
+    write_card(&own);
+    opal_mutex_unlock(&c->lock);
+    const int rc = ((mca_coll_base_module_allgather_fn_t)previous->function)(
+        &own, sizeof(own), MPI_BYTE, cards, sizeof(own), MPI_BYTE, comm, previous->module);
+    opal_mutex_lock(&c->lock);
+    for (int rank = 0; rank < size && OMPI_SUCCESS == rc && '\0' == reason[0]; ++rank) {
+        MccPeer* peer = find_peer(comm, rank);
+        if (NULL == peer) continue;  // its address will be missing
+        read_card(peer, &cards[rank]);
+        (void)is_open(peer, rank, reason);
+    }
+    if ('\0' == reason[0] && (size_t)size > c->fabric.max_members)
+        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
+    opal_mutex_unlock(&c->lock);
+    free(cards);
+    return rc;
+}
+
+static int compare_hosts(const void* a, const void* b) {
+    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
+    return (first > second) - (first < second);
+}
+
+int mcc_peers_hosts(ompi_communicator_t* comm) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int size = ompi_comm_size(comm);
+    uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
+    if (NULL == hosts) return 0;
+    opal_mutex_lock(&c->lock);
+    for (int rank = 0; rank < size; ++rank) {
+        const MccPeer* peer = find_peer(comm, rank);
+        hosts[rank] = NULL != peer ? peer->card.host : 0;
+    }
+    opal_mutex_unlock(&c->lock);
+    qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
+    int count = 1;
+    for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
+    free(hosts);
+    return count;
+}
+
+int mcc_peers_address(ompi_communicator_t* comm, int rank, fi_addr_t* address) {
+    MccPeer* peer = find_peer(comm, rank);
+    if (NULL == peer || !peer->known || 0 == peer->card.address_bytes) return FI_EADDRNOTAVAIL;
+    if (!peer->inserted) {
+        const int rc = fi_av_insert(mca_coll_mcastcoll_component.fabric.av, peer->card.address, 1,
+                                    &peer->address_here, 0, NULL);
+        if (1 != rc) return rc < 0 ? -rc : FI_EADDRNOTAVAIL;
+        peer->inserted = true;
+    }
+    *address = peer->address_here;
+    return 0;
+}

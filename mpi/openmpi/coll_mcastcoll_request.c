@@ -1,0 +1,282 @@
+// Non-blocking collectives: requests of Open MPI that the component's progress completes.
+//
+// A job is posted when it is started, in as many operations as it has segments, since the order of a group's
+// operations is that of MPI's calls. What the provider has no room for waits in the group's backlog, in
+// order, and the progress posts it; a call that blocks first waits until there is no backlog. So an I... call
+// never waits for other ranks, but in one case: the first operation of its kind on a group, until the
+// provider accepts or refuses it.
+//
+// Who owns what: a request belongs to the program, which frees it when it is complete; until then it is known
+// to the slots of its operations, or to its group's backlog. The group does not go before its requests,
+// though its communicator may. All lists are under the component's lock. Requests are completed without it,
+// because that may call back into MPI.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll_mcastcoll_job.h"
+#include "ompi/constants.h"
+#include "opal/runtime/opal_progress.h"
+
+// MPI_I... itself keeps references to datatypes and operators behind what every request has: four pointers
+// (ompi_coll_base_nbc_request_t, whose header includes one that Debian does not ship). Some more, to be sure.
+enum { kPointersOfMpi = 8 };
+
+typedef struct MccRequest {
+    ompi_request_t super;
+    void* of_mpi[kPointersOfMpi];
+    MccJob job;
+    MccGroup* group;
+    size_t offset;   // elements handed over
+    unsigned parts;  // operations under way
+    bool all_posted;
+    int error;  // positive FI_E code
+    struct MccRequest* next;
+} MccRequest;
+OBJ_CLASS_DECLARATION(MccRequest);
+
+static int request_free(ompi_request_t** request) {
+    MccRequest* r = (MccRequest*)*request;
+    // MPI does not allow it for collectives.
+    if (!REQUEST_COMPLETE(&r->super)) return MPI_ERR_REQUEST;
+    OMPI_REQUEST_FINI(&r->super);
+    OBJ_RELEASE(r);
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static void request_construct(MccRequest* r) {
+    OMPI_REQUEST_INIT(&r->super, false);
+    r->super.req_type = OMPI_REQUEST_COLL;
+    r->super.req_state = OMPI_REQUEST_ACTIVE;
+    r->super.req_free = request_free;
+    r->super.req_cancel = NULL;
+    r->super.req_status = (ompi_status_public_t){.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG};
+    memset(r->of_mpi, 0, sizeof(r->of_mpi));
+    r->offset = 0;
+    r->parts = 0;
+    r->all_posted = false;
+    r->error = 0;
+    r->next = NULL;
+}
+OBJ_CLASS_INSTANCE(MccRequest, ompi_request_t, request_construct, NULL);
+
+static MccOperation* take_slot(MccRequest* r) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    if (NULL == c->free_slots) {
+        MccChunk* chunk = calloc(1, sizeof(*chunk));
+        if (NULL == chunk) return NULL;
+        chunk->next = c->chunks;
+        c->chunks = chunk;
+        for (int i = 0; i < kMccSlots; ++i) {
+            chunk->slots[i].next_free = c->free_slots;
+            c->free_slots = &chunk->slots[i];
+        }
+    }
+    MccOperation* slot = c->free_slots;
+    c->free_slots = slot->next_free;
+    slot->error = 0;
+    slot->text[0] = '\0';
+    slot->request = r;
+    return slot;
+}
+
+static void give_slot(MccOperation* slot) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    slot->request = NULL;
+    slot->next_free = c->free_slots;
+    c->free_slots = slot;
+}
+
+MccOperation* mcc_find_slot(const void* context) {
+    const uintptr_t at = (uintptr_t)context;
+    for (MccChunk* chunk = mca_coll_mcastcoll_component.chunks; NULL != chunk; chunk = chunk->next) {
+        const uintptr_t begin = (uintptr_t)chunk->slots;
+        if (at < begin || at >= begin + sizeof(chunk->slots) || 0 != (at - begin) % sizeof(MccOperation))
+            continue;
+        MccOperation* slot = &chunk->slots[(at - begin) / sizeof(MccOperation)];
+        return NULL != slot->request ? slot : NULL;
+    }
+    return NULL;
+}
+
+void mcc_slots_free(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    for (MccChunk* next; NULL != c->chunks; c->chunks = next) {
+        next = c->chunks->next;
+        free(c->chunks);
+    }
+    c->free_slots = NULL;
+}
+
+// Nothing of it is with the provider any more.
+static void check_finished(MccRequest* r) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    if (!r->all_posted || r->parts > 0) return;
+    r->next = NULL;
+    if (NULL == c->finished) {
+        c->finished = r;
+    } else {
+        c->finished_last->next = r;
+    }
+    c->finished_last = r;
+    (void)atomic_fetch_add(&c->finished_count, 1);
+}
+
+void mcc_slot_done(MccOperation* slot) {
+    MccRequest* r = slot->request;
+    if (0 != slot->error && 0 == r->error) {
+        r->error = slot->error;
+        snprintf(r->group->operation.text, sizeof(r->group->operation.text), "%s", slot->text);
+    }
+    give_slot(slot);
+    --r->parts;
+    check_finished(r);
+}
+
+// 0, or FI_EAGAIN when there is no room, or what the provider said. After that nothing more is posted.
+static int post_parts(MccRequest* r) {
+    MccGroup* g = r->group;
+    while (!r->all_posted) {
+        MccOperation* slot = take_slot(r);
+        if (NULL == slot) return FI_EAGAIN;
+        const struct fi_mcastcoll_request part = mcc_part(&r->job, r->offset);
+        const ssize_t rc = mcc_post(g, &part, &slot->context);
+        if (0 != rc) {
+            give_slot(slot);
+            return (int)-rc;
+        }
+        g->known |= 1U << part.collective;
+        ++r->parts;
+        r->offset += part.count;
+        r->all_posted = r->offset >= r->job.plan.whole.count;
+    }
+    return 0;
+}
+
+static void end_early(MccRequest* r, int error) {
+    if (0 == r->error) r->error = error;
+    r->all_posted = true;
+    check_finished(r);
+}
+
+void mcc_post_backlog(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccGroup* g;
+    OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
+        while (NULL != g->first) {
+            MccRequest* r = g->first;
+            const int error = 0 != c->broken ? c->broken : post_parts(r);
+            if (FI_EAGAIN == error) break;
+            g->first = r->next;
+            (void)atomic_fetch_sub(&g->waiting, 1);
+            (void)atomic_fetch_sub(&c->backlog, 1);
+            if (0 != error) end_early(r, error);
+        }
+    }
+}
+
+static void wait_in_backlog(MccRequest* r) {
+    MccGroup* g = r->group;
+    if (NULL == g->first) {
+        g->first = r;
+    } else {
+        g->last->next = r;
+    }
+    g->last = r;
+    (void)atomic_fetch_add(&g->waiting, 1);
+    (void)atomic_fetch_add(&mca_coll_mcastcoll_component.backlog, 1);
+}
+
+// 0: under way, or waiting for room; else it was not begun.
+static int begin(MccRequest* r) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccGroup* g = r->group;
+    const unsigned bit = 1U << r->job.plan.whole.collective;
+    for (;;) {
+        opal_mutex_lock(&c->lock);
+        int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
+        const bool wait = FI_EAGAIN == error && (0 != (g->known & bit) || r->offset > 0);
+        if (wait) wait_in_backlog(r);
+        const bool under_way = 0 == error || wait || r->offset > 0;
+        if (under_way) {
+            if (0 != error && !wait) end_early(r, error);
+            ++g->open;
+            (void)atomic_fetch_add(&c->open, 1);
+        } else if (FI_ENOSYS == error) {
+            g->refused |= bit;
+        }
+        opal_mutex_unlock(&c->lock);
+        if (under_way) return 0;
+        if (0 != c->broken) return c->broken;
+        if (FI_EAGAIN != error) return error;
+        opal_progress();
+    }
+}
+
+// MPI wants counts and places left alone until the request is complete, but programs get away with freeing
+// them, mpi4py for one, since other implementations read them only at the call.
+static bool keep_vectors(MccJob* job) {
+    if (kMccUnpackBlocks != job->plan.afterwards) return true;
+    const size_t bytes = job->plan.members * sizeof(int);
+    job->vectors = malloc(2 * bytes);
+    if (NULL == job->vectors) return false;
+    job->plan.counts.at = memcpy(job->vectors, job->plan.counts.at, bytes);
+    job->plan.places.at = memcpy(job->vectors + job->plan.members, job->plan.places.at, bytes);
+    return true;
+}
+
+bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
+    if (kMccPrevious == route) return false;
+    *request = &ompi_request_empty;
+    if (kMccOver == route) return true;
+    if (mcc_unpacks_derived(job)) OBJ_RETAIN(job->plan.to.type);
+    MccRequest* r = keep_vectors(job) ? OBJ_NEW(MccRequest) : NULL;
+    int error = FI_ENOMEM;
+    if (NULL != r) {
+        r->job = *job;
+        r->group = job->module->group;
+        r->super.req_mpi_object.comm = job->comm;
+        *request = &r->super;
+        error = begin(r);
+        if (0 == error) return true;
+        OMPI_REQUEST_FINI(&r->super);
+        OBJ_RELEASE(r);
+        *request = &ompi_request_empty;
+    }
+    (void)mcc_finish_job(job, false);
+    if (FI_ENOSYS == error) return false;
+    job->rc = mcc_fail(job->module->group, job, error);
+    return true;
+}
+
+// Its communicator may be gone, so nothing of it or its module is touched.
+static void complete(MccRequest* r) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccGroup* g = r->group;
+    if (!mcc_finish_job(&r->job, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
+    r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->job, r->error);
+    opal_mutex_lock(&c->lock);
+    --g->open;
+    (void)atomic_fetch_sub(&c->open, 1);
+    opal_mutex_unlock(&c->lock);
+    (void)ompi_request_complete(&r->super, true);  // from here on it may be gone
+}
+
+int mcc_complete_requests(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    if (0 == atomic_load(&c->finished_count)) return 0;
+    opal_mutex_lock(&c->lock);
+    MccRequest* r = c->finished;
+    c->finished = c->finished_last = NULL;
+    atomic_store(&c->finished_count, 0);
+    opal_mutex_unlock(&c->lock);
+    int count = 0;
+    for (MccRequest* next; NULL != r; r = next) {
+        next = r->next;
+        complete(r);
+        ++count;
+    }
+    return count;
+}

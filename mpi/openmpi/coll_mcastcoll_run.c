@@ -1,0 +1,207 @@
+// Who serves a call, and a blocking job from its start to its end.
+//
+// Where the group offers it, the operation runs inside the provider, which calls Open MPI's progress from
+// there. The component's lock is not held: two threads with two communicators must not wait for each other,
+// since another rank's threads may come in the other order. Otherwise the operation is posted to the endpoint
+// and polled for.
+//
+// A provider that answers FI_ENOSYS does so on all members of the group and before anything was begun; from
+// then on the previous module serves what needs that operation on this communicator.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coll_mcastcoll_job.h"
+#include "coll_mcastcoll_select.h"
+#include "ompi/constants.h"
+#include "opal/runtime/opal_progress.h"
+
+// What the provider has is known on all members once there is a group.
+static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
+    const uint16_t* reductions = mca_coll_mcastcoll_component.reductions;
+    if (!mcc_group_has(job->module, needed)) return false;
+    return FI_NOOP == job->plan.whole.op ||
+           0 != (reductions[job->plan.whole.datatype] >> job->plan.whole.op & 1);
+}
+
+MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
+    MccModule* m = job->module;
+    if (kMccServing != m->state) {
+        if (kMccBlocking != job->form) return kMccPrevious;
+        job->rc = mcc_group_consider(m, job->comm, job->collective, bytes);
+        if (OMPI_SUCCESS != job->rc) return kMccOver;
+        if (kMccServing != m->state) return kMccPrevious;
+    }
+    if (!is_offered(job, needed)) return kMccPrevious;
+    if (!job->divisible && bytes > mca_coll_mcastcoll_component.longest) return kMccPrevious;
+    if (!mcc_selected(m, job->form, job->collective, bytes)) return kMccPrevious;
+    if (!m->group->failed) return kMccHere;
+    if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
+    job->rc = MPI_ERR_OTHER;
+    return kMccOver;
+}
+
+// Open MPI's progress does not say whether it did anything. A nap would delay other ranks' large messages to
+// this one, so there is none unless Open MPI gives idle cores away, too.
+static int progress(void* nothing) {
+    (void)nothing;
+    opal_progress();
+    return !opal_progress_yield_when_idle;
+}
+
+ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* r, void* context) {
+    struct fid_ep* ep = mca_coll_mcastcoll_component.fabric.ep;
+    const fi_addr_t group = g->join.address;
+    switch (r->collective) {
+        case FI_BARRIER:
+            return fi_barrier(ep, group, context);
+        case FI_BROADCAST:
+            return fi_broadcast(ep, r->buffer, r->count, NULL, group, r->root, r->datatype, 0, context);
+        case FI_ALLREDUCE:
+            return fi_allreduce(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, r->op, 0,
+                                context);
+        case FI_REDUCE:
+            return fi_reduce(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->root, r->datatype,
+                             r->op, 0, context);
+        case FI_REDUCE_SCATTER:
+            return fi_reduce_scatter(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, r->op,
+                                     0, context);
+        case FI_ALLGATHER:
+            return fi_allgather(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, 0,
+                                context);
+        case FI_ALLTOALL:
+            return fi_alltoall(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, 0, context);
+        case FI_GATHER:
+            return fi_gather(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->root, r->datatype, 0,
+                             context);
+        case FI_SCATTER:
+            return fi_scatter(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->root, r->datatype, 0,
+                              context);
+        default:
+            return -FI_ENOSYS;
+    }
+}
+
+static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccOperation* op = &g->operation;
+    ssize_t rc;
+    (void)atomic_fetch_add(&c->waiting, 1);
+    op->done = false;
+    op->error = 0;
+    for (;;) {
+        opal_mutex_lock(&c->lock);
+        rc = mcc_post(g, request, &op->context);
+        opal_mutex_unlock(&c->lock);
+        if (-FI_EAGAIN != rc || 0 != c->broken) break;
+        mcc_wait_step();
+    }
+    while (0 == rc && !op->done && 0 == c->broken) mcc_wait_step();
+    (void)atomic_fetch_sub(&c->waiting, 1);
+    if (0 != rc) return (int)-rc;
+    return op->done ? op->error : c->broken;
+}
+
+// The component's callback in Open MPI's progress goes on to poll: it is what serves other groups' members
+// while this one waits.
+static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
+    ssize_t rc;
+    mcc_progress_seen();
+    while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
+    return (int)-rc;
+}
+
+int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
+    // What was started before comes before.
+    while (0 != atomic_load(&g->waiting)) opal_progress();
+    g->operation.text[0] = '\0';
+    return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
+}
+
+// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one
+// right behind it. Each part is a round trip, though, so that none is made where that is long.
+static size_t longest_part(const MccJob* job) {
+    enum { kGathered = 65536 };
+    const size_t longest = mca_coll_mcastcoll_component.longest;
+    const bool reduces =
+        FI_REDUCE == job->plan.whole.collective || FI_ALLREDUCE == job->plan.whole.collective;
+    const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
+    return reduces && in_site && longest > kGathered ? kGathered : longest;
+}
+
+struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
+    struct fi_mcastcoll_request part = job->plan.whole;
+    if (!job->divisible) return part;
+    const size_t segment = longest_part(job) / job->width, left = part.count - offset;
+    part.count = left < segment ? left : segment;
+    // Nobody but the root has a result when there is a root.
+    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->width;
+    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->width;
+    return part;
+}
+
+static int run_parts(const MccJob* job) {
+    size_t offset = 0;
+    int error;
+    do {
+        const struct fi_mcastcoll_request part = mcc_part(job, offset);
+        error = mcc_run(job->module->group, &part);
+        offset += part.count;
+    } while (0 == error && offset < job->plan.whole.count);
+    return error;
+}
+
+bool mcc_run_job(MccJob* job, MccRoute route) {
+    if (kMccPrevious == route) return false;
+    if (kMccOver == route) return true;
+    int error = job->streamed ? mcc_run_streamed(job) : run_parts(job);
+    if (!mcc_finish_job(job, 0 == error) && 0 == error) error = FI_EOTHER;
+    if (FI_ENOSYS == error) {
+        job->module->group->refused |= 1U << job->plan.whole.collective;
+        return false;
+    }
+    if (0 != error) job->rc = mcc_fail(job->module->group, job, error);
+    return true;
+}
+
+MccRoute mcc_give_up(MccJob* job, int error) {
+    free(job->memory);
+    job->memory = NULL;
+    job->rc = mcc_fail(job->module->group, job, error);
+    return kMccOver;
+}
+
+static int mpi_code(int error) {
+    switch (error) {
+        case FI_ENOMEM:
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        case FI_ETRUNC:
+            return MPI_ERR_TRUNCATE;
+#ifdef MPI_ERR_PROC_FAILED
+        case FI_ECONNRESET:
+        case FI_ENOTCONN:
+        case FI_EHOSTUNREACH:
+        case FI_ETIMEDOUT:
+            return MPI_ERR_PROC_FAILED;
+#endif
+        default:
+            return MPI_ERR_OTHER;
+    }
+}
+
+int mcc_fail(MccGroup* g, const MccJob* job, int error) {
+    const bool more = '\0' != g->operation.text[0];
+    char size[48] = "", root[32] = "";
+    if (FI_BARRIER != job->plan.whole.collective)
+        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->width);
+    if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
+        snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
+    if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
+        snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
+    g->failed = true;
+    opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
+                kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
+                g->name, g->rank, g->size, fi_strerror(error), more ? " (" : "",
+                more ? g->operation.text : "", more ? ")" : "");
+    return mpi_code(error);
+}

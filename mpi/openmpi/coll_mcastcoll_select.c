@@ -1,0 +1,287 @@
+// Rules of the selection, one a line:
+//
+//     OPERATION MEMBERS HOSTS BYTES here|previous [PML]
+//
+// OPERATION is a collective (both forms), one with an "i" before it (its non-blocking form), or "all". The
+// others are *, N, N-M, N- or -M, bytes with K, M or G; BYTES are of the message or vector, and where
+// everybody has a block of its own, of one block. PML is the one of Open MPI's point-to-point layers for
+// which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
+// fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
+// a # is a comment.
+//
+// When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
+
+#include "coll_mcastcoll_select.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/agree.h"
+
+// Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
+// any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
+// The pml cm has no other way than its library's messages, which are slower than our plans, a long allreduce
+// by 20 times and more over TCP. Only long blocks that differ for each receiver gain nothing by them.
+static const char kBuiltIn[] =
+    "scatter              * 2- 65537-1048575 previous cm\n"
+    "alltoall             * 2- 65537- previous cm\n"
+    "all                  * 2- * here cm\n"
+    "gather               * 2- * previous\n"
+    "scatter              * 2- * previous\n"
+    "alltoall             * 2- * previous\n"
+    "reduce_scatter       * 2- * previous\n"
+    "reduce_scatter_block * 2- * previous\n";
+// Inside a site only, which is known when there is a group, since Open MPI's cross the links between sites
+// again and again. A long vector is better divided among all members, who combine a part each, and of long
+// blocks each member has to receive as many in any case.
+static const char kBuiltInSite[] =
+    "allgather            * 2- 65537- previous\n"
+    "allgatherv           * 2- 65537- previous\n"
+    "reduce               * 2- 262145- previous\n"
+    "allreduce            * 2- 131073- previous\n";
+
+enum { kWords = 5, kWordsWithPml, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
+
+typedef struct {
+    size_t low, high;
+} Range;
+
+typedef struct {
+    uint32_t operations[kMccForms];  // a bit for each collective
+    Range members, hosts, bytes;
+    bool here, in_site;
+    char pml[kPmlBytes];  // empty: any
+    char text[kTextBytes];
+} Rule;
+
+struct MccRules {
+    size_t count;
+    Rule rules[];
+};
+
+static bool parse_operation(const char* word, Rule* rule) {
+    const uint32_t all = (1U << kMccCollectives) - 1;
+    if (0 == strcmp(word, "all")) {
+        rule->operations[kMccBlocking] = rule->operations[kMccNonblocking] = all;
+        return true;
+    }
+    for (int i = 0; i < kMccCollectives; ++i) {
+        const bool both = 0 == strcmp(word, mcc_collective_names[i]);
+        if (!both && !('i' == word[0] && 0 == strcmp(word + 1, mcc_collective_names[i]))) continue;
+        if (both) rule->operations[kMccBlocking] = 1U << i;
+        rule->operations[kMccNonblocking] = 1U << i;
+        return true;
+    }
+    return false;
+}
+
+static const char* parse_number(const char* at, size_t* value) {
+    char* end;
+    if (!isdigit((unsigned char)*at)) return NULL;
+    const unsigned long long number = strtoull(at, &end, 10);
+    static const char kUnits[] = "KMG";
+    const char* unit = '\0' != *end ? strchr(kUnits, *end) : NULL;
+    const unsigned shift = NULL != unit ? 10 * (unsigned)(unit - kUnits + 1) : 0;
+    if (number > SIZE_MAX >> shift) return NULL;
+    *value = (size_t)number << shift;
+    return NULL != unit ? end + 1 : end;
+}
+
+static bool parse_range(const char* word, Range* range) {
+    *range = (Range){0, SIZE_MAX};
+    if (0 == strcmp(word, "*")) return true;
+    const char* at = word;
+    if ('-' != *at && NULL == (at = parse_number(at, &range->low))) return false;
+    if ('\0' == *at) {
+        range->high = range->low;
+        return true;
+    }
+    if ('-' != *at++) return false;
+    if ('\0' == *at) return at - word > 1;  // "N-", not "-"
+    at = parse_number(at, &range->high);
+    return NULL != at && '\0' == *at && range->low <= range->high;
+}
+
+// 1: a rule, 0: an empty line, -1: neither.
+static int parse_line(char* line, Rule* rule) {
+    char *words[kWordsWithPml + 1], *state = NULL;
+    int count = 0;
+    line[strcspn(line, "#\r\n")] = '\0';
+    memset(rule, 0, sizeof(*rule));
+    for (char* word = strtok_r(line, " \t", &state); NULL != word && count <= kWordsWithPml;
+         word = strtok_r(NULL, " \t", &state))
+        words[count++] = word;
+    if (0 == count) return 0;
+    if (kWords != count && kWordsWithPml != count) return -1;
+    const char* pml = kWordsWithPml == count ? words[kWords] : "";
+    if (strlen(pml) >= sizeof(rule->pml)) return -1;
+    strcpy(rule->pml, pml);
+    if (!parse_operation(words[0], rule) || !parse_range(words[1], &rule->members) ||
+        !parse_range(words[2], &rule->hosts) || !parse_range(words[3], &rule->bytes))
+        return -1;
+    rule->here = 0 == strcmp(words[4], "here");
+    snprintf(rule->text, sizeof(rule->text), "%s %s %s %s %s %s", words[0], words[1], words[2], words[3],
+             words[4], pml);
+    return rule->here || 0 == strcmp(words[4], "previous") ? 1 : -1;
+}
+
+static bool add(MccRules** rules, const Rule* rule) {
+    const size_t count = NULL != *rules ? (*rules)->count : 0;
+    MccRules* larger = realloc(*rules, sizeof(**rules) + (count + 1) * sizeof(Rule));
+    if (NULL == larger) return false;
+    larger->rules[count] = *rule;
+    larger->count = count + 1;
+    *rules = larger;
+    return true;
+}
+
+static bool read_stream(MccRules** rules, FILE* stream, const char* name, char* reason) {
+    char line[kLineBytes];
+    for (int number = 1; NULL != fgets(line, sizeof(line), stream); ++number) {
+        Rule rule;
+        const bool whole = NULL != strchr(line, '\n') || feof(stream);
+        const int found = whole ? parse_line(line, &rule) : -1;
+        if (0 == found) continue;
+        if (found < 0 || (*rules)->count == kMostRules) {
+            snprintf(reason, kMccReasonBytes,
+                     "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
+                     "here|previous [PML]",
+                     name, number);
+            return false;
+        }
+        if (!add(rules, &rule)) break;
+    }
+    if (feof(stream)) return true;
+    snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be read", name);
+    return false;
+}
+
+static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
+    if (NULL == stream) {
+        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
+        return false;
+    }
+    const bool good = read_stream(rules, stream, name, reason);
+    (void)fclose(stream);
+    return good;
+}
+
+static bool read_built_in(MccRules** rules, const char* text, char* reason) {
+    return read_from(rules, fmemopen((void*)(uintptr_t)text, strlen(text), "r"), "the built-in table",
+                     reason);
+}
+
+MccRules* mcc_rules_read(const char* path, char* reason) {
+    MccRules* rules = calloc(1, sizeof(*rules));
+    if (NULL == rules) {
+        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: no memory");
+        return NULL;
+    }
+    const bool has_own = NULL != path && '\0' != path[0];
+    if ((!has_own || read_from(&rules, fopen(path, "r"), path, reason)) &&
+        read_built_in(&rules, kBuiltIn, reason)) {
+        const size_t anywhere = rules->count;
+        if (read_built_in(&rules, kBuiltInSite, reason)) {
+            for (size_t i = anywhere; i < rules->count; ++i) rules->rules[i].in_site = true;
+            return rules;
+        }
+    }
+    free(rules);
+    return NULL;
+}
+
+void mcc_rules_free(MccRules* rules) {
+    free(rules);
+}
+
+uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {
+    for (size_t i = 0; NULL != rules && i < rules->count; ++i)
+        state = mcc_digest(state, rules->rules[i].text, strlen(rules->rules[i].text) + 1);
+    return state;
+}
+
+void mcc_rules_print(const MccRules* rules) {
+    const int output = mca_coll_mcastcoll_component.output;
+    opal_output(output, "coll/mcastcoll selection: operation members hosts bytes who pml");
+    for (size_t i = 0; i < rules->count; ++i)
+        opal_output(output, "  %s%s", rules->rules[i].text, rules->rules[i].in_site ? "  # in one site" : "");
+    opal_output(output, "  all * * * here");
+}
+
+static bool is_in(size_t value, Range range) {
+    return value >= range.low && value <= range.high;
+}
+
+static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collective, size_t members) {
+    return 0 != (rule->operations[form] >> collective & 1) && is_in(members, rule->members) &&
+           is_in((size_t)m->hosts, rule->hosts) && (!rule->in_site || 1 == m->sites) &&
+           ('\0' == rule->pml[0] || mcc_pml_is(rule->pml));
+}
+
+static bool decide(const MccRules* rules, const MccModule* m, MccForm form, int collective, size_t members,
+                   size_t bytes) {
+    for (size_t i = 0; i < rules->count; ++i) {
+        const Rule* rule = &rules->rules[i];
+        if (is_in(bytes, rule->bytes) && fits(rule, m, form, collective, members)) return rule->here;
+    }
+    return true;
+}
+
+static int compare(const void* a, const void* b) {
+    const size_t first = *(const size_t*)a, second = *(const size_t*)b;
+    return (first > second) - (first < second);
+}
+
+static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int collective, size_t members,
+                       size_t* edges) {
+    MccSteps* steps = &m->selection[form][collective];
+    size_t count = 0;
+    for (size_t i = 0; i < rules->count; ++i) {
+        const Rule* rule = &rules->rules[i];
+        if (!fits(rule, m, form, collective, members)) continue;
+        if (rule->bytes.low > 0) edges[count++] = rule->bytes.low;
+        if (rule->bytes.high < SIZE_MAX) edges[count++] = rule->bytes.high + 1;
+    }
+    qsort(edges, count, sizeof(*edges), compare);
+    steps->here = decide(rules, m, form, collective, members, 0);
+    if (0 == count) return true;
+    steps->more = calloc(count, sizeof(*steps->more));
+    if (NULL == steps->more) return false;
+    bool last = steps->here;
+    for (size_t i = 0; i < count; ++i) {
+        const bool here = decide(rules, m, form, collective, members, edges[i]);
+        if (here == last) continue;
+        steps->more[steps->count++] = (MccStep){edges[i], here};
+        last = here;
+    }
+    return true;
+}
+
+bool mcc_select(const MccRules* rules, MccModule* m, int members) {
+    mcc_select_free(m);
+    size_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
+    bool good = NULL != edges;
+    for (int form = 0; form < kMccForms; ++form)
+        for (int i = 0; good && i < kMccCollectives; ++i)
+            good = make_steps(rules, m, (MccForm)form, i, (size_t)members, edges);
+    free(edges);
+    return good;
+}
+
+void mcc_select_free(MccModule* m) {
+    for (int form = 0; form < kMccForms; ++form)
+        for (int i = 0; i < kMccCollectives; ++i) {
+            free(m->selection[form][i].more);
+            m->selection[form][i] = (MccSteps){0};
+        }
+}
+
+bool mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes) {
+    const MccSteps* steps = &m->selection[form][collective];
+    bool here = steps->here;
+    for (size_t i = 0; i < steps->count && bytes >= steps->more[i].from_bytes; ++i)
+        here = steps->more[i].here;
+    return here;
+}
