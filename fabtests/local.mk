@@ -24,3 +24,4 @@ EXTRA_DIST += \
 	%reldir%/install/files \
 	%reldir%/install/install.sh \
 	%reldir%/install/scratch_system.sh
+EXTRA_DIST += %reldir%/README.md

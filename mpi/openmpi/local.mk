@@ -29,3 +29,4 @@ mca_coll_mcastcoll_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl
 	-export-symbols-regex '^mca_coll_mcastcoll_component$$'
 mca_coll_mcastcoll_la_LIBADD = -L$(OMPI_LIBDIR) -lmpi -lopen-rte -lopen-pal
 endif
+EXTRA_DIST += %reldir%/README.md

@@ -21,3 +21,4 @@ libmcastcoll_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,
 libmcastcoll_pmpi_la_LIBADD = $(LIBFABRIC_LIBS) -lpthread
 endif
 dist_man_MANS += man/libmcastcoll-pmpi.7
+EXTRA_DIST += %reldir%/README.md

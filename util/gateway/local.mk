@@ -30,3 +30,4 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	prov/mcastcoll/topology/libmccsubnet.la $(SODIUM_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 endif
+EXTRA_DIST += %reldir%/README.md

@@ -102,3 +102,4 @@ EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md \
 	docs/figures/lab-wide.csv docs/figures/lab-wide.svg \
 	docs/figures/lab-local.csv docs/figures/lab-local.svg \
 	docs/figures/lab-both.csv docs/figures/lab-both.svg
+EXTRA_DIST += %reldir%/README.md

@@ -29,3 +29,4 @@ libmcastcoll_split_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl
 libmcastcoll_split_la_LIBADD = %reldir%/libmccsplit.la -ldl -lpthread
 EXTRA_DIST += %reldir%/libmcastcoll-split.map
 dist_man_MANS += man/libmcastcoll-split.7
+EXTRA_DIST += %reldir%/README.md

@@ -33,3 +33,4 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/sync.cc \
 	%reldir%/timing.h
 %canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la
+EXTRA_DIST += %reldir%/README.md

@@ -11,3 +11,4 @@ noinst_LTLIBRARIES += %reldir%/libmccfeed.la
 	%reldir%/pacer.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h
+EXTRA_DIST += %reldir%/README.md

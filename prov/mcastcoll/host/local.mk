@@ -31,3 +31,4 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/team.h \
 	%reldir%/waiting.cc
 %canon_reldir%_libmcchost_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
+EXTRA_DIST += %reldir%/README.md

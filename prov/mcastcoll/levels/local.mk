@@ -25,3 +25,4 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 	%reldir%/site_level.cc \
 	%reldir%/site_level.h
 %canon_reldir%_libmcclevels_la_LIBADD = prov/mcastcoll/engine/libmccengine.la
+EXTRA_DIST += %reldir%/README.md

@@ -115,3 +115,4 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	$(LIBFABRIC_LIBS)
 EXTRA_DIST += %reldir%/libmcastcoll-fi.map
 dist_man_MANS += man/fi_mcastcoll.7
+EXTRA_DIST += %reldir%/README.md %reldir%/datagram/README.md

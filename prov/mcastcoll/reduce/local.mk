@@ -9,3 +9,4 @@ noinst_LTLIBRARIES += %reldir%/libmccreduce.la
 # Vectorised whatever the level of optimisation is above 0; no fused multiply-add, which would round otherwise
 # on processors that have it.
 %canon_reldir%_libmccreduce_la_CXXFLAGS = $(AM_CXXFLAGS) -ftree-vectorize -ffp-contract=off
+EXTRA_DIST += %reldir%/README.md

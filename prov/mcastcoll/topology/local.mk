@@ -44,3 +44,4 @@ endif
 	%reldir%/libmcctopology.la \
 	prov/mcastcoll/transport/libmcctransport.la \
 	$(HWLOC_LIBS)
+EXTRA_DIST += %reldir%/README.md

@@ -46,3 +46,4 @@ if HAVE_VERBS
 else
 %canon_reldir%_libmcctransport_la_SOURCES += %reldir%/verbs_absent.cc
 endif
+EXTRA_DIST += %reldir%/README.md
