@@ -2,19 +2,19 @@
 # mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many, and are those left alone that
 # are larger than a group can be?
 #
-#   --one-host N,N,..  ranks on one host (default 34,48,64,128)
+#   --one-host N,N,..  ranks on one host (default 34,48,64,128,256)
 #   --hosts N          hosts of the cluster (default 16; 0: no cluster)
 #   --ranks N,N,..     ranks on each of them (default 4,8)
-#   --too-many N,N,..  ranks that are more than a group can have (default 257)
-#   --pml P,P,..       ob1, cm (default both; jobs of 128 ranks and more over ob1 alone)
-#   --large            what takes many minutes as well: 256 ranks on one host, 300 that are too many, everything over both
+#   --too-many N,N,..  ranks that are more than a group can have (default 257,300)
+#   --pml P,P,..       ob1, cm (default both; jobs of 256 ranks over ob1 alone)
+#   --large            256 ranks over cm, too, for which Open MPI and libfabric want some 28 GB
 #
 # Every job broadcasts, reduces, gathers ..., blocking and non-blocking, on the world and on parts of it, and checks every byte. It
 # counts as served only if the component says so of the world. What is left alone says why in one line, without having been asked.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-one_host=34,48,64,128 hosts=16 ranks=4,8 too_many=257 pmls=ob1,cm large=0 seconds=240
+one_host=34,48,64,128,256 hosts=16 ranks=4,8 too_many=257,300 pmls=ob1,cm large=0 seconds=300
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
         --ranks) ranks=$2; shift 2 ;;
         --too-many) too_many=$2; shift 2 ;;
         --pml) pmls=$2; shift 2 ;;
-        --large) large=1 seconds=900 one_host=34,48,64,128,256 too_many=257,300; shift ;;
+        --large) large=1 seconds=900; shift ;;
         *) bad_usage "'$1' is no option" ;;
     esac
 done
@@ -83,15 +83,21 @@ leave() { # leave RANKS
     fi
 }
 
-# Without cores of their own, 128 ranks need minutes for Open MPI's own connections over cm.
 leave_out() { # leave_out RANKS PML
-    [ $large = 0 ] && [ "$2" = cm ] && (($1 >= 128))
+    [ $large = 0 ] && [ "$2" = cm ] && (($1 >= 256))
+}
+
+# What Open MPI's processes take, ours or none of them inside.
+enough_memory() { # enough_memory RANKS
+    local kilobytes
+    kilobytes=$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)
+    ((kilobytes >= $1 * 60000)) || { skip "$1 ranks: $((kilobytes >> 10)) MiB of memory are too few"; return 1; }
 }
 
 start_cluster $((hosts > 0 ? hosts : 1))
 for n in ${one_host//,/ }; do
     for pml in ${pmls//,/ }; do
-        ! leave_out "$n" "$pml" || continue
+        ! leave_out "$n" "$pml" && enough_memory "$n" || continue
         serve "$n ranks on one host" "$n" 1 "$pml" "${launch_here[@]}"
     done
 done
@@ -101,5 +107,5 @@ for n in ${ranks//,/ }; do
         serve "$hosts hosts of $n ranks" $((hosts * n)) "$hosts" "$pml" "${launch_there[@]}"
     done
 done
-for n in ${too_many//,/ }; do leave "$n"; done
+for n in ${too_many//,/ }; do ! enough_memory "$n" || leave "$n"; done
 finish
