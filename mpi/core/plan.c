@@ -50,6 +50,25 @@ bool mcc_deliver(const MccPlan* p) {
     return false;
 }
 
+int mcc_error_class(int error) {
+    switch (error) {
+        case FI_ENOMEM:
+            return MPI_ERR_NO_MEM;
+        case FI_EMSGSIZE:
+        case FI_ETRUNC:
+            return MPI_ERR_TRUNCATE;
+#ifdef MPI_ERR_PROC_FAILED
+        case FI_ECONNRESET:
+        case FI_ENOTCONN:
+        case FI_EHOSTUNREACH:
+        case FI_ETIMEDOUT:
+            return MPI_ERR_PROC_FAILED;
+#endif
+        default:
+            return MPI_ERR_OTHER;
+    }
+}
+
 uint8_t* mcc_bounce_take(MccBounce* b, size_t bytes) {
     if (b->bytes < bytes) {
         free(b->at);

@@ -112,6 +112,9 @@ int mcc_lay_deal(MccPlan* p, const MccDeal* deal, const void* in, void* out, siz
 // Once the provider is done: puts what came in where it belongs. False: MPI does not unpack it.
 bool mcc_deliver(const MccPlan* p);
 
+// What MPI calls a positive FI_E code.
+int mcc_error_class(int error);
+
 // Packed bytes that stay with whoever calls often.
 typedef struct {
     uint8_t* at;

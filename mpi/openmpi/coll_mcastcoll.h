@@ -5,7 +5,8 @@
 // extension to run an operation to its end gets its blocking operations that way.
 //
 // The way of a call: an entry (_calls.c) has a job planned (_plan*.c; coll_mcastcoll_job.h), which also
-// decides who serves it (_run.c, _select.c), and runs it (_run.c) or starts it (_request.c).
+// decides who serves it (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it
+// (_run.c) or starts it (_request.c).
 //
 // Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
 // ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left

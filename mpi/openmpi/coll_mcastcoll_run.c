@@ -171,24 +171,6 @@ MccRoute mcc_give_up(MccJob* job, int error) {
     return kMccOver;
 }
 
-static int mpi_code(int error) {
-    switch (error) {
-        case FI_ENOMEM:
-            return OMPI_ERR_OUT_OF_RESOURCE;
-        case FI_ETRUNC:
-            return MPI_ERR_TRUNCATE;
-#ifdef MPI_ERR_PROC_FAILED
-        case FI_ECONNRESET:
-        case FI_ENOTCONN:
-        case FI_EHOSTUNREACH:
-        case FI_ETIMEDOUT:
-            return MPI_ERR_PROC_FAILED;
-#endif
-        default:
-            return MPI_ERR_OTHER;
-    }
-}
-
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     const bool more = '\0' != g->operation.text[0];
     char size[48] = "", root[32] = "";
@@ -203,5 +185,5 @@ int mcc_fail(MccGroup* g, const MccJob* job, int error) {
                 kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
                 g->name, g->rank, g->size, fi_strerror(error), more ? " (" : "",
                 more ? g->operation.text : "", more ? ")" : "");
-    return mpi_code(error);
+    return mcc_error_class(error);
 }

@@ -45,7 +45,7 @@ static bool fail(PmpiCall* c, int error, int* rc) {
     pmpi_group_break(g);
     mcc_bounce_trim(&g->bounce, kMccKeptBounce);
     pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->rank, g->size, fi_strerror(error));
-    *rc = FI_ENOMEM == error ? MPI_ERR_NO_MEM : FI_EMSGSIZE == error ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+    *rc = mcc_error_class(error);
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;
 }
