@@ -11,9 +11,6 @@ namespace mcastcoll::sim {
 namespace {
 
 constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(10'000);
-// Within which rank 0's word reaches whoever has greeted it: the longest delay, for as many rounds as it
-// takes to tell everybody, and some.
-constexpr Nanoseconds kToldWithin = Nanoseconds::from_ms(1'000);
 
 enum class Trouble : std::uint8_t {
     none,
@@ -116,6 +113,14 @@ void make_trouble(JoinWorld& world, const JoinScenario& scenario) {
     }
 }
 
+// Within which rank 0's word reaches whoever has greeted it: the longest delay, for as many rounds as it
+// takes to tell everybody, and one more for what was under way.
+Nanoseconds told_within(const JoinScenario& scenario) {
+    const JoinNetwork& network = scenario.network;
+    const auto rounds = static_cast<std::int64_t>(scenario.members / network.words_at_once + 2);
+    return Nanoseconds{rounds * (network.delay + network.jitter).value};
+}
+
 // Who is in a group is in the same one, nobody waits beyond its deadline, and a rank 0 that has failed has
 // told whoever it knew.
 std::string judge(JoinWorld& world, const JoinScenario& scenario) {
@@ -126,16 +131,20 @@ std::string judge(JoinWorld& world, const JoinScenario& scenario) {
     for (std::uint32_t rank = 0; rank < scenario.members; ++rank) {
         if (!world.exists(rank) || !world.process(rank).join) continue;
         const JoinProcess& one = world.process(rank);
-        if (one.welcome && one.error == 0 && key.value_or(one.welcome->key) != one.welcome->key)
+        // Whose rank 0 has died since finds that out when the levels form.
+        const bool in_group =
+            one.welcome && one.error == 0 && leader != nullptr &&
+            one.welcome->peers.front().private_address == leader->hello.peer.private_address;
+        if (in_group && key.value_or(one.welcome->key) != one.welcome->key)
             return fmt::format("rank {} is in another group", rank);
-        if (one.welcome && one.error == 0) key = one.welcome->key;
+        if (in_group) key = one.welcome->key;
         if (one.waits()) return fmt::format("rank {} waits for ever", rank);
         if (one.first_over_at > one.deadline) return fmt::format("rank {} waits beyond its deadline", rank);
         if (leader == nullptr || !leader->join || leader->error == 0 || rank == 0) continue;
         const auto& guest = leader->join->guests()[rank];
         const bool known = guest && guest->peer.private_address == one.hello.peer.private_address;
         if (known && one.error == 0) return fmt::format("rank {} is not told that the join has failed", rank);
-        if (known && one.over_at > leader->over_at + kToldWithin)
+        if (known && one.over_at > leader->over_at + told_within(scenario))
             return fmt::format("rank {} hears late that the join has failed", rank);
     }
     return {};

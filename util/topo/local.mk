@@ -15,7 +15,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	%reldir%/walked.h \
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/levels/selection_text.cc \
-	prov/mcastcoll/ofi/selection_file.cc
+	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_topo_LDADD = prov/mcastcoll/topology/libmccdiscover.la
 

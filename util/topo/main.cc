@@ -14,7 +14,7 @@
 
 #include "job.h"
 #include "members.h"
-#include "ofi/selection_file.h"
+#include "provider/selection_file.h"
 #include "selection.h"
 #include "show.h"
 #include "topology/discover.h"

@@ -7,7 +7,7 @@
 
 #include "ofi/av_set.h"
 #include "ofi/fid_owner.h"
-#include "ofi/guard.h"
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <unordered_set>
 
-#include "ofi/guard.h"
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "mcastcoll/mcastcoll.h"
 #include "ofi/av.h"
-#include "ofi/settings.h"
+#include "provider/settings.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {

@@ -4,9 +4,9 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/endpoint.h"
-#include "ofi/guard.h"
 #include "ofi/message_form.h"
 #include "ofi/request.h"
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/deadline.h"
 #include "ofi/fid_owner.h"
-#include "ofi/guard.h"
-#include "ofi/log.h"
+#include "provider/guard.h"
+#include "provider/log.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "ofi/fabric.h"
 #include "ofi/graft.h"
-#include "ofi/wait_nest.h"
+#include "provider/wait_nest.h"
 
 namespace mcastcoll::ofi {
 

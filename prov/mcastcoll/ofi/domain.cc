@@ -10,10 +10,10 @@
 #include "ofi/cq.h"
 #include "ofi/endpoint.h"
 #include "ofi/fid_owner.h"
-#include "ofi/guard.h"
 #include "ofi/inner.h"
-#include "ofi/log.h"
 #include "ofi/request.h"
+#include "provider/guard.h"
+#include "provider/log.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {

@@ -4,7 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/collective.h"
-#include "ofi/guard.h"
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -17,9 +17,9 @@
 #include "ofi/domain.h"
 #include "ofi/fid_owner.h"
 #include "ofi/graft.h"
-#include "ofi/info.h"
 #include "ofi/inner.h"
 #include "ofi/station.h"
+#include "provider/info.h"
 
 namespace mcastcoll::ofi {
 

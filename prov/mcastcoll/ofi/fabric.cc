@@ -10,11 +10,11 @@
 #include "ofi/domain.h"
 #include "ofi/eq.h"
 #include "ofi/fid_owner.h"
-#include "ofi/guard.h"
 #include "ofi/inner.h"
 #include "ofi/progress_thread.h"
 #include "ofi/station.h"
-#include "ofi/wait_nest.h"
+#include "provider/guard.h"
+#include "provider/wait_nest.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -7,9 +7,9 @@
 #include <cassert>
 #include <cstring>
 
-#include "ofi/guard.h"
 #include "ofi/live_station.h"
 #include "ofi/message_form.h"
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 

@@ -33,7 +33,7 @@
 #include "ofi/host_level.h"
 #include "ofi/level_counters.h"
 #include "ofi/request.h"
-#include "ofi/settings.h"
+#include "provider/settings.h"
 #include "topology/report.h"
 #include "transport/joinable_transport.h"
 #include "transport/multicast_queue.h"

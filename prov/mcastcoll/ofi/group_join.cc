@@ -7,8 +7,8 @@
 
 #include "group/welcome.h"
 #include "ofi/group.h"
-#include "ofi/guard.h"
 #include "ofi/live_station.h"
+#include "provider/guard.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::ofi {

@@ -14,9 +14,9 @@
 
 #include "group/places.h"
 #include "ofi/group.h"
-#include "ofi/guard.h"
 #include "ofi/live_station.h"
 #include "ofi/message_form.h"
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 namespace {

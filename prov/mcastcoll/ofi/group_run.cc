@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 
 #include "ofi/group.h"
-#include "ofi/guard.h"
 #include "ofi/live_station.h"
+#include "provider/guard.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-#include "ofi/provider.h"
+#include "provider/provider.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ofi/info.h"
+#include "provider/info.h"
 
 namespace mcastcoll::ofi {
 
@@ -45,14 +45,6 @@ struct FabricName {
 std::optional<FabricName> parse_fabric_name(std::string_view name);
 // The same from the name of a request by ofi_rxm for message endpoints.
 std::optional<FabricName> parse_message_name(std::string_view name);
-
-struct InfoRequest {
-    std::uint32_t version;
-    const char* node;
-    const char* service;
-    std::uint64_t flags;
-    const fi_info* hints;
-};
 
 // In the order of preference, for an application with these hints or none. Empty when the user names a
 // provider that there is not.

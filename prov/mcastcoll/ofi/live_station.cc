@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "ofi/endpoint.h"
-#include "ofi/guard.h"
+#include "provider/guard.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::ofi {

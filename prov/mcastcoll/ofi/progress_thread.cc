@@ -7,8 +7,8 @@
 #include <csignal>
 
 #include "ofi/fabric.h"
-#include "ofi/guard.h"
-#include "ofi/log.h"
+#include "provider/guard.h"
+#include "provider/log.h"
 
 namespace mcastcoll::ofi {
 

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/result.h"
-#include "ofi/wait_nest.h"
+#include "provider/wait_nest.h"
 
 namespace mcastcoll::ofi {
 

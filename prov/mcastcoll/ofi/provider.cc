@@ -1,17 +1,17 @@
 // The way in: libfabric calls fi_prov_ini() once, under a lock, so nothing but registration happens there.
 // Queries and fabrics follow later.
-#include "ofi/provider.h"
+#include "provider/provider.h"
 
 #include <rdma/fi_errno.h>
 
-#include "ofi/datagram/fabric.h"
-#include "ofi/datagram/info.h"
+#include "datagram/fabric.h"
+#include "datagram/info.h"
 #include "ofi/fabric.h"
-#include "ofi/guard.h"
 #include "ofi/inner.h"
-#include "ofi/log.h"
-#include "ofi/params.h"
-#include "ofi/settings.h"
+#include "provider/guard.h"
+#include "provider/log.h"
+#include "provider/params.h"
+#include "provider/settings.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -1,0 +1,190 @@
+#include "datagram/address_vector.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "datagram/domain.h"
+#include "datagram/refusal.h"
+#include "provider/guard.h"
+
+namespace mcastcoll::ofi::datagram {
+namespace {
+
+// An array of addresses has those of one family only, so the first tells how long each is.
+std::size_t stride_of(const void* addresses) {
+    sa_family_t family = AF_UNSPEC;
+    std::memcpy(&family, addresses, sizeof family);
+    return family == AF_INET ? sizeof(sockaddr_in) : family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
+}
+
+}  // namespace
+
+Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric) {
+    addrinfo hints{};
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_DGRAM;
+    hints.ai_flags = (passive ? AI_PASSIVE : 0) | (numeric ? AI_NUMERICHOST : 0);
+    addrinfo* raw = nullptr;
+    if (const int rc = ::getaddrinfo(node, service, &hints, &raw); rc != 0)
+        return Error{rc == EAI_MEMORY ? FI_ENOMEM : FI_ENODATA,
+                     fmt::format("{}:{}: {}", node != nullptr ? node : "", service != nullptr ? service : "",
+                                 ::gai_strerror(rc))};
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(raw, &::freeaddrinfo);
+    return SocketAddress::from(list->ai_addr, list->ai_addrlen);
+}
+
+int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context) {
+    static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, kRefuse, kRefuse, kRefuse, kRefuse};
+    static fi_ops_av ops{sizeof(fi_ops_av), &insert, &insert_service, kRefuse,
+                         &remove,           &lookup, &to_text,        kRefuse};
+    if (attr == nullptr || av == nullptr || attr->rx_ctx_bits != 0) return -FI_EINVAL;
+    // Neither shared between processes nor filled asynchronously.
+    if (attr->name != nullptr || attr->flags != 0) return -FI_ENOSYS;
+    if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    auto made = std::unique_ptr<AddressVector>(new AddressVector(domain));
+    made->fid_av::fid = {FI_CLASS_AV, context, &object_ops};
+    made->fid_av::ops = &ops;
+    domain.users.enter();
+    *av = made.release();  // close() deletes it
+    return 0;
+}
+
+AddressVector* AddressVector::find(Handle& object) {
+    if (object.fclass != FI_CLASS_AV || object.ops->close != &AddressVector::close) return nullptr;
+    return &object_of<AddressVector, fid_av>(&object);
+}
+
+int AddressVector::close(Handle* object) noexcept {
+    return guard([&] {
+        AddressVector& av = object_of<AddressVector, fid_av>(object);
+        if (av.users.any()) return -FI_EBUSY;
+        av.domain_.users.leave();
+        delete &av;
+        return 0;
+    });
+}
+
+const SocketAddress* AddressVector::find(fi_addr_t address) const {
+    return address < addresses_.size() && addresses_[address].valid() ? &addresses_[address] : nullptr;
+}
+
+fi_addr_t AddressVector::find(const SocketAddress& address) const {
+    const auto found = numbers_.find(address);
+    return found != numbers_.end() ? found->second : FI_ADDR_NOTAVAIL;
+}
+
+fi_addr_t AddressVector::add(const SocketAddress& address) {
+    // Groups are joined, and have addresses of their own.
+    if (!address.valid() || address.is_multicast() || address.port() == 0) return FI_ADDR_NOTAVAIL;
+    // What may fail for want of memory comes first.
+    if (free_.empty()) {
+        addresses_.emplace_back();
+        free_.push_back(addresses_.size() - 1);
+    }
+    const fi_addr_t number = free_.back();
+    numbers_.emplace(address, number);
+    free_.pop_back();
+    addresses_[number] = address;
+    return number;
+}
+
+int AddressVector::insert(fid_av* fid, const void* address, std::size_t count, fi_addr_t* numbers,
+                          std::uint64_t flags, void* context) noexcept {
+    return guard([&] {
+        AddressVector& av = of(*fid);
+        const bool tells = (flags & FI_SYNC_ERR) != 0;
+        if ((flags & ~std::uint64_t{FI_MORE | FI_SYNC_ERR}) != 0) return -FI_EBADFLAGS;
+        if (count > 0 && address == nullptr) return -FI_EINVAL;
+        if (tells && context == nullptr) return -FI_EINVAL;
+        const std::size_t stride = count > 0 ? stride_of(address) : 0;
+        const std::lock_guard lock(av.domain_.mutex());
+        int inserted = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            fi_addr_t number = FI_ADDR_NOTAVAIL;
+            if (stride > 0) {
+                auto one = SocketAddress::from_bytes(
+                    Bytes(static_cast<const std::byte*>(address) + i * stride, stride));
+                if (one) number = av.add(one.value());
+            }
+            if (numbers != nullptr) numbers[i] = number;
+            if (number != FI_ADDR_NOTAVAIL) ++inserted;
+            if (tells) static_cast<int*>(context)[i] = number != FI_ADDR_NOTAVAIL ? 0 : FI_EINVAL;
+        }
+        return inserted;
+    });
+}
+
+int AddressVector::insert_service(fid_av* fid, const char* node, const char* service, fi_addr_t* number,
+                                  std::uint64_t flags, void* context) noexcept {
+    return guard([&] {
+        if (node == nullptr || service == nullptr) return -FI_EINVAL;
+        auto address = resolve(node, service, AF_UNSPEC, false, false);
+        if (!address) return -address.error().code;
+        return insert(fid, address.value().data(), 1, number, flags, context);
+    });
+}
+
+int AddressVector::remove(fid_av* fid, fi_addr_t* numbers, std::size_t count, std::uint64_t flags) noexcept {
+    return guard([&] {
+        AddressVector& av = of(*fid);
+        if (flags != 0) return -FI_EBADFLAGS;
+        if (count > 0 && numbers == nullptr) return -FI_EINVAL;
+        const std::lock_guard lock(av.domain_.mutex());
+        for (std::size_t i = 0; i < count; ++i) {
+            const SocketAddress* address = av.find(numbers[i]);
+            if (address == nullptr) return -FI_EINVAL;
+            const SocketAddress gone = *address;
+            av.free_.push_back(numbers[i]);
+            av.addresses_[numbers[i]] = SocketAddress();
+            if (av.find(gone) != numbers[i]) continue;
+            // It may have been inserted twice.
+            av.numbers_.erase(gone);
+            const auto twin = std::find(av.addresses_.begin(), av.addresses_.end(), gone);
+            if (twin != av.addresses_.end())
+                av.numbers_.emplace(gone, static_cast<fi_addr_t>(twin - av.addresses_.begin()));
+        }
+        return 0;
+    });
+}
+
+int AddressVector::lookup(fid_av* fid, fi_addr_t number, void* buffer, std::size_t* length) noexcept {
+    return guard([&] {
+        AddressVector& av = of(*fid);
+        if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
+        const std::lock_guard lock(av.domain_.mutex());
+        const SocketAddress* address = av.find(number);
+        if (address == nullptr) return -FI_EINVAL;
+        if (*length > 0)
+            std::memcpy(buffer, address->data(), std::min<std::size_t>(*length, address->size()));
+        *length = address->size();
+        return 0;
+    });
+}
+
+const char* AddressVector::to_text(fid_av*, const void* raw, char* buffer, std::size_t* length) noexcept {
+    std::string text;
+    const int rc = guard([&] {
+        if (raw == nullptr || length == nullptr || stride_of(raw) == 0) return -FI_EINVAL;
+        auto address = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(raw), stride_of(raw)));
+        if (!address) return -FI_EINVAL;
+        text =
+            fmt::format("{}://{}", address.value().family() == AF_INET ? "fi_sockaddr_in" : "fi_sockaddr_in6",
+                        address.value());
+        return 0;
+    });
+    if (rc != 0) return nullptr;
+    if (buffer != nullptr && *length > 0) {
+        const std::size_t fits = std::min(text.size(), *length - 1);
+        std::memcpy(buffer, text.data(), fits);
+        buffer[fits] = '\0';
+    }
+    *length = text.size() + 1;
+    return buffer;
+}
+
+}  // namespace mcastcoll::ofi::datagram

@@ -1,0 +1,53 @@
+// The address vector of datagram endpoints: IPv4 or IPv6 addresses by number, and numbers by address for
+// those who want to know where a message came from.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "datagram/object.h"
+#include "transport/socket_address.h"
+
+namespace mcastcoll::ofi::datagram {
+
+class Domain;
+
+class AddressVector : public fid_av {
+  public:
+    static int open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context);
+    // Null when the object is no vector of ours.
+    static AddressVector* find(Handle& object);
+
+    // With the domain's lock held. Null: there is no such address.
+    const SocketAddress* find(fi_addr_t address) const;
+    fi_addr_t find(const SocketAddress& address) const;
+
+    Domain& domain() const { return domain_; }
+    Users users;
+
+  private:
+    explicit AddressVector(Domain& domain) : fid_av{}, domain_(domain) {}
+    static AddressVector& of(fid_av& av) { return static_cast<AddressVector&>(av); }
+    static int close(Handle* object) noexcept;
+    static int insert(fid_av* av, const void* address, std::size_t count, fi_addr_t* numbers,
+                      std::uint64_t flags, void* context) noexcept;
+    static int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* number,
+                              std::uint64_t flags, void* context) noexcept;
+    static int remove(fid_av* av, fi_addr_t* numbers, std::size_t count, std::uint64_t flags) noexcept;
+    static int lookup(fid_av* av, fi_addr_t number, void* address, std::size_t* length) noexcept;
+    static const char* to_text(fid_av* av, const void* address, char* buffer, std::size_t* length) noexcept;
+    fi_addr_t add(const SocketAddress& address);
+
+    Domain& domain_;
+    std::vector<SocketAddress> addresses_;  // removed ones are invalid
+    std::vector<fi_addr_t> free_;
+    std::unordered_map<SocketAddress, fi_addr_t> numbers_;
+};
+
+// Resolves a name and a service; `passive` is for an address of our own. Without a node it is the wildcard if
+// passive, the loopback otherwise.
+Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric);
+
+}  // namespace mcastcoll::ofi::datagram

@@ -1,0 +1,317 @@
+#include "datagram/info.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "base/system.h"
+#include "datagram/address_vector.h"
+#include "datagram/receiver.h"
+#include "datagram/sockets.h"
+#include "datagram/verbs_lane.h"
+#include "provider/settings.h"
+#include "transport/udp_socket.h"
+#include "transport/verbs_address.h"
+
+namespace mcastcoll::ofi::datagram {
+namespace {
+
+constexpr std::uint64_t kBothWays = FI_SEND | FI_RECV;
+constexpr std::uint64_t kPlaces = FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kBothWays | FI_SOURCE | kPlaces;
+constexpr std::size_t kUsualOperations = 1024;
+constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
+
+// What of the hints, beside addresses, is not to be had; empty when all is.
+std::string missing(const fi_tx_attr& tx, std::uint64_t orders) {
+    if ((tx.caps & ~kCaps) != 0) return "capabilities of tx_attr";
+    if ((tx.op_flags & ~kSendFlags) != 0) return "op_flags of tx_attr";
+    if ((tx.msg_order & ~orders) != 0) return "an order of messages";
+    if (tx.size > kMostOperations) return "the size of tx_attr";
+    if (tx.iov_limit > kMostPieces || tx.rma_iov_limit > 0) return "iov_limit of tx_attr";
+    return {};
+}
+
+std::string missing(const fi_rx_attr& rx, std::uint64_t orders) {
+    if ((rx.caps & ~kCaps) != 0) return "capabilities of rx_attr";
+    if ((rx.op_flags & ~kReceiveFlags) != 0) return "op_flags of rx_attr";
+    if ((rx.msg_order & ~orders) != 0) return "an order of messages";
+    if (rx.comp_order != 0) return "an order of completions of receives";
+    if (rx.size > kMostOperations) return "the size of rx_attr";
+    if (rx.iov_limit > kMostPieces) return "iov_limit of rx_attr";
+    return {};
+}
+
+std::string missing(const fi_ep_attr& ep) {
+    if (ep.protocol != FI_PROTO_UNSPEC && (ep.protocol != FI_PROTO_UDP || ep.type == FI_EP_RDM))
+        return "the protocol";
+    if (ep.tx_ctx_cnt > 1 || ep.rx_ctx_cnt > 1) return "several contexts of an endpoint";
+    if (ep.auth_key_size > 0) return "an authorization key";
+    return {};
+}
+
+std::string missing(const fi_domain_attr& domain) {
+    if (domain.cq_data_size > 0) return "remote data";
+    if ((domain.caps & ~kPlaces) != 0) return "capabilities of domain_attr";
+    return {};
+}
+
+std::string missing(const fi_info& hints) {
+    if ((hints.caps & FI_MSG) == 0) return "FI_MULTICAST without FI_MSG";
+    if ((hints.caps & ~kCaps) != 0) return "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE";
+    const bool reliable = hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
+    const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
+    std::string lacks;
+    if (reliable && hints.domain_attr != nullptr &&
+        (hints.domain_attr->control_progress == FI_PROGRESS_AUTO ||
+         hints.domain_attr->data_progress == FI_PROGRESS_AUTO))
+        lacks = "automatic progress";
+    if (lacks.empty() && hints.tx_attr != nullptr) lacks = missing(*hints.tx_attr, orders);
+    if (lacks.empty() && hints.rx_attr != nullptr) lacks = missing(*hints.rx_attr, orders);
+    if (lacks.empty() && hints.ep_attr != nullptr) lacks = missing(*hints.ep_attr);
+    if (lacks.empty() && hints.domain_attr != nullptr) lacks = missing(*hints.domain_attr);
+    const char* fabric = hints.fabric_attr != nullptr ? hints.fabric_attr->name : nullptr;
+    if (lacks.empty() && fabric != nullptr && fabric != kFabricName) lacks = "the fabric";
+    return lacks;
+}
+
+struct Ends {
+    std::optional<SocketAddress> source, destination;
+};
+
+Result<std::optional<SocketAddress>> read_address(const void* raw, std::size_t length, int family) {
+    if (raw == nullptr) return std::optional<SocketAddress>();
+    auto address = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(raw), length));
+    if (!address) return address.error();
+    if (address.value().family() != family)
+        return Error{FI_ENODATA, fmt::format("{} is of another family", address.value())};
+    return std::optional(address.value());
+}
+
+Result<Ends> find_ends(const InfoRequest& request, int family) {
+    auto source = read_address(request.hints->src_addr, request.hints->src_addrlen, family);
+    if (!source) return source.error();
+    auto destination = read_address(request.hints->dest_addr, request.hints->dest_addrlen, family);
+    if (!destination) return destination.error();
+    Ends ends{source.value(), destination.value()};
+    if (request.node == nullptr && request.service == nullptr) return ends;
+    const bool passive = (request.flags & FI_SOURCE) != 0;
+    auto given =
+        resolve(request.node, request.service, family, passive, (request.flags & FI_NUMERICHOST) != 0);
+    if (!given) return given.error();
+    (passive ? ends.source : ends.destination) = given.value();
+    return ends;
+}
+
+// The interface by which the system would send there.
+Result<Interface> find_route(const SocketAddress& destination) {
+    auto socket = open_datagram_socket(destination.family());
+    if (!socket) return socket.error();
+    const SocketAddress to = destination.port() != 0 ? destination : destination.with_port(9);
+    if (::connect(socket.value().get(), to.data(), to.size()) != 0)
+        return system_error(errno, fmt::format("no way to {}", destination));
+    auto own = SocketAddress::of_socket(socket.value().get());
+    return own ? find_interface_by_address(own.value()) : Result<Interface>(own.error());
+}
+
+Result<Interface> find_scope(unsigned index) {
+    auto interfaces = list_interfaces();
+    if (!interfaces) return interfaces.error();
+    for (Interface& interface : interfaces.value())
+        if (interface.index == index) return interface;
+    return Error{FI_ENODEV, fmt::format("there is no interface {}", index)};
+}
+
+Result<Interface> choose_interface(const Ends& ends, const std::string& domain, const std::string& named,
+                                   int family) {
+    if (ends.source && !ends.source->is_wildcard()) {
+        auto owner = find_interface_by_address(*ends.source);
+        if (owner && !domain.empty() && owner.value().name != domain)
+            return Error{FI_ENODATA, fmt::format("{} is no address of {}", *ends.source, domain)};
+        return owner;
+    }
+    if (!domain.empty()) return find_interface_by_name(domain);
+    if (const std::string of_device = interface_of_rdma_device(named); !of_device.empty())
+        return find_interface_by_name(of_device);
+    if (!named.empty()) return find_interface(named);
+    if (ends.destination && ends.destination->scope() != 0) return find_scope(ends.destination->scope());
+    if (ends.destination && !ends.destination->is_multicast()) return find_route(*ends.destination);
+    return find_interface_by_address(family == AF_INET ? SocketAddress(in_addr{INADDR_ANY}, 0)
+                                                       : SocketAddress(in6addr_any, 0));
+}
+
+bool put_address(const SocketAddress& address, void*& slot, std::size_t& length) {
+    slot = std::malloc(address.size());
+    if (slot == nullptr) return false;
+    length = address.size();
+    std::memcpy(slot, address.data(), length);
+    return true;
+}
+
+std::size_t or_usual(std::size_t wanted) {
+    return wanted != 0 ? wanted : kUsualOperations;
+}
+
+void fill_contexts(fi_info& info, const fi_info& hints) {
+    const bool both = (hints.caps & kBothWays) == 0 || (hints.caps & kBothWays) == kBothWays;
+    const std::uint64_t ways = both ? kBothWays : hints.caps & kBothWays;
+    const std::uint64_t kinds = FI_MSG | FI_MULTICAST;
+    info.caps = kinds | ways | (hints.caps & FI_SOURCE) | kPlaces;
+    fi_tx_attr& tx = *info.tx_attr;
+    tx.caps = (ways & FI_SEND) != 0 ? kinds | FI_SEND : 0;
+    tx.op_flags = hints.tx_attr != nullptr ? hints.tx_attr->op_flags : 0;
+    tx.comp_order = FI_ORDER_STRICT;
+    tx.inject_size = info.ep_attr->max_msg_size;
+    tx.size = or_usual(hints.tx_attr != nullptr ? hints.tx_attr->size : 0);
+    tx.iov_limit = kMostPieces;
+    fi_rx_attr& rx = *info.rx_attr;
+    rx.caps = (ways & FI_RECV) != 0 ? kinds | FI_RECV | (hints.caps & FI_SOURCE) : 0;
+    rx.op_flags = hints.rx_attr != nullptr ? hints.rx_attr->op_flags : 0;
+    rx.size = or_usual(hints.rx_attr != nullptr ? hints.rx_attr->size : 0);
+    rx.iov_limit = kMostPieces;
+}
+
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted) {
+    const auto progress = [](fi_progress one) { return one != FI_PROGRESS_UNSPEC ? one : FI_PROGRESS_AUTO; };
+    const bool asked = wanted != nullptr;
+    domain.threading = asked && wanted->threading != FI_THREAD_UNSPEC ? wanted->threading : FI_THREAD_SAFE;
+    // The kernel receives while nobody looks.
+    domain.control_progress = progress(asked ? wanted->control_progress : FI_PROGRESS_UNSPEC);
+    domain.data_progress = progress(asked ? wanted->data_progress : FI_PROGRESS_UNSPEC);
+    domain.resource_mgmt = FI_RM_ENABLED;
+    domain.av_type = asked ? wanted->av_type : FI_AV_UNSPEC;
+    domain.mr_mode = 0;
+    domain.cq_cnt = domain.ep_cnt = domain.cntr_cnt = domain.mr_cnt = kMany;
+    domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMany;
+    domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
+    domain.mr_iov_limit = kMostPieces;
+    domain.caps = kPlaces;
+}
+
+bool are_reliable(const fi_info& hints) {
+    return hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
+}
+
+// Messages of one sender come in their order, and only while the application reads its queues.
+void promise_reliable(fi_info& info) {
+    info.tx_attr->msg_order = info.rx_attr->msg_order = FI_ORDER_SAS;
+    info.domain_attr->control_progress = info.domain_attr->data_progress = FI_PROGRESS_MANUAL;
+}
+
+Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings, int family) {
+    const bool reliable = are_reliable(*request.hints);
+    const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
+    const fi_info& hints = *request.hints;
+    auto ends = find_ends(request, family);
+    if (!ends) return ends.error();
+    std::string domain =
+        hints.domain_attr != nullptr && hints.domain_attr->name != nullptr ? hints.domain_attr->name : "";
+    const std::string of_device = interface_of_rdma_device(domain);
+    const bool over_verbs =
+        !reliable && (domain.empty() ? settings.transport == Carrier::verbs : !of_device.empty());
+    auto chosen =
+        choose_interface(ends.value(), of_device.empty() ? domain : of_device, settings.iface, family);
+    if (!chosen) return chosen.error();
+    const Interface& interface = chosen.value();
+    if (auto fit = check({.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
+        !fit)
+        return fit.error();
+    std::size_t largest = largest_message(interface, family, type);
+    domain = interface.name;
+    if (over_verbs) {
+        auto lane = VerbsLane::open(interface, settings, family);
+        if (!lane) return lane.error();
+        largest = std::min(largest, lane.value()->max_message());
+        domain = lane.value()->device();
+    }
+    if (hints.ep_attr != nullptr && hints.ep_attr->max_msg_size > largest)
+        return Error{FI_ENODATA,
+                     fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
+    if (hints.tx_attr != nullptr && hints.tx_attr->inject_size > largest)
+        return Error{FI_ENODATA, fmt::format("no more than {} bytes are injected", largest)};
+    InfoOwner info(fi_allocinfo());
+    if (!info) return Error{FI_ENOMEM, "no memory for an info"};
+    info->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+    info->ep_attr->type = type;
+    info->ep_attr->protocol = reliable || over_verbs ? FI_PROTO_UNSPEC : FI_PROTO_UDP;
+    info->ep_attr->max_msg_size = largest;
+    info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
+    fill_contexts(*info, hints);
+    fill_domain(*info->domain_attr, hints.domain_attr);
+    if (reliable) promise_reliable(*info);
+    const SocketAddress source =
+        ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
+    info->domain_attr->name = strdup(domain.c_str());
+    info->fabric_attr->name = strdup(std::string(kFabricName).c_str());
+    bool enough = info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr &&
+                  put_address(source, info->src_addr, info->src_addrlen);
+    if (ends.value().destination)
+        enough = enough && put_address(*ends.value().destination, info->dest_addr, info->dest_addrlen);
+    if (!enough) return Error{FI_ENOMEM, "no memory for an info"};
+    return info;
+}
+
+bool is_wanted(int family, std::uint32_t format, int ip) {
+    switch (format) {
+        case FI_FORMAT_UNSPEC:
+        case FI_SOCKADDR:
+            return ip == 0 || ip == (family == AF_INET ? 4 : 6);
+        case FI_SOCKADDR_IN:
+            return family == AF_INET;
+        case FI_SOCKADDR_IN6:
+            return family == AF_INET6;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+bool are_asked_for(const fi_info* hints) {
+    if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
+    const fi_ep_type type = hints->ep_attr != nullptr ? hints->ep_attr->type : FI_EP_UNSPEC;
+    return type == FI_EP_DGRAM || type == FI_EP_RDM || type == FI_EP_UNSPEC;
+}
+
+Result<InfoOwner> offers(const InfoRequest& request) {
+    if (const std::string lacks = missing(*request.hints); !lacks.empty())
+        return Error{FI_ENODATA, fmt::format("datagram endpoints with multicast do not have {}", lacks)};
+    const Settings settings = provider_settings();
+    InfoOwner list;
+    Error last{FI_ENODATA, "neither IPv4 nor IPv6 addresses are wanted"};
+    // In the end IPv4 is first.
+    for (const int family : {AF_INET6, AF_INET}) {
+        if (!is_wanted(family, request.hints->addr_format, settings.ip)) continue;
+        auto info = make_info(request, settings, family);
+        if (!info) {
+            last = info.error();
+            continue;
+        }
+        info.value()->next = list.release();
+        list = std::move(info).value();
+    }
+    if (!list) return Error{last.code == FI_ENOMEM ? FI_ENOMEM : FI_ENODATA, last.message};
+    return list;
+}
+
+Result<SocketAddress> own_address(const fi_info& info, const Interface& interface) {
+    if (info.src_addr != nullptr) {
+        auto address =
+            SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(info.src_addr), info.src_addrlen));
+        if (address && address.value().is_multicast())
+            return Error{FI_EINVAL, fmt::format("{} is no endpoint's own address", address.value())};
+        return address;
+    }
+    const auto& own = info.addr_format == FI_SOCKADDR_IN6 ? interface.v6 : interface.v4;
+    if (own) return *own;
+    return Error{FI_EADDRNOTAVAIL, fmt::format("{} has no address of that kind", interface.name)};
+}
+
+}  // namespace mcastcoll::ofi::datagram

@@ -1,0 +1,43 @@
+# FI_MULTICAST endpoints: a product of its own beside the collectives.
+noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
+%canon_reldir%_libmccdatagram_la_SOURCES = \
+	%reldir%/absent.cc \
+	%reldir%/absent.h \
+	%reldir%/address_vector.cc \
+	%reldir%/address_vector.h \
+	%reldir%/completion_queue.cc \
+	%reldir%/completion_queue.h \
+	%reldir%/counter.cc \
+	%reldir%/counter.h \
+	%reldir%/domain.cc \
+	%reldir%/domain.h \
+	%reldir%/endpoint.cc \
+	%reldir%/endpoint.h \
+	%reldir%/event_queue.cc \
+	%reldir%/event_queue.h \
+	%reldir%/fabric.cc \
+	%reldir%/fabric.h \
+	%reldir%/info.cc \
+	%reldir%/info.h \
+	%reldir%/membership.cc \
+	%reldir%/membership.h \
+	%reldir%/memory.cc \
+	%reldir%/memory.h \
+	%reldir%/object.h \
+	%reldir%/packet_socket.cc \
+	%reldir%/packet_socket.h \
+	%reldir%/receiver.cc \
+	%reldir%/receiver.h \
+	%reldir%/refusal.h \
+	%reldir%/reliable.cc \
+	%reldir%/reliable.h \
+	%reldir%/sockets.cc \
+	%reldir%/sockets.h \
+	%reldir%/transfer.cc \
+	%reldir%/verbs_lane.cc \
+	%reldir%/verbs_lane.h \
+	%reldir%/waiter.cc \
+	%reldir%/waiter.h
+%canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+%canon_reldir%_libmccdatagram_la_LIBADD = prov/mcastcoll/feed/libmccfeed.la
+EXTRA_DIST += %reldir%/README.md

@@ -1,0 +1,49 @@
+// An endpoint's part in a multicast group: what fi_join() makes and fi_close() of the group ends. Joins of
+// one group by one endpoint share the socket, lest a message come twice.
+#pragma once
+
+#include <rdma/fi_cm.h>
+
+#include <memory>
+#include <mutex>
+
+#include "base/file_descriptor.h"
+#include "base/result.h"
+#include "datagram/object.h"
+#include "transport/joinable_transport.h"
+#include "transport/socket_address.h"
+
+namespace mcastcoll::ofi::datagram {
+
+class Endpoint;
+
+class Membership : public fid_mc {
+  public:
+    // fi_join(). Whatever the system says of the join is told by the event queue.
+    static int join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
+
+    const SocketAddress& group() const { return group_; }
+    bool may_send() const { return may_send_; }
+    // Null when it only sends, or could not be joined.
+    const std::shared_ptr<FileDescriptor>& socket() const { return socket_; }
+
+  private:
+    Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send)
+        : fid_mc{}, endpoint_(endpoint), group_(group), may_send_(may_send) {}
+    static int close(Handle* object) noexcept;
+    // With the endpoint's lock held.
+    Result<void> listen(bool receives);
+    void leave();
+    Result<void> probe(std::unique_lock<std::mutex>& lock, bool receives);
+    void linger(std::unique_lock<std::mutex>& lock);
+    void turn(std::unique_lock<std::mutex>& lock);
+    bool tell(const Result<void>& joined);
+
+    Endpoint& endpoint_;
+    const SocketAddress group_;
+    bool may_send_;
+    std::shared_ptr<FileDescriptor> socket_;
+    ::mcastcoll::Membership share_;  // over verbs
+};
+
+}  // namespace mcastcoll::ofi::datagram

@@ -1,0 +1,258 @@
+// Sending and receiving of datagram endpoints.
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "datagram/endpoint.h"
+#include "datagram/info.h"
+#include "datagram/refusal.h"
+#include "provider/guard.h"
+
+namespace mcastcoll::ofi::datagram {
+namespace {
+
+std::size_t size_of(const iovec* pieces, std::size_t count) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += pieces[i].iov_len;
+    return bytes;
+}
+
+// What the system says of a datagram: 0, or -FI_E*.
+int transmit(int descriptor, const iovec* pieces, std::size_t count, const SocketAddress& to) {
+    msghdr out{};
+    out.msg_name = const_cast<sockaddr*>(to.data());
+    out.msg_namelen = to.size();
+    out.msg_iov = const_cast<iovec*>(pieces);
+    out.msg_iovlen = count;
+    ssize_t sent;
+    do {
+        sent = ::sendmsg(descriptor, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent >= 0) return 0;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? -FI_EAGAIN : -errno;
+}
+
+}  // namespace
+
+void Endpoint::Channel::complete(std::uint64_t flags, const Completion& completion) {
+    if (counter != nullptr) counter->count(completion.error != 0);
+    if (completion.error != 0 ? queue != nullptr : tells(flags)) queue->push(completion);
+}
+
+const SocketAddress* Endpoint::destination(const Message& message, int& error) const {
+    error = -FI_EINVAL;
+    if ((message.flags & FI_MULTICAST) == 0) {
+        if (!reliable_) return addresses_->find(message.to);
+        error = -FI_EOPNOTSUPP;
+        return nullptr;
+    }
+    const auto found = memberships_.find(message.to);
+    if (found == memberships_.end()) return nullptr;
+    if (!found->second->may_send()) error = -FI_EACCES;
+    return found->second->may_send() ? &found->second->group() : nullptr;
+}
+
+ssize_t Endpoint::send(const Message& message) {
+    if (message.count > kMostPieces || (message.count > 0 && message.pieces == nullptr)) return -FI_EINVAL;
+    if ((message.flags & ~kSendFlags) != 0) return -FI_EBADFLAGS;
+    const std::size_t size = size_of(message.pieces, message.count);
+    if (size > max_message_) return -FI_EMSGSIZE;
+    const std::lock_guard lock(mutex());
+    if (!enabled()) return -FI_EOPBADSTATE;
+    if ((directions_ & FI_SEND) == 0) return -FI_EOPNOTSUPP;
+    int error = 0;
+    const SocketAddress* to = destination(message, error);
+    if (to == nullptr) return error;
+    if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
+    const int rc = reliable_ ? reliable_->send(*to, message.pieces, message.count, size)
+                   : verbs_ && (message.flags & FI_MULTICAST) != 0
+                       ? verbs_->send(*to, message.pieces, message.count, size)
+                       : transmit(socket_.get(), message.pieces, message.count, *to);
+    if (rc != 0) return rc;
+    if (message.silent) {
+        if (sent_.counter != nullptr) sent_.counter->count(false);
+        return 0;
+    }
+    const std::uint64_t kind = FI_SEND | FI_MSG | (message.flags & FI_MULTICAST);
+    sent_.complete(message.flags, {.op_context = message.context, .flags = kind, .length = size});
+    return 0;
+}
+
+ssize_t Endpoint::post(const iovec* pieces, std::size_t count, void* context, std::uint64_t flags) {
+    if (count > kMostPieces || (count > 0 && pieces == nullptr)) return -FI_EINVAL;
+    if ((flags & ~kReceiveFlags) != 0) return -FI_EBADFLAGS;
+    PostedReceive posted{.context = context, .flags = flags, .count = count};
+    std::copy_n(pieces, count, posted.pieces.begin());
+    const std::lock_guard lock(mutex());
+    if (!enabled()) return -FI_EOPBADSTATE;
+    if ((directions_ & FI_RECV) == 0) return -FI_EOPNOTSUPP;
+    if (!receiver_.post(posted)) return -FI_EAGAIN;
+    // Who sleeps already looks at the sockets from now on; reliable messages that wait are taken at once.
+    if (reliable_)
+        wake();
+    else
+        watch();
+    return 0;
+}
+
+// Of those it completes to; one may be there twice.
+std::array<WaitNest*, 4> Endpoint::nests() {
+    std::array<WaitNest*, 4> all{};
+    if (received_.queue != nullptr) all[0] = &received_.queue->waiter().nest();
+    if (received_.counter != nullptr) all[1] = &received_.counter->waiter().nest();
+    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->waiter().nest();
+    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->waiter().nest();
+    return all;
+}
+
+void Endpoint::wake() {
+    for (WaitNest* nest : nests())
+        if (nest != nullptr) nest->wake();
+}
+
+void Endpoint::watch() {
+    if (reliable_) reliable_->arm();
+    const bool wanted = reliable_ || receiver_.posted() > 0;
+    // It rings only when asked to, and not for what is there.
+    if (wanted && verbs_ && !verbs_->prepare_wait()) wake();
+    if (wanted == watched_) return;
+    watched_ = wanted;
+    for (WaitNest* nest : nests()) {
+        if (nest == nullptr) continue;
+        if (!wanted) {
+            nest->remove(receiver_.descriptor());
+        } else if (!nest->add(receiver_.descriptor())) {
+            // Nobody may sleep until the next try.
+            watched_ = false;
+            nest->wake();
+        }
+    }
+}
+
+void Endpoint::receive() {
+    if (reliable_) return reliable_->progress();
+    if (receiver_.posted() == 0) return;
+    const auto taking = [this](const PostedReceive& posted, const Datagram& datagram) {
+        return take(posted, datagram);
+    };
+    const auto room = [this] {
+        return received_.queue != nullptr ? received_.queue->room() : receiver_.posted();
+    };
+    receiver_.receive(room(), taking);
+    if (verbs_) verbs_->receive(receiver_, room(), taking);
+}
+
+// Groups are heard by everybody but who sends.
+bool Endpoint::is_own(const SocketAddress& source) const {
+    if (source.port() != address_.port()) return false;
+    if (!address_.is_wildcard()) return source.same_host(address_);
+    const auto& own = interface().addresses;
+    return std::any_of(own.begin(), own.end(),
+                       [&](const SocketAddress& address) { return address.same_host(source); });
+}
+
+bool Endpoint::take(const PostedReceive& posted, const Datagram& datagram) {
+    if (datagram.multicast && is_own(datagram.source)) return false;
+    complete_receive(posted, datagram);
+    return true;
+}
+
+void Endpoint::complete_receive(const PostedReceive& posted, const Datagram& datagram) {
+    const std::size_t room = posted.size();
+    Completion done{.op_context = posted.context,
+                    .flags = FI_RECV | FI_MSG | (datagram.multicast ? FI_MULTICAST : 0),
+                    .length = std::min(datagram.length, room)};
+    if (posted.count > 0) done.buffer = posted.pieces[0].iov_base;
+    if (tells_source_) done.source = addresses_->find(datagram.source);
+    if (datagram.length > room) {
+        done.error = FI_ETRUNC;
+        done.left_out = datagram.length - room;
+    }
+    received_.complete(posted.flags, done);
+}
+
+bool Endpoint::begin_receive(PostedReceive& posted) {
+    return !received_.full() && receiver_.take(posted);
+}
+
+bool Endpoint::end_receive(const PostedReceive& posted, const Datagram& message) {
+    if (received_.full()) return false;
+    complete_receive(posted, message);
+    return true;
+}
+
+void Endpoint::give_back(const PostedReceive& posted) {
+    // If others were posted in its place meanwhile, it is told of as cancelled.
+    if (receiver_.post(posted) || received_.full()) return;
+    received_.complete(posted.flags,
+                       {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
+}
+
+void Endpoint::group_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) {
+    for (const auto& [number, membership] : memberships_) {
+        if (!(membership->group() == group)) continue;
+        fi_eq_err_entry lost{};
+        lost.fid = &membership->fid_mc::fid;
+        lost.context = lost.fid->context;
+        lost.data = addresses_->find(member);
+        lost.err = how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED;
+        lost.prov_errno = lost.err;
+        log_line(Level::info, "{}: {} {}", group, member,
+                 how == feed::Loss::silent     ? "has not been heard for the peer timeout"
+                 : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
+                                               : "no longer has what is missing here");
+        events_->push_error(FI_NOTIFY, lost);
+    }
+}
+
+ssize_t Endpoint::recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t,
+                       void* context) noexcept {
+    const iovec piece{buffer, length};
+    return guard([&] { return of(ep).post(&piece, 1, context, of(ep).received_.default_flags); });
+}
+
+ssize_t Endpoint::recvv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t,
+                        void* context) noexcept {
+    return guard([&] { return of(ep).post(pieces, count, context, of(ep).received_.default_flags); });
+}
+
+ssize_t Endpoint::recvmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept {
+    return guard([&]() -> ssize_t {
+        if (message == nullptr) return -FI_EINVAL;
+        return of(ep).post(message->msg_iov, message->iov_count, message->context, flags);
+    });
+}
+
+ssize_t Endpoint::send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
+                       void* context) noexcept {
+    const iovec piece{const_cast<void*>(buffer), length};
+    return guard([&] { return of(ep).send({&piece, 1, to, context, of(ep).sent_.default_flags}); });
+}
+
+ssize_t Endpoint::sendv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t to,
+                        void* context) noexcept {
+    return guard([&] { return of(ep).send({pieces, count, to, context, of(ep).sent_.default_flags}); });
+}
+
+ssize_t Endpoint::sendmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept {
+    return guard([&]() -> ssize_t {
+        if (message == nullptr) return -FI_EINVAL;
+        return of(ep).send({message->msg_iov, message->iov_count, message->addr, message->context, flags});
+    });
+}
+
+ssize_t Endpoint::inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) noexcept {
+    const iovec piece{const_cast<void*>(buffer), length};
+    return guard([&] { return of(ep).send({&piece, 1, to, nullptr, of(ep).sent_.default_flags, true}); });
+}
+
+// There is no room for remote data in a datagram that is the message.
+fi_ops_msg& Endpoint::message_operations() {
+    static fi_ops_msg ops{sizeof(fi_ops_msg), &recv,   &recvv,  &recvmsg, &send, &sendv,
+                          &sendmsg,           &inject, kRefuse, kRefuse};
+    return ops;
+}
+
+}  // namespace mcastcoll::ofi::datagram

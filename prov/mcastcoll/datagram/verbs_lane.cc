@@ -1,0 +1,59 @@
+#include "datagram/verbs_lane.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace mcastcoll::ofi::datagram {
+
+Result<std::unique_ptr<VerbsLane>> VerbsLane::open(const Interface& interface, const Settings& settings,
+                                                   int family) {
+    VerbsOptions options;
+    options.interface = interface;
+    options.family = family == AF_INET ? 4 : 6;
+    options.ttl = settings.ttl;
+    options.receives = settings.receives;
+    options.most_memberships = settings.memberships;
+    auto opened = open_verbs(options);
+    if (!opened) return opened.error();
+    return std::unique_ptr<VerbsLane>(new VerbsLane(std::move(opened).value()));
+}
+
+std::string VerbsLane::device() const {
+    return verbs_->device().substr(0, verbs_->device().find(','));
+}
+
+Result<::mcastcoll::Membership> VerbsLane::join(const SocketAddress& group, bool receives) {
+    auto joined = verbs_->join(group.with_port(0).with_scope(0));
+    if (!joined || receives || !verbs_->sends_anywhere()) return joined;
+    // Having been a member for a moment tells how groups are reached.
+    return ::mcastcoll::Membership();
+}
+
+int VerbsLane::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
+    gathered_.resize(size);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < count; at += pieces[i++].iov_len)
+        if (pieces[i].iov_len > 0) std::memcpy(gathered_.data() + at, pieces[i].iov_base, pieces[i].iov_len);
+    const ::mcastcoll::Datagram datagram{Bytes(gathered_), {}};
+    if (verbs_->send(std::span(&datagram, 1), {group.with_port(0).with_scope(0), true}) == 1) return 0;
+    const int error = verbs_->take_send_error();
+    return error == 0 ? -FI_EAGAIN : -error;
+}
+
+void VerbsLane::receive(Receiver& receiver, std::size_t most, Receiver::Take take) {
+    const std::size_t before = receiver.posted();
+    const auto wanted = [&] { return receiver.posted() > 0 && before - receiver.posted() < most; };
+    for (; wanted() && !waiting_.empty(); waiting_.pop_front())
+        receiver.put(waiting_.front().bytes, waiting_.front().source, take);
+    if (!wanted()) return;
+    verbs_->receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
+        if (wanted())
+            receiver.put(bytes, source, take);
+        else
+            waiting_.push_back({{bytes.begin(), bytes.end()}, source});
+    });
+}
+
+}  // namespace mcastcoll::ofi::datagram

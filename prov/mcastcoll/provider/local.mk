@@ -1,0 +1,18 @@
+# What the collectives and the datagram endpoints share of the provider: its log, its settings, how threads wait.
+noinst_LTLIBRARIES += %reldir%/libmccprovider.la
+%canon_reldir%_libmccprovider_la_SOURCES = \
+	%reldir%/guard.h \
+	%reldir%/info.h \
+	%reldir%/log.cc \
+	%reldir%/log.h \
+	%reldir%/params.cc \
+	%reldir%/params.h \
+	%reldir%/provider.h \
+	%reldir%/selection_file.cc \
+	%reldir%/selection_file.h \
+	%reldir%/settings.h \
+	%reldir%/wait_nest.cc \
+	%reldir%/wait_nest.h
+%canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+%canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/relay/libmccsites.la
+EXTRA_DIST += %reldir%/README.md
