@@ -1,4 +1,5 @@
-// A queue of fixed capacity: what an engine has to remember allocates nothing once it is made.
+// A queue of fixed capacity: what an engine has to remember allocates nothing once it is made. Only grow()
+// allocates.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,14 @@ class Ring {
     bool empty() const { return count_ == 0; }
     bool full() const { return count_ == items_.size(); }
     std::size_t size() const { return count_; }
+    std::size_t capacity() const { return items_.size(); }
+    // To a capacity no smaller than it is.
+    void grow(std::size_t capacity) {
+        std::vector<T> larger(capacity);
+        for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
+        items_.swap(larger);
+        head_ = 0;
+    }
     T& at(std::size_t i) { return items_[(head_ + i) % items_.size()]; }
     T& front() { return items_[head_]; }
     const T& front() const { return items_[head_]; }

@@ -2,7 +2,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include <cassert>
 #include <cstring>
 #include <memory>
 
@@ -16,16 +15,10 @@ namespace {
 constexpr std::size_t kUsualSize = 1024;
 constexpr std::size_t kMostSize = std::size_t{1} << 20;
 
-template <typename Entry>
-std::byte* put(std::byte* at, const Entry& entry) {
-    std::memcpy(at, &entry, sizeof entry);
-    return at + sizeof entry;
-}
-
 }  // namespace
 
 CompletionQueue::CompletionQueue(Domain& domain, std::size_t size, fi_cq_format format)
-    : fid_cq{}, domain_(domain), format_(format), waiter_(domain.mutex()), ring_(size) {}
+    : fid_cq{}, domain_(domain), waiter_(domain.mutex()), completions_(format, size) {}
 
 int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, &control, kRefuse, kRefuse, kRefuse};
@@ -63,56 +56,24 @@ int CompletionQueue::close(Handle* object) noexcept {
 }
 
 int CompletionQueue::control(Handle* object, int command, void* argument) noexcept {
-    CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(object);
-    if (command != FI_GETWAIT || !cq.waiter_.nest().is_open()) return -FI_ENOSYS;
-    if (argument == nullptr) return -FI_EINVAL;
-    *static_cast<int*>(argument) = cq.waiter_.nest().descriptor();
-    return 0;
+    if (command != FI_GETWAIT) return -FI_ENOSYS;
+    return object_of<CompletionQueue, fid_cq>(object).waiter_.nest().get_wait(argument);
 }
 
 void CompletionQueue::push(const Completion& completion) {
-    assert(room() > 0);
-    ring_[(head_ + count_) % ring_.size()] = completion;
-    ++count_;
+    completions_.push(completion);
     waiter_.nest().wake();
 }
 
 bool CompletionQueue::prepare_wait() {
     const std::lock_guard lock(domain_.mutex());
     waiter_.prepare();
-    return count_ > 0;
-}
-
-std::byte* CompletionQueue::write(std::byte* at, const Completion& one) const {
-    switch (format_) {
-        case FI_CQ_FORMAT_UNSPEC:
-        case FI_CQ_FORMAT_CONTEXT:
-            return put(at, fi_cq_entry{one.op_context});
-        case FI_CQ_FORMAT_MSG:
-            return put(at, fi_cq_msg_entry{one.op_context, one.flags, one.length});
-        case FI_CQ_FORMAT_DATA:
-            return put(at, fi_cq_data_entry{one.op_context, one.flags, one.length, one.buffer, 0});
-        case FI_CQ_FORMAT_TAGGED:
-            return put(at, fi_cq_tagged_entry{one.op_context, one.flags, one.length, one.buffer, 0, 0});
-    }
-    return at;
+    return completions_.any();
 }
 
 ssize_t CompletionQueue::take(void* buffer, std::size_t count, fi_addr_t* source) {
-    if (count_ == 0) return -FI_EAGAIN;
-    if (ring_[head_].error != 0) return -FI_EAVAIL;
-    if (count == 0) return 0;
-    if (buffer == nullptr) return -FI_EINVAL;
-    auto* at = static_cast<std::byte*>(buffer);
-    std::size_t taken = 0;
-    while (taken < count && count_ > 0 && ring_[head_].error == 0) {
-        at = write(at, ring_[head_]);
-        if (source != nullptr) source[taken] = ring_[head_].source;
-        head_ = (head_ + 1) % ring_.size();
-        --count_;
-        ++taken;
-    }
-    return static_cast<ssize_t>(taken);
+    const ssize_t taken = completions_.take(buffer, count, source);
+    return taken == 0 && count > 0 ? -FI_EINVAL : taken;  // there was no buffer
 }
 
 ssize_t CompletionQueue::read(fid_cq* fid, void* buffer, std::size_t count) noexcept {
@@ -123,7 +84,7 @@ ssize_t CompletionQueue::readfrom(fid_cq* fid, void* buffer, std::size_t count, 
     return guard([&]() -> ssize_t {
         CompletionQueue& cq = of(*fid);
         const std::lock_guard lock(cq.domain_.mutex());
-        if (cq.count_ < count || cq.count_ == 0) cq.waiter_.progress();
+        if (cq.completions_.size() < count || !cq.completions_.any()) cq.waiter_.progress();
         return cq.take(buffer, count, source);
     });
 }
@@ -133,20 +94,7 @@ ssize_t CompletionQueue::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint6
         CompletionQueue& cq = of(*fid);
         if (entry == nullptr) return -FI_EINVAL;
         const std::lock_guard lock(cq.domain_.mutex());
-        if (cq.count_ == 0 || cq.ring_[cq.head_].error == 0) return -FI_EAGAIN;
-        const Completion failed = cq.ring_[cq.head_];
-        cq.head_ = (cq.head_ + 1) % cq.ring_.size();
-        --cq.count_;
-        entry->op_context = failed.op_context;
-        entry->flags = failed.flags;
-        entry->len = failed.length;
-        entry->olen = failed.left_out;
-        entry->buf = failed.buffer;
-        entry->data = entry->tag = 0;
-        entry->err = entry->prov_errno = failed.error;
-        // The caller's err_data stays: we have none, which a size of 0 says. Before 1.5 there was no size.
-        if (FI_VERSION_GE(cq.domain_.api_version(), FI_VERSION(1, 5))) entry->err_data_size = 0;
-        return 1;
+        return cq.completions_.take_error(*entry, cq.domain_.api_version());
     });
 }
 

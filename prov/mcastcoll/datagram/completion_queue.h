@@ -5,24 +5,14 @@
 #include <rdma/fi_eq.h>
 
 #include <cstddef>
-#include <vector>
 
 #include "datagram/object.h"
 #include "datagram/waiter.h"
+#include "provider/completions.h"
 
 namespace mcastcoll::ofi::datagram {
 
 class Domain;
-
-struct Completion {
-    void* op_context = nullptr;
-    std::uint64_t flags = 0;
-    std::size_t length = 0;
-    void* buffer = nullptr;
-    fi_addr_t source = FI_ADDR_NOTAVAIL;
-    int error = 0;             // positive FI_E*
-    std::size_t left_out = 0;  // bytes that the buffer had no room for
-};
 
 class CompletionQueue : public fid_cq {
   public:
@@ -31,7 +21,7 @@ class CompletionQueue : public fid_cq {
     static CompletionQueue* find(Handle& object);
 
     // All with the domain's lock held.
-    std::size_t room() const { return ring_.size() - count_; }
+    std::size_t room() const { return completions_.capacity() - completions_.size(); }
     void push(const Completion& completion);
 
     Domain& domain() const { return domain_; }
@@ -57,13 +47,10 @@ class CompletionQueue : public fid_cq {
                                 std::size_t length) noexcept;
 
     ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
-    std::byte* write(std::byte* at, const Completion& completion) const;
 
     Domain& domain_;
-    const fi_cq_format format_;
     Waiter waiter_;
-    std::vector<Completion> ring_;
-    std::size_t head_ = 0, count_ = 0;
+    Completions completions_;
 };
 
 }  // namespace mcastcoll::ofi::datagram

@@ -51,11 +51,8 @@ int Counter::close(Handle* object) noexcept {
 }
 
 int Counter::control(Handle* object, int command, void* argument) noexcept {
-    Counter& counter = object_of<Counter, fid_cntr>(object);
-    if (command != FI_GETWAIT || !counter.waiter_.nest().is_open()) return -FI_ENOSYS;
-    if (argument == nullptr) return -FI_EINVAL;
-    *static_cast<int*>(argument) = counter.waiter_.nest().descriptor();
-    return 0;
+    if (command != FI_GETWAIT) return -FI_ENOSYS;
+    return object_of<Counter, fid_cntr>(object).waiter_.nest().get_wait(argument);
 }
 
 void Counter::count(bool failed) {

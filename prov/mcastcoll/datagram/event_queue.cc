@@ -52,11 +52,8 @@ int EventQueue::close(Handle* object) noexcept {
 }
 
 int EventQueue::control(Handle* object, int command, void* argument) noexcept {
-    EventQueue& eq = object_of<EventQueue, fid_eq>(object);
-    if (command != FI_GETWAIT || !eq.nest_.is_open()) return -FI_ENOSYS;
-    if (argument == nullptr) return -FI_EINVAL;
-    *static_cast<int*>(argument) = eq.nest_.descriptor();
-    return 0;
+    if (command != FI_GETWAIT) return -FI_ENOSYS;
+    return object_of<EventQueue, fid_eq>(object).nest_.get_wait(argument);
 }
 
 bool EventQueue::push(Event event) {

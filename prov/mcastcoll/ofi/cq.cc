@@ -3,8 +3,8 @@
 #include <rdma/fi_errno.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <memory>
 
 #include "base/deadline.h"
@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kFirstRing = 64;
 constexpr std::size_t kMostCompletions = 65536;
-
-template <typename Entry>
-std::byte* put(std::byte* at, const Entry& entry) {
-    std::memcpy(at, &entry, sizeof entry);
-    return at + sizeof entry;
-}
 
 }  // namespace
 
@@ -113,79 +107,41 @@ int Cq::close(fid* object) noexcept {
 int Cq::control(fid* object, int command, void* argument) noexcept {
     Cq& cq = Graft<fi_ops>::owner_of<Cq>(object->ops);
     if (command != FI_GETWAIT) return cq.object_graft_.inner()->control(object, command, argument);
-    if (!cq.nest_.is_open()) return -FI_ENOSYS;
-    if (argument == nullptr) return -FI_EINVAL;
-    *static_cast<int*>(argument) = cq.nest_.descriptor();
-    return 0;
+    return cq.nest_.get_wait(argument);
 }
 
 bool Cq::reserve() {
-    const std::size_t needed = count_.load(std::memory_order_relaxed) + reserved_ + 1;
+    const std::size_t needed = own_.size() + reserved_ + 1;
     if (needed > kMostCompletions) return false;
-    if (needed > ring_.size()) {
-        std::vector<Entry> larger(ring_.empty() ? kFirstRing : 2 * ring_.size());
-        for (std::size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i)
-            larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
-        ring_.swap(larger);
-        head_ = 0;
-    }
+    if (needed > own_.capacity()) own_.grow(std::max(kFirstRing, 2 * own_.capacity()));
     ++reserved_;
     return true;
 }
 
-void Cq::push(const Entry& entry) {
+void Cq::push(const Completion& completion) {
     assert(reserved_ > 0);
     --reserved_;
-    const std::size_t count = count_.load(std::memory_order_relaxed);
-    ring_[(head_ + count) & (ring_.size() - 1)] = entry;
-    count_.store(count + 1, std::memory_order_release);
+    own_.push(completion);
     // Another thread may sleep, and the one that did the work left nothing that its descriptors would tell
     // of.
     nest_.wake();
 }
 
 void Cq::push(void* op_context, std::uint64_t flags, std::size_t length, void* buffer) {
-    push({op_context, flags, length, buffer, 0});
+    push({.op_context = op_context, .flags = flags, .length = length, .buffer = buffer});
 }
 
 void Cq::push_error(void* op_context, std::uint64_t flags, int error) {
-    push({op_context, flags, 0, nullptr, error});
-}
-
-std::byte* Cq::write(std::byte* at, const Entry& entry) const {
-    switch (format_) {
-        case FI_CQ_FORMAT_UNSPEC:
-        case FI_CQ_FORMAT_CONTEXT:
-            return put(at, fi_cq_entry{entry.op_context});
-        case FI_CQ_FORMAT_MSG:
-            return put(at, fi_cq_msg_entry{entry.op_context, entry.flags, entry.length});
-        case FI_CQ_FORMAT_DATA:
-            return put(at, fi_cq_data_entry{entry.op_context, entry.flags, entry.length, entry.buffer, 0});
-        case FI_CQ_FORMAT_TAGGED:
-            return put(at,
-                       fi_cq_tagged_entry{entry.op_context, entry.flags, entry.length, entry.buffer, 0, 0});
-    }
-    return at;
+    push({.op_context = op_context, .flags = flags, .error = error});
 }
 
 ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
     if (!has_own()) return -FI_EAGAIN;
     const std::lock_guard lock(fabric_.mutex());
-    const std::size_t queued = count_.load(std::memory_order_relaxed);
-    if (queued == 0) return -FI_EAGAIN;
-    if (ring_[head_].error != 0) return -FI_EAVAIL;
-    if (count == 0 || buffer == nullptr) return -FI_EAGAIN;
-    auto* at = static_cast<std::byte*>(buffer);
-    std::size_t taken = 0;
-    while (taken < count && taken < queued && ring_[head_].error == 0) {
-        at = write(at, ring_[head_]);
-        if (source != nullptr) source[taken] = FI_ADDR_NOTAVAIL;
-        head_ = (head_ + 1) & (ring_.size() - 1);
-        ++taken;
-    }
-    count_.store(queued - taken, std::memory_order_release);
-    if (taken < queued) nest_.wake();  // another thread may sleep that this one was woken instead of
-    return static_cast<ssize_t>(taken);
+    const ssize_t taken = own_.take(buffer, count, source);
+    if (taken == 0) return -FI_EAGAIN;
+    if (taken > 0 && own_.any()) nest_.wake();  // another thread may sleep that this one was woken instead of
+    return taken;
 }
 
 ssize_t Cq::read(fid_cq* fid, void* buffer, std::size_t count) noexcept {
@@ -216,22 +172,7 @@ ssize_t Cq::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) no
     Cq& cq = of(*fid);
     if (cq.has_own()) {
         const std::lock_guard lock(cq.fabric_.mutex());
-        const std::size_t queued = cq.count_.load(std::memory_order_relaxed);
-        if (queued > 0 && cq.ring_[cq.head_].error != 0) {
-            const Entry own = cq.ring_[cq.head_];
-            cq.head_ = (cq.head_ + 1) & (cq.ring_.size() - 1);
-            cq.count_.store(queued - 1, std::memory_order_release);
-            // The caller's err_data and its size stay: we have none, which a size of 0 says. Before 1.5 there
-            // was no size.
-            entry->op_context = own.op_context;
-            entry->flags = own.flags;
-            entry->len = entry->olen = 0;
-            entry->buf = nullptr;
-            entry->data = entry->tag = 0;
-            entry->err = entry->prov_errno = own.error;
-            if (FI_VERSION_GE(cq.fabric_.api_version(), FI_VERSION(1, 5))) entry->err_data_size = 0;
-            return 1;
-        }
+        if (cq.own_.take_error(*entry, cq.fabric_.api_version()) > 0) return 1;
     }
     return cq.cq_graft_.inner()->readerr(fid, entry, flags);
 }

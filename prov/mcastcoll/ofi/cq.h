@@ -8,11 +8,9 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-#include <atomic>
-#include <vector>
-
 #include "ofi/fabric.h"
 #include "ofi/graft.h"
+#include "provider/completions.h"
 #include "provider/wait_nest.h"
 
 namespace mcastcoll::ofi {
@@ -26,14 +24,14 @@ class Cq {
     static Cq* find(fid& object);
 
     Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format)
-        : fabric_(fabric), inner_(inner), format_(format) {}
+        : fabric_(fabric), inner_(inner), own_(format, 0) {}
     Cq(const Cq&) = delete;
     Cq& operator=(const Cq&) = delete;
 
     WaitNest& nest() { return nest_; }
     // Lets the inner queue clear its descriptor; true when it has something to read.
     bool inner_pending();
-    bool has_own() const { return count_.load(std::memory_order_acquire) > 0; }
+    bool has_own() const { return own_.any(); }
 
     // All with the fabric's lock held. False: too much is under way.
     bool reserve();
@@ -43,14 +41,6 @@ class Cq {
     void push_error(void* op_context, std::uint64_t flags, int error);
 
   private:
-    struct Entry {
-        void* op_context = nullptr;
-        std::uint64_t flags = 0;
-        std::size_t length = 0;
-        void* buffer = nullptr;
-        int error = 0;  // positive FI_E*
-    };
-
     static int close(fid* object) noexcept;
     static int control(fid* object, int command, void* argument) noexcept;
     static ssize_t read(fid_cq* cq, void* buffer, std::size_t count) noexcept;
@@ -63,23 +53,20 @@ class Cq {
     static int signal(fid_cq* cq) noexcept;
 
     void install();
-    void push(const Entry& entry);
+    void push(const Completion& completion);
     // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
     ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
-    std::byte* write(std::byte* at, const Entry& entry) const;
     ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
 
     Fabric& fabric_;
     fid_cq& inner_;
-    const fi_cq_format format_;
     bool yields_ = false;  // blocking reads turn round instead of sleeping, as the inner provider's do
     WaitNest nest_;
     Graft<fi_ops> object_graft_;
     Graft<fi_ops_cq> cq_graft_;
 
-    std::atomic<std::size_t> count_{0};
-    std::size_t reserved_ = 0, head_ = 0;
-    std::vector<Entry> ring_;  // its size is a power of two
+    Completions own_;
+    std::size_t reserved_ = 0;
 };
 
 }  // namespace mcastcoll::ofi

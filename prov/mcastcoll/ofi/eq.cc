@@ -77,10 +77,7 @@ int Eq::close(fid* object) noexcept {
 int Eq::control(fid* object, int command, void* argument) noexcept {
     Eq& eq = Graft<fi_ops>::owner_of<Eq>(object->ops);
     if (command != FI_GETWAIT) return eq.object_graft_.inner()->control(object, command, argument);
-    if (!eq.nest_.is_open()) return -FI_ENOSYS;
-    if (argument == nullptr) return -FI_EINVAL;
-    *static_cast<int*>(argument) = eq.nest_.descriptor();
-    return 0;
+    return eq.nest_.get_wait(argument);
 }
 
 ssize_t Eq::read(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t length,

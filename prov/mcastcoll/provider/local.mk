@@ -1,6 +1,8 @@
 # What the collectives and the datagram endpoints share of the provider: its log, its settings, how threads wait.
 noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 %canon_reldir%_libmccprovider_la_SOURCES = \
+	%reldir%/completions.cc \
+	%reldir%/completions.h \
 	%reldir%/guard.h \
 	%reldir%/info.h \
 	%reldir%/log.cc \

@@ -23,6 +23,13 @@ bool WaitNest::open(int inner_descriptor) {
     return false;
 }
 
+int WaitNest::get_wait(void* descriptor) const {
+    if (!is_open()) return -FI_ENOSYS;
+    if (descriptor == nullptr) return -FI_EINVAL;
+    *static_cast<int*>(descriptor) = poll_set_.get();
+    return 0;
+}
+
 bool WaitNest::inner_readable() const {
     pollfd one{inner_, POLLIN, 0};
     return poll(&one, 1, 0) > 0;

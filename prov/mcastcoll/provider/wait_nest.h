@@ -13,7 +13,8 @@ class WaitNest {
     // The inner queue's, or -1 when there is none. False: the system has no descriptors or no memory left.
     bool open(int inner_descriptor);
     bool is_open() const { return poll_set_.valid(); }
-    int descriptor() const { return poll_set_.get(); }
+    // Answers FI_GETWAIT.
+    int get_wait(void* descriptor) const;
     // The inner queue's descriptor polls readable.
     bool inner_readable() const;
 

@@ -1,0 +1,50 @@
+// Completions on their way to the application, as both products' completion queues keep them: in order, each
+// read as an entry of the queue's format or, when it failed, as an error.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ring.h"
+
+namespace mcastcoll::ofi {
+
+struct Completion {
+    void* op_context = nullptr;
+    std::uint64_t flags = 0;
+    std::size_t length = 0;
+    void* buffer = nullptr;
+    fi_addr_t source = FI_ADDR_NOTAVAIL;
+    int error = 0;             // positive FI_E*
+    std::size_t left_out = 0;  // bytes that the buffer had no room for
+};
+
+class Completions {
+  public:
+    Completions(fi_cq_format format, std::size_t capacity) : format_(format), ring_(capacity) {}
+
+    // The only one for which the lock of the queue need not be held.
+    bool any() const { return any_.load(std::memory_order_acquire); }
+    std::size_t size() const { return ring_.size(); }
+    std::size_t capacity() const { return ring_.capacity(); }
+    void grow(std::size_t capacity) { ring_.grow(capacity); }
+    // There is room.
+    void push(const Completion& completion);
+    // How many were taken; -FI_EAGAIN when there is none, -FI_EAVAIL when the next one failed. Without
+    // `buffer` none is taken. `source` may be null.
+    ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
+    // 1, or -FI_EAGAIN unless the next one failed.
+    ssize_t take_error(fi_cq_err_entry& entry, std::uint32_t api_version);
+
+  private:
+    std::byte* write(std::byte* at, const Completion& completion) const;
+
+    const fi_cq_format format_;
+    Ring<Completion> ring_;
+    std::atomic<bool> any_{false};
+};
+
+}  // namespace mcastcoll::ofi
