@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -45,16 +44,6 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
         sent = ::sendmsg(socket, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     return sent < 0 ? errno : 0;
-}
-
-std::size_t unit_of(msghdr& in, std::size_t length) {
-    for (cmsghdr* note = CMSG_FIRSTHDR(&in); note != nullptr; note = CMSG_NXTHDR(&in, note)) {
-        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
-        int unit = 0;
-        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
-        if (unit > 0) return static_cast<std::size_t>(unit);
-    }
-    return std::max<std::size_t>(length, 1);
 }
 
 bool is_full(int error) {

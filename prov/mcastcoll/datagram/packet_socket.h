@@ -2,8 +2,6 @@
 // filter.
 #pragma once
 
-#include <sys/socket.h>
-
 #include "feed/packet.h"
 #include "transport/socket_address.h"
 
@@ -13,8 +11,6 @@ namespace mcastcoll::ofi::datagram {
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
 // That errno says that there is no room now.
 bool is_full(int error);
-// The size of the packets that were received as one; that of all of it when it is one.
-std::size_t unit_of(msghdr& in, std::size_t length);
 // The kernel drops copies of our own packets, and data for who only sends.
 void leave_out(int socket, feed::MemberId self, bool receives);
 // How many packets of that size wait in the socket's receive buffer at most.

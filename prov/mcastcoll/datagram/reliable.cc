@@ -14,6 +14,7 @@
 #include "datagram/packet_socket.h"
 #include "provider/guard.h"
 #include "provider/log.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -337,8 +338,8 @@ bool Reliable::drain(int socket, bool multicast) {
             const auto at = static_cast<std::size_t>(i);
             mmsghdr& one = messages[at];
             if ((one.msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
-            on_packets({packets_.get() + at * kRowStride, one.msg_len}, unit_of(one.msg_hdr, one.msg_len),
-                       sources[at], multicast);
+            on_packets({packets_.get() + at * kRowStride, one.msg_len},
+                       run_unit(one.msg_hdr, std::max(one.msg_len, 1u)), sources[at], multicast);
         }
         if (got < static_cast<int>(kBatch)) return true;
     }

@@ -14,34 +14,18 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-struct Option {
-    int level, name, value;
-    const char* what;
-};
-
-template <std::size_t N>
-Result<void> set_options(int descriptor, const Option (&options)[N]) {
-    for (const Option& option : options)
-        if (auto set = set_option(descriptor, option.level, option.name, option.value, option.what); !set)
-            return set;
-    return {};
-}
-
 // Multicasts leave by this interface, and reach other processes of this host, too.
 Result<void> aim(int descriptor, const Interface& interface, int ttl, const SocketAddress& from) {
-    const int index = static_cast<int>(interface.index);
-    if (from.family() == AF_INET6)
+    if (from.family() == AF_INET6) {
+        const int index = static_cast<int>(interface.index);
         return set_options(descriptor, {{IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"},
                                         {IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL"},
                                         {IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"},
                                         {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl, "IPV6_MULTICAST_HOPS"},
                                         {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, "IPV6_MULTICAST_LOOP"}});
-    ip_mreqn leave_by{};
-    leave_by.imr_ifindex = index;
+    }
     const SocketAddress& source = from.is_wildcard() && interface.v4 ? *interface.v4 : from;
-    std::memcpy(&leave_by.imr_address, source.address_bytes().data(), sizeof leave_by.imr_address);
-    if (::setsockopt(descriptor, IPPROTO_IP, IP_MULTICAST_IF, &leave_by, sizeof leave_by) != 0)
-        return system_error(errno, fmt::format("cannot multicast on {}", interface.name));
+    if (auto set = multicast_from(descriptor, interface, source); !set) return set;
     // IP_MULTICAST_ALL: without it the socket would hear all groups that anybody on the host has joined.
     return set_options(descriptor, {{IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"},
                                     {IPPROTO_IP, IP_MULTICAST_TTL, ttl, "IP_MULTICAST_TTL"},
@@ -86,9 +70,7 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
     const int descriptor = socket.value().get();
     if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
         return set.error();
-    auto only_own = v4 ? set_option(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL")
-                       : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
-    if (!only_own) return only_own.error();
+    if (auto set = hear_own_groups(descriptor, group.family()); !set) return set.error();
     if (auto set = size_buffers(descriptor, settings); !set) return set.error();
     if (::bind(descriptor, group.data(), group.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {}", group));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,17 +17,6 @@ namespace {
 // Any message fits. The buffers are not a power of two apart, lest all their beginnings share a cache set.
 constexpr std::size_t kRunBuffer = 65536;
 constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
-
-// The size of the datagrams that a received message is a run of; 0 when it is a single one.
-std::size_t run_unit(msghdr& message) {
-    for (cmsghdr* note = CMSG_FIRSTHDR(&message); note != nullptr; note = CMSG_NXTHDR(&message, note)) {
-        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
-        int unit = 0;
-        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
-        return unit > 0 ? static_cast<std::size_t>(unit) : 0;
-    }
-    return 0;
-}
 
 // Joins or leaves, by name of the option.
 bool change_v4(int descriptor, int name, const SocketAddress& group, unsigned interface_index) {
@@ -58,9 +46,7 @@ Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::u
     const int descriptor = receiver.socket_.get();
     if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
         return set.error();
-    // Only what this very socket has joined, not what any process of the host has.
-    auto own = v4 ? set_option(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL")
-                  : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
+    auto own = hear_own_groups(descriptor, v4 ? AF_INET : AF_INET6);
     if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
     if (!own) return own.error();
     auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
@@ -135,11 +121,10 @@ std::size_t ReceiveBatch::take(int descriptor, DeliverDatagram deliver, Multicas
 void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, MulticastCounters& counters) {
     mmsghdr& message = messages_[slot];
     const std::size_t length = message.msg_len;
-    const std::size_t run = runs_ ? run_unit(message.msg_hdr) : 0;
+    const std::size_t unit = runs_ ? run_unit(message.msg_hdr, length) : length;
     message.msg_hdr.msg_namelen = SocketAddress::capacity();
     if (runs_) message.msg_hdr.msg_controllen = controls_[slot].bytes.size();
     counters.bytes_received += length;
-    const std::size_t unit = run > 0 ? run : length;
     if (length > unit) ++counters.runs_received;
     const auto* const begin = static_cast<const std::byte*>(pieces_[slot].iov_base);
     const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;

@@ -17,34 +17,22 @@ namespace {
 // What every kernel that has UDP_SEGMENT takes at once. The bytes leave room for the headers.
 constexpr std::size_t kMaxRunDatagrams = 64;
 constexpr std::size_t kMaxRunBytes = 65000;
+
 Result<void> aim_v4(int descriptor, const UdpMulticastOptions& options, bool loop) {
-    ip_mreqn request{};
-    request.imr_ifindex = static_cast<int>(options.interface.index);
-    std::memcpy(&request.imr_address, options.interface.v4->address_bytes().data(),
-                sizeof request.imr_address);
-    if (::setsockopt(descriptor, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) != 0)
-        return system_error(errno, fmt::format("cannot multicast on {}", options.interface.name));
-    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_LOOP, loop, "IP_MULTICAST_LOOP"); !set)
-        return set;
-    if (auto set = set_option(descriptor, IPPROTO_IP, IP_MULTICAST_TTL, options.ttl, "IP_MULTICAST_TTL");
-        !set)
-        return set;
-    return set_option(descriptor, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+    if (auto set = multicast_from(descriptor, options.interface, *options.interface.v4); !set) return set;
+    return set_options(descriptor, {{IPPROTO_IP, IP_MULTICAST_LOOP, loop, "IP_MULTICAST_LOOP"},
+                                    {IPPROTO_IP, IP_MULTICAST_TTL, options.ttl, "IP_MULTICAST_TTL"},
+                                    {IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER"}});
 }
 
 Result<void> aim_v6(int descriptor, const UdpMulticastOptions& options, bool loop) {
     const int index = static_cast<int>(options.interface.index);
-    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"); !set)
-        return set;
-    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop, "IPV6_MULTICAST_LOOP");
-        !set)
-        return set;
-    if (auto set =
-            set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, options.ttl, "IPV6_MULTICAST_HOPS");
-        !set)
-        return set;
-    if (auto set = set_option(descriptor, IPPROTO_IPV6, IPV6_DONTFRAG, 1, "IPV6_DONTFRAG"); !set) return set;
-    return set_option(descriptor, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER");
+    return set_options(descriptor,
+                       {{IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"},
+                        {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop, "IPV6_MULTICAST_LOOP"},
+                        {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, options.ttl, "IPV6_MULTICAST_HOPS"},
+                        {IPPROTO_IPV6, IPV6_DONTFRAG, 1, "IPV6_DONTFRAG"},
+                        {IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER"}});
 }
 
 // sendmsg does not write through its pieces, but iovec is shared with readers and has no const.

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/system.h"
 
@@ -23,6 +25,38 @@ Result<void> set_option(int descriptor, int level, int name, int value, const ch
     if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0)
         return system_error(errno, fmt::format("cannot set {} to {}", what, value));
     return {};
+}
+
+Result<void> set_options(int descriptor, std::initializer_list<SocketOption> options) {
+    for (const SocketOption& option : options)
+        if (auto set = set_option(descriptor, option.level, option.name, option.value, option.what); !set)
+            return set;
+    return {};
+}
+
+Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source) {
+    ip_mreqn request{};
+    request.imr_ifindex = static_cast<int>(interface.index);
+    std::memcpy(&request.imr_address, source.address_bytes().data(), sizeof request.imr_address);
+    if (::setsockopt(descriptor, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) != 0)
+        return system_error(errno, fmt::format("cannot multicast on {}", interface.name));
+    return {};
+}
+
+Result<void> hear_own_groups(int descriptor, int family) {
+    return family == AF_INET
+               ? set_option(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL")
+               : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
+}
+
+std::size_t run_unit(msghdr& message, std::size_t otherwise) {
+    for (cmsghdr* note = CMSG_FIRSTHDR(&message); note != nullptr; note = CMSG_NXTHDR(&message, note)) {
+        if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;
+        int unit = 0;
+        std::memcpy(&unit, CMSG_DATA(note), sizeof unit);
+        return unit > 0 ? static_cast<std::size_t>(unit) : otherwise;
+    }
+    return otherwise;
 }
 
 Result<FileDescriptor> open_datagram_socket(int family) {

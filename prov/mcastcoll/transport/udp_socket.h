@@ -2,11 +2,15 @@
 // few socket calls that report errors in words.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstddef>
+#include <initializer_list>
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "transport/interface.h"
+#include "transport/socket_address.h"
 
 // Kernel interfaces that are younger than some C libraries.
 #ifndef IPV6_MULTICAST_ALL
@@ -45,6 +49,18 @@ Result<void> check(const UdpMulticastOptions& options);
 std::size_t payload_for(const UdpMulticastOptions& options);
 
 Result<void> set_option(int descriptor, int level, int name, int value, const char* what);
+struct SocketOption {
+    int level, name, value;
+    const char* what;
+};
+// In this order, up to the first that the kernel refuses.
+Result<void> set_options(int descriptor, std::initializer_list<SocketOption> options);
+// Of IPv4: multicasts leave by the interface, with this source.
+Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
+// Only what this very socket joins, not what any process of the host does.
+Result<void> hear_own_groups(int descriptor, int family);
+// The size of the datagrams that a received message is a run of (UDP_GRO), or `otherwise`.
+std::size_t run_unit(msghdr& message, std::size_t otherwise);
 // Not blocking, closed on exec.
 Result<FileDescriptor> open_datagram_socket(int family);
 // Asks for a buffer beyond the system's limit first, which takes privilege, then within it; returns what was
