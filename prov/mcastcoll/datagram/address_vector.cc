@@ -60,13 +60,8 @@ AddressVector* AddressVector::find(Handle& object) {
 }
 
 int AddressVector::close(Handle* object) noexcept {
-    return guard([&] {
-        AddressVector& av = object_of<AddressVector, fid_av>(object);
-        if (av.users.any()) return -FI_EBUSY;
-        av.domain_.users.leave();
-        delete &av;
-        return 0;
-    });
+    AddressVector& av = object_of<AddressVector, fid_av>(object);
+    return close_unused(av, av.domain_.users);
 }
 
 const SocketAddress* AddressVector::find(fi_addr_t address) const {

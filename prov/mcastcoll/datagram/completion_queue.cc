@@ -2,7 +2,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include <cstring>
 #include <memory>
 
 #include "datagram/domain.h"
@@ -26,13 +25,12 @@ int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* c
                          &sreadfrom,        &signal, &describe};
     if (attr == nullptr || cq == nullptr || attr->size > kMostSize) return -FI_EINVAL;
     if (attr->format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
-    const bool sleeps = attr->wait_obj == FI_WAIT_UNSPEC || attr->wait_obj == FI_WAIT_FD;
-    if (!sleeps && attr->wait_obj != FI_WAIT_NONE) return -FI_ENOSYS;
-    if (attr->size == 0) attr->size = kUsualSize;
-    if (attr->format == FI_CQ_FORMAT_UNSPEC) attr->format = FI_CQ_FORMAT_CONTEXT;
-    auto made = std::unique_ptr<CompletionQueue>(new CompletionQueue(domain, attr->size, attr->format));
-    if (sleeps && !made->waiter_.open()) return -FI_EMFILE;
-    if (sleeps) attr->wait_obj = FI_WAIT_FD;
+    const std::size_t size = attr->size != 0 ? attr->size : kUsualSize;
+    const fi_cq_format format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
+    auto made = std::unique_ptr<CompletionQueue>(new CompletionQueue(domain, size, format));
+    if (const int rc = open_wait(made->waiter_.nest(), attr->wait_obj); rc != 0) return rc;
+    attr->size = size;
+    attr->format = format;
     made->fid_cq::fid = {FI_CLASS_CQ, context, &object_ops};
     made->fid_cq::ops = &ops;
     domain.users.enter();
@@ -46,13 +44,8 @@ CompletionQueue* CompletionQueue::find(Handle& object) {
 }
 
 int CompletionQueue::close(Handle* object) noexcept {
-    return guard([&] {
-        CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(object);
-        if (cq.users.any()) return -FI_EBUSY;
-        cq.domain_.users.leave();
-        delete &cq;
-        return 0;
-    });
+    CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(object);
+    return close_unused(cq, cq.domain_.users);
 }
 
 int CompletionQueue::control(Handle* object, int command, void* argument) noexcept {
@@ -117,12 +110,7 @@ int CompletionQueue::signal(fid_cq* fid) noexcept {
 
 const char* CompletionQueue::describe(fid_cq*, int provider_error, const void*, char* buffer,
                                       std::size_t length) noexcept {
-    const char* text = fi_strerror(provider_error);
-    if (buffer != nullptr && length > 0) {
-        std::strncpy(buffer, text, length - 1);
-        buffer[length - 1] = '\0';
-    }
-    return text;
+    return describe_error(provider_error, buffer, length);
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -23,11 +23,8 @@ int Counter::open(Domain& domain, fi_cntr_attr* attr, fid_cntr** counter, void* 
                            &change<&Counter::failed_, true>,
                            &change<&Counter::failed_, false>};
     if (attr == nullptr || counter == nullptr || attr->events != FI_CNTR_EVENTS_COMP) return -FI_EINVAL;
-    const bool sleeps = attr->wait_obj == FI_WAIT_UNSPEC || attr->wait_obj == FI_WAIT_FD;
-    if (!sleeps && attr->wait_obj != FI_WAIT_NONE) return -FI_ENOSYS;
     auto made = std::unique_ptr<Counter>(new Counter(domain));
-    if (sleeps && !made->waiter_.open()) return -FI_EMFILE;
-    if (sleeps) attr->wait_obj = FI_WAIT_FD;
+    if (const int rc = open_wait(made->waiter_.nest(), attr->wait_obj); rc != 0) return rc;
     made->fid_cntr::fid = {FI_CLASS_CNTR, context, &object_ops};
     made->fid_cntr::ops = &ops;
     domain.users.enter();
@@ -41,13 +38,8 @@ Counter* Counter::find(Handle& object) {
 }
 
 int Counter::close(Handle* object) noexcept {
-    return guard([&] {
-        Counter& counter = object_of<Counter, fid_cntr>(object);
-        if (counter.users.any()) return -FI_EBUSY;
-        counter.domain_.users.leave();
-        delete &counter;
-        return 0;
-    });
+    Counter& counter = object_of<Counter, fid_cntr>(object);
+    return close_unused(counter, counter.domain_.users);
 }
 
 int Counter::control(Handle* object, int command, void* argument) noexcept {

@@ -56,13 +56,8 @@ int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void*
 }
 
 int Domain::close(Handle* object) noexcept {
-    return guard([&] {
-        Domain& domain = object_of<Domain, fid_domain>(object);
-        if (domain.users.any()) return -FI_EBUSY;
-        domain.fabric_.users.leave();
-        delete &domain;
-        return 0;
-    });
+    Domain& domain = object_of<Domain, fid_domain>(object);
+    return close_unused(domain, domain.fabric_.users);
 }
 
 int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {

@@ -3,7 +3,6 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "base/deadline.h"
@@ -23,11 +22,8 @@ int EventQueue::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* contex
     static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, &control, kRefuse, kRefuse, kRefuse};
     static fi_ops_eq ops{sizeof(fi_ops_eq), &read, &readerr, &write, &sread, &describe};
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
-    const bool sleeps = attr->wait_obj == FI_WAIT_UNSPEC || attr->wait_obj == FI_WAIT_FD;
-    if (!sleeps && attr->wait_obj != FI_WAIT_NONE) return -FI_ENOSYS;
     auto made = std::unique_ptr<EventQueue>(new EventQueue(fabric));
-    if (sleeps && !made->nest_.open(-1)) return -FI_EMFILE;
-    if (sleeps) attr->wait_obj = FI_WAIT_FD;
+    if (const int rc = open_wait(made->nest_, attr->wait_obj); rc != 0) return rc;
     made->writable_ = (attr->flags & FI_WRITE) != 0;
     made->fid_eq::fid = {FI_CLASS_EQ, context, &object_ops};
     made->fid_eq::ops = &ops;
@@ -42,13 +38,8 @@ EventQueue* EventQueue::find(Handle& object) {
 }
 
 int EventQueue::close(Handle* object) noexcept {
-    return guard([&] {
-        EventQueue& eq = object_of<EventQueue, fid_eq>(object);
-        if (eq.users.any()) return -FI_EBUSY;
-        eq.fabric_.users.leave();
-        delete &eq;
-        return 0;
-    });
+    EventQueue& eq = object_of<EventQueue, fid_eq>(object);
+    return close_unused(eq, eq.fabric_.users);
 }
 
 int EventQueue::control(Handle* object, int command, void* argument) noexcept {
@@ -157,12 +148,7 @@ ssize_t EventQueue::sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::
 
 const char* EventQueue::describe(fid_eq*, int provider_error, const void*, char* buffer,
                                  std::size_t length) noexcept {
-    const char* text = fi_strerror(provider_error);
-    if (buffer != nullptr && length > 0) {
-        std::strncpy(buffer, text, length - 1);
-        buffer[length - 1] = '\0';
-    }
-    return text;
+    return describe_error(provider_error, buffer, length);
 }
 
 }  // namespace mcastcoll::ofi::datagram

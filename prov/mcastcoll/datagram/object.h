@@ -3,8 +3,14 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
 
 #include <atomic>
+#include <cstring>
+
+#include "provider/guard.h"
+#include "provider/wait_nest.h"
 
 namespace mcastcoll::ofi::datagram {
 
@@ -26,5 +32,35 @@ class Users {
   private:
     std::atomic<unsigned> count_{0};
 };
+
+// Ends an object that nobody uses; `below` counts the users of what it was opened in.
+template <typename Object>
+int close_unused(Object& object, Users& below) {
+    return guard([&] {
+        if (object.users.any()) return -FI_EBUSY;
+        below.leave();
+        delete &object;
+        return 0;
+    });
+}
+
+// Opens what an attribute asks to sleep on, and says in it which that is: descriptors are all there are.
+inline int open_wait(WaitNest& nest, fi_wait_obj& wanted) {
+    if (wanted == FI_WAIT_NONE) return 0;
+    if (wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD) return -FI_ENOSYS;
+    if (!nest.open(-1)) return -FI_EMFILE;
+    wanted = FI_WAIT_FD;
+    return 0;
+}
+
+// What fi_cq_strerror() and fi_eq_strerror() say: our own codes are libfabric's.
+inline const char* describe_error(int error, char* buffer, std::size_t length) {
+    const char* text = fi_strerror(error);
+    if (buffer != nullptr && length > 0) {
+        std::strncpy(buffer, text, length - 1);
+        buffer[length - 1] = '\0';
+    }
+    return text;
+}
 
 }  // namespace mcastcoll::ofi::datagram

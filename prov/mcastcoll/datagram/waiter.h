@@ -22,8 +22,6 @@ class Waiter {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    // False: the system has no descriptors left.
-    bool open() { return nest_.open(-1); }
     WaitNest& nest() { return nest_; }
 
     void add(Endpoint& endpoint);
