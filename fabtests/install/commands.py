@@ -216,6 +216,7 @@ class Test:
 
 def prepare():
     """What the documents' lines take for given: a program, files of sites, places and algorithms."""
+    shutil.rmtree(ELSEWHERE, ignore_errors=True)
     os.mkdir(ELSEWHERE)
     with open("/tmp/slots", "w") as file:
         file.write("localhost slots=4\n")
@@ -225,7 +226,7 @@ def prepare():
         subprocess.run([f"mpicc.{mpi}", "-o", f"/tmp/program.{mpi}", "/tmp/program.c"], check=True, env=ENVIRONMENT)
     with open("man/mcastcoll-gateway.1") as file:
         sites = re.search(r"\.nf\n(\[site lyon\].*?)\.fi\n", file.read(), re.S).group(1)
-    os.makedirs("/etc/mcastcoll")
+    os.makedirs("/etc/mcastcoll", exist_ok=True)
     for folder in (TOP, ELSEWHERE, "/etc/mcastcoll"):
         files = {"sites.conf": sites, "sites": sites, "trunk.key": "sixteen bytes and more", "places": "2* host=a\n2* host=b\n",
                  "selection.conf": "allgather * 2- -8K reduction\n", "steps.conf": "alltoall * 2- * here\n"}
