@@ -1,6 +1,7 @@
 # What everybody may use and nobody owns. What asks the system is not for the pure rooms: unit/purity.sh names what they may include.
 noinst_LTLIBRARIES += %reldir%/libmccbase.la
 %canon_reldir%_libmccbase_la_SOURCES = \
+	%reldir%/attempt.h \
 	%reldir%/bitmap.h \
 	%reldir%/clock.h \
 	%reldir%/deadline.h \

@@ -1,17 +1,30 @@
-# The life of a group, pure: the join so far.
+# The life of a group, pure.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 %canon_reldir%_libmccgroup_la_SOURCES = \
+	%reldir%/engine_news.cc \
+	%reldir%/engine_news.h \
+	%reldir%/group.cc \
+	%reldir%/group.h \
+	%reldir%/group_end.cc \
 	%reldir%/group_settings.h \
+	%reldir%/host_level.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/join_port.h \
+	%reldir%/level_counters.h \
+	%reldir%/level_set.cc \
+	%reldir%/level_set.h \
+	%reldir%/level_words.cc \
 	%reldir%/losses.cc \
 	%reldir%/losses.h \
 	%reldir%/outbox.cc \
 	%reldir%/outbox.h \
 	%reldir%/places.cc \
 	%reldir%/places.h \
+	%reldir%/port.h \
 	%reldir%/recent.h \
+	%reldir%/roster.cc \
+	%reldir%/roster.h \
 	%reldir%/round_trips.h \
 	%reldir%/survey_round.cc \
 	%reldir%/survey_round.h \

@@ -1,22 +1,58 @@
 #include "ofi/group.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rdma/fi_errno.h>
+#include <sys/mman.h>
 
-#include <algorithm>
-#include <cassert>
 #include <cstring>
+#include <new>
 
 #include "ofi/live_station.h"
-#include "ofi/message_form.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {
+namespace {
+
+std::byte* map_pages(std::size_t bytes) {
+    if (bytes == 0) return nullptr;
+    void* const pages =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::byte*>(pages);
+}
+
+void unmap_pages(std::byte* pages, std::size_t bytes) {
+    if (pages != nullptr) ::munmap(pages, bytes);
+}
+
+group::Plan core_plan(const JoinPlan& plan, const Settings& settings, std::size_t most_open) {
+    const Nanoseconds stall = settings.stall_timeout_s == 0
+                                  ? kNever
+                                  : Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
+    return {.id = plan.id,
+            .self = plan.self,
+            .members = plan.members.size(),
+            .deadline = plan.deadline,
+            .settings = plan.settings,
+            .topology = settings.topology,
+            .selection = settings.selection,
+            .means = {.message_bytes = kMessageBytes,
+                      .most_open = most_open,
+                      .memory = {map_pages, unmap_pages},
+                      .stall_timeout = stall}};
+}
+
+}  // namespace
+
+std::string name_of(const JoinPlan& plan) {
+    return fmt::format("group {:x} of {}", plan.id.list_hash & 0xffffff, plan.members.size());
+}
 
 Group::Group(LiveStation& station, JoinPlan plan)
     : station_(station),
       plan_(std::move(plan)),
-      join_(plan_.id, plan_.self, plan_.members.size(), plan_.deadline, *this) {
+      multicast_(station, plan_),
+      core_(core_plan(plan_, station.settings(), kMostOpen), *this) {
     static fi_ops operations = {sizeof(fi_ops), &Group::close_mc, nullptr, nullptr,
                                 nullptr,        nullptr,          nullptr};
     // libfabric calls through every pointer it finds.
@@ -53,10 +89,10 @@ int Group::open_operations(fid*, const char* name, std::uint64_t flags, void** o
 
 int Group::get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
     if (mc == nullptr || settings == nullptr) return -FI_EINVAL;
-    const Group& group = *reinterpret_cast<McFid*>(mc)->group;
+    const Group& group = of(mc);
     const auto lock = group.station_.lock();
-    if (!group.joined_) return -FI_EOPBADSTATE;
-    const GroupSettings& agreed = group.agreed_;
+    if (!group.core_.joined()) return -FI_EOPBADSTATE;
+    const GroupSettings& agreed = group.core_.agreed();
     settings->repair = static_cast<int>(agreed.repair);
     settings->root_sync = static_cast<int>(agreed.root_sync);
     settings->root_delay_us = agreed.root_delay_us;
@@ -66,281 +102,136 @@ int Group::get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexc
 
 int Group::get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
     if (mc == nullptr || shape == nullptr) return -FI_EINVAL;
-    const Group& group = *reinterpret_cast<McFid*>(mc)->group;
+    const Group& group = of(mc);
     const auto lock = group.station_.lock();
-    if (!group.joined_) return -FI_EOPBADSTATE;
-    shape->members = group.placement_->members();
-    shape->hosts = static_cast<unsigned>(group.placement_->hosts());
-    shape->sites = static_cast<unsigned>(group.placement_->sites().size());
+    if (!group.core_.joined()) return -FI_EOPBADSTATE;
+    const levels::Placement& placement = group.core_.levels().placement();
+    shape->members = placement.members();
+    shape->hosts = static_cast<unsigned>(placement.hosts());
+    shape->sites = static_cast<unsigned>(placement.sites().size());
     return 0;
 }
 
 int Group::get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
     if (mc == nullptr || times == nullptr) return -FI_EINVAL;
-    const Group& group = *reinterpret_cast<McFid*>(mc)->group;
+    const Group& group = of(mc);
     const auto lock = group.station_.lock();
-    if (!group.joined_) return -FI_EOPBADSTATE;
-    const engine::Counters counters = group.engine_ ? group.engine_->counters() : engine::Counters{};
+    if (!group.core_.joined()) return -FI_EOPBADSTATE;
+    const engine::Engine* const engine = group.core_.levels().engine();
+    const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
     *times = counters.asks_received + counters.nacks_received;
     return 0;
 }
 
-std::string Group::name() const {
-    return fmt::format("group {:x} of {}", plan_.id.list_hash & 0xffffff, plan_.members.size());
+// Nothing that this looks at changes any more when a join is over, so there is no lock.
+const char* Group::advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
+    if (mc == nullptr || request == nullptr) return nullptr;
+    const Group& group = of(mc);
+    if (!group.core_.joined()) return nullptr;
+    try {
+        fi_mcastcoll_request question = *request;  // without buffers, which may not be there yet
+        question.input = question.buffer = &question;
+        const auto made = make_request(question, group.token());
+        if (!made) return nullptr;
+        levels::Request asked;
+        asked.kind = made.value().kind;
+        asked.bytes = made.value().bytes;
+        const auto decision = group.core_.levels().conductor().decide(asked);
+        return decision.aside ? nullptr : levels::name_of(decision.choice.algorithm).data();
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+Group::Keys Group::keys() const {
+    if (!core_.formed()) return {};
+    const group::LevelSet& levels = core_.levels();
+    const engine::Engine* const engine = levels.engine();
+    if (engine == nullptr || engine->config().key == levels.key()) return {{levels.key()}, 1};
+    return {{levels.key(), engine->config().key}, 2};
+}
+
+// Members know from the application's list where each other's service addresses may be: who sends from
+// elsewhere is nobody.
+bool Group::comes_from(Rank rank, const RendezvousSource& source) {
+    if (index_of(rank) >= size() || rank == plan_.self) return false;
+    if (!Rendezvous::may_be(plan_.members[index_of(rank)], source)) return false;
+    sources_.insert_or_assign(rank, source);
+    return true;
+}
+
+void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now) {
+    const group::LevelSet& levels = core_.levels();
+    const std::size_t sender = index_of(wire::peek_sender(bytes));
+    const auto& segment = levels.placement().segment();
+    const bool known =
+        levels.engine() != nullptr && sender < segment.size() && sender != levels.placement().segment_self();
+    if (known && !multicast_.may_come_from(segment[sender], source)) return;
+    if (core_.on_datagram(bytes, now) && known) multicast_.came_from(segment[sender], source);
+}
+
+ssize_t Group::why_not_open() const {
+    if (!core_.joined()) return core_.ended() ? -FI_EOTHER : -FI_EOPBADSTATE;
+    return core_.closed() ? -FI_ESHUTDOWN : 0;
 }
 
 ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
-    if (!joined_) return ended_ ? -FI_EOTHER : -FI_EOPBADSTATE;
-    if (closed_) return -FI_ESHUTDOWN;
-    if (in_team_ || free_pending_.empty()) return -FI_EAGAIN;
+    if (const ssize_t refused = why_not_open(); refused != 0) return refused;
+    if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !station_.reserve_completion()) return -FI_EAGAIN;
-    const std::uint32_t cookie = free_pending_.back();
+    const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
     int refused = 0;
     const int thrown = guard([&] {
-        refused = conductor_->submit({.kind = request.kind,
-                                      .root = static_cast<std::uint32_t>(request.root),
-                                      .buffer = static_cast<std::byte*>(request.buffer),
-                                      .input = static_cast<const std::byte*>(request.input),
-                                      .bytes = request.bytes,
-                                      .combiner = request.combiner,
-                                      .cookie = cookie},
-                                     now);
+        refused = core_.submit({.kind = request.kind,
+                                .root = static_cast<std::uint32_t>(request.root),
+                                .buffer = static_cast<std::byte*>(request.buffer),
+                                .input = static_cast<const std::byte*>(request.input),
+                                .bytes = request.bytes,
+                                .combiner = request.combiner,
+                                .cookie = cookie},
+                               now);
         return 0;
     });
-    if (thrown != 0) refused = give_back(cookie, -thrown, now);
+    if (thrown != 0) {
+        // It may have begun or not: the group ends, and with it whatever has begun. The caller hears that it
+        // was refused, and nothing else.
+        int unheard = 0;
+        operations_.at(cookie).over = &unheard;
+        core_.break_down(-thrown, now);
+        refused = -thrown;
+    }
     if (refused != 0) {
+        if (operations_.is_open(cookie)) operations_.close(cookie);
         if (over == nullptr) station_.release_completion();
         return -refused;
     }
-    free_pending_.pop_back();
-    pending_[cookie] = {request.context, request.flags, over, request.copies};
     // What is sent is where it belongs.
     if (request.copies && request.kind == Kind::broadcast && request.root == index_of(plan_.self))
         request.copies->targets.clear();
-    if (outstanding_++ == 0) moved_at_ = now;
     // From here on it is open, and what goes wrong is told by its completion.
-    if (const int later = guard([&] { return explain_selection(), move(now), 0; }); later != 0)
-        break_down(-later, now);
+    if (const int later = guard([&] { return core_.move(now), 0; }); later != 0)
+        core_.break_down(-later, now);
     return 0;
-}
-
-// What threw when it was submitted may have begun or not: the group ends, and with it whatever has begun. The
-// caller hears that it was refused.
-int Group::give_back(std::uint32_t cookie, int error, Nanoseconds now) {
-    int ended = 0;
-    free_pending_.pop_back();
-    pending_[cookie] = {nullptr, 0, &ended, nullptr};
-    ++outstanding_;
-    break_down(error, now);
-    if (std::exchange(pending_[cookie], {}).over == nullptr) return error;  // it had begun, and has ended
-    free_pending_.push_back(cookie);
-    --outstanding_;
-    return error;
 }
 
 int Group::close(Nanoseconds now) {
-    if (outstanding_ > 0 || in_team_) return -FI_EBUSY;
-    closed_ = true;
+    if (!operations_.empty() || in_team_) return -FI_EBUSY;
     shortcut_ = false;
-    if (engine_) engine_->close(now);
-    if (formed()) move(now);
-    if (greeting() && !leads()) station_.remember_ended(plan_.id, plan_.members.front());
-    ended_ = true;
+    core_.close(now);
     return 0;
 }
 
-bool Group::done() const {
-    if (!closed_) return false;
-    if (!engine_) return true;
-    const engine::Phase phase = engine_->phase();
-    return phase == engine::Phase::left || (phase == engine::Phase::failed && engine_->failure_told());
+bool Group::can_lend() const {
+    if (!core_.joined() || core_.ended()) return false;
+    const group::LevelSet& levels = core_.levels();
+    const engine::Engine* const engine = levels.engine();
+    return engine != nullptr && levels.placement().sites().size() == 1 && multicast_.own_address() &&
+           engine->phase() == engine::Phase::active && engine->graph().hearing_count() > 0;
 }
 
-bool Group::busy() const {
-    if (!formed()) return !ended_;
-    if (unfinished_) return true;
-    if (error_ != 0) return false;
-    if (engine_ && engine_->phase() == engine::Phase::left) return false;
-    return (!joined_ && !ended_) || (closed_ && engine_) || outstanding_ > 0;
-}
-
-Nanoseconds Group::next_deadline() const {
-    if (!formed()) return ended_ ? kNever : join_.next_deadline();
-    if (unfinished_) return Nanoseconds{};
-    Nanoseconds next = std::min({conductor_->next_deadline(), attach_at_, stall_at()});
-    if (!joined_ && !ended_) next = std::min(next, plan_.deadline);
-    return next;
-}
-
-void Group::pump(Nanoseconds now) {
-    touched_ = false;
-    if (!formed()) {
-        if (ended_) return;
-        join_.on_timeout(now);
-        return follow_join(now);
-    }
-    if (!joined_ && !ended_ && plan_.deadline <= now) fail_group(FI_ETIMEDOUT, kNoRank, now);
-    if (engine_ && engine_->next_deadline() <= now) engine_->on_timeout(now);
-    for (const auto& [rank, error] : losses_.take_found()) on_lost(rank, error, now);
-    check_departed(now);
-    if (attach_at_ <= now) make_team(now);
-    move(now);
-    // Others of this host may have ended the group while nothing was open here.
-    if (host_level_ && error_ == 0 && host_level_->team().failure() != 0)
-        fail_group(host_level_->team().failure(), lost_here(), now);
-    check_stall(now);
-    if (!engine_) return;
-    news_.tell(*engine_, placement_->segment(), [this](const std::string& sentence) { explain(sentence); });
-}
-
-void Group::on_message(Bytes message, Nanoseconds now) {
-    touched_ = true;
-    if (!formed() || message.size() < wire::kHeaderBytes) return;
-    if (levels::SiteLevel::takes(wire::peek_kind(message)))
-        site_level_->on_message(message, now);
-    else if (levels::ExchangeLevel::takes(wire::peek_kind(message)) && exchange_level_)
-        exchange_level_->on_message(message, now);
-    else if (engine_)
-        engine_->on_message(message, now);
-}
-
-// Who claims to be a member must send from that member's address, and from the port its first probe came
-// from.
-void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now) {
-    touched_ = true;
-    if (!engine_) return;
-    const std::size_t sender = index_of(wire::peek_sender(bytes));
-    const auto& segment = placement_->segment();
-    if (sender >= segment.size() || sender == placement_->segment_self())
-        return engine_->on_packet(bytes, now);
-    Member& member = members_[segment[sender]];
-    const bool port_known = member.source.port() != 0;
-    if (!member.source.same_host(source) || (port_known && member.source.port() != source.port())) {
-        ++wrong_source_;
-        return;
-    }
-    const std::uint64_t valid_before = engine_->counters().datagrams_received;
-    engine_->on_packet(bytes, now);
-    if (!port_known && engine_->counters().datagrams_received > valid_before) member.source = source;
-}
-
-// What one level got may be what another waits for, until nothing more comes of it. Not for ever: other
-// processes may go on bringing more, and the caller has other things to do.
-void Group::move(Nanoseconds now) {
-    if (!formed()) return;
-    constexpr int kMostRounds = 16;
-    unfinished_ = true;
-    for (int round = 0; unfinished_ && round < kMostRounds; ++round) {
-        bool again = carry_out(now);
-        if (conductor_->progress(now)) {
-            again = true;
-            moved_at_ = now;
-        }
-        if (move_messages(now)) again = true;
-        unfinished_ = again;
-    }
-    take_completions(now);
-    if (!joined_ && !ended_) check_formed(now);
-}
-
-// The engine's effects; true if there were any.
-bool Group::carry_out(Nanoseconds now) {
-    if (!engine_) return false;
-    engine::Effect effect;
-    bool any = false;
-    for (;; any = true) {
-        const engine::Allowed allowed{.multicast = !queue_.blocked(),
-                                      .message = station_.messenger().can_send()};
-        if (!engine_->poll_effects(allowed, effect)) break;
-        carry_out(effect, now);
-    }
-    if (!outlets_.empty()) flush_multicasts();
-    return any;
-}
-
-void Group::carry_out(const engine::Effect& effect, Nanoseconds now) {
-    const auto member = [&](Rank rank) -> Member& { return members_[placement_->segment()[index_of(rank)]]; };
-    switch (effect.kind) {
-        case engine::Effect::Kind::multicast:
-            if (outlets_.empty()) return;
-            queue_.add(effect.header, effect.payload, effect.range);
-            if (queue_.full()) flush_multicasts();
-            return;
-        case engine::Effect::Kind::message:
-            return station_.messenger().send(member(effect.to).messenger_peer, effect.header, effect.payload);
-        case engine::Effect::Kind::gathered:
-            return segment_level_->on_gathered(effect.cookie);
-        case engine::Effect::Kind::complete:
-            return segment_level_->on_complete(effect.cookie, effect.status);
-        case engine::Effect::Kind::watch:
-            return station_.watch(member(effect.to).messenger_peer, member(effect.to).watch_point, now);
-        case engine::Effect::Kind::joined:
-            engine_joined_ = true;
-            return;
-        case engine::Effect::Kind::failed:
-            return fail_group(
-                effect.status,
-                effect.to == kNoRank ? kNoRank : rank_of(placement_->segment()[index_of(effect.to)]), now);
-        case engine::Effect::Kind::left:
-            return;
-    }
-}
-
-void Group::flush_multicasts() {
-    const int error = queue_.flush(station_.multicast(), outlets_, engine_->config().fragment_bytes);
-    // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
-    if (error == 0 || send_error_told_) return;
-    station_.log(Level::warn, "{}: multicast fails: {}", name(), std::strerror(error));
-    send_error_told_ = true;
-}
-
-void Group::on_peer_lost(fi_addr_t messenger_peer, int error, const std::string& reason) {
-    if (!formed()) return;
-    for (std::size_t rank = 0; rank < members_.size(); ++rank)
-        if (members_[rank].messenger_peer == messenger_peer) lose(rank_of(rank), error, reason);
-}
-
-void Group::lose(Rank rank, int error, const std::string& reason) {
-    losses_.add(rank, error, reason);
-    touched_ = true;
-}
-
-// For the log: who was lost, and how this member knows.
-std::string Group::describe_loss(int error, Rank lost) const {
-    if (lost == kNoRank) return {};
-    const wire::ByteString& bytes = plan_.members[index_of(lost)];
-    const auto address = SocketAddress::from_bytes(bytes);
-    const std::string at = address ? fmt::format("{}", address.value())
-                                   : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (error == FI_ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
-    const std::string* reason = losses_.reason(lost);
-    const char* otherwise = lost == lost_here() ? "its process has ended" : "another member says so";
-    return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
-                       reason != nullptr ? reason->c_str() : otherwise);
-}
-
-// The engine tells its members itself, and forgives who has left in peace. So does this: of those that are in
-// no engine with this member, whoever has done its share of what is open may close the group and be gone.
-void Group::on_lost(Rank rank, int error, Nanoseconds now) {
-    const auto& segment = placement_->segment();
-    const auto found = std::find(segment.begin(), segment.end(), index_of(rank));
-    if (engine_ && found != segment.end())
-        return engine_->on_peer_lost(rank_of(static_cast<std::size_t>(found - segment.begin())), error, now);
-    if (closed_) return;
-    // Where a successor greets it was killed, and has not left in peace.
-    const bool succeeded = members_[index_of(rank)].doubt_at != Nanoseconds{};
-    if (!joined_ || succeeded) return fail_group(error, rank, now);
-    site_level_->lose(index_of(rank));
-    if (exchange_level_) exchange_level_->lose(index_of(rank));
-    losses_.let_go({rank, error});
-}
-
-void Group::check_departed(Nanoseconds now) {
-    if (error_ != 0) return;
-    const group::Losses::Loss loss = losses_.needed([this](std::uint32_t rank) {
-        return site_level_->needs(rank) || (exchange_level_ && exchange_level_->needs(rank));
-    });
-    if (loss.rank != kNoRank) fail_group(loss.error, loss.rank, now);
+void Group::add_counters(engine::Counters& sum, group::LevelCounters& levels) const {
+    if (core_.formed()) core_.levels().add_counters(sum, levels);
+    sum.bad_sender += multicast_.wrong_sources();
 }
 
 }  // namespace mcastcoll::ofi

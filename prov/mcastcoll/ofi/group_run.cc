@@ -63,7 +63,7 @@ ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwh
                    void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
     return guard([&]() -> ssize_t {
-        Group& group = *reinterpret_cast<McFid*>(mc)->group;
+        Group& group = of(mc);
         host::Operation operation;
         if (fill_plainly(*request, group.size(), operation) && group.enter_team())
             return group.run_in_team(operation, meanwhile, argument);
@@ -78,9 +78,8 @@ ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwh
         }
         {
             const auto lock = group.station_.lock();
-            if (!group.joined_) return group.ended_ ? -FI_EOTHER : -FI_EOPBADSTATE;
-            if (group.closed_) return -FI_ESHUTDOWN;
-            if (group.error_ != 0) return -group.error_;
+            if (const ssize_t refused = group.why_not_open(); refused != 0) return refused;
+            if (group.core_.error() != 0) return -group.core_.error();
         }
         return group.run_over_levels(made.value(), meanwhile, argument);
     });
@@ -91,12 +90,12 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
         meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
         argument = &station_;
     }
-    const int error = host_level_->team().run(operation, meanwhile, argument);
+    const int error = team()->run(operation, meanwhile, argument);
     in_team_.store(false, std::memory_order_release);
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
         const auto lock = station_.lock();
-        fail_group(error, lost_here(), station_.time());
+        core_.fail(error, core_.levels().lost_here(), station_.time());
     }
     return -error;
 }
@@ -126,10 +125,6 @@ ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), 
     }
 }
 
-bool Group::leads_host() const {
-    return placement_->host_leader(index_of(self())) == index_of(self());
-}
-
 // Who does not lead its host waits for what its leader publishes in shared memory, unless blocks come to it
 // from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
 bool Group::nap(const int& over) {
@@ -137,15 +132,16 @@ bool Group::nap(const int& over) {
     std::uint32_t turn = 0;
     {
         const auto lock = station_.lock();
-        follows = host_level_ && !leads_host() && !(exchange_level_ && exchange_level_->busy());
-        if (follows) turn = host_level_->team().prepare_nap();
+        const group::LevelSet& levels = core_.levels();
+        follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
+        if (follows) turn = team()->prepare_nap();
         const bool may_sleep = station_.prepare_wait() && over == kNotOver;
-        if (!may_sleep && follows) host_level_->team().end_nap();
+        if (!may_sleep && follows) team()->end_nap();
         if (!may_sleep) return false;
     }
     if (follows) {
-        host_level_->team().nap(turn, Nanoseconds::from_ms(kNapMs));
-        host_level_->team().end_nap();
+        team()->nap(turn, Nanoseconds::from_ms(kNapMs));
+        team()->end_nap();
     } else {
         epoll_event event;
         epoll_wait(station_.wait_descriptor(), &event, 1, kNapMs);

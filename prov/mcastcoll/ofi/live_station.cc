@@ -41,7 +41,7 @@ std::unique_lock<std::mutex> LiveStation::lock() const {
 template <typename Body>
 int LiveStation::within(Group& group, Nanoseconds time, Body&& body) noexcept {
     const int thrown = guard([&] { return body(), 0; });
-    if (thrown != 0) group.break_down(-thrown, time);
+    if (thrown != 0) group.core().break_down(-thrown, time);
     return thrown;
 }
 
@@ -58,8 +58,8 @@ void LiveStation::progress() {
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
     messenger_->poll();
-    if (look_around ||
-        std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->greeting(); }))
+    if (look_around || std::any_of(groups_.begin(), groups_.end(),
+                                   [](const auto& group) { return group->core().greeting(); }))
         rendezvous_->receive([&](Bytes bytes, const RendezvousSource& source) {
             // A greeting that is lost comes again. Echoes measure: what was done before took its time.
             succeeds([&] { on_greeting(bytes, source, monotonic_now()); });
@@ -68,8 +68,9 @@ void LiveStation::progress() {
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = *groups_[i];
-        if (look_around || group.touched() || group.busy()) within(group, time, [&] { group.pump(time); });
-        busy_groups_ += group.busy();
+        if (look_around || group.core().touched() || group.core().busy())
+            within(group, time, [&] { group.core().pump(time); });
+        busy_groups_ += group.core().busy();
     }
     succeeds([&] { check_lost(time); });
     bury_done();
@@ -103,7 +104,8 @@ void LiveStation::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseco
 
 bool LiveStation::busy() const {
     return busy_groups_ > 0 || messenger_->under_way() > 0 ||
-           std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->busy(); });
+           std::any_of(groups_.begin(), groups_.end(),
+                       [](const auto& group) { return group->core().busy(); });
 }
 
 void LiveStation::check_lost(Nanoseconds time) {
@@ -121,7 +123,7 @@ void LiveStation::check_lost(Nanoseconds time) {
 
 void LiveStation::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
     for (auto& group : groups_)
-        within(*group, time, [&] { group->on_peer_lost(peer, error, std::string(reason)); });
+        within(*group, time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
 
 void LiveStation::watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds time) {
@@ -146,7 +148,7 @@ void LiveStation::on_message(Bytes message) {
     if (succeeds(take) || succeeds(take)) return;
     // It was about a join, which would wait for it in vain.
     for (const auto& group : groups_)
-        if (group->greeting()) group->break_down(FI_ENOMEM, time);
+        if (group->core().greeting()) group->core().break_down(FI_ENOMEM, time);
 }
 
 void LiveStation::dispatch(Bytes message, Nanoseconds time) {
@@ -157,7 +159,7 @@ void LiveStation::dispatch(Bytes message, Nanoseconds time) {
     if (found == by_key_.end())
         ++foreign_messages_;  // of a group that is gone, or of a stranger
     else
-        within(*found->second, time, [&] { found->second->on_message(message, time); });
+        within(*found->second, time, [&] { found->second->core().on_message(message, time); });
 }
 
 void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds time) {
@@ -166,11 +168,11 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
     } else if (kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(message))
             if (Group* group = find(answer->id))
-                within(*group, time, [&] { group->on_abort(answer->error, kNoRank, time); });
+                within(*group, time, [&] { group->core().on_abort(answer->error, kNoRank, time); });
     } else if (kind == wire::JoinKind::ended) {
         if (auto ended = wire::decode_ended(message))
             if (Group* group = find(ended->id))
-                within(*group, time, [&] { group->on_abort(ended->error, ended->lost, time); });
+                within(*group, time, [&] { group->core().on_abort(ended->error, ended->lost, time); });
     } else {
         ++foreign_messages_;  // comes as a datagram, or not at all
     }
@@ -178,9 +180,9 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
 
 void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     Group* group = find(welcome.id);
-    if (group != nullptr && !group->given_up())
-        within(*group, time, [&] { group->on_welcome(welcome, time); });
-    if (group != nullptr && !group->given_up()) return;
+    if (group != nullptr && !group->core().given_up())
+        within(*group, time, [&] { group->core().on_welcome(welcome, time); });
+    if (group != nullptr && !group->core().given_up()) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
     // once, and only where the leader of that join can be: anybody may send a welcome.
     const auto of_this = [&](const EndedJoin& one) { return one.id == welcome.id; };
@@ -230,13 +232,13 @@ void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanos
 
 void LiveStation::on_answer(const wire::Answer& answer, const RendezvousSource& source, Nanoseconds time) {
     Group* group = find(answer.id);
-    if (group == nullptr || !group->greeting() || group->leads()) return;
+    if (group == nullptr || !group->core().greeting() || group->core().leads()) return;
     if (!group->comes_from(rank_of(0), source))
         ++foreign_datagrams_;
     else if (answer.kind == wire::JoinKind::ack)
-        group->on_ack();
+        group->core().on_ack();
     else
-        within(*group, time, [&] { group->on_abort(answer.error, kNoRank, time); });
+        within(*group, time, [&] { group->core().on_abort(answer.error, kNoRank, time); });
 }
 
 template <typename Message>
@@ -244,26 +246,26 @@ void LiveStation::on_survey_datagram(const std::optional<Message>& message, cons
                                      void (group::Join::*take)(const Message&, Nanoseconds),
                                      Nanoseconds time) {
     Group* group = message ? find(message->head.id) : nullptr;
-    if (group != nullptr && group->greeting() && group->comes_from(message->head.from, source))
-        within(*group, time, [&] { group->on_survey(take, *message, time); });
+    if (group != nullptr && group->core().greeting() && group->comes_from(message->head.from, source))
+        within(*group, time, [&] { group->core().on_survey(take, *message, time); });
     else
         ++foreign_datagrams_;
 }
 
 void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds time) {
     wire::Answer answer{wire::JoinKind::ack, hello.id, 0};
-    if (Group* group = find(hello.id); group != nullptr && !group->given_up()) {
-        if (!group->leads() || group->size() != hello.members) return;
+    if (Group* group = find(hello.id); group != nullptr && !group->core().given_up()) {
+        if (!group->core().leads() || group->size() != hello.members) return;
         if (!group->comes_from(hello.rank, source)) {
             ++foreign_datagrams_;
             return;
         }
-        if (!group->formed_with_another(hello)) {
+        if (!group->core().formed_with_another(hello)) {
             rendezvous_->reply(source, wire::encode(answer));
-            within(*group, time, [&] { group->on_hello(hello, time); });
+            within(*group, time, [&] { group->core().on_hello(hello, time); });
             return;
         }
-        within(*group, time, [&] { group->doubt(hello.rank, time); });
+        within(*group, time, [&] { group->core().doubt(hello.rank, time); });
     }
     const wire::Answer* failed =
         failed_joins_.latest([&](const wire::Answer& one) { return one.id == hello.id; });
@@ -325,14 +327,14 @@ ssize_t LiveStation::collective(const Request& request) {
         log(Level::info, "a collective is refused: {}", checked.error().message);
         return -checked.error().code;
     }
-    const ssize_t refused = group->submit(fitted, monotonic_now());
+    const ssize_t refused = group->submit(fitted, nullptr, monotonic_now());
     if (refused == 0) keep_alarm();
     return refused;
 }
 
 Nanoseconds LiveStation::next_deadline() const {
     Nanoseconds next = watch_->next_deadline();
-    for (const auto& group : groups_) next = std::min(next, group->next_deadline());
+    for (const auto& group : groups_) next = std::min(next, group->core().next_deadline());
     if (multicast_) next = std::min(next, multicast_->next_deadline());
     return next;
 }
@@ -390,7 +392,7 @@ int LiveStation::close_group(Group& group) {
 void LiveStation::bury_done() noexcept {
     for (std::size_t i = 0; i < groups_.size();) {
         Group& group = *groups_[i];
-        if (!group.done()) {
+        if (!group.core().done()) {
             ++i;
             continue;
         }

@@ -192,7 +192,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     bool foreign_seen_ = false;  // a greeting of another version
     Nanoseconds foreign_since_{};
     std::uint32_t foreign_answers_ = 0;  // since then
-    LevelCounters ended_levels_;
+    group::LevelCounters ended_levels_;
     std::uint64_t foreign_messages_ = 0;
     std::uint64_t foreign_datagrams_ = 0;  // of the join, from who is no member
     std::uint64_t doubts_ = 0;             // whether a member is still there

@@ -14,8 +14,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/domain.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
-	%reldir%/engine_news.cc \
-	%reldir%/engine_news.h \
 	%reldir%/eq.cc \
 	%reldir%/eq.h \
 	%reldir%/fabric.cc \
@@ -36,23 +34,22 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/station.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
-	%reldir%/group_address.cc \
-	%reldir%/group_join.cc \
-	%reldir%/group_levels.cc \
-	%reldir%/group_plans.cc \
+	%reldir%/group_multicast.cc \
+	%reldir%/group_multicast.h \
+	%reldir%/group_port.cc \
 	%reldir%/group_run.cc \
-	%reldir%/host_level.cc \
-	%reldir%/host_level.h \
 	%reldir%/job_report.cc \
 	%reldir%/job_report.h \
-	%reldir%/level_counters.h \
+	%reldir%/open_operations.h \
 	%reldir%/placing.cc \
 	%reldir%/placing.h \
 	%reldir%/live_station.cc \
 	%reldir%/live_station.h \
 	%reldir%/station_open.cc \
 	%reldir%/station_report.cc \
-	%reldir%/station_verbs.cc
+	%reldir%/station_verbs.cc \
+	%reldir%/team_level.cc \
+	%reldir%/team_level.h
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined

@@ -250,7 +250,7 @@ Group* LiveStation::find_parent(fi_addr_t named, const std::vector<wire::ByteStr
     const auto consider = [&](Group* group) {
         if (group == nullptr || !group->can_lend() || (best != nullptr && best->size() <= group->size()))
             return;
-        auto found = group->ranks_of(listeners);
+        auto found = group->places_of(listeners);
         if (!found) return;
         best = group;
         ranks = std::move(*found);
@@ -324,14 +324,14 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         by_token_[group.token()] = &group;
         const Nanoseconds time = monotonic_now();
         ++sequences_[id.list_hash];
-        group.start(time);
+        group.core().start(time);
         for (const EarlyHello& early : early_hellos_)
             if (early.hello.id == id && group.comes_from(early.hello.rank, early.source))
-                group.on_hello(early.hello, time);
+                group.core().on_hello(early.hello, time);
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
-        if (group.leads()) succeeds([&] { remember_failed(id, FI_ENOMEM); });
+        if (group.core().leads()) succeeds([&] { remember_failed(id, FI_ENOMEM); });
         by_token_.erase(group.token());
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.pop_back();
@@ -339,7 +339,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
     }
     *mc = group.mc();
     early_hellos_.forget_if([&](const EarlyHello& early) { return early.hello.id == id; });
-    busy_groups_ += group.busy();
+    busy_groups_ += group.core().busy();
     keep_alarm();
     return 0;
 }

@@ -41,16 +41,16 @@ void LiveStation::write_report(Nanoseconds time) {
     report_.begin(time);
     topology::Report report;
     engine::Counters counters = ended_counters_;
-    LevelCounters levels = ended_levels_;
+    group::LevelCounters levels = ended_levels_;
     for (const auto& group : groups_) {
         group->add_counters(counters, levels);
-        if (group->reportable() && report.groups.size() < GroupsReport::kMostGroups)
-            report.groups.push_back(group->report());
+        if (group->core().formed() && report.groups.size() < GroupsReport::kMostGroups)
+            report.groups.push_back(group->core().report());
     }
     for (const engine::NamedCounter& counter : engine::kCounters)
         if (counters.*counter.member != 0)
             report.counters.emplace_back(counter.name, counters.*counter.member);
-    for (const NamedLevelCounter& counter : kLevelCounters)
+    for (const group::NamedLevelCounter& counter : group::kLevelCounters)
         if (levels.*counter.member != 0) report.counters.emplace_back(counter.name, levels.*counter.member);
     if (auto written = report_.write(report); !written)
         log(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
@@ -73,7 +73,8 @@ void LiveStation::write_statistics() {
         text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", name, value);
     };
     for (const engine::NamedCounter& counter : engine::kCounters) add(counter.name, total.*counter.member);
-    for (const NamedLevelCounter& counter : kLevelCounters) add(counter.name, ended_levels_.*counter.member);
+    for (const group::NamedLevelCounter& counter : group::kLevelCounters)
+        add(counter.name, ended_levels_.*counter.member);
     add("socket_drops", wire.socket_drops);
     add("truncated", wire.truncated);
     add("send_errors", wire.send_errors);

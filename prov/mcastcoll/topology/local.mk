@@ -7,6 +7,8 @@ noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 %canon_reldir%_libmcctopology_la_SOURCES = \
 	%reldir%/algorithm.cc \
 	%reldir%/algorithm.h \
+	%reldir%/group_report.cc \
+	%reldir%/group_report.h \
 	%reldir%/levels.cc \
 	%reldir%/levels.h \
 	%reldir%/map.cc \

@@ -109,23 +109,6 @@ bool is_dead(const ReportName& name) {
 
 }  // namespace
 
-std::vector<ReportedLevel> describe_levels(const Map& map) {
-    std::vector<ReportedLevel> result;
-    for (std::size_t i = 0; i < kLevels; ++i) {
-        const Level level = level_of(i);
-        ReportedLevel& one = result.emplace_back();
-        one.level = level;
-        one.connects = map.connects(level);
-        one.why = map.why(level);
-        if (!one.connects) continue;
-        one.algorithm = map.policy().algorithms.at(level).name();
-        one.lane = level >= Level::host           ? "shared memory"
-                   : one.algorithm == "multicast" ? "multicast"
-                                                  : "messages";
-    }
-    return result;
-}
-
 std::vector<std::string> report_folders() {
     std::vector<std::string> folders;
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");

@@ -1,8 +1,8 @@
-#include "ofi/engine_news.h"
+#include "group/engine_news.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 namespace {
 
 std::string describe(const engine::RepairPlan& plan) {
@@ -59,4 +59,4 @@ void EngineNews::tell(const engine::Engine& engine, std::span<const std::uint32_
     say(about_multicast(engine, ranks));
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

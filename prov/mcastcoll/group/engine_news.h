@@ -8,7 +8,7 @@
 #include "base/function_ref.h"
 #include "engine/engine.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 
 class EngineNews {
   public:
@@ -24,4 +24,4 @@ class EngineNews {
     engine::RootSync root_sync_ = engine::RootSync::none;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

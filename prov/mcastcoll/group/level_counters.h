@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
 
 struct LevelCounters {
     std::uint64_t host_operations = 0, host_single_copies = 0, host_sleeps = 0;
@@ -35,4 +35,4 @@ inline constexpr NamedLevelCounter kLevelCounters[] = {
 static_assert(sizeof(LevelCounters) == std::size(kLevelCounters) * sizeof(std::uint64_t),
               "a counter is missing from the list");
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

@@ -1,4 +1,4 @@
-#include "ofi/host_level.h"
+#include "ofi/team_level.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,14 +28,14 @@ host::Kind team_kind(levels::Kind kind) {
     return host::Kind::reduce_scatter;
 }
 
-HostLevel::HostLevel(std::unique_ptr<host::Team> team, std::size_t most_open)
+TeamLevel::TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open)
     : team_(std::move(team)), entries_(most_open) {
     free_.reserve(most_open);
     order_.reserve(most_open);
     for (std::size_t i = most_open; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
 }
 
-int HostLevel::post(levels::Leg& leg, Nanoseconds) {
+int TeamLevel::post(levels::Leg& leg, Nanoseconds) {
     if (free_.empty()) return EAGAIN;
     const std::uint32_t handle = free_.back();
     Entry& entry = entries_[handle];
@@ -59,7 +59,7 @@ int HostLevel::post(levels::Leg& leg, Nanoseconds) {
 }
 
 // Both or none: what is posted cannot be taken back.
-int HostLevel::post_two(Entry& entry) {
+int TeamLevel::post_two(Entry& entry) {
     if (2 * (open_ + 1) > host::Team::kMaxOpen) return EAGAIN;
     entry.first.kind = host::Kind::reduce;
     entry.first.root = 0;
@@ -71,7 +71,7 @@ int HostLevel::post_two(Entry& entry) {
     return team_->post(entry.second);
 }
 
-void HostLevel::advance(levels::Leg& leg, Nanoseconds) {
+void TeamLevel::advance(levels::Leg& leg, Nanoseconds) {
     Entry& entry = entries_[leg.handle];
     if (entry.leg != &leg) return;
     if (!entry.two)
@@ -80,7 +80,7 @@ void HostLevel::advance(levels::Leg& leg, Nanoseconds) {
         entry.second.ready = entry.second.bytes;
 }
 
-bool HostLevel::update(Entry& entry) {
+bool TeamLevel::update(Entry& entry) {
     levels::Leg& leg = *entry.leg;
     bool moved = false;
     if (leg.kind == levels::Kind::broadcast && entry.first.arrived > leg.arrived) {
@@ -99,14 +99,14 @@ bool HostLevel::update(Entry& entry) {
     return moved;
 }
 
-void HostLevel::end(Entry& entry, int error) {
+void TeamLevel::end(Entry& entry, int error) {
     entry.leg->error = error;
     entry.leg->done = true;
     entry.leg = nullptr;
     --open_;
 }
 
-bool HostLevel::progress(Nanoseconds) {
+bool TeamLevel::progress(Nanoseconds) {
     if (open_ == 0) return false;
     bool moved = team_->progress();
     for (const std::uint32_t handle : order_) moved |= update(entries_[handle]);
@@ -118,8 +118,15 @@ bool HostLevel::progress(Nanoseconds) {
     return moved;
 }
 
+void TeamLevel::add_counters(group::LevelCounters& sum) const {
+    const host::TeamCounters& own = team_->counters();
+    sum.host_operations += own.operations;
+    sum.host_single_copies += own.single_copies;
+    sum.host_sleeps += own.sleeps;
+}
+
 // The team lets go of every buffer when it is told. With nothing open here a blocking call may be using it.
-void HostLevel::fail(int error, Nanoseconds) {
+void TeamLevel::fail(int error, Nanoseconds) {
     team_->fail(error);
     if (open_ == 0) return;
     team_->progress();

@@ -5,18 +5,18 @@
 #include <memory>
 #include <vector>
 
+#include "group/host_level.h"
 #include "host/team.h"
-#include "levels/level.h"
 
 namespace mcastcoll::ofi {
 
 host::Kind team_kind(levels::Kind kind);
 
-class HostLevel final : public levels::Level {
+class TeamLevel final : public group::HostLevel {
   public:
-    HostLevel(std::unique_ptr<host::Team> team, std::size_t most_open);
+    TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open);
     // The team may still look at operations, which are in the entries.
-    ~HostLevel() override { team_.reset(); }
+    ~TeamLevel() override { team_.reset(); }
 
     int post(levels::Leg& leg, Nanoseconds now) override;
     void advance(levels::Leg& leg, Nanoseconds now) override;
@@ -25,8 +25,14 @@ class HostLevel final : public levels::Level {
     void fail(int error, Nanoseconds now) override;
     std::string_view algorithm() const override { return "shm"; }
 
+    void end_because_of(std::uint32_t member, int error) override { team_->fail(error, member); }
+    int failure() const override { return team_->failure(); }
+    std::uint32_t lost() const override { return team_->lost(); }
+    std::uint32_t awaited() const override { return team_->awaited(); }
+    std::string explain() const override { return team_->explain(); }
+    void add_counters(group::LevelCounters& sum) const override;
+
     host::Team& team() { return *team_; }
-    bool idle() const { return open_ == 0; }
 
   private:
     struct Entry {

@@ -1,0 +1,124 @@
+// How a group ends before its time: members that are gone, operations that stand still, and the word of it;
+// and what the user reads about its beginning and its end.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/attempt.h"
+#include "group/group.h"
+
+namespace mcastcoll::group {
+
+void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason) {
+    if (!formed()) return;
+    for (const Rank rank : roster_.ranks_at(peer)) lose(rank, error, reason);
+}
+
+void Group::lose(Rank rank, int error, const std::string& reason) {
+    losses_.add(rank, error, reason);
+    touched_ = true;
+}
+
+// The engine tells its members itself, and forgives who has left in peace. So does this: of those that are in
+// no engine with this member, whoever has done its share of what is open may close the group and be gone.
+void Group::on_lost(Rank rank, int error, Nanoseconds now) {
+    if (levels_->engine_loses(rank, error, now) || closed_) return;
+    if (!joined_ || roster_.doubted(rank)) return fail(error, rank, now);
+    levels_->lose(rank);
+    losses_.let_go({rank, error});
+}
+
+void Group::check_departed(Nanoseconds now) {
+    if (error_ == 0)
+        fail_for(losses_.needed([this](std::uint32_t rank) { return levels_->needs(rank); }), now);
+}
+
+void Group::fail_for(const Losses::Loss& loss, Nanoseconds now) {
+    if (loss.error != 0) fail(loss.error, loss.rank, now);
+}
+
+// When operations that came no further have waited too long. The engine sees to its own members; where there
+// is one it knows better who is late, so the patience of the others is longer.
+Nanoseconds Group::stall_at() const {
+    const Nanoseconds patience = plan_.means.stall_timeout;
+    if (patience == kNever || error_ != 0 || open_operations() == 0 || !levels_->waits_outside_engine())
+        return kNever;
+    const bool alone = levels_->placement().hosts() == 1;
+    return moved_at_ + (alone ? patience : patience + Nanoseconds{patience.value / 2});
+}
+
+// Each step for itself: it may be for want of memory that the group ends.
+void Group::fail(int error, Rank lost, Nanoseconds now) {
+    if (error_ != 0) return;
+    error_ = error;
+    port_.changed();
+    attempt(
+        [&] { port_.warn(fmt::format("failed: {}{}", port_.text_of(error), describe_loss(error, lost))); });
+    levels_->fail(error, lost, now);
+    attempt([&] { tell_others(error, lost); });
+    attempt([&] { take_completions(now); });
+    attempt([&] { levels_->carry_out(now); });
+    if (!joined_) return end_join(error);
+    if (!closed_) port_.failed(error, lost);
+}
+
+void Group::break_down(int error, Nanoseconds now) noexcept {
+    touched_ = true;
+    unfinished_ = false;
+    if (formed())
+        fail(error, kNoRank, now);
+    else
+        end_join(error);
+    // Their buffers are the application's again.
+    port_.multicast().forget_payloads();
+}
+
+void Group::tell_others(int error, Rank lost) {
+    port_.tell_for_good(roster_.peers_of(whom_to_tell(levels_->placement(), lost, joined_)),
+                        wire::encode(wire::Ended{plan_.id, static_cast<std::uint32_t>(error), lost}));
+}
+
+// For the log: who was lost, and how this member knows.
+std::string Group::describe_loss(int error, Rank lost) const {
+    if (lost == kNoRank) return {};
+    const std::string at = port_.address_of(lost);
+    if (error == ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
+    const std::string* reason = losses_.reason(lost);
+    const char* otherwise = lost == levels_->lost_here() ? "its process has ended" : "another member says so";
+    return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
+                       reason != nullptr ? reason->c_str() : otherwise);
+}
+
+void Group::explain_join() {
+    if (plan_.members == 1) return port_.explain("joined, nobody else is in it");
+    const engine::Engine* const engine = levels_->engine();
+    const std::string where = fmt::format("joined as rank {}{}", index_of(plan_.self), levels_->describe());
+    if (engine == nullptr) return port_.explain(where);
+    port_.explain(fmt::format("{}: {}", where, levels_->describe_multicast()));
+    const std::vector<std::uint32_t>& segment = levels_->placement().segment();
+    const engine::SupplyGraph& graph = engine->graph();
+    if (graph.hearing_count() == 0 || graph.hearing_count() == segment.size()) return;
+    for (std::size_t i = 0; i < segment.size(); ++i)
+        if (graph.deaf(rank_of(i)))
+            port_.explain(
+                fmt::format("rank {} cannot hear the multicast, it is served point-to-point", segment[i]));
+}
+
+void Group::explain_selection() {
+    const levels::Placement& placement = levels_->placement();
+    levels::Conductor::News news;
+    if (!levels_->conductor().poll_news(news) || placement.members() == 1) return;
+    port_.explain(
+        fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news.kind),
+                    news.bytes, placement.members(), placement.hosts(), levels::to_text(news.choice),
+                    placement.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
+}
+
+topology::ReportedGroup Group::report() const {
+    topology::ReportedGroup report = levels_->report();
+    report.state = error_ != 0 ? "failed: " + port_.text_of(error_) : joined_ ? "ready" : "forming";
+    return report;
+}
+
+}  // namespace mcastcoll::group

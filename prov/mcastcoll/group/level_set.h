@@ -1,0 +1,126 @@
+// The levels of a group that one member takes part in: which there are, how they come to be, what goes
+// between them and the process.
+//
+// Everybody reads the places of all members in the welcome and comes to the same clusters. A host's leader
+// makes its shared memory and the engine; the others find the memory by the group's key. When there is more
+// than one level a join ends with a barrier over all of them (Group), so that nobody speaks to a member that
+// does not know the group yet.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/ranges.h"
+#include "group/engine_news.h"
+#include "group/group_settings.h"
+#include "group/level_counters.h"
+#include "group/losses.h"
+#include "group/port.h"
+#include "group/roster.h"
+#include "levels/conductor.h"
+#include "levels/exchange_level.h"
+#include "levels/segment_level.h"
+#include "levels/site_level.h"
+#include "topology/map.h"
+#include "topology/group_report.h"
+
+namespace mcastcoll::group {
+
+// What a process has for each of its groups.
+struct Means {
+    std::uint32_t message_bytes = 0;  // the longest message
+    std::size_t most_open = 0;      // operations at once
+    engine::MemorySource memory;
+    Nanoseconds stall_timeout = kNever;
+};
+
+class LevelSet {
+  public:
+    LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, const Roster& roster, Port& port);
+    // 0, or the error that this member cannot take part with.
+    int start(Nanoseconds now);
+
+    const levels::Placement& placement() const { return placement_; }
+    levels::Conductor& conductor() { return *conductor_; }
+    const levels::Conductor& conductor() const { return *conductor_; }
+    // Among the leaders of this site's hosts, for those only; else null.
+    engine::Engine* engine() { return engine_.get(); }
+    const engine::Engine* engine() const { return engine_.get(); }
+    // Null until the host's leader has made it, and for whoever is alone on its host.
+    HostLevel* host() { return host_level_.get(); }
+    const HostLevel* host() const { return host_level_.get(); }
+    bool several() const {
+        return placement_.hosts() < placement_.members() || placement_.sites().size() > 1;
+    }
+    GroupKey key() const { return key_; }
+
+    // The engine's own join is over, if there is one.
+    bool engine_joined() const { return !engine_ || engine_joined_; }
+    // A barrier over all levels can begin.
+    bool connected() const { return site_level_.greeted() && (placement_.host().size() == 1 || host_level_); }
+
+    void on_message(Bytes message, Nanoseconds now);
+    // Timers of the engine, and looks for the host's memory. 0, or the error that ends the group.
+    int on_timeout(Nanoseconds now);
+    Nanoseconds next_deadline() const { return std::min(conductor_->next_deadline(), attach_at_); }
+    // What the engine wants done, what goes between sites and among all members: true if there was anything.
+    bool carry_out(Nanoseconds now);
+    bool move_messages(Nanoseconds now);
+    void tell_news();
+
+    // The engine's loss, or one that others of this host have seen; error 0: none.
+    Losses::Loss engine_failure() const { return engine_failure_; }
+    Losses::Loss host_failure() const;
+    // Whose death the host's memory tells of, or kNoRank.
+    Rank lost_here() const;
+    // Somebody is gone. True: the engine sees to it.
+    bool engine_loses(Rank rank, int error, Nanoseconds now);
+    void lose(Rank rank);
+    bool needs(std::uint32_t rank) const;
+    // Blocks go between all members.
+    bool exchanges() const { return exchange_level_ && exchange_level_->busy(); }
+    // Whether members wait for others than those of the engine; and for whom, or kNoRank.
+    bool waits_outside_engine() const { return host_level_ || exchanges(); }
+    Rank awaited() const;
+    void fail(int error, Rank lost, Nanoseconds now);
+
+    void add_counters(engine::Counters& sum, LevelCounters& levels) const;
+    // Of the levels, and of how they were joined; for people.
+    std::string describe() const;
+    std::string describe_multicast() const;
+    topology::ReportedGroup report() const;
+
+  private:
+    void make_engine(const wire::Welcome& welcome, const Means& means);
+    void make_conductor();
+    int make_host(Nanoseconds now);
+    void carry_out(const engine::Effect& effect, Nanoseconds now);
+
+    const Roster& roster_;
+    Port& port_;
+    const GroupKey key_;
+    const Epoch epoch_;
+    const std::size_t most_open_;
+    const std::vector<wire::ByteString> places_;  // by rank, encoded
+    const topology::Map map_;
+    const levels::Placement placement_;
+    const levels::Selection selection_;
+    const wire::ByteString leader_point_;  // of this host's leader
+
+    std::unique_ptr<engine::Engine> engine_;
+    std::unique_ptr<levels::SegmentLevel> segment_level_;
+    levels::SiteLevel site_level_;
+    std::unique_ptr<levels::ExchangeLevel> exchange_level_;  // in groups of more than one host
+    std::unique_ptr<HostLevel> host_level_;
+    std::unique_ptr<levels::Conductor> conductor_;
+    Nanoseconds attach_at_ = kNever;  // when to look for the host's memory again
+    bool engine_joined_ = false;
+    Losses::Loss engine_failure_;
+    std::string no_multicast_;  // why this member has no multicast
+    EngineNews news_;
+};
+
+}  // namespace mcastcoll::group

@@ -1,0 +1,206 @@
+#include "ofi/group_multicast.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "group/welcome.h"
+#include "ofi/live_station.h"
+#include "transport/group_address.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+std::string text_of(const wire::ByteString& bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
+
+int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
+    const levels::Placement placement = group::placement_of(welcome);
+    Carrier carrier = choose_carrier(guests, placement);
+    auto made = station_.new_identity(carrier);
+    if (!made && carrier == Carrier::verbs) {
+        station_.log(Level::info, "{}: over UDP, not over verbs: {}", name_of(plan_), made.error().message);
+        carrier = Carrier::udp;
+        made = station_.new_identity(carrier);
+    }
+    if (!made) return made.error().code;
+    const GroupIdentity& identity = made.value();
+    welcome.key = identity.key;
+    welcome.epoch = identity.epoch;
+    group::fit_datagrams(welcome, guests, placement, carrier == Carrier::verbs);
+    choose_addresses(welcome, identity.address, guests, placement);
+    offered_ = std::move(made.value().held);
+    return 0;
+}
+
+Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
+                                       const levels::Placement& placement) const {
+    if (guests.front()->verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
+    const group::Hindrance hindrance = group::hindrance_to_verbs(guests, placement);
+    if (hindrance.why == nullptr) {
+        station_.log(Level::info, "{}: multicasts go over verbs", name_of(plan_));
+        return Carrier::verbs;
+    }
+    station_.log(Level::info, "{}: over UDP, not over verbs: rank {} {}", name_of(plan_), hindrance.rank,
+                 hindrance.why);
+    return Carrier::udp;
+}
+
+// Rank 0 alone decides, and everybody reads it in the welcome: members may know different parents. Only the
+// leaders of hosts listen. Several sites have an address of their own: they do not hear each other.
+void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
+                                      const group::Guests& guests, const levels::Placement& placement) {
+    welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
+    welcome.range_of.assign(plan_.members.size(), 0);
+    const bool verbs = own_address.port() == 0;
+    if ((!verbs && guests.front()->datagram_bytes == 0) || placement.hosts() == placement.sites().size())
+        return;
+    bool room = true;
+    std::vector<wire::ByteString> listeners;
+    for (const std::uint32_t rank : placement.segment()) {
+        room = room && (verbs || guests[rank]->datagram_bytes == 0 || guests[rank]->room != 0);
+        listeners.push_back(plan_.members[rank]);
+    }
+    std::vector<std::uint32_t> ranks;
+    Group* parent =
+        placement.sites().size() > 1 ? nullptr : station_.find_parent(plan_.parent, listeners, ranks);
+    // What is borrowed has to be of the same kind, and only RoCE sends to groups that are not joined.
+    if (parent != nullptr &&
+        ((parent->multicast().address().port() == 0) != verbs || (verbs && !station_.verbs_sends_anywhere())))
+        parent = nullptr;
+    if (parent == nullptr)
+        welcome.group_addresses = {encode_address(own_address)};
+    else
+        borrow(welcome, own_address, *parent, ranks, room, placement);
+}
+
+void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address, Group& parent,
+                            const std::vector<std::uint32_t>& ranks, bool room,
+                            const levels::Placement& placement) {
+    std::vector<std::uint32_t> subset = ranks;
+    std::sort(subset.begin(), subset.end());
+    const group::LevelSet& levels = parent.core().levels();
+    const auto parents = static_cast<std::uint32_t>(levels.placement().segment().size());
+    const engine::PlanChoice choice = engine::choose_plan(subset, parents, room, station_.settings().plan);
+    welcome.plan = static_cast<std::uint8_t>(choice.plan);
+    explain_choice(parent, choice);
+    const SocketAddress& lent = parent.multicast().address();
+    switch (choice.plan) {
+        case engine::Plan::own:
+            welcome.group_addresses = {encode_address(own_address)};
+            return;
+        case engine::Plan::parent:
+            welcome.group_addresses = {encode_address(lent)};
+            return;
+        case engine::Plan::chained:
+        case engine::Plan::tree:
+            break;
+    }
+    const int family = lent.family() == AF_INET ? 4 : 6;
+    for (std::size_t i = 0; i < choice.cover.size(); ++i) {
+        const engine::AlignedRange& range = choice.cover[i];
+        welcome.group_addresses.push_back(
+            encode_address(range_group_address(family, levels.key(), range.level, range.index, lent.port())));
+        for (std::size_t place = 0; place < ranks.size(); ++place)
+            if (ranks[place] >= range.first() && ranks[place] < range.end(parents))
+                welcome.range_of[placement.segment()[place]] = static_cast<std::uint8_t>(i);
+    }
+}
+
+void GroupMulticast::explain_choice(const Group& parent, const engine::PlanChoice& choice) const {
+    if (choice.scarce)
+        return station_.log(Level::info,
+                            "{}: part of {}: takes {}, because a member can join no further address",
+                            name_of(plan_), parent.name(), engine::name_of(choice.plan));
+    station_.log(Level::info,
+                 "{}: part of {}, {} ranges: takes {} (costs: parent's {:.1f}, chained {:.1f}, tree {:.1f}, "
+                 "own {:.1f})",
+                 name_of(plan_), parent.name(), choice.cover.size(), engine::name_of(choice.plan),
+                 choice.costs.parent, choice.costs.chained, choice.costs.tree, choice.costs.own);
+}
+
+void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement& placement) {
+    sources_.resize(welcome.peers.size());
+    for (std::size_t rank = 0; rank < sources_.size(); ++rank)
+        if (auto source = decode_address(welcome.peers[rank].multicast_source))
+            sources_[rank] = source->with_port(0);
+    plan_of_addresses_ = static_cast<engine::Plan>(welcome.plan);
+    payload_bytes_ = welcome.fragment_bytes;
+    if (welcome.group_addresses.empty()) {
+        why_not_ = "rank 0 has no multicast";
+        return;
+    }
+    const std::uint32_t self = placement.self();
+    std::vector<Outlet> outlets;
+    for (const wire::ByteString& encoded : welcome.group_addresses) {
+        const auto address = decode_address(encoded);
+        if (!address) {
+            why_not_ = "the group's address is not understood";
+            return;
+        }
+        outlets.push_back({*address, false});
+    }
+    // Only for a neighbour on this host does the kernel have to hand our multicasts back to it, and to us.
+    for (const std::uint32_t rank : placement.segment())
+        if (rank != self && welcome.peers[rank].multicast_source == welcome.peers[self].multicast_source)
+            outlets[welcome.range_of[rank]].loop = true;
+    auto joined = station_.join_address(outlets[welcome.range_of[self]].group);
+    if (!joined) {
+        why_not_ = joined.error().message;
+        return;
+    }
+    membership_ = std::move(joined).value();
+    offered_ = {};
+    outlets_ = std::move(outlets);
+}
+
+std::string GroupMulticast::name() const {
+    if (outlets_.empty()) return "(elsewhere)";
+    std::string names;
+    for (const Outlet& outlet : outlets_) names += (names.empty() ? "" : ", ") + outlet.group.to_string();
+    return outlets_.size() == 1
+               ? names
+               : fmt::format("{}: {}", plan_of_addresses_ == engine::Plan::tree ? "tree" : "chain", names);
+}
+
+void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) {
+    queue_.add(header, payload, range);
+    if (queue_.full()) flush();
+}
+
+void GroupMulticast::flush() {
+    const int error = queue_.flush(station_.multicast(), outlets_, payload_bytes_);
+    // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
+    if (error == 0 || send_error_told_) return;
+    station_.log(Level::warn, "{}: multicast fails: {}", name_of(plan_), std::strerror(error));
+    send_error_told_ = true;
+}
+
+std::optional<std::vector<std::uint32_t>> GroupMulticast::places_of(
+    const std::vector<wire::ByteString>& members, const levels::Placement& placement) {
+    if (members.size() > plan_.members.size()) return {};
+    if (place_by_address_.empty())
+        for (std::uint32_t place = 0; place < placement.segment().size(); ++place)
+            place_by_address_.emplace(text_of(plan_.members[placement.segment()[place]]), place);
+    std::vector<std::uint32_t> places;
+    places.reserve(members.size());
+    for (const wire::ByteString& member : members) {
+        const auto found = place_by_address_.find(text_of(member));
+        if (found == place_by_address_.end()) return {};
+        places.push_back(found->second);
+    }
+    return places;
+}
+
+bool GroupMulticast::may_come_from(std::uint32_t rank, const SocketAddress& source) {
+    const SocketAddress& known = sources_[rank];
+    if (known.same_host(source) && (known.port() == 0 || known.port() == source.port())) return true;
+    ++wrong_sources_;
+    return false;
+}
+
+}  // namespace mcastcoll::ofi
