@@ -73,7 +73,7 @@ bool same(const wire::Peer& a, const wire::Peer& b) {
 bool taken(Bytes bytes) {
     return wire::decode_hello(bytes) || wire::decode_welcome(bytes) || wire::decode_answer(bytes) ||
            wire::decode_ended(bytes) || wire::decode_survey(bytes) || wire::decode_echo(bytes) ||
-           wire::decode_surveyed(bytes);
+           wire::decode_surveyed(bytes) || wire::decode_waiting(bytes);
 }
 
 void refuse_all_damage(const ByteString& good) {
@@ -144,6 +144,13 @@ Test(wire_join, end_round_trip) {
         cr_assert(back.has_value() && back->id == (wire::JoinId{5, 6}));
         cr_assert(back->error == 104 && back->lost == lost);
     }
+}
+
+Test(wire_join, waiting_round_trip) {
+    const ByteString good = encode(wire::Waiting{{5, 6}, rank_of(255)});
+    const auto back = wire::decode_waiting(good);
+    cr_assert(back.has_value() && back->id == (wire::JoinId{5, 6}) && back->from == rank_of(255));
+    refuse_all_damage(good);
 }
 
 // What joins of all versions have in common.

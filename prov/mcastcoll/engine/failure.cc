@@ -41,6 +41,9 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         pending_.pop();
     }
     watch_at_ = ready_at_ = probe_at_ = vote_at_ = election_at_ = floor_ask_at_ = kNever;
+    // A probe that was still to go out would be the last, and with it the group would be joined.
+    poll_ = Poll::closed;
+    probes_due_ = 0;
     while (!pushes_.empty()) pushes_.pop();
     while (!holds_.empty()) holds_.pop();
     while (!held_.empty()) held_.pop();

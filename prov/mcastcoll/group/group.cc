@@ -33,9 +33,8 @@ void Group::follow_join(Nanoseconds now) {
 }
 
 void Group::welcome_everybody(Nanoseconds now) {
-    const topology::Policy policy = plan_.topology.policy();
-    wire::Welcome welcome =
-        make_welcome(plan_.id, join_.guests(), join_.places(), {plan_.settings, policy, plan_.selection});
+    wire::Welcome welcome = make_welcome(plan_.id, join_.guests(), join_.places(),
+                                         {plan_.settings, plan_.policy, plan_.selection});
     if (const int error = port_.multicast().offer(welcome, join_.guests()); error != 0)
         return end_join(error);
     if (const int error = join_.welcome(welcome); error != 0) return end_join(error);
@@ -139,6 +138,7 @@ int Group::submit(const levels::Request& request, Nanoseconds now) {
     const int error = levels_->conductor().submit(request, now);
     if (error != 0) return error;
     if (first) moved_at_ = now;
+    if (first && !late_.empty()) ask_at_ = now + kAskInterval;
     attempt([&] { explain_selection(); });
     return 0;
 }
@@ -156,9 +156,10 @@ void Group::move(Nanoseconds now) {
             again = true;
             moved_at_ = now;
         }
-        if (levels_->move_messages(now)) again = true;
+        if (levels_->move_messages()) again = true;
         unfinished_ = again;
     }
+    look_after_late(now);
     take_completions(now);
     if (!joined_ && !ended_) check_formed(now);
 }
@@ -176,6 +177,8 @@ void Group::take_completions(Nanoseconds now) {
 
 void Group::close(Nanoseconds now) {
     closed_ = true;
+    // The others wait for it, and its process lives.
+    if (formed() && !joined_) fail(ECANCELED, kNoRank, now);
     if (formed()) {
         if (levels_->engine() != nullptr) levels_->engine()->close(now);
         move(now);
@@ -204,7 +207,7 @@ bool Group::busy() const {
 Nanoseconds Group::next_deadline() const {
     if (!formed()) return ended_ ? kNever : join_.next_deadline();
     if (unfinished_) return Nanoseconds{};
-    const Nanoseconds next = std::min(levels_->next_deadline(), stall_at());
+    const Nanoseconds next = std::min({levels_->next_deadline(), stall_at(), ask_at_});
     return joined_ || ended_ ? next : std::min(next, plan_.deadline);
 }
 
@@ -222,6 +225,7 @@ void Group::pump(Nanoseconds now) {
     move(now);
     // Others of this host may have ended the group while nothing was open here.
     fail_for(levels_->host_failure(), now);
+    if (ask_at_ <= now) ask_late(now);
     if (stall_at() <= now) fail(ETIMEDOUT, levels_->awaited(), now);
     levels_->tell_news();
 }

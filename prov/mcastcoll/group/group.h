@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "group/join.h"
 #include "group/level_set.h"
@@ -19,7 +20,7 @@
 #include "group/port.h"
 #include "group/roster.h"
 #include "group/welcome.h"
-#include "topology/override.h"
+#include "topology/policy.h"
 
 namespace mcastcoll::group {
 
@@ -30,7 +31,7 @@ struct Plan {
     Nanoseconds deadline = kNever;  // of the join
     // This member's wish; rank 0's becomes the group's.
     GroupSettings settings;
-    const topology::Override& topology;
+    const topology::Policy& policy;
     std::span<const levels::Row> selection;
     Means means;
 };
@@ -47,6 +48,9 @@ class Group {
     bool closed() const { return closed_; }
     // Positive FI_E* code of a group that has failed after its welcome; 0: it has not.
     int error() const { return error_; }
+    // The word of it, and how everybody is reached, for who asks later.
+    wire::Ended ended_word() const { return {plan_.id, static_cast<std::uint32_t>(error_), lost_}; }
+    const Roster& roster() const { return roster_; }
     bool leads() const { return join_.leads(); }
     // What was agreed; once formed.
     const GroupSettings& agreed() const { return agreed_; }
@@ -78,6 +82,8 @@ class Group {
     // A multicast datagram with this group's key, from where it may come. False: it was not one of the
     // engine's.
     bool on_datagram(Bytes bytes, Nanoseconds now);
+    // A member waits long for this one.
+    void on_waiting(Rank from);
     // The process of this peer is gone, or cannot be reached any more. Acted upon by the next pump().
     void on_peer_lost(Outbox::Peer peer, int error, const std::string& reason);
 
@@ -120,12 +126,17 @@ class Group {
     void fail_for(const Losses::Loss& loss, Nanoseconds now);
     void check_departed(Nanoseconds now);
     Nanoseconds stall_at() const;
-    void tell_others(int error, Rank lost);
+    void look_after_late(Nanoseconds now);
+    void ask_late(Nanoseconds now);
+    void tell_others();
     void end_join(int error);
     void refuse_join(int error);
     void explain_selection();
     void explain_join();
     std::string describe_loss(int error, Rank lost) const;
+
+    // Between two questions to members that are waited for long.
+    static constexpr Nanoseconds kAskInterval = Nanoseconds::from_ms(1000);
 
     const Plan plan_;
     Port& port_;
@@ -140,6 +151,10 @@ class Group {
     bool barrier_posted_ = false;  // the one that ends a join over several levels
     bool joined_ = false, ended_ = false, closed_ = false;
     int error_ = 0;
+    Rank lost_ = kNoRank;              // because of whom
+    std::vector<std::uint32_t> late_;  // members that have once been waited for long
+    Nanoseconds ask_at_ = kNever;      // when those that are waited for now are asked next
+    std::uint32_t asked_ = 0;
 };
 
 }  // namespace mcastcoll::group

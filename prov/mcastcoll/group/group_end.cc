@@ -52,11 +52,12 @@ Nanoseconds Group::stall_at() const {
 void Group::fail(int error, Rank lost, Nanoseconds now) {
     if (error_ != 0) return;
     error_ = error;
+    lost_ = lost;
     port_.changed();
     attempt(
         [&] { port_.warn(fmt::format("failed: {}{}", port_.text_of(error), describe_loss(error, lost))); });
     levels_->fail(error, lost, now);
-    attempt([&] { tell_others(error, lost); });
+    attempt([&] { tell_others(); });
     attempt([&] { take_completions(now); });
     attempt([&] { levels_->carry_out(now); });
     if (!joined_) return end_join(error);
@@ -74,9 +75,37 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
     port_.multicast().forget_payloads();
 }
 
-void Group::tell_others(int error, Rank lost) {
-    port_.tell_for_good(roster_.peers_of(whom_to_tell(levels_->placement(), lost, joined_)),
-                        wire::encode(wire::Ended{plan_.id, static_cast<std::uint32_t>(error), lost}));
+void Group::tell_others() {
+    port_.tell_for_good(roster_.peers_of(whom_to_tell(levels_->placement(), lost_, joined_)),
+                        wire::encode(ended_word()));
+}
+
+// Who is waited for long beyond the engine's members may have died, or may have failed with nobody left to
+// say so: the leader of a host tells those that it leads, but not when it has closed the group. So the
+// process is watched, and as long as it is waited for it is asked. By datagram, which needs no connection: it
+// may compute.
+void Group::look_after_late(Nanoseconds now) {
+    for (const std::uint32_t rank : levels_->take_awaited_long()) {
+        const Roster::Member& member = roster_.at(rank);
+        port_.watch(member.peer, member.watch_point, now);
+        late_.push_back(rank);
+        ask_at_ = now;
+    }
+}
+
+void Group::ask_late(Nanoseconds now) {
+    ask_at_ = error_ != 0 || open_operations() == 0 ? kNever : now + kAskInterval;
+    if (error_ != 0) return;
+    const wire::ByteString question = wire::encode(wire::Waiting{plan_.id, plan_.self});
+    for (const std::uint32_t rank : late_)
+        if (levels_->needs(rank)) port_.send(rank_of(rank), asked_, question);
+    ++asked_;
+}
+
+void Group::on_waiting(Rank from) {
+    if (error_ != 0 && roster_.answer(from))
+        port_.tell_for_good({roster_.at(static_cast<std::uint32_t>(index_of(from))).peer},
+                            wire::encode(ended_word()));
 }
 
 // For the log: who was lost, and how this member knows.

@@ -224,15 +224,14 @@ void LevelSet::carry_out(const engine::Effect& effect, Nanoseconds now) {
     }
 }
 
-bool LevelSet::move_messages(Nanoseconds now) {
+bool LevelSet::move_messages() {
     bool moved = false;
     const auto send_all = [&](auto& level) {
         for (levels::Outgoing message; port_.can_send() && level.poll_outgoing(message);) {
             port_.send_message(roster_.at(message.to).peer, message.header, message.payload);
             moved = true;
         }
-        for (std::uint32_t rank; level.poll_watch(rank);)
-            port_.watch(roster_.at(rank).peer, roster_.at(rank).watch_point, now);
+        for (std::uint32_t rank; level.poll_watch(rank);) awaited_long_.push_back(rank);
     };
     send_all(site_level_);
     if (exchange_level_) send_all(*exchange_level_);

@@ -24,15 +24,15 @@
 #include "levels/exchange_level.h"
 #include "levels/segment_level.h"
 #include "levels/site_level.h"
-#include "topology/map.h"
 #include "topology/group_report.h"
+#include "topology/map.h"
 
 namespace mcastcoll::group {
 
 // What a process has for each of its groups.
 struct Means {
     std::uint32_t message_bytes = 0;  // the longest message
-    std::size_t most_open = 0;      // operations at once
+    std::size_t most_open = 0;        // operations at once
     engine::MemorySource memory;
     Nanoseconds stall_timeout = kNever;
 };
@@ -68,7 +68,9 @@ class LevelSet {
     Nanoseconds next_deadline() const { return std::min(conductor_->next_deadline(), attach_at_); }
     // What the engine wants done, what goes between sites and among all members: true if there was anything.
     bool carry_out(Nanoseconds now);
-    bool move_messages(Nanoseconds now);
+    bool move_messages();
+    // Members beyond the engine's that have been waited for long since the last call, each once.
+    std::vector<std::uint32_t> take_awaited_long() { return std::exchange(awaited_long_, {}); }
     void tell_news();
 
     // The engine's loss, or one that others of this host have seen; error 0: none.
@@ -119,6 +121,7 @@ class LevelSet {
     Nanoseconds attach_at_ = kNever;  // when to look for the host's memory again
     bool engine_joined_ = false;
     Losses::Loss engine_failure_;
+    std::vector<std::uint32_t> awaited_long_;
     std::string no_multicast_;  // why this member has no multicast
     EngineNews news_;
 };

@@ -25,6 +25,10 @@ class Recent {
             if (predicate(*one)) return &*one;
         return nullptr;
     }
+    template <typename Predicate>
+    T* latest(Predicate&& predicate) {
+        return const_cast<T*>(std::as_const(*this).latest(predicate));
+    }
     // From the latest to the oldest.
     auto begin() const { return entries_.rbegin(); }
     auto end() const { return entries_.rend(); }

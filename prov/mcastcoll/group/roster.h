@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,7 @@ class Roster {
         wire::ByteString watch_point;
         // Somebody greets in its place: when it may be looked at again for that; 0: nobody did.
         Nanoseconds doubt_at{};
+        bool answered = false;
     };
 
     // From a welcome, all but this member itself. 0 or an errno: who was reached before stays.
@@ -33,6 +35,11 @@ class Roster {
     bool doubt(Rank rank, Nanoseconds now);
     // Where a successor greets a member was killed, and has not left in peace.
     bool doubted(Rank rank) const { return members_[index_of(rank)].doubt_at != Nanoseconds{}; }
+
+    // Whether a member that asks how the group ended is to be told: words arrive, so once is enough.
+    bool answer(Rank rank) {
+        return index_of(rank) < size() && !std::exchange(members_[index_of(rank)].answered, true);
+    }
 
   private:
     static constexpr Outbox::Peer kNobody = UINT64_MAX;

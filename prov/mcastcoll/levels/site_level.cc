@@ -272,7 +272,7 @@ bool SiteLevel::progress(Nanoseconds now) {
 void SiteLevel::watch_late(const Receive& receive, Nanoseconds now) {
     if (now - receive.since < config_.watch_delay) return;
     for (const Source& source : receive.sources)
-        if (!source.finished(receive.course->leg->bytes)) courier_.watch(source.rank);
+        if (is_late(receive, source)) courier_.watch(source.rank);
 }
 
 // Done when nothing of it is expected and nothing to be sent.
@@ -354,11 +354,12 @@ bool SiteLevel::needs(std::uint32_t rank) const {
 }
 
 Nanoseconds SiteLevel::next_deadline() const {
+    if (error_ != 0) return kNever;
     Nanoseconds next = greeted_ ? kNever : greet_at_;
     for (const Receive& receive : receives_)
-        if (std::any_of(receive.sources.begin(), receive.sources.end(),
-                        [&](const Source& source) { return !courier_.watched(source.rank); }))
-            next = std::min(next, receive.since + config_.watch_delay);
+        for (const Source& source : receive.sources)
+            if (is_late(receive, source) && !courier_.watched(source.rank))
+                next = std::min(next, receive.since + config_.watch_delay);
     for (const Peer& one : peers_)
         if (!one.sends.empty() && !courier_.watched(one.rank))
             next = std::min(next, one.sends.front().since + config_.watch_delay);

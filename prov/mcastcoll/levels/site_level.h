@@ -153,6 +153,9 @@ class SiteLevel final : public Level {
     bool is_due(const Send& send) const;
     bool next_piece(Peer& to, Outgoing& message);
     void settle(Course& course);
+    static bool is_late(const Receive& receive, const Source& source) {
+        return !source.finished(receive.course->leg->bytes);
+    }
     void watch_late(const Receive& receive, Nanoseconds now);
 
     const Placement& placement_;

@@ -34,7 +34,7 @@ group::Plan core_plan(const JoinPlan& plan, const Settings& settings, std::size_
             .members = plan.members.size(),
             .deadline = plan.deadline,
             .settings = plan.settings,
-            .topology = settings.topology,
+            .policy = settings.topology.policy(),
             .selection = settings.selection,
             .means = {.message_bytes = kMessageBytes,
                       .most_open = most_open,

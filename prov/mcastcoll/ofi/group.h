@@ -51,6 +51,7 @@ class Group final : private group::Port {
     const wire::JoinId& id() const { return plan_.id; }
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.self; }
+    const std::vector<wire::ByteString>& members() const { return plan_.members; }
     std::string name() const { return name_of(plan_); }
     group::Group& core() { return core_; }
     const group::Group& core() const { return core_; }

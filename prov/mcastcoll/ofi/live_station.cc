@@ -22,9 +22,6 @@ constexpr std::uint64_t kIdleTurns = 16;
 // Who is seldom let run makes few turns, and looks after them all the same.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
-// Greetings of other versions that are answered in an interval: a member repeats its own until one is.
-constexpr std::uint32_t kForeignAnswers = 64;
-constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
 
 // Names that are no network addresses are of this host.
 bool same_host(const wire::ByteString& one, const wire::ByteString& other) {
@@ -38,8 +35,7 @@ std::unique_lock<std::mutex> LiveStation::lock() const {
     return std::unique_lock(endpoint_.domain->fabric().mutex());
 }
 
-template <typename Body>
-int LiveStation::within(Group& group, Nanoseconds time, Body&& body) noexcept {
+int LiveStation::within(Group& group, Nanoseconds time, FunctionRef<void()> body) noexcept {
     const int thrown = guard([&] { return body(), 0; });
     if (thrown != 0) group.core().break_down(-thrown, time);
     return thrown;
@@ -204,91 +200,6 @@ void LiveStation::on_send_error(fi_addr_t peer, int error) {
     tell_lost(peer, error, reason, monotonic_now());
 }
 
-void LiveStation::on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds time) {
-    const auto kind = wire::join_kind(bytes);
-    if (kind == wire::JoinKind::hello) {
-        if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, source, time);
-    } else if (kind == wire::JoinKind::ack || kind == wire::JoinKind::abort) {
-        if (auto answer = wire::decode_answer(bytes)) on_answer(*answer, source, time);
-    } else if (kind == wire::JoinKind::survey) {
-        on_survey_datagram(wire::decode_survey(bytes), source, &group::Join::on_survey, time);
-    } else if (kind == wire::JoinKind::echo) {
-        on_survey_datagram(wire::decode_echo(bytes), source, &group::Join::on_echo, time);
-    } else if (kind == wire::JoinKind::surveyed) {
-        on_survey_datagram(wire::decode_surveyed(bytes), source, &group::Join::on_surveyed, time);
-    } else if (const auto foreign = wire::decode_foreign_hello(bytes)) {
-        if (time - foreign_since_ >= kForeignInterval) foreign_since_ = time, foreign_answers_ = 0;
-        if (foreign_answers_++ >= kForeignAnswers) return;
-        rendezvous_->reply(
-            source,
-            wire::encode(wire::Answer{wire::JoinKind::abort, foreign->id, FI_ENOPROTOOPT}, foreign->version));
-        if (!foreign_seen_)
-            log(Level::warn,
-                "{} greets in version {} of the join, and this is {}: all members need the same release",
-                source.to_string(), foreign->version, wire::kJoinVersion);
-        foreign_seen_ = true;
-    }
-}
-
-void LiveStation::on_answer(const wire::Answer& answer, const RendezvousSource& source, Nanoseconds time) {
-    Group* group = find(answer.id);
-    if (group == nullptr || !group->core().greeting() || group->core().leads()) return;
-    if (!group->comes_from(rank_of(0), source))
-        ++foreign_datagrams_;
-    else if (answer.kind == wire::JoinKind::ack)
-        group->core().on_ack();
-    else
-        within(*group, time, [&] { group->core().on_abort(answer.error, kNoRank, time); });
-}
-
-template <typename Message>
-void LiveStation::on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
-                                     void (group::Join::*take)(const Message&, Nanoseconds),
-                                     Nanoseconds time) {
-    Group* group = message ? find(message->head.id) : nullptr;
-    if (group != nullptr && group->core().greeting() && group->comes_from(message->head.from, source))
-        within(*group, time, [&] { group->core().on_survey(take, *message, time); });
-    else
-        ++foreign_datagrams_;
-}
-
-void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds time) {
-    wire::Answer answer{wire::JoinKind::ack, hello.id, 0};
-    if (Group* group = find(hello.id); group != nullptr && !group->core().given_up()) {
-        if (!group->core().leads() || group->size() != hello.members) return;
-        if (!group->comes_from(hello.rank, source)) {
-            ++foreign_datagrams_;
-            return;
-        }
-        if (!group->core().formed_with_another(hello)) {
-            rendezvous_->reply(source, wire::encode(answer));
-            within(*group, time, [&] { group->core().on_hello(hello, time); });
-            return;
-        }
-        within(*group, time, [&] { group->core().doubt(hello.rank, time); });
-    }
-    const wire::Answer* failed =
-        failed_joins_.latest([&](const wire::Answer& one) { return one.id == hello.id; });
-    if (failed != nullptr) {
-        rendezvous_->reply(source, wire::encode(*failed));
-        return;
-    }
-    // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
-    // lose it. The latest from a place is from the process that lives.
-    early_hellos_.forget_if([&](const EarlyHello& early) {
-        return early.hello.id == hello.id && early.hello.rank == hello.rank && early.source == source;
-    });
-    early_hellos_.keep({hello, source});
-}
-
-const wire::Hello* LiveStation::miscounted_hello(Group& group, Rank rank) const {
-    const EarlyHello* found = early_hellos_.latest([&](const EarlyHello& early) {
-        return early.hello.id.list_hash == group.id().list_hash && early.hello.rank == rank &&
-               group.comes_from(rank, early.source);
-    });
-    return found == nullptr ? nullptr : &found->hello;
-}
-
 void LiveStation::greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
     // Members very likely have the first candidate port: every other attempt goes there.
     rendezvous_->send(member, attempt % 2 == 0 ? 0 : attempt / 2 + 1, message);
@@ -397,6 +308,10 @@ void LiveStation::bury_done() noexcept {
             continue;
         }
         group.add_counters(ended_counters_, ended_levels_);
+        if (group.core().error() != 0)
+            succeeds([&] {
+                failed_groups_.keep({group.core().ended_word(), group.members(), group.core().roster()});
+            });
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
         report_.mark();

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "base/function_ref.h"
 #include "group/recent.h"
 #include "group/round_trips.h"
 #include "ofi/endpoint.h"
@@ -121,10 +122,10 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void keep_alarm();
 
     // Work of one group. What throws there ends that group and harms no other: 0 or -FI_E*.
-    template <typename Body>
-    int within(Group& group, Nanoseconds now, Body&& body) noexcept;
+    int within(Group& group, Nanoseconds now, FunctionRef<void()> body) noexcept;
     void on_message(Bytes message) override;
     void dispatch(Bytes message, Nanoseconds now);
+    void on_waiting(const wire::Waiting& waiting, const RendezvousSource& source, Nanoseconds now);
     void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
@@ -183,6 +184,13 @@ class LiveStation final : public Station, private Messenger::Receiver {
         wire::ByteString leader;
     };
     group::Recent<EndedJoin, 64> ended_joins_;  // of which the leader has not been told
+    struct FailedGroup {
+        wire::Ended word;
+        std::vector<wire::ByteString> members;  // inner addresses, by rank
+        group::Roster roster;
+    };
+    group::Recent<FailedGroup, 64>
+        failed_groups_;  // that are closed; somebody may still wait for this member
     group::RoundTrips round_trips_;
     fi_addr_t next_token_;
     std::uint64_t turns_ = 0;

@@ -45,6 +45,7 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/placing.h \
 	%reldir%/live_station.cc \
 	%reldir%/live_station.h \
+	%reldir%/station_joins.cc \
 	%reldir%/station_open.cc \
 	%reldir%/station_report.cc \
 	%reldir%/station_verbs.cc \

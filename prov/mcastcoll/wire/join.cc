@@ -191,6 +191,13 @@ ByteString encode(const Ended& ended) {
     return out.finish();
 }
 
+ByteString encode(const Waiting& waiting) {
+    Writer out(JoinKind::waiting);
+    out.id(waiting.id);
+    out.number(index_of(waiting.from));
+    return out.finish();
+}
+
 ByteString encode(const Survey& survey) {
     assert(survey.targets.size() <= kMostSurveyed);
     Writer out(JoinKind::survey);
@@ -237,7 +244,7 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
     if (get<std::uint8_t>(bytes.data() + 2) != kJoinVersion) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
-        kind > static_cast<std::uint8_t>(JoinKind::ended))
+        kind > static_cast<std::uint8_t>(JoinKind::waiting))
         return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
     return static_cast<JoinKind>(kind);
@@ -311,6 +318,16 @@ std::optional<Ended> decode_ended(Bytes bytes) {
     ended.lost = static_cast<Rank>(in.number<std::uint32_t>());
     if (!in.finished()) return {};
     return ended;
+}
+
+std::optional<Waiting> decode_waiting(Bytes bytes) {
+    if (join_kind(bytes) != JoinKind::waiting) return {};
+    Reader in(bytes);
+    Waiting waiting;
+    waiting.id = in.id();
+    waiting.from = static_cast<Rank>(in.number<std::uint32_t>());
+    if (!in.finished()) return {};
+    return waiting;
 }
 
 std::optional<Survey> decode_survey(Bytes bytes) {

@@ -34,6 +34,7 @@ enum class JoinKind : std::uint8_t {
     echo = 6,      // between two members: there and back
     surveyed = 7,  // to rank 0: what was measured
     ended = 8,     // message: this group has failed
+    waiting = 9,   // datagram between two members: I wait for you; has your part of this group failed?
 };
 
 // Which join: members call the joins of one ordered list of members in the same order.
@@ -106,6 +107,11 @@ struct Ended {
     Rank lost = kNoRank;      // because of this member
 };
 
+struct Waiting {
+    JoinId id;
+    Rank from{};
+};
+
 // What the datagrams of a survey begin with. They name members by rank: where those are, the receiver knows
 // from the application.
 struct SurveyHead {
@@ -143,6 +149,7 @@ ByteString encode(const Answer& answer);
 // In the words of another version.
 ByteString encode(const Answer& answer, std::uint8_t version);
 ByteString encode(const Ended& ended);
+ByteString encode(const Waiting& waiting);
 ByteString encode(const Survey& survey);
 ByteString encode(const Echo& echo);
 ByteString encode(const Surveyed& surveyed);
@@ -159,6 +166,7 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
 std::optional<Welcome> decode_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);
 std::optional<Ended> decode_ended(Bytes bytes);
+std::optional<Waiting> decode_waiting(Bytes bytes);
 std::optional<Survey> decode_survey(Bytes bytes);
 std::optional<Echo> decode_echo(Bytes bytes);
 std::optional<Surveyed> decode_surveyed(Bytes bytes);
