@@ -76,7 +76,9 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_group_losses.cc \
 	%reldir%/test_group_memory.cc \
 	%reldir%/test_group_outbox.cc \
+	%reldir%/test_group_roster.cc \
 	%reldir%/test_group_welcome.cc \
+	%reldir%/test_groups.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h
 %canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util

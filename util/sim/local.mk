@@ -29,6 +29,14 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/figures/trial.h \
 	%reldir%/figures/two_stage.cc \
 	%reldir%/figures/write.cc \
+	%reldir%/group_member.cc \
+	%reldir%/group_member.h \
+	%reldir%/group_process.cc \
+	%reldir%/group_scenario.cc \
+	%reldir%/group_world.cc \
+	%reldir%/group_world.h \
+	%reldir%/host_memory.cc \
+	%reldir%/host_memory.h \
 	%reldir%/join_scenario.cc \
 	%reldir%/joins.cc \
 	%reldir%/joins.h \

@@ -1,0 +1,311 @@
+#include "group_member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "group/places.h"
+#include "group/welcome.h"
+#include "group_world.h"
+#include "reduce/slices.h"
+#include "script.h"
+
+namespace mcastcoll::sim {
+
+using levels::Kind;
+
+namespace {
+
+const topology::Policy kPolicy;
+
+// The only one that takes vectors of every length, in every order.
+void combine_by_xor(void* inout, const void* in, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+        static_cast<std::byte*>(inout)[i] ^= static_cast<const std::byte*>(in)[i];
+}
+
+std::uint32_t rank_in(const GroupPlan& plan, std::uint32_t process) {
+    const auto found = std::find(plan.members.begin(), plan.members.end(), process);
+    return static_cast<std::uint32_t>(found - plan.members.begin());
+}
+
+// What a member gives to an operation.
+std::vector<std::byte> given(const Collective& what, std::uint64_t group, std::uint64_t number,
+                             std::uint32_t rank, std::uint32_t members) {
+    const bool blocks = what.kind == Kind::scatter || what.kind == Kind::alltoall;
+    return content_of(static_cast<std::uint32_t>(group * 1000 + rank), number,
+                      blocks ? what.bytes * members : what.bytes);
+}
+
+// What a member has when it is over; empty where it gets nothing.
+std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, std::uint64_t number,
+                                 std::uint32_t rank, std::uint32_t members) {
+    const auto of = [&](std::uint32_t other) { return given(what, group, number, other, members); };
+    const auto block = [&](std::uint32_t other, std::uint32_t index) {
+        const std::vector<std::byte> all = of(other);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(index * what.bytes);
+        return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(what.bytes));
+    };
+    const auto everybody = [&](auto&& part) {
+        std::vector<std::byte> all;
+        for (std::uint32_t other = 0; other < members; ++other) {
+            const std::vector<std::byte> one = part(other);
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        return all;
+    };
+    const auto combined = [&] {
+        std::vector<std::byte> sum = of(0);
+        for (std::uint32_t other = 1; other < members; ++other)
+            combine_by_xor(sum.data(), of(other).data(), sum.size());
+        return sum;
+    };
+    switch (what.kind) {
+        case Kind::barrier:
+            return {};
+        case Kind::broadcast:
+            return of(what.root);
+        case Kind::reduce:
+            return rank == what.root ? combined() : std::vector<std::byte>();
+        case Kind::allreduce:
+            return combined();
+        case Kind::allgather:
+            return everybody(of);
+        case Kind::gather:
+            return rank == what.root ? everybody(of) : std::vector<std::byte>();
+        case Kind::scatter:
+            return block(what.root, rank);
+        case Kind::alltoall:
+            return everybody([&](std::uint32_t other) { return block(other, rank); });
+        case Kind::reduce_scatter: {
+            const std::vector<std::byte> whole = combined();
+            const Slice own = slice_of(rank, members, whole.size(), 1);
+            const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(own.offset);
+            return {begin, begin + static_cast<std::ptrdiff_t>(own.bytes)};
+        }
+    }
+    return {};
+}
+
+group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
+                      const GroupOptions& options, Nanoseconds now) {
+    return {.id = id,
+            .self = rank_of(rank),
+            .members = plan.members.size(),
+            .deadline = now + options.join_timeout,
+            .settings = {.repair = plan.repair},
+            .policy = kPolicy,
+            .selection = plan.selection,
+            .means = {.message_bytes = 65536 + 128,
+                      .most_open = 16,
+                      .memory = {},
+                      .stall_timeout = options.stall_timeout}};
+}
+
+}  // namespace
+
+GroupMember::GroupMember(GroupProcess& process, std::uint32_t number, const GroupPlan& plan)
+    : process_(process),
+      plan_(plan),
+      id_{number, 0},
+      rank_(rank_in(plan, process.number())),
+      operations_(plan.script.size()),
+      core_(core_plan(id_, rank_, plan, process.world().options(), process.world().now()), *this) {}
+
+void GroupMember::call() {
+    core_.start(process_.world().now());
+}
+
+bool GroupMember::has_key(GroupKey key) const {
+    const auto& core = core_;
+    if (!core.formed()) return false;
+    const engine::Engine* const engine = core.levels().engine();
+    return key == core.levels().key() || (engine != nullptr && key == engine->config().key);
+}
+
+bool GroupMember::work() {
+    if (closed_ || !join_over_) return false;
+    bool worked = false;
+    while (error_ == 0 && posted_ < plan_.script.size() && posted_ - completed_ < plan_.in_flight) {
+        post(posted_++);
+        worked = true;
+    }
+    if (posted_ != completed_ || (error_ == 0 && !through())) return worked;
+    closed_ = true;
+    core_.close(process_.world().now());
+    return true;
+}
+
+void GroupMember::give_up() {
+    if (join_over_) return;
+    join_over_ = closed_ = true;
+    end(ECANCELED);
+    core_.close(process_.world().now());
+}
+
+void GroupMember::post(std::size_t number) {
+    const Collective& what = plan_.script[number];
+    const auto members = static_cast<std::uint32_t>(plan_.members.size());
+    Posted& posted = operations_[number];
+    posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), std::byte{0xee});
+    const bool gives = (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_ == what.root;
+    if (gives) posted.input = given(what, id_.list_hash, number, rank_, members);
+    if (what.kind == Kind::broadcast && gives) posted.buffer = posted.input;
+    levels::Request request;
+    request.kind = what.kind;
+    request.root = what.root;
+    request.buffer = posted.buffer.data();
+    request.input = what.kind == Kind::broadcast ? nullptr : posted.input.data();
+    request.bytes = what.bytes;
+    request.combiner = {combine_by_xor, 1};
+    request.cookie = number;
+    const int refused = core_.submit(request, process_.world().now());
+    if (refused == 0) return core_.move(process_.world().now());
+    if (core_.error() == 0) process_.world().complain(fmt::format("{}: refused, {}", state(), refused));
+    ++completed_;
+    end(refused);
+}
+
+void GroupMember::completed(std::uint64_t cookie, int code) {
+    Posted& posted = operations_[cookie];
+    if (posted.done) process_.world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
+    posted.done = true;
+    ++completed_;
+    process_.world().count_completion();
+    if (code != 0) return end(code);
+    check(cookie);
+    posted = {{}, {}, true};
+    if (through()) over_at_ = process_.world().now();
+}
+
+void GroupMember::check(std::size_t number) {
+    const Collective& what = plan_.script[number];
+    const auto members = static_cast<std::uint32_t>(plan_.members.size());
+    if (operations_[number].buffer != result_of(what, id_.list_hash, number, rank_, members))
+        process_.world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(),
+                                              number, levels::name_of(what.kind).data(), what.bytes));
+}
+
+void GroupMember::end(int code) {
+    if (error_ != 0) return;
+    error_ = code;
+    over_at_ = process_.world().now();
+}
+
+void GroupMember::join_ended(int code) {
+    if (join_over_) process_.world().complain(fmt::format("{}: its join ends twice", state()));
+    join_over_ = true;
+    if (code != 0) return end(code);
+    if (through()) over_at_ = process_.world().now();
+}
+
+std::string GroupMember::state() const {
+    return fmt::format("group {}, rank {}, {} of {} operations done, error {}", id_.list_hash, rank_,
+                       completed_, plan_.script.size(), error_);
+}
+
+wire::Hello GroupMember::own_hello() const {
+    wire::Hello hello;
+    hello.id = id_;
+    hello.rank = rank_of(rank_);
+    hello.members = static_cast<std::uint32_t>(plan_.members.size());
+    hello.address_family = 4;
+    if (process_.has_multicast()) hello.datagram_bytes = 1472;
+    hello.window = 64;
+    hello.room = 1;
+    hello.peer = process_.as_peer();
+    return hello;
+}
+
+void GroupMember::greet(std::uint32_t, Bytes bytes) {
+    process_.world().datagram(process_.number(), plan_.members.front(), bytes);
+}
+
+void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
+    process_.world().datagram(process_.number(), plan_.members[index_of(to)], datagram);
+}
+
+std::optional<Nanoseconds> GroupMember::round_trip(std::uint64_t one, std::uint64_t other) const {
+    return process_.round_trip(one, other);
+}
+
+void GroupMember::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
+    process_.keep_round_trip(one, other, time);
+}
+
+Result<group::Outbox::Peer> GroupMember::peer(const wire::ByteString& private_address) {
+    return GroupProcess::at(private_address);
+}
+
+int GroupMember::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
+    process_.tell(std::move(to), std::move(word), id_.list_hash);
+    return 0;
+}
+
+void GroupMember::tell_for_good(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
+    process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
+}
+
+void GroupMember::withdraw() {
+    process_.withdraw(id_.list_hash);
+}
+
+bool GroupMember::can_send() const {
+    return process_.can_send();
+}
+
+void GroupMember::send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) {
+    wire::ByteString message(header.begin(), header.end());
+    message.insert(message.end(), payload.begin(), payload.end());
+    process_.send_now(to, message);
+}
+
+void GroupMember::watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) {
+    process_.world().watch(process_.number(), static_cast<std::uint32_t>(peer));
+}
+
+void GroupMember::look_at(group::Outbox::Peer peer, const wire::ByteString& point, Nanoseconds now) {
+    watch(peer, point, now);
+}
+
+Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
+    if (!process_.world().has_memory(process_.number())) return Error{ENOMEM, "none"};
+    auto memory = process_.world().memory(members, process_.number());
+    if (!memory) return Error{EAGAIN, "not yet"};
+    return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
+}
+
+void GroupMember::remember_ended(int code) {
+    process_.remember(id_, code);
+}
+
+int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
+    Random& random = process_.world().random();
+    const levels::Placement placement = group::placement_of(welcome);
+    welcome.key = static_cast<GroupKey>(random.next());
+    welcome.epoch = static_cast<Epoch>(random.next());
+    welcome.range_of.assign(plan_.members.size(), 0);
+    group::fit_datagrams(welcome, guests, placement, false);
+    if (guests.front()->datagram_bytes == 0 || placement.hosts() == placement.sites().size()) return 0;
+    const std::uint64_t name = random.next();
+    welcome.group_addresses = {wire::ByteString(sizeof name)};
+    std::memcpy(welcome.group_addresses.front().data(), &name, sizeof name);
+    return 0;
+}
+
+void GroupMember::join(const wire::Welcome& welcome, const levels::Placement&) {
+    if (!welcome.group_addresses.empty() && process_.has_multicast())
+        address_ = welcome.group_addresses.front();
+    else
+        why_not_ = "it has none";
+}
+
+void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t) {
+    wire::ByteString datagram(header.begin(), header.end());
+    datagram.insert(datagram.end(), payload.begin(), payload.end());
+    process_.world().multicast(process_.number(), address_, datagram);
+}
+
+}  // namespace mcastcoll::sim

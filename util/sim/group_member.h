@@ -1,0 +1,119 @@
+// A process's part in one group, in virtual time: what the provider's group (ofi/group.h) is around the pure
+// one, and the application that uses it and looks at every byte.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "group/group.h"
+
+namespace mcastcoll::sim {
+
+// One collective, the same on all members of a group.
+struct Collective {
+    levels::Kind kind = levels::Kind::barrier;
+    std::uint32_t root = 0;
+    std::size_t bytes = 0;  // as of levels::Request
+};
+
+struct GroupPlan {
+    std::vector<std::uint32_t> members;  // processes, by rank
+    std::vector<Collective> script;
+    std::vector<levels::Row> selection;  // of rank 0
+    std::size_t in_flight = 1;
+    engine::Repair repair = engine::Repair::pull;
+};
+
+class GroupProcess;
+
+class GroupMember final : private group::Port, private group::Multicast {
+  public:
+    GroupMember(GroupProcess& process, std::uint32_t number, const GroupPlan& plan);
+
+    group::Group& core() { return core_; }
+    const wire::JoinId& id() const { return id_; }
+    std::uint32_t rank() const { return rank_; }
+    bool has_key(GroupKey key) const;
+    // Whether it hears what is multicast to this address.
+    bool hears(const wire::ByteString& address) const { return address == address_; }
+
+    void call();
+    // The application: posts what it may, and closes when it is through. True if it did something.
+    bool work();
+    // The application closes what it has not joined yet.
+    void give_up();
+
+    bool join_over() const { return join_over_; }
+    bool closed() const { return closed_; }
+    // Of the join, of the group, or of an operation.
+    int error() const { return error_; }
+    // Joined and through with everything, or told that it will not be.
+    bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || through()); }
+    Nanoseconds over_at() const { return over_at_; }
+    std::string state() const;
+
+  private:
+    struct Posted {
+        std::vector<std::byte> input, buffer;
+        bool done = false;
+    };
+    // group::JoinPort
+    wire::Hello own_hello() const override;
+    void greet(std::uint32_t attempt, Bytes bytes) override;
+    void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
+    const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
+    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
+    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override;
+    Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
+    int tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
+    void withdraw() override;
+    void explain(std::string_view) override {}
+    // group::Port
+    group::Multicast& multicast() override { return *this; }
+    bool can_send() const override;
+    void send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) override;
+    void tell_for_good(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
+    void watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) override;
+    void look_at(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) override;
+    Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override;
+    void keyed() override {}
+    void changed() override {}
+    void join_ended(int code) override;
+    void remember_ended(int code) override;
+    void failed(int code, Rank) override { end(code); }
+    void completed(std::uint64_t cookie, int code) override;
+    void warn(std::string_view) override {}
+    std::string address_of(Rank) const override { return "somewhere"; }
+    std::string text_of(int code) const override { return std::to_string(code); }
+    // group::Multicast
+    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
+    bool joined() const override { return !address_.empty(); }
+    const std::string& why_not() const override { return why_not_; }
+    std::string name() const override { return "simulated"; }
+    void send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) override;
+    void flush() override {}
+    void forget_payloads() override {}
+
+    bool through() const { return completed_ == plan_.script.size(); }
+    void end(int code);
+    void post(std::size_t number);
+    void check(std::size_t number);
+
+    GroupProcess& process_;
+    const GroupPlan& plan_;
+    const wire::JoinId id_;
+    std::uint32_t rank_ = 0;
+    std::vector<Posted> operations_;
+    std::size_t posted_ = 0, completed_ = 0;
+    bool join_over_ = false, closed_ = false;
+    int error_ = 0;
+    Nanoseconds over_at_ = kNever;
+    wire::ByteString address_;  // of its multicasts
+    std::string why_not_;
+    group::Group core_;
+};
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,134 @@
+// Whole groups that a seed draws.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "group_world.h"
+
+namespace mcastcoll::sim {
+namespace {
+
+using levels::Kind;
+
+template <typename T>
+const T& pick(Random& random, std::initializer_list<T> choices) {
+    return choices.begin()[random.below(choices.size())];
+}
+
+Collective draw_collective(Random& random, std::uint32_t members) {
+    Collective what;
+    what.kind = static_cast<Kind>(random.below(levels::kKinds));
+    what.root = static_cast<std::uint32_t>(random.below(members));
+    if (what.kind == Kind::barrier) return what;
+    const bool blocks = levels::moves_blocks(what.kind);
+    what.bytes = blocks ? pick<std::size_t>(random, {1, 8, 100, 1'500, 6'000})
+                        : pick<std::size_t>(random, {1, 8, 100, 1'500, 9'000, 40'000, 120'000});
+    return what;
+}
+
+// An algorithm for a kind, whatever the sizes.
+levels::Row draw_row(Random& random) {
+    levels::Row row;
+    do {
+        row.kind = static_cast<Kind>(random.below(levels::kKinds));
+        row.choice.algorithm = static_cast<levels::Algorithm>(random.below(levels::kAlgorithms));
+    } while (!levels::allowed(row.kind, row.choice.algorithm));
+    const bool chained =
+        row.choice.algorithm == levels::Algorithm::chains || row.choice.algorithm == levels::Algorithm::split;
+    if (chained) row.choice.chains = static_cast<std::uint16_t>(random.between(1, 4));
+    return row;
+}
+
+GroupPlan draw_group(Random& random, std::uint32_t processes) {
+    GroupPlan plan;
+    plan.members.resize(processes);
+    std::iota(plan.members.begin(), plan.members.end(), 0U);
+    for (std::size_t i = processes - 1; i > 0; --i)
+        std::swap(plan.members[i], plan.members[random.below(i + 1)]);
+    if (random.chance(0.3)) plan.members.resize(random.between(1, processes));
+    for (std::uint64_t i = random.below(8); i > 0; --i)
+        plan.script.push_back(draw_collective(random, static_cast<std::uint32_t>(plan.members.size())));
+    for (std::uint64_t i = random.below(4); i > 0; --i) plan.selection.push_back(draw_row(random));
+    plan.in_flight = random.between(1, 4);
+    plan.repair = static_cast<engine::Repair>(random.below(3));
+    return plan;
+}
+
+GroupOptions::Event draw_event(Random& random, std::uint32_t processes, std::uint64_t operations) {
+    GroupOptions::Event event;
+    event.process = static_cast<std::uint32_t>(random.below(processes));
+    if (random.chance(0.5))
+        event.at = random.up_to(pick(random, {Nanoseconds::from_us(500), Nanoseconds::from_ms(20)}));
+    else
+        event.after = random.below(operations + 1);
+    return event;
+}
+
+GroupOptions draw_groups(std::uint64_t seed) {
+    Random random(seed ^ 0x67726f757073);
+    GroupOptions options;
+    const auto processes = static_cast<std::uint32_t>(random.between(1, random.chance(0.1) ? 24 : 9));
+    const auto hosts = static_cast<std::uint32_t>(random.between(1, processes));
+    const auto sites =
+        random.chance(0.7) ? 1U : static_cast<std::uint32_t>(random.between(1, std::min(hosts, 3U)));
+    for (std::uint32_t process = 0; process < processes; ++process)
+        options.host_of.push_back(process < hosts ? process
+                                                  : static_cast<std::uint32_t>(random.below(hosts)));
+    for (std::uint32_t host = 0; host < hosts; ++host) options.site_of.push_back(host % sites);
+    for (std::uint64_t i = random.between(1, 3); i > 0; --i)
+        options.groups.push_back(draw_group(random, processes));
+    GroupNetwork& network = options.network;
+    network.seed = random.next();
+    network.loss = pick(random, {0.0, 0.0, 0.02, 0.2});
+    network.doubled = pick(random, {0.0, 0.1});
+    network.jitter = Nanoseconds::from_us(pick<std::int64_t>(random, {5, 100, 3'000}));
+    network.far = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
+    network.messages_at_once = random.between(1, 32);
+    network.tells_failed_sends = random.chance(0.5);
+    network.watch_delay = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 100, 1'000}));
+    if (random.chance(0.2)) options.no_multicast.insert(static_cast<std::uint32_t>(random.below(processes)));
+    options.calls_within = Nanoseconds::from_us(pick<std::int64_t>(random, {1, 1'000, 1'000'000}));
+    std::uint64_t operations = 0;
+    for (const GroupPlan& plan : options.groups) operations += plan.script.size() * plan.members.size();
+    if (random.chance(0.4)) options.death = draw_event(random, processes, operations);
+    if (random.chance(0.3)) options.pause = draw_event(random, processes, operations);
+    if (random.chance(0.05)) options.gives_up = draw_event(random, processes, 0);
+    if (random.chance(0.2)) options.stall_timeout = Nanoseconds::from_ms(1'000);
+    if (random.chance(0.05)) options.no_memory = static_cast<std::uint32_t>(random.below(processes));
+    options.pause_length = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 50, 700, 3'000}));
+    return options;
+}
+
+std::string describe(const char* what, const std::optional<GroupOptions::Event>& event) {
+    if (!event) return {};
+    return event->at != kNever
+               ? fmt::format(", {} {} at {} us", event->process, what, event->at.value / 1000)
+               : fmt::format(", {} {} after {} operations", event->process, what, event->after);
+}
+
+}  // namespace
+
+std::string run_groups(std::uint64_t seed) {
+    return GroupWorld(draw_groups(seed)).run();
+}
+
+std::string summary_of_groups(std::uint64_t seed) {
+    const GroupOptions options = draw_groups(seed);
+    std::string groups;
+    for (const GroupPlan& plan : options.groups) {
+        groups += fmt::format("{}{} members", groups.empty() ? "" : ", ", plan.members.size());
+        for (const Collective& what : plan.script)
+            groups += fmt::format(" {}:{}", levels::name_of(what.kind).data(), what.bytes);
+    }
+    const std::string memory =
+        options.no_memory ? fmt::format(", {} shares no memory", *options.no_memory) : std::string();
+    return fmt::format("{} processes on {} hosts in {} sites ({}), loss {}, doubled {}, jitter {} us{}{}{}{}",
+                       options.host_of.size(), options.site_of.size(),
+                       *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups,
+                       options.network.loss, options.network.doubled, options.network.jitter.value / 1000,
+                       describe("dies", options.death), describe("computes", options.pause),
+                       describe("gives up", options.gives_up), memory);
+}
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,90 @@
+// The memory that the processes of a host share, and the level that a group makes of it, in virtual time.
+// What one member has put there the others see when they look next; whoever changes something has them look.
+// Members may die at any moment, and whoever waits for one finds out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "group/host_level.h"
+
+namespace mcastcoll::sim {
+
+class HostMemory {
+  public:
+    explicit HostMemory(std::uint32_t members) : dead(members, false) {}
+
+    struct Part {
+        bool posted = false;
+        std::vector<std::byte> input;
+    };
+    struct Operation {
+        explicit Operation(std::uint32_t members) : parts(members) {}
+        std::vector<Part> parts;
+        std::vector<std::byte> result;  // of a broadcast: as far as the root has got
+        bool released = false;
+        std::uint32_t done = 0;
+    };
+    Operation& at(std::uint64_t number) {
+        return operations_.try_emplace(number, static_cast<std::uint32_t>(dead.size())).first->second;
+    }
+    // The last one takes it away.
+    void leave(std::uint64_t number) {
+        if (++at(number).done == dead.size()) operations_.erase(number);
+    }
+    void fail(int error, std::uint32_t because_of) {
+        if (failure != 0) return;
+        failure = error;
+        lost = because_of;
+        changed();
+    }
+
+    static constexpr std::uint32_t kNobody = UINT32_MAX;
+    int failure = 0;
+    std::uint32_t lost = kNobody;
+    std::vector<bool> dead;         // as far as those who are left can tell
+    std::function<void()> changed;  // has everybody look
+
+  private:
+    std::map<std::uint64_t, Operation> operations_;
+};
+
+class MemoryLevel final : public group::HostLevel {
+  public:
+    MemoryLevel(std::shared_ptr<HostMemory> memory, std::uint32_t self)
+        : memory_(std::move(memory)), self_(self) {}
+
+    int post(levels::Leg& leg, Nanoseconds now) override;
+    void advance(levels::Leg& leg, Nanoseconds now) override;
+    bool progress(Nanoseconds now) override;
+    Nanoseconds next_deadline() const override { return kNever; }
+    void fail(int error, Nanoseconds now) override;
+    std::string_view algorithm() const override { return "shm"; }
+    void end_because_of(std::uint32_t member, int error) override { memory_->fail(error, member); }
+    int failure() const override { return memory_->failure; }
+    std::uint32_t lost() const override { return memory_->lost; }
+    std::uint32_t awaited() const override { return awaited_; }
+    std::string explain() const override { return "simulated"; }
+    void add_counters(group::LevelCounters&) const override {}
+
+  private:
+    std::uint32_t members() const { return static_cast<std::uint32_t>(memory_->dead.size()); }
+    bool all_here(const HostMemory::Operation& operation);
+    bool is_here(const HostMemory::Operation& operation, std::uint32_t member);
+    bool move(levels::Leg& leg);
+    bool move_broadcast(levels::Leg& leg, HostMemory::Operation& operation);
+    bool move_reduction(levels::Leg& leg, HostMemory::Operation& operation);
+    bool move_blocks(levels::Leg& leg, HostMemory::Operation& operation);
+    void combine(const levels::Leg& leg, HostMemory::Operation& operation, std::byte* to) const;
+    bool end(levels::Leg& leg, int error);
+
+    const std::shared_ptr<HostMemory> memory_;
+    const std::uint32_t self_;
+    std::vector<levels::Leg*> open_;
+    std::uint32_t awaited_ = HostMemory::kNobody;
+};
+
+}  // namespace mcastcoll::sim
