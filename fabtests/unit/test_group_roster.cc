@@ -58,6 +58,16 @@ Test(roster, who_cannot_be_reached_is_an_error_and_the_others_can_be_told) {
     cr_assert(roster.all_peers() == (std::vector<Outbox::Peer>{8}));
 }
 
+Test(roster, answers_each_member_once_and_nobody_else) {
+    Endpoint endpoint;
+    Roster roster;
+    roster.fill(peers_at({7, 8, 9}), rank_of(1), endpoint);
+    cr_assert(roster.answer(rank_of(0)) && roster.answer(rank_of(2)));
+    cr_assert_not(roster.answer(rank_of(0)), "twice");
+    cr_assert_not(roster.answer(rank_of(1)), "itself");
+    cr_assert_not(roster.answer(rank_of(3)) || roster.answer(kNoRank), "nobody");
+}
+
 Test(roster, is_doubted_once_a_second) {
     Endpoint endpoint;
     Roster roster;

@@ -146,6 +146,17 @@ Test(wire_join, end_round_trip) {
     }
 }
 
+Test(wire_join, an_end_without_an_error_is_none) {
+    for (const std::uint32_t error : {0U, 1U, 65'535U, 65'536U}) {
+        const bool good = error == 1 || error == 65'535;
+        cr_assert_eq(wire::decode_ended(encode(wire::Ended{{5, 6}, error, kNoRank})).has_value(), good);
+        cr_assert_eq(
+            wire::decode_answer(encode(wire::Answer{wire::JoinKind::abort, {5, 6}, error})).has_value(),
+            good);
+    }
+    cr_assert(wire::decode_answer(encode(wire::Answer{wire::JoinKind::ack, {5, 6}, 0})).has_value());
+}
+
 Test(wire_join, waiting_round_trip) {
     const ByteString good = encode(wire::Waiting{{5, 6}, rank_of(255)});
     const auto back = wire::decode_waiting(good);

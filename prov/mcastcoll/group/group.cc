@@ -95,7 +95,7 @@ void Group::doubt(Rank rank, Nanoseconds now) {
 }
 
 void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
-    const int code = static_cast<int>(error & 0xffff);
+    const int code = static_cast<int>(error);
     if (!formed()) return end_join(code);
     fail(code, index_of(lost) < roster_.size() ? lost : kNoRank, now);
     touched_ = true;

@@ -38,7 +38,8 @@ class Roster {
 
     // Whether a member that asks how the group ended is to be told: words arrive, so once is enough.
     bool answer(Rank rank) {
-        return index_of(rank) < size() && !std::exchange(members_[index_of(rank)].answered, true);
+        if (index_of(rank) >= size() || members_[index_of(rank)].peer == kNobody) return false;
+        return !std::exchange(members_[index_of(rank)].answered, true);
     }
 
   private:

@@ -131,6 +131,11 @@ class Reader {
     bool good_ = true;
 };
 
+// An end without an error would be none, and nobody knows larger ones.
+bool is_error(std::uint32_t code) {
+    return code != 0 && code <= kMostError;
+}
+
 }  // namespace
 
 ByteString encode(const Hello& hello) {
@@ -305,7 +310,7 @@ std::optional<Answer> decode_answer(Bytes bytes) {
     answer.kind = *kind;
     answer.id = in.id();
     answer.error = in.number<std::uint32_t>();
-    if (!in.finished()) return {};
+    if (!in.finished() || (*kind == JoinKind::abort && !is_error(answer.error))) return {};
     return answer;
 }
 
@@ -316,7 +321,7 @@ std::optional<Ended> decode_ended(Bytes bytes) {
     ended.id = in.id();
     ended.error = in.number<std::uint32_t>();
     ended.lost = static_cast<Rank>(in.number<std::uint32_t>());
-    if (!in.finished()) return {};
+    if (!in.finished() || !is_error(ended.error)) return {};
     return ended;
 }
 

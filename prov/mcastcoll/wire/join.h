@@ -22,6 +22,7 @@ inline constexpr std::size_t kMostMembers = 256;
 inline constexpr std::size_t kMostGroupAddresses = 16;
 inline constexpr std::uint8_t kGroupPlans = 4;
 inline constexpr std::size_t kMostSurveyed = 16;  // networks
+inline constexpr std::uint32_t kMostError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 
 enum class JoinKind : std::uint8_t {
