@@ -37,6 +37,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_engine_root_sync.cc \
 	%reldir%/test_engine_reduce.cc \
 	%reldir%/test_engine_stream.cc \
+	%reldir%/test_engine_parts.cc \
 	%reldir%/test_engine_submit.cc \
 	%reldir%/test_ranges.cc \
 	%reldir%/test_supply_graph.cc

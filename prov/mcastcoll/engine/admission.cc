@@ -17,7 +17,7 @@ void Engine::start(Nanoseconds now) {
         return;
     }
     watch_at_ = now + config_.watch_delay;
-    started_ = true;
+    readiness_.start();
     check_ready(now);
 }
 
@@ -34,28 +34,17 @@ void Engine::on_ready(const wire::Header& header, Nanoseconds now) {
         ++counters_.unexpected_kind;
         return;
     }
-    if (child_ready_[child]) return;  // it says so until it is told to go
-    child_ready_[child] = true;
-    ++ready_count_;
-    check_ready(now);
+    if (readiness_.on_child(child)) check_ready(now);
 }
 
-// Children may be ready before this member is.
 void Engine::check_ready(Nanoseconds now) {
-    if (!started_ || ready_count_ < tree_children_.count) return;
+    if (!readiness_.complete()) return;
     if (tree_parent_ != kNoRank)
-        say_ready(now);
+        readiness_.tell(now);
     else if (!config_.multicast)
         take_first_verdict({}, now);  // nobody can be the judge of a lane its leader does not have
     else
         begin_election(0, now);
-}
-
-// Again and again: a parent that has not begun its join yet does not know the group.
-void Engine::say_ready(Nanoseconds now) {
-    ready_due_ = true;
-    ready_at_ = now + ready_interval_;
-    ready_interval_ = std::min(Nanoseconds{2 * ready_interval_.value}, kMostReadyInterval);
 }
 
 // Round trips are measured to this one.
@@ -65,8 +54,7 @@ Rank Engine::member_before() const {
 
 bool Engine::next_admission_message(Effect& effect) {
     const OperationId none{};
-    if (ready_due_) {
-        ready_due_ = false;
+    if (readiness_.take_due()) {
         make_message(effect, wire::Kind::ready, tree_parent_, none, 0, 0, {});
         return true;
     }

@@ -1,7 +1,4 @@
-// Every now and then the members agree, up and down a tree of messages, on the number of operations that
-// everybody has finished: the floor. Below it nobody can ask for anything, so slots and stashes are used
-// again. This is what bounds the memory, and how far a fast member can run away from a slow one. Leaving is
-// the last such agreement.
+// What everybody has finished (watermark.h), and leaving (departure.h): what the engine does about them.
 #include <algorithm>
 #include <cerrno>
 
@@ -25,8 +22,7 @@ void Engine::advance_floor(std::uint64_t floor) {
 // who was, and with it the verdict that they need.
 void Engine::open_floor(std::uint64_t floor, Nanoseconds now) {
     advance_floor(floor);
-    floor_ask_at_ = floor_awaited_since_ = kNever;
-    opened_floor_ = std::max(opened_floor_, std::min(floor, floor_));
+    watermark_.open(std::min(floor, floor_));
     begin_pending(now);
 }
 
@@ -46,18 +42,10 @@ void Engine::learn_from(const Slot& slot) {
 
 void Engine::check_floor(Nanoseconds now) {
     if (phase_ != Phase::active) return;
-    std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
-    for (std::uint32_t i = 0; i < tree_children_.count; ++i) finished = std::min(finished, child_floor_[i]);
-    if (finished <= floor_told_up_) return;
-    if (tree_parent_ == kNoRank) {
-        floor_told_up_ = finished;
-        floor_to_tell_down_ = finished;
-        floor_down_next_ = 0;
-        floor_cast_due_ = config_.repair == Repair::sync && graph().audible(config_.self);
-        open_floor(finished, now);
-    } else {
-        floor_to_tell_up_ = finished;
-    }
+    const std::uint64_t agreed = watermark_.agree(first_open_ - first_open_ % config_.checkpoint_interval());
+    if (agreed == 0) return;
+    watermark_.set_cast_due(config_.repair == Repair::sync && graph().audible(config_.self));
+    open_floor(agreed, now);
 }
 
 void Engine::on_floor_up(const wire::Header& header, Nanoseconds now) {
@@ -66,7 +54,7 @@ void Engine::on_floor_up(const wire::Header& header, Nanoseconds now) {
         ++counters_.unexpected_kind;
         return;
     }
-    child_floor_[child] = std::max(child_floor_[child], number_of(header.operation));
+    watermark_.on_up(child, number_of(header.operation));
     check_floor(now);
 }
 
@@ -79,20 +67,13 @@ void Engine::on_floor_down(const wire::Header& header, Nanoseconds now) {
 }
 
 void Engine::check_leave() {
-    if (!closing_ || leave_up_sent_ || phase_ != Phase::active || !idle()) return;
-    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
-        if (!child_left_[i]) return;
-    leave_up_sent_ = true;
-    if (tree_parent_ == kNoRank)
-        everybody_left_ = true;
-    else
-        leave_up_due_ = true;
+    if (phase_ == Phase::active && idle()) departure_.on_idle();
 }
 
 void Engine::close(Nanoseconds now) {
     now_ = now;
-    if (closing_) return;
-    closing_ = true;
+    if (departure_.closing()) return;
+    departure_.close();
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
     if (phase_ != Phase::active && phase_ != Phase::failed)
         return fail(config_.self, kClosedEarly, true, now);
@@ -105,40 +86,29 @@ void Engine::on_leave_up(const wire::Header& header) {
         ++counters_.unexpected_kind;
         return;
     }
-    child_left_[child] = true;
+    departure_.on_child_left(child);
     check_leave();
 }
 
 void Engine::on_leave_down(const wire::Header& header, Nanoseconds now) {
-    if (header.sender != tree_parent_ || !leave_up_sent_) return fail(header.sender, EPROTO, true, now);
-    everybody_left_ = true;
+    if (header.sender != tree_parent_ || !departure_.on_everybody_left())
+        fail(header.sender, EPROTO, true, now);
 }
 
 bool Engine::next_checkpoint_message(Effect& effect) {
-    if (floor_to_tell_up_ > floor_told_up_) {
-        floor_told_up_ = floor_to_tell_up_;
-        make_message(effect, wire::Kind::floor_up, tree_parent_, operation_of(floor_told_up_), 0, 0, {});
+    Watermark::Word word;
+    if (watermark_.next(word, [this](Rank child) { return hears_floor(child); })) {
+        counters_.floor_asks_sent += word.kind == wire::Kind::floor_ask;
+        const bool down = word.kind == wire::Kind::floor_down;
+        make_message(effect, word.kind, word.to, operation_of(word.number), down ? verdict_version_ : 0, 0,
+                     {});
         return true;
     }
-    if (next_floor_answer(effect)) return true;
-    while (floor_to_tell_down_ > 0 && floor_down_next_ < tree_children_.count) {
-        const Rank child = tree_children_.ranks[floor_down_next_++];
-        if (hears_floor(child)) continue;
-        make_message(effect, wire::Kind::floor_down, child, operation_of(floor_to_tell_down_),
-                     verdict_version_, 0, {});
+    if (departure_.next(word.kind, word.to)) {
+        make_message(effect, word.kind, word.to, operation_of(next_id_), 0, 0, {});
         return true;
     }
-    if (leave_up_due_) {
-        leave_up_due_ = false;
-        make_message(effect, wire::Kind::leave_up, tree_parent_, operation_of(next_id_), 0, 0, {});
-        return true;
-    }
-    if (everybody_left_ && leave_down_next_ < tree_children_.count) {
-        const Rank child = tree_children_.ranks[leave_down_next_++];
-        make_message(effect, wire::Kind::leave_down, child, operation_of(next_id_), 0, 0, {});
-        return true;
-    }
-    if (everybody_left_ && phase_ == Phase::active) {
+    if (departure_.over() && phase_ == Phase::active) {
         phase_ = Phase::left;
         notice_left_ = true;
     }

@@ -35,10 +35,9 @@ void Engine::make_packet(Effect& effect, wire::Kind kind, OperationId operation,
 bool Engine::next_multicast(Effect& effect) {
     if (next_lane_multicast(effect)) return true;
     if (phase_ != Phase::active) return false;
-    if (floor_cast_due_) {
-        make_packet(effect, wire::Kind::floor_cast, operation_of(floor_to_tell_down_), verdict_version_, 0,
-                    {});
-        floor_cast_due_ = !take_target(floor_cast_target_, effect);
+    if (const std::uint64_t floor = watermark_.to_cast(); floor != 0) {
+        make_packet(effect, wire::Kind::floor_cast, operation_of(floor), verdict_version_, 0, {});
+        watermark_.set_cast_due(!take_target(floor_cast_target_, effect));
         return true;
     }
     const std::uint32_t bits = ready_.capacity();  // a multiple of the slots

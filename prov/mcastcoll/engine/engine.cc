@@ -23,6 +23,9 @@ Engine::Engine(const GroupConfig& config)
       targets_(other_ranges(config)),
       policy_(config),
       root_sync_(config),
+      readiness_(tree_children_.count),
+      watermark_(tree_children_, tree_parent_),
+      departure_(tree_children_, tree_parent_),
       stash_(config.memory, std::size_t{config.operation_slots} * config.stash_bytes),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
       gather_memory_(config.memory,
@@ -44,7 +47,6 @@ Engine::Engine(const GroupConfig& config)
       nack_answer_(config.initial_rtt),
       pushes_(2 * std::size_t{config.operation_slots}),
       holds_(2 * std::size_t{config.operation_slots}),
-      watched_(std::min(config.members, kMostWatched), kNoRank),
       watches_(std::min(config.members, kMostWatched)) {
     assert(index_of(config.self) < config.members);
     assert(config.range_of.empty() || config.range_of.size() == config.members);
@@ -74,7 +76,7 @@ Engine::Engine(const GroupConfig& config)
 
 Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
     if (phase_ == Phase::failed) return Error{error_, "the group has failed"};
-    if (closing_) return Error{ESHUTDOWN, "the group is closed"};
+    if (departure_.closing()) return Error{ESHUTDOWN, "the group is closed"};
     if (index_of(operation.root) >= config_.members)
         return Error{EINVAL, "the root is not a rank of the group"};
     if (operation.bytes / config_.fragment_bytes >= UINT32_MAX / 2)
@@ -96,7 +98,8 @@ void Engine::begin_pending(Nanoseconds now) {
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
     if (beginning_) return;  // what begins may finish at once and move the floor
     beginning_ = true;
-    while (phase_ == Phase::active && !pending_.empty() && next_id_ < opened_floor_ + config_.most_ahead()) {
+    while (phase_ == Phase::active && !pending_.empty() &&
+           next_id_ < watermark_.opened() + config_.most_ahead()) {
         const Operation operation = pending_.front();
         pending_.pop();
         begin(operation, now);
@@ -238,7 +241,8 @@ void Engine::complete(std::uint64_t cookie, int status) {
 
 Nanoseconds Engine::next_deadline() const {
     if (phase_ == Phase::failed || phase_ == Phase::left) return kNever;
-    Nanoseconds next = std::min({watch_at_, ready_at_, probe_at_, vote_at_, election_at_, floor_ask_at_});
+    Nanoseconds next = std::min({watch_at_, readiness_.next_deadline(), probe_at_, vote_at_, election_at_,
+                                 watermark_.next_deadline()});
     next = std::min(next, next_release());
     if (!pushes_.empty()) next = std::min(next, pushes_.front().at);
     for (std::uint64_t id = first_open_; id < next_id_; ++id)
@@ -249,12 +253,12 @@ Nanoseconds Engine::next_deadline() const {
 void Engine::on_timeout(Nanoseconds now) {
     now_ = now;
     if (phase_ == Phase::failed || phase_ == Phase::left) {
-        watch_at_ = ready_at_ = probe_at_ = vote_at_ = election_at_ = floor_ask_at_ = kNever;
+        watch_at_ = probe_at_ = vote_at_ = election_at_ = kNever;
         return;
     }
-    if (floor_ask_at_ <= now) ask_floor();
+    watermark_.on_timeout(now);
     release_holds(now);
-    if (ready_at_ <= now) say_ready(now);
+    readiness_.on_timeout(now);
     if (probe_at_ <= now) {
         ++probes_due_;
         probe_at_ = probes_sent_ + probes_due_ < config_.probes ? now + config_.probe_interval : kNever;
@@ -275,7 +279,7 @@ void Engine::on_timeout(Nanoseconds now) {
 
 void Engine::check_invariants() const {
     assert(floor_ <= first_open_ && first_open_ <= next_id_ && next_id_ <= floor_ + slots_.size());
-    assert(opened_floor_ <= floor_);
+    assert(watermark_.opened() <= floor_);
     std::uint64_t in_flight = 0;
     for (std::uint64_t id = floor_; id < next_id_; ++id) {
         const Slot& slot = slot_at(id);

@@ -15,7 +15,7 @@
 //   root_sync.cc  what a root waits for before it multicasts
 //   gather.cc     barriers and reductions: what goes up the tree to rank 0, whose release is a broadcast
 //   reduce.cc     vectors that are too long for a gather
-//   checkpoint.cc what everybody has finished, and leaving
+//   checkpoint.cc what everybody has finished, and leaving; watermark.h, departure.h agree on them
 //   failure.cc    watching those we wait for, ending everything when one is lost
 //   effects.cc    what goes out, in which order
 #pragma once
@@ -27,15 +27,19 @@
 #include "base/result.h"
 #include "base/ring.h"
 #include "engine/config.h"
+#include "engine/departure.h"
 #include "engine/effects.h"
 #include "engine/election.h"
 #include "engine/lane.h"
 #include "engine/policy.h"
+#include "engine/readiness.h"
 #include "engine/root_sync.h"
 #include "engine/round_trip.h"
 #include "engine/slot.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
+#include "engine/watch_list.h"
+#include "engine/watermark.h"
 
 namespace mcastcoll::engine {
 
@@ -120,7 +124,6 @@ class Engine {
     std::uint32_t child_index(Rank rank) const;
     void on_ready(const wire::Header& header, Nanoseconds now);
     void check_ready(Nanoseconds now);
-    void say_ready(Nanoseconds now);
     bool next_admission_message(Effect& effect);
 
     // lane.cc
@@ -228,12 +231,10 @@ class Engine {
     bool next_resend(Slot& slot, Effect& effect);
     void note_answer(Slot& slot, std::uint32_t index, Nanoseconds now);
     void await_floor(Nanoseconds now);
-    void ask_floor();
     void on_floor_ask(const wire::Header& header);
     void on_floor_cast(const wire::Header& header, Nanoseconds now);
     void take_floor(const wire::Header& header, Nanoseconds now);
     bool hears_floor(Rank child) const;
-    bool next_floor_answer(Effect& effect);
 
     // root_sync.cc
     void hold(Slot& slot, Nanoseconds now);
@@ -319,9 +320,11 @@ class Engine {
     std::uint32_t floor_cast_target_ = 0;
     Policy policy_;
     RootSynchronizer root_sync_;
+    Readiness readiness_;  // of the join
+    Watermark watermark_;  // its operations up to a window above it may be begun
+    Departure departure_;
     Counters counters_;
     Phase phase_ = Phase::forming;
-    bool closing_ = false;
     int error_ = 0;
 
     // Operations [floor_, floor_ + slots) have a slot; those below first_open_ are finished here, those below
@@ -347,21 +350,6 @@ class Engine {
     std::uint32_t turn_ = 0;       // the bit of ready_ whose turn it is to send
     std::uint64_t in_flight_ = 0;  // multicast fragments of own large operations that are not acknowledged
 
-    // Checkpoints: the tree children's finished counts; what was told to the parent and to the children.
-    std::array<std::uint64_t, kMaxArity> child_floor_{};
-    std::array<bool, kMaxArity> child_left_{};
-    std::uint64_t floor_told_up_ = 0, floor_to_tell_up_ = 0, floor_to_tell_down_ = 0;
-    std::uint32_t floor_down_next_ = 0;  // children of the present floor_down round already told
-    bool floor_cast_due_ = false;        // rank 0: the verdict is to be multicast
-    // Questions for the floor: this member's own, and the tree children's.
-    Nanoseconds floor_ask_at_ = kNever, floor_awaited_since_ = kNever;
-    std::uint64_t floor_asked_ = 0;  // more than this one's predecessor was asked for
-    bool floor_ask_due_ = false;
-    std::array<bool, kMaxArity> child_asks_{};
-    std::array<std::uint64_t, kMaxArity> child_asks_above_{};
-    bool leave_up_due_ = false, leave_up_sent_ = false, everybody_left_ = false;
-    std::uint32_t leave_down_next_ = 0;
-
     // Who hears and who is heard. The first operation of a verdict is one that nobody can have begun when it
     // was passed, and nobody begins it without.
     static constexpr std::uint64_t kNoVerdict = UINT64_MAX;
@@ -370,8 +358,6 @@ class Engine {
     std::uint64_t election_ = 0, heard_in_ = 0;   // the present or last one; the one that heard_ is about
     std::uint64_t next_from_ = kNoVerdict;        // the first operation of next_graph_
     std::uint32_t verdict_version_ = 0;           // how many verdicts followed that of the join
-    std::uint64_t parked_floor_ = 0;              // told by a member that knew the next verdict already
-    std::uint64_t opened_floor_ = 0;              // operations up to a window above may be begun
     bool appealed_ = false, appeal_due_ = false;  // against the present verdict, at most once per election
     bool feeler_due_ = false;
     std::uint32_t patience_ = 0;        // silent operations until the next appeal
@@ -380,31 +366,27 @@ class Engine {
     Backoff elections_, feelers_;
 
     // Admission.
-    bool started_ = false, ready_due_ = false, vote_due_ = false, notice_joined_ = false, go_ = false,
-         verdict_known_ = false;
-    std::uint32_t ready_count_ = 0, vote_count_ = 0, probes_due_ = 0, probes_sent_ = 0;
+    bool vote_due_ = false, notice_joined_ = false, go_ = false, verdict_known_ = false;
+    std::uint32_t vote_count_ = 0, probes_due_ = 0, probes_sent_ = 0;
     std::uint32_t go_next_ = 0, verdict_next_ = 0;  // children already told
-    std::array<bool, kMaxArity> child_ready_{}, child_voted_{};
+    std::array<bool, kMaxArity> child_voted_{};
     std::vector<bool> heard_;  // by speaker
     Ballots ballots_;          // of this member's subtree
     std::vector<std::byte> verdict_bytes_;
-    Nanoseconds probe_at_ = kNever, vote_at_ = kNever, ready_at_ = kNever;
-    Nanoseconds ready_interval_ = kLeastReadyInterval;
+    Nanoseconds probe_at_ = kNever, vote_at_ = kNever;
     bool ping_due_ = false;
     Ring<wire::Header> pongs_;
 
     // Timing.
     RoundTrip round_trip_;
     SmoothedTime arrival_gap_, nack_answer_;
-    RecentTimes first_arrival_, first_release_, first_result_, stream_gap_, floor_wait_;
+    RecentTimes first_arrival_, first_release_, first_result_, stream_gap_;
     Ring<Timed> pushes_;  // when small messages are handed on
     Ring<Timed> holds_;   // until when own broadcasts wait at most, in order
     std::vector<std::byte> ask_bytes_;
 
     // Failure.
-    std::vector<Rank> watched_;  // the latest ones; who falls out may be asked for again, which does no harm
-    std::size_t watched_next_ = 0;
-    Ring<Rank> watches_;
+    WatchList watches_;
     Nanoseconds watch_at_ = kNever;
     Nanoseconds moved_at_{};  // when an operation last began or ended here, or the floor rose
     Rank lost_ = kNoRank;

@@ -21,7 +21,7 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
     // Who has closed and has nothing open has lost nothing, and a member may be gone lawfully once everybody
     // has left. The others are told all the same: one of them may have waited for what only this member or
     // the lost one could supply.
-    const bool only_lingered = closing_ && idle() && phase_ == Phase::active;
+    const bool only_lingered = departure_.closing() && idle() && phase_ == Phase::active;
     phase_ = Phase::failed;
     error_ = error;
     lost_ = lost;
@@ -40,7 +40,9 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         complete(pending_.front().cookie, error);
         pending_.pop();
     }
-    watch_at_ = ready_at_ = probe_at_ = vote_at_ = election_at_ = floor_ask_at_ = kNever;
+    watch_at_ = probe_at_ = vote_at_ = election_at_ = kNever;
+    readiness_.stop();
+    watermark_.stop_asking();
     // A probe that was still to go out would be the last, and with it the group would be joined.
     poll_ = Poll::closed;
     probes_due_ = 0;
@@ -70,13 +72,11 @@ bool Engine::next_failure_message(Effect& effect) {
 }
 
 void Engine::watch(Rank rank) {
-    if (rank == kNoRank || rank == config_.self) return;
-    if (std::find(watched_.begin(), watched_.end(), rank) != watched_.end() || !watches_.push(rank)) return;
-    watched_[watched_next_++ % watched_.size()] = rank;
+    if (rank != kNoRank && rank != config_.self) watches_.ask(rank);
 }
 
 bool Engine::waits_for_somebody() const {
-    if (phase_ != Phase::active || closing_ || !idle() ||
+    if (phase_ != Phase::active || departure_.closing() || !idle() ||
         first_open_ - floor_ >= config_.checkpoint_interval())
         return true;
     for (std::uint64_t id = floor_; id < first_open_; ++id)
@@ -152,8 +152,7 @@ void Engine::check_stall(Nanoseconds now) {
     // Nothing is open here: what is queued waits for others to finish what this member has.
     const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
     Rank behind = tree_parent_;
-    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
-        if (child_floor_[i] < finished) behind = tree_children_.ranks[i];
+    for (const Rank child : watermark_.behind(finished)) behind = child;
     fail(behind, ETIMEDOUT, true, now);
 }
 
@@ -165,7 +164,7 @@ void Engine::scan_watches(Nanoseconds now) {
         return;
     }
     watch_at_ = now + config_.watch_delay;
-    if (phase_ != Phase::active || closing_) {
+    if (phase_ != Phase::active || departure_.closing()) {
         // Joining and leaving wait for the whole tree, everybody for those next to it.
         watch(tree_parent_);
         for (Rank child : tree_children_) watch(child);
@@ -181,15 +180,14 @@ void Engine::scan_watches(Nanoseconds now) {
         for (Rank child : slot.report_children) watch(child);
     }
     const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
-    for (std::uint32_t i = 0; i < tree_children_.count; ++i)
-        if (child_floor_[i] < finished) watch(tree_children_.ranks[i]);
+    for (const Rank child : watermark_.behind(finished)) watch(child);
     if (!pending_.empty()) watch(tree_parent_);
 }
 
 bool Engine::next_watch(Effect& effect) {
-    if (watches_.empty()) return false;
-    effect = {.kind = Effect::Kind::watch, .to = watches_.front()};
-    watches_.pop();
+    const Rank rank = watches_.take();
+    if (rank == kNoRank) return false;
+    effect = {.kind = Effect::Kind::watch, .to = rank};
     return true;
 }
 

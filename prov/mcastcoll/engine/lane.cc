@@ -40,7 +40,7 @@ void Engine::begin_election(std::uint64_t number, Nanoseconds now) {
     if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
     heard_in_ = number;
     poll_ = Poll::probing;
-    ready_at_ = kNever;
+    readiness_.stop();
     appealed_ = appeal_due_ = false;
     patience_ = kSilentEnough;
     ballots_.clear();
@@ -150,7 +150,8 @@ void Engine::take_first_verdict(Verdict verdict, Nanoseconds now) {
     verdict_known_ = true;
     phase_ = Phase::active;
     poll_ = Poll::closed;
-    ready_at_ = probe_at_ = vote_at_ = kNever;
+    readiness_.stop();
+    probe_at_ = vote_at_ = kNever;
     patience_ = 0;
     notice_joined_ = true;
     ping_due_ = true;  // not before: what the probes keep busy answers late, and teaches long deadlines
@@ -170,10 +171,7 @@ void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) 
     ++counters_.verdicts;
     counters_.lane_demotions += (heard && !hears) || (spoke && !speaks);
     counters_.lane_promotions += (!heard && hears) || (!spoke && speaks);
-    if (parked_floor_ <= floor_to_tell_down_) return;
-    floor_to_tell_down_ = parked_floor_;
-    floor_down_next_ = 0;
-    open_floor(parked_floor_, now);
+    if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) open_floor(parked, now);
 }
 
 // Any fragment tells that the lane carries; one that should not be heard tells that the verdict is too bad.

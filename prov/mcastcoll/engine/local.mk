@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/admission.cc \
 	%reldir%/broadcast.cc \
 	%reldir%/checkpoint.cc \
+	%reldir%/departure.h \
 	%reldir%/config.h \
 	%reldir%/effects.cc \
 	%reldir%/effects.h \
@@ -18,6 +19,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/lane.h \
 	%reldir%/ranges.cc \
 	%reldir%/ranges.h \
+	%reldir%/readiness.h \
 	%reldir%/reduce.cc \
 	%reldir%/relay.cc \
 	%reldir%/repair.cc \
@@ -31,6 +33,9 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \
 	%reldir%/sync.cc \
-	%reldir%/timing.h
+	%reldir%/timing.h \
+	%reldir%/watch_list.h \
+	%reldir%/watermark.cc \
+	%reldir%/watermark.h
 %canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la
 EXTRA_DIST += %reldir%/README.md

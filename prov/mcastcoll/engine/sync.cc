@@ -160,33 +160,17 @@ void Engine::note_answer(Slot& slot, std::uint32_t index, Nanoseconds now) {
 // The next operation needs a channel, or a slot, that is not known to be free. Who does not hear the verdict
 // asks.
 void Engine::await_floor(Nanoseconds now) {
-    if (tree_parent_ == kNoRank) return;
-    if (floor_ask_at_ != kNever || floor_asked_ > opened_floor_) return;
     const std::int64_t round_trip = round_trip_.mean().value;
-    const Nanoseconds least = std::max(config_.least_silence, Nanoseconds{2 * round_trip});
-    const Nanoseconds most = std::max(config_.most_silence, Nanoseconds{8 * round_trip});
-    floor_ask_at_ = now + floor_wait_.deadline(least, most);
-    floor_awaited_since_ = now;
-}
-
-void Engine::ask_floor() {
-    floor_ask_at_ = kNever;
-    if (floor_asked_ > opened_floor_) return;
-    floor_asked_ = opened_floor_ + 1;
-    floor_ask_due_ = tree_parent_ != kNoRank;
+    watermark_.await(now, std::max(config_.least_silence, Nanoseconds{2 * round_trip}),
+                     std::max(config_.most_silence, Nanoseconds{8 * round_trip}));
 }
 
 void Engine::on_floor_ask(const wire::Header& header) {
-    for (std::uint32_t i = 0; i < tree_children_.count; ++i) {
-        if (tree_children_.ranks[i] != header.sender) continue;
-        // An older question may come after a newer one.
-        const std::uint64_t above = number_of(header.operation);
-        child_asks_above_[i] = child_asks_[i] ? std::max(child_asks_above_[i], above) : above;
-        child_asks_[i] = true;
-        if (opened_floor_ <= child_asks_above_[i]) ask_floor();  // onward, once
-        return;
-    }
-    ++counters_.bad_sender;
+    const std::uint32_t child = child_index(header.sender);
+    if (child == kMaxArity)
+        ++counters_.bad_sender;
+    else
+        watermark_.on_ask(child, number_of(header.operation));
 }
 
 void Engine::on_floor_cast(const wire::Header& header, Nanoseconds now) {
@@ -204,37 +188,13 @@ void Engine::take_floor(const wire::Header& header, Nanoseconds now) {
         ++counters_.unexpected_kind;
         return;
     }
-    if (floor <= floor_to_tell_down_) return;
-    if (index_of(header.fragment) > verdict_version_) {  // which is on its way
-        parked_floor_ = std::max(parked_floor_, floor);
-        return;
-    }
-    if (floor_awaited_since_ != kNever) floor_wait_.sample(now - floor_awaited_since_);
-    floor_to_tell_down_ = floor;
-    floor_down_next_ = 0;
-    open_floor(floor, now);
+    // The verdict that it was told with may be on its way.
+    if (watermark_.take(floor, index_of(header.fragment) <= verdict_version_, now)) open_floor(floor, now);
 }
 
 // Children that hear the verdict need no message.
 bool Engine::hears_floor(Rank child) const {
     return config_.repair == Repair::sync && graph().can_hear(rank_of(0), child);
-}
-
-bool Engine::next_floor_answer(Effect& effect) {
-    if (floor_ask_due_) {
-        floor_ask_due_ = false;
-        ++counters_.floor_asks_sent;
-        make_message(effect, wire::Kind::floor_ask, tree_parent_, operation_of(opened_floor_), 0, 0, {});
-        return true;
-    }
-    for (std::uint32_t i = 0; i < tree_children_.count; ++i) {
-        if (!child_asks_[i] || opened_floor_ <= child_asks_above_[i]) continue;
-        child_asks_[i] = false;
-        make_message(effect, wire::Kind::floor_down, tree_children_.ranks[i], operation_of(opened_floor_),
-                     verdict_version_, 0, {});
-        return true;
-    }
-    return false;
 }
 
 }  // namespace mcastcoll::engine
