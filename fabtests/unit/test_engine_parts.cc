@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/departure.h"
+#include "engine/poll.h"
 #include "engine/readiness.h"
 #include "engine/watch_list.h"
 #include "engine/watermark.h"
@@ -184,4 +185,76 @@ Test(watch_list, asks_once_as_far_as_it_remembers) {
     cr_assert_eq(list.take(), rank_of(7));
     cr_assert_eq(list.take(), rank_of(5));
     cr_assert_eq(list.take(), kNoRank);
+}
+
+namespace {
+
+GroupConfig config_of(std::uint32_t self, std::uint32_t members, std::uint32_t probes = 1) {
+    GroupConfig config;
+    config.self = rank_of(self);
+    config.members = members;
+    config.probes = probes;
+    return config;
+}
+
+}  // namespace
+
+Test(poll, rank_0_has_a_result_when_all_have_been_heard_and_have_voted) {
+    const GroupConfig config = config_of(0, 3), below = config_of(1, 3);
+    Poll root(config, ranks({1, 2}), kNoRank), child(below, ranks({}), rank_of(0));
+    root.begin(0, kSoon);
+    cr_assert(root.probing() && root.next_go() == rank_of(1) && root.next_go() == rank_of(2));
+    cr_assert_eq(root.next_go(), kNoRank);
+    cr_assert_eq(root.next_probe(), 1U);
+    root.on_probe(0, rank_of(1), false);
+    root.on_probe(0, rank_of(2), false);
+    cr_assert(root.probing(), "its own probe has not gone out");
+    root.probe_sent();
+    cr_assert_not(root.probing());
+    cr_assert_not(root.closed() || root.take_result(), "nobody else has voted");
+    child.begin(0, kSoon);
+    child.probe_sent();
+    child.on_timeout(child.next_deadline());  // it hears nothing
+    cr_assert(child.closed() && child.take_vote());
+    cr_assert_not(child.take_vote(), "twice");
+    cr_assert_not(root.on_vote(0, 1, child.ballots().bytes(), false), "another poll");
+    cr_assert(root.on_vote(0, 0, child.ballots().bytes(), false));
+    cr_assert_not(root.on_vote(0, 0, child.ballots().bytes(), false), "twice");
+    cr_assert(root.on_vote(1, 0, {}, false));
+    cr_assert(root.closed() && root.take_result());
+    cr_assert(root.ballots().judge().deaf == (std::vector<Rank>{rank_of(1)}));
+}
+
+Test(poll, probes_of_the_next_may_come_before_its_go) {
+    const GroupConfig config = config_of(1, 2);
+    Poll leaf(config, ranks({}), rank_of(0));
+    leaf.on_probe(0, rank_of(0), false);
+    leaf.begin(0, kSoon);
+    leaf.probe_sent();
+    cr_assert(leaf.closed() && leaf.take_vote(), "the only other one was heard before");
+    leaf.on_probe(2, rank_of(0), true);  // not the next
+    leaf.on_probe(1, rank_of(0), true);
+    leaf.begin(1, kLate);
+    leaf.probe_sent();
+    cr_assert(leaf.take_vote());
+    leaf.begin(2, kLate);
+    leaf.probe_sent();
+    cr_assert_not(leaf.take_vote(), "nobody was heard in this one");
+}
+
+Test(poll, several_probes_go_out_one_by_one_and_none_after_it_was_cancelled) {
+    const GroupConfig config = config_of(1, 2, 3);
+    Poll leaf(config, ranks({}), rank_of(0));
+    leaf.begin(0, kSoon);
+    for (const std::uint32_t probe : {1U, 2U}) {
+        cr_assert_eq(leaf.next_probe(), probe);
+        leaf.probe_sent();
+        cr_assert_eq(leaf.next_probe(), 0U);
+        leaf.on_timeout(leaf.next_deadline());
+    }
+    cr_assert_eq(leaf.next_probe(), 3U);
+    leaf.cancel();
+    cr_assert_eq(leaf.next_probe(), 0U);
+    cr_assert(leaf.closed() && leaf.next_deadline() == kNever);
+    cr_assert_not(leaf.take_vote());
 }

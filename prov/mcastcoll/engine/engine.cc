@@ -24,6 +24,7 @@ Engine::Engine(const GroupConfig& config)
       policy_(config),
       root_sync_(config),
       readiness_(tree_children_.count),
+      poll_(config_, tree_children_, tree_parent_),
       watermark_(tree_children_, tree_parent_),
       departure_(tree_children_, tree_parent_),
       stash_(config.memory, std::size_t{config.operation_slots} * config.stash_bytes),
@@ -37,9 +38,6 @@ Engine::Engine(const GroupConfig& config)
       ready_(config.operation_slots),
       elections_(config.least_election_interval, config.most_election_interval),
       feelers_(config.least_feeler_interval, config.most_feeler_interval),
-      heard_(speaker_count(config.members)),
-      ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
-               config.message_bytes - wire::kHeaderBytes),
       pongs_(16),
       // Silence lasts one and a half of it, at least.
       round_trip_(config.initial_rtt, Nanoseconds{config.least_silence.value * 2 / 3}, config.most_silence),
@@ -241,7 +239,7 @@ void Engine::complete(std::uint64_t cookie, int status) {
 
 Nanoseconds Engine::next_deadline() const {
     if (phase_ == Phase::failed || phase_ == Phase::left) return kNever;
-    Nanoseconds next = std::min({watch_at_, readiness_.next_deadline(), probe_at_, vote_at_, election_at_,
+    Nanoseconds next = std::min({watch_at_, readiness_.next_deadline(), poll_.next_deadline(), election_at_,
                                  watermark_.next_deadline()});
     next = std::min(next, next_release());
     if (!pushes_.empty()) next = std::min(next, pushes_.front().at);
@@ -253,18 +251,15 @@ Nanoseconds Engine::next_deadline() const {
 void Engine::on_timeout(Nanoseconds now) {
     now_ = now;
     if (phase_ == Phase::failed || phase_ == Phase::left) {
-        watch_at_ = probe_at_ = vote_at_ = election_at_ = kNever;
+        watch_at_ = election_at_ = kNever;
         return;
     }
     watermark_.on_timeout(now);
     release_holds(now);
     readiness_.on_timeout(now);
-    if (probe_at_ <= now) {
-        ++probes_due_;
-        probe_at_ = probes_sent_ + probes_due_ < config_.probes ? now + config_.probe_interval : kNever;
-    }
-    if (vote_at_ <= now) cast_vote(now);
-    if (election_at_ <= now) begin_election(election_ + 1, now);
+    poll_.on_timeout(now);
+    follow_poll(now);
+    if (election_at_ <= now) begin_election(poll_.number() + 1, now);
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state == SlotState::active && slot.ask_at <= now) on_ask_timer(slot, now);

@@ -29,9 +29,9 @@
 #include "engine/config.h"
 #include "engine/departure.h"
 #include "engine/effects.h"
-#include "engine/election.h"
 #include "engine/lane.h"
 #include "engine/policy.h"
+#include "engine/poll.h"
 #include "engine/readiness.h"
 #include "engine/root_sync.h"
 #include "engine/round_trip.h"
@@ -133,10 +133,8 @@ class Engine {
     void on_go(const wire::Header& header, Nanoseconds now);
     void begin_election(std::uint64_t number, Nanoseconds now);
     void on_probe(const wire::Header& header, Nanoseconds now);
-    void vote_when_all_heard(Nanoseconds now);
-    void cast_vote(Nanoseconds now);
+    void follow_poll(Nanoseconds now);
     void on_vote(const wire::Header& header, Bytes payload, Nanoseconds now);
-    void check_votes(Nanoseconds now);
     void decide(Verdict verdict, Nanoseconds now);
     void on_verdict(const wire::Header& header, Bytes payload, Nanoseconds now);
     void take_first_verdict(Verdict verdict, Nanoseconds now);
@@ -321,6 +319,7 @@ class Engine {
     Policy policy_;
     RootSynchronizer root_sync_;
     Readiness readiness_;  // of the join
+    Poll poll_;
     Watermark watermark_;  // its operations up to a window above it may be begun
     Departure departure_;
     Counters counters_;
@@ -353,9 +352,6 @@ class Engine {
     // Who hears and who is heard. The first operation of a verdict is one that nobody can have begun when it
     // was passed, and nobody begins it without.
     static constexpr std::uint64_t kNoVerdict = UINT64_MAX;
-    enum class Poll : std::uint8_t { closed, probing, voting };
-    Poll poll_ = Poll::closed;
-    std::uint64_t election_ = 0, heard_in_ = 0;   // the present or last one; the one that heard_ is about
     std::uint64_t next_from_ = kNoVerdict;        // the first operation of next_graph_
     std::uint32_t verdict_version_ = 0;           // how many verdicts followed that of the join
     bool appealed_ = false, appeal_due_ = false;  // against the present verdict, at most once per election
@@ -366,14 +362,9 @@ class Engine {
     Backoff elections_, feelers_;
 
     // Admission.
-    bool vote_due_ = false, notice_joined_ = false, go_ = false, verdict_known_ = false;
-    std::uint32_t vote_count_ = 0, probes_due_ = 0, probes_sent_ = 0;
-    std::uint32_t go_next_ = 0, verdict_next_ = 0;  // children already told
-    std::array<bool, kMaxArity> child_voted_{};
-    std::vector<bool> heard_;  // by speaker
-    Ballots ballots_;          // of this member's subtree
+    bool notice_joined_ = false, verdict_known_ = false;
+    std::uint32_t verdict_next_ = 0;  // children already told
     std::vector<std::byte> verdict_bytes_;
-    Nanoseconds probe_at_ = kNever, vote_at_ = kNever;
     bool ping_due_ = false;
     Ring<wire::Header> pongs_;
 

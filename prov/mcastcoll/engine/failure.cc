@@ -40,12 +40,11 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         complete(pending_.front().cookie, error);
         pending_.pop();
     }
-    watch_at_ = probe_at_ = vote_at_ = election_at_ = kNever;
+    watch_at_ = election_at_ = kNever;
     readiness_.stop();
     watermark_.stop_asking();
     // A probe that was still to go out would be the last, and with it the group would be joined.
-    poll_ = Poll::closed;
-    probes_due_ = 0;
+    poll_.cancel();
     while (!pushes_.empty()) pushes_.pop();
     while (!holds_.empty()) holds_.pop();
     while (!held_.empty()) held_.pop();

@@ -20,7 +20,7 @@ namespace mcastcoll::engine {
 void Engine::on_go(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t number = number_of(header.operation);
     const bool first = number == 0 && phase_ == Phase::forming;
-    const bool next = number == election_ + 1 && phase_ == Phase::active && poll_ == Poll::closed;
+    const bool next = number == poll_.number() + 1 && phase_ == Phase::active && poll_.closed();
     if (header.sender != tree_parent_ || !(first || next)) {
         ++counters_.unexpected_kind;
         return;
@@ -29,7 +29,6 @@ void Engine::on_go(const wire::Header& header, Nanoseconds now) {
 }
 
 void Engine::begin_election(std::uint64_t number, Nanoseconds now) {
-    election_ = number;
     election_at_ = kNever;
     if (number == 0) {
         phase_ = Phase::probing;
@@ -37,26 +36,19 @@ void Engine::begin_election(std::uint64_t number, Nanoseconds now) {
         ++counters_.elections;
         elections_.use(now);
     }
-    if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
-    heard_in_ = number;
-    poll_ = Poll::probing;
     readiness_.stop();
     appealed_ = appeal_due_ = false;
     patience_ = kSilentEnough;
-    ballots_.clear();
-    child_voted_.fill(false);
-    vote_count_ = 0;
-    go_ = true;
-    go_next_ = 0;
-    probes_due_ = probes_sent_ = probe_target_ = 0;
-    if (!config_.multicast) return cast_vote(now);
-    vote_at_ = now + config_.probe_settle;
-    if (speaker_of(config_.self, config_.members) == kNoSpeaker) return vote_when_all_heard(now);
-    probes_due_ = 1;
-    if (config_.probes > 1) probe_at_ = now + config_.probe_interval;
+    probe_target_ = 0;
+    poll_.begin(number, now);
+    follow_poll(now);
 }
 
-// Probes of an election may come before its go.
+void Engine::follow_poll(Nanoseconds now) {
+    if (phase_ == Phase::probing && !poll_.probing()) phase_ = Phase::voting;
+    if (poll_.take_result()) decide(poll_.ballots().judge(), now);
+}
+
 void Engine::on_probe(const wire::Header& header, Nanoseconds now) {
     ++counters_.probes_received;
     const std::uint64_t number = number_of(header.operation);
@@ -66,57 +58,16 @@ void Engine::on_probe(const wire::Header& header, Nanoseconds now) {
             if (!graph().can_hear(header.sender, config_.self)) appeal(now);
             return;
         }
-        if (number == election_ + 1 && poll_ == Poll::closed && heard_in_ != number) {
-            std::fill(heard_.begin(), heard_.end(), false);
-            heard_in_ = number;
-        }
     }
-    const std::uint32_t speaker = speaker_of(header.sender, config_.members);
-    if (speaker == kNoSpeaker || number != heard_in_) return;
-    heard_[speaker] = true;
-    vote_when_all_heard(now);
-}
-
-// There is nothing more to learn once everybody has been heard and has had the chance to hear us.
-void Engine::vote_when_all_heard(Nanoseconds now) {
-    if (poll_ != Poll::probing) return;
-    const std::uint32_t self = speaker_of(config_.self, config_.members);
-    if (self != kNoSpeaker && probes_sent_ < config_.probes) return;
-    for (std::uint32_t i = 0; i < heard_.size(); ++i)
-        if (!heard_[i] && i != self) return;
-    cast_vote(now);
-}
-
-void Engine::cast_vote(Nanoseconds now) {
-    if (poll_ != Poll::probing) return;
-    poll_ = Poll::voting;
-    if (phase_ == Phase::probing) phase_ = Phase::voting;
-    probe_at_ = vote_at_ = kNever;
-    const std::uint32_t self = speaker_of(config_.self, config_.members);
-    if (self != kNoSpeaker) heard_[self] = true;
-    ballots_.cast(config_.self, heard_, config_.multicast);
-    check_votes(now);
+    poll_.on_probe(number, header.sender, phase_ == Phase::active);
+    follow_poll(now);
 }
 
 void Engine::on_vote(const wire::Header& header, Bytes payload, Nanoseconds now) {
     const std::uint32_t child = child_index(header.sender);
-    if (child == kMaxArity || poll_ == Poll::closed || number_of(header.operation) != election_ ||
-        child_voted_[child] || !ballots_.merge(payload, header.total != 0)) {
+    if (child == kMaxArity || !poll_.on_vote(child, number_of(header.operation), payload, header.total != 0))
         ++counters_.unexpected_kind;
-        return;
-    }
-    child_voted_[child] = true;
-    ++vote_count_;
-    check_votes(now);
-}
-
-void Engine::check_votes(Nanoseconds now) {
-    if (poll_ != Poll::voting || vote_count_ < tree_children_.count) return;
-    poll_ = Poll::closed;
-    if (tree_parent_ != kNoRank)
-        vote_due_ = true;
-    else
-        decide(ballots_.judge(), now);
+    follow_poll(now);
 }
 
 // As rank 0.
@@ -149,9 +100,8 @@ void Engine::take_first_verdict(Verdict verdict, Nanoseconds now) {
     graph_.set_verdict(std::move(verdict));
     verdict_known_ = true;
     phase_ = Phase::active;
-    poll_ = Poll::closed;
+    poll_.stop();
     readiness_.stop();
-    probe_at_ = vote_at_ = kNever;
     patience_ = 0;
     notice_joined_ = true;
     ping_due_ = true;  // not before: what the probes keep busy answers late, and teaches long deadlines
@@ -201,7 +151,7 @@ void Engine::feel(Nanoseconds now) {
 }
 
 void Engine::appeal(Nanoseconds now) {
-    if (appealed_ || poll_ != Poll::closed || verdict_pending()) return;
+    if (appealed_ || !poll_.closed() || verdict_pending()) return;
     appealed_ = true;
     if (tree_parent_ != kNoRank)
         appeal_due_ = true;
@@ -216,8 +166,8 @@ void Engine::on_appeal(const wire::Header& header, Nanoseconds now) {
         ++counters_.unexpected_kind;
         return;
     }
-    if (number_of(header.operation) != election_ || verdict_pending() || appealed_) return;
-    if (poll_ == Poll::closed) return appeal(now);
+    if (number_of(header.operation) != poll_.number() || verdict_pending() || appealed_) return;
+    if (poll_.closed()) return appeal(now);
     appealed_ = true;  // during an election it waits for its end
     appeal_due_ = tree_parent_ != kNoRank;
 }
@@ -225,30 +175,28 @@ void Engine::on_appeal(const wire::Header& header, Nanoseconds now) {
 bool Engine::next_lane_multicast(Effect& effect) {
     if (feeler_due_) {
         ++counters_.probes_sent;
-        make_packet(effect, wire::Kind::probe, operation_of(election_), 0, 0, {});
+        make_packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
         feeler_due_ = !take_target(feeler_target_, effect);
         return true;
     }
-    if (probes_due_ == 0) return false;
+    const std::uint32_t probe = poll_.next_probe();
+    if (probe == 0) return false;
     ++counters_.probes_sent;
-    make_packet(effect, wire::Kind::probe, operation_of(election_), probes_sent_ + 1, 0, {});
+    make_packet(effect, wire::Kind::probe, operation_of(poll_.number()), probe, 0, {});
     if (!take_target(probe_target_, effect)) return true;
-    --probes_due_;
-    ++probes_sent_;
-    vote_when_all_heard(now_);
+    poll_.probe_sent();
+    follow_poll(now_);
     return true;
 }
 
 bool Engine::next_lane_message(Effect& effect) {
-    if (go_ && go_next_ < tree_children_.count) {
-        make_message(effect, wire::Kind::go, tree_children_.ranks[go_next_++], operation_of(election_), 0, 0,
-                     {});
+    if (const Rank child = poll_.next_go(); child != kNoRank) {
+        make_message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
         return true;
     }
-    if (vote_due_) {
-        vote_due_ = false;
-        make_message(effect, wire::Kind::vote, tree_parent_, operation_of(election_), 0,
-                     ballots_.too_many() ? 1 : 0, ballots_.bytes());
+    if (poll_.take_vote()) {
+        make_message(effect, wire::Kind::vote, tree_parent_, operation_of(poll_.number()), 0,
+                     poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
         return true;
     }
     if (verdict_known_ && verdict_next_ < tree_children_.count) {
@@ -262,7 +210,7 @@ bool Engine::next_lane_message(Effect& effect) {
     if (appeal_due_) {
         appeal_due_ = false;
         ++counters_.appeals_sent;
-        make_message(effect, wire::Kind::appeal, tree_parent_, operation_of(election_), 0, 0, {});
+        make_message(effect, wire::Kind::appeal, tree_parent_, operation_of(poll_.number()), 0, 0, {});
         return true;
     }
     return false;

@@ -19,6 +19,8 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/lane.h \
 	%reldir%/ranges.cc \
 	%reldir%/ranges.h \
+	%reldir%/poll.cc \
+	%reldir%/poll.h \
 	%reldir%/readiness.h \
 	%reldir%/reduce.cc \
 	%reldir%/relay.cc \
