@@ -4,8 +4,8 @@
 //
 // One file per idea:
 //   engine.cc     operations: submit, begin, finish, the slots and the pending queue, timers
-//   admission.cc  the join
-//   lane.cc       elections about the multicast, now and then; election.h counts and judges
+//   admission.cc  the join; readiness.h: who listens
+//   lane.cc       elections about the multicast, now and then; poll.h holds one, election.h counts and judges
 //   broadcast.cc  multicasting fragments, taking them in, progress reports
 //   stream.cc     roots that have only a prefix yet, and what prefix has arrived
 //   relay.cc      several addresses: chained, or onward through leaders
@@ -16,7 +16,7 @@
 //   gather.cc     barriers and reductions: what goes up the tree to rank 0, whose release is a broadcast
 //   reduce.cc     vectors that are too long for a gather
 //   checkpoint.cc what everybody has finished, and leaving; watermark.h, departure.h agree on them
-//   failure.cc    watching those we wait for, ending everything when one is lost
+//   failure.cc    watching those we wait for (watch_list.h), ending everything when one is lost
 //   effects.cc    what goes out, in which order
 #pragma once
 
