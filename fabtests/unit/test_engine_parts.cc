@@ -44,7 +44,7 @@ Test(watermark, rises_when_all_below_have_finished) {
     root.on_up(1, 4);
     cr_assert_eq(root.agree(8), 4U);
     cr_assert_eq(root.agree(8), 0U, "that is known");
-    root.open(4);
+    root.rise_to(4);
     cr_assert_eq(root.opened(), 4U);
     const auto words = all_words(root);
     cr_assert_eq(words.size(), 2U);
@@ -64,7 +64,7 @@ Test(watermark, goes_up_and_comes_down_through_others) {
     auto words = all_words(middle);
     cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_up, 0, 4));
     cr_assert(middle.take(4, true, kSoon));
-    middle.open(4);
+    middle.rise_to(4);
     words = all_words(middle);
     cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_down, 3, 4));
     cr_assert_not(middle.take(4, true, kSoon), "no news");
@@ -85,7 +85,7 @@ Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
     root.on_up(0, 4);
     cr_assert_eq(root.agree(4), 4U);
     root.set_cast_due(true);
-    root.open(4);
+    root.rise_to(4);
     cr_assert_eq(root.to_cast(), 4U);
     root.set_cast_due(false);
     cr_assert_eq(root.to_cast(), 0U);
@@ -107,7 +107,7 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     middle.on_ask(0, 0);
     cr_assert(all_words(middle).empty(), "it does not know");
     cr_assert(middle.take(4, true, kLate));
-    middle.open(4);
+    middle.rise_to(4);
     words = all_words(middle);
     cr_assert_geq(words.size(), 1U);
     cr_assert(is(words[0], wire::Kind::floor_down, 3, 4));

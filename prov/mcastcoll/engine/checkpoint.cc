@@ -22,7 +22,7 @@ void Engine::advance_floor(std::uint64_t floor) {
 // who was, and with it the verdict that they need.
 void Engine::open_floor(std::uint64_t floor, Nanoseconds now) {
     advance_floor(floor);
-    watermark_.open(std::min(floor, floor_));
+    watermark_.rise_to(std::min(floor, floor_));
     begin_pending(now);
 }
 

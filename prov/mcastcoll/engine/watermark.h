@@ -37,7 +37,7 @@ class Watermark {
     bool take(std::uint64_t told, bool verdict_known, Nanoseconds now);
     std::uint64_t take_parked();
     // It is followed, as far as this.
-    void open(std::uint64_t reached) {
+    void rise_to(std::uint64_t reached) {
         opened_ = std::max(opened_, reached);
         ask_at_ = awaited_since_ = kNever;
     }
