@@ -21,11 +21,11 @@ std::string text_of(const wire::ByteString& bytes) {
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const levels::Placement placement = group::placement_of(welcome);
     Carrier carrier = choose_carrier(guests, placement);
-    auto made = station_.new_identity(carrier);
+    auto made = station_.multicast().new_identity(carrier);
     if (!made && carrier == Carrier::verbs) {
         station_.log(Level::info, "{}: over UDP, not over verbs: {}", name_of(plan_), made.error().message);
         carrier = Carrier::udp;
-        made = station_.new_identity(carrier);
+        made = station_.multicast().new_identity(carrier);
     }
     if (!made) return made.error().code;
     const GroupIdentity& identity = made.value();
@@ -69,8 +69,8 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
     Group* parent =
         placement.sites().size() > 1 ? nullptr : station_.find_parent(plan_.parent, listeners, ranks);
     // What is borrowed has to be of the same kind, and only RoCE sends to groups that are not joined.
-    if (parent != nullptr &&
-        ((parent->multicast().address().port() == 0) != verbs || (verbs && !station_.verbs_sends_anywhere())))
+    if (parent != nullptr && ((parent->multicast().address().port() == 0) != verbs ||
+                              (verbs && !station_.multicast().verbs_sends_anywhere())))
         parent = nullptr;
     if (parent == nullptr)
         welcome.group_addresses = {encode_address(own_address)};
@@ -148,7 +148,7 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
     for (const std::uint32_t rank : placement.segment())
         if (rank != self && welcome.peers[rank].multicast_source == welcome.peers[self].multicast_source)
             outlets[welcome.range_of[rank]].loop = true;
-    auto joined = station_.join_address(outlets[welcome.range_of[self]].group);
+    auto joined = station_.multicast().join(outlets[welcome.range_of[self]].group);
     if (!joined) {
         why_not_ = joined.error().message;
         return;
@@ -173,7 +173,7 @@ void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::u
 }
 
 void GroupMulticast::flush() {
-    const int error = queue_.flush(station_.multicast(), outlets_, payload_bytes_);
+    const int error = queue_.flush(station_.multicast().transport(), outlets_, payload_bytes_);
     // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
     if (error == 0 || send_error_told_) return;
     station_.log(Level::warn, "{}: multicast fails: {}", name_of(plan_), std::strerror(error));

@@ -104,9 +104,9 @@ void Group::join_ended(int error) {
 
 void Group::remember_ended(int error) {
     if (core_.leads())
-        station_.remember_failed(plan_.id, error);
+        station_.joins().keep_failed(plan_.id, error);
     else
-        station_.remember_ended(plan_.id, plan_.members.front());
+        station_.joins().keep_given_up(plan_.id, plan_.members.front());
 }
 
 void Group::failed(int error, Rank lost) {

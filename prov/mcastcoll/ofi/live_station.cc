@@ -79,7 +79,7 @@ void LiveStation::receive_multicasts(Nanoseconds time) {
     if (!multicast_ || groups_.empty()) return;
     // Two batches at a time: enough to keep up, few enough for everything else to get its turn.
     for (int batch = 0; batch < 2; ++batch) {
-        const std::size_t taken = multicast_->receive(
+        const std::size_t taken = multicast_.transport().receive(
             time, [&](Bytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
         if (taken < MulticastTransport::kBatch) break;
     }
@@ -181,13 +181,11 @@ void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     if (group != nullptr && !group->core().given_up()) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
     // once, and only where the leader of that join can be: anybody may send a welcome.
-    const auto of_this = [&](const EndedJoin& one) { return one.id == welcome.id; };
-    const EndedJoin* ended = ended_joins_.latest(of_this);
-    if (ended == nullptr || welcome.peers.empty()) return;
-    const wire::ByteString leader = ended->leader;
-    ended_joins_.forget_if(of_this);
+    if (welcome.peers.empty()) return;
+    const auto leader = joins_.take_given_up(welcome.id);
+    if (!leader) return;
     const wire::ByteString& to = welcome.peers.front().private_address;
-    if (!same_host(leader, to)) return;
+    if (!same_host(*leader, to)) return;
     if (auto peer = messenger_->peer(to))
         messenger_->tell({peer.value()},
                          wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
@@ -207,14 +205,6 @@ void LiveStation::greet(const wire::ByteString& member, std::uint32_t attempt, B
 
 void LiveStation::on_keyed(Group& group) {
     for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
-}
-
-void LiveStation::remember_failed(const wire::JoinId& id, int error) {
-    failed_joins_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
-}
-
-void LiveStation::remember_ended(const wire::JoinId& id, const wire::ByteString& leader) {
-    ended_joins_.keep({id, leader});
 }
 
 Group* LiveStation::find(const wire::JoinId& id) {
@@ -246,13 +236,13 @@ ssize_t LiveStation::collective(const Request& request) {
 Nanoseconds LiveStation::next_deadline() const {
     Nanoseconds next = watch_->next_deadline();
     for (const auto& group : groups_) next = std::min(next, group->core().next_deadline());
-    if (multicast_) next = std::min(next, multicast_->next_deadline());
+    if (multicast_) next = std::min(next, multicast_.transport().next_deadline());
     return next;
 }
 
 bool LiveStation::prepare_wait() {
     progress();
-    if (multicast_ && !multicast_->prepare_wait()) return false;
+    if (multicast_ && !multicast_.transport().prepare_wait()) return false;
     if (!messenger_->prepare_wait()) return false;
     const Nanoseconds next = next_deadline();
     return next > monotonic_now() && set_alarm(next);
@@ -310,7 +300,7 @@ void LiveStation::bury_done() noexcept {
         group.add_counters(ended_counters_, ended_levels_);
         if (group.core().error() != 0)
             succeeds([&] {
-                failed_groups_.keep({group.core().ended_word(), group.members(), group.core().roster()});
+                joins_.keep_failed_group({group.core().ended_word(), group.members(), group.core().roster()});
             });
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));

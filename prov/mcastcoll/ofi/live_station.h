@@ -15,33 +15,21 @@
 #include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/function_ref.h"
-#include "group/recent.h"
 #include "group/round_trips.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
 #include "ofi/job_report.h"
+#include "ofi/join_memory.h"
 #include "ofi/messenger.h"
+#include "ofi/multicast_sockets.h"
 #include "ofi/station.h"
 #include "provider/log.h"
 #include "provider/settings.h"
-#include "transport/interface.h"
-#include "transport/multicast_hub.h"
 #include "transport/peer_watch.h"
 #include "transport/rendezvous.h"
-#include "transport/verbs_options.h"
 
 namespace mcastcoll::ofi {
 
-struct GroupIdentity {
-    GroupKey key{};
-    Epoch epoch{};
-    SocketAddress address;  // of the group's multicasts
-    Membership held;        // of an address that exists for as long as somebody has joined it; mostly empty
-};
-
-// A socket address as it travels in join messages: family, port, address bytes. Empty for none.
-wire::ByteString encode_address(const SocketAddress& address);
-std::optional<SocketAddress> decode_address(const wire::ByteString& bytes);
 // An inner address with everything removed that differs between members: padding, scope, a name's trailing
 // zeros.
 wire::ByteString normalise_address(Bytes inner_address);
@@ -71,12 +59,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     // A datagram to where a member very likely has its service address, or where it was heard from.
     void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
     void reply(const RendezvousSource& source, Bytes message) { rendezvous_->reply(source, message); }
-    // Fails only when the kernel's generator does.
-    Result<GroupIdentity> new_identity(Carrier carrier);
-    // Where groups send their multicasts; only for those that have joined an address.
-    MulticastTransport& multicast() { return *multicast_; }
-    Result<Membership> join_address(const SocketAddress& group);
-    bool verbs_sends_anywhere() const { return verbs_ != nullptr && verbs_->sends_anywhere(); }
+    MulticastSockets& multicast() { return multicast_; }
     // The group that a new one can borrow addresses from, and the places in it of those who are to listen;
     // null when there is none. The application may have named one.
     Group* find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
@@ -86,9 +69,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     const wire::Hello* miscounted_hello(Group& group, Rank rank) const;
     void groups_changed() { report_.mark(); }
     void on_keyed(Group& group);
-    void remember_failed(const wire::JoinId& id, int error);
-    // A join that this member has given up, and where its leader is.
-    void remember_ended(const wire::JoinId& id, const wire::ByteString& leader);
+    JoinMemory& joins() { return joins_; }
     group::RoundTrips& round_trips() { return round_trips_; }
     void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
     // The same, for a peer that may be gone: if so, the watch is to say it soon.
@@ -109,13 +90,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
   private:
     explicit LiveStation(Endpoint& endpoint);
     Result<void> open_all();
-    void choose_interface(Bytes own_address);
-    Result<void> open_multicast();
-    Result<std::unique_ptr<MulticastHub>> open_udp();
-    // station_verbs.cc
-    std::string why_no_verbs() const;
-    Result<std::unique_ptr<VerbsTransport>> open_verbs_transport();
-    void offer_verbs(wire::Hello& hello) const;
+    void open_multicast();
     Result<void> add_to_poll_set(int descriptor);
     Nanoseconds next_deadline() const;
     bool set_alarm(Nanoseconds time);
@@ -150,17 +125,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
 
     Endpoint& endpoint_;
     const Settings settings_;
-    std::optional<Interface> interface_;
-    int family_ = 4;
-    std::string no_multicast_;
-    std::unique_ptr<MulticastTransport> multicast_;  // null without
-    JoinableTransport* hub_ = nullptr;               // what is at the bottom of it
-    std::uint16_t port_ = 0;                         // of the groups that this endpoint leads
-    std::size_t window_ = 0, datagram_bytes_ = 0;
-    VerbsTransport* verbs_ = nullptr;  // part of it; null without
-    std::size_t verbs_window_ = 0;
-    bool verbs_chooses_ = false;  // the network's management chooses addresses
-    bool verbs_failed_ = false;   // a join has failed: groups to come are not asked to try
+    MulticastSockets multicast_;
     wire::ByteString own_address_, place_;
     std::unique_ptr<Rendezvous> rendezvous_;
     FidOwner<fid_fabric> fabric_;
@@ -173,24 +138,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::unordered_map<fi_addr_t, Group*> by_token_;
     std::unordered_map<std::uint64_t, Group*> by_key_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
-    struct EarlyHello {
-        wire::Hello hello;
-        RendezvousSource source;  // who it may be is known when the join is called
-    };
-    group::Recent<EarlyHello, 1024> early_hellos_;
-    group::Recent<wire::Answer, 64> failed_joins_;
-    struct EndedJoin {
-        wire::JoinId id;
-        wire::ByteString leader;
-    };
-    group::Recent<EndedJoin, 64> ended_joins_;  // of which the leader has not been told
-    struct FailedGroup {
-        wire::Ended word;
-        std::vector<wire::ByteString> members;  // inner addresses, by rank
-        group::Roster roster;
-    };
-    group::Recent<FailedGroup, 64>
-        failed_groups_;  // that are closed; somebody may still wait for this member
+    JoinMemory joins_;
     group::RoundTrips round_trips_;
     fi_addr_t next_token_;
     std::uint64_t turns_ = 0;

@@ -40,7 +40,10 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/group_run.cc \
 	%reldir%/job_report.cc \
 	%reldir%/job_report.h \
+	%reldir%/multicast_sockets.cc \
+	%reldir%/multicast_sockets.h \
 	%reldir%/open_operations.h \
+	%reldir%/join_memory.h \
 	%reldir%/placing.cc \
 	%reldir%/placing.h \
 	%reldir%/live_station.cc \
@@ -48,7 +51,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/station_joins.cc \
 	%reldir%/station_open.cc \
 	%reldir%/station_report.cc \
-	%reldir%/station_verbs.cc \
 	%reldir%/team_level.cc \
 	%reldir%/team_level.h
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

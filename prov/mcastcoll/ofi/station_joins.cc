@@ -70,8 +70,7 @@ void LiveStation::on_waiting(const wire::Waiting& waiting, const RendezvousSourc
             within(*group, time, [&] { group->core().on_waiting(waiting.from); });
         return;
     }
-    FailedGroup* failed =
-        failed_groups_.latest([&](const FailedGroup& one) { return one.word.id == waiting.id; });
+    JoinMemory::FailedGroup* failed = joins_.failed_group(waiting.id);
     const std::size_t rank = index_of(waiting.from);
     if (failed == nullptr || rank >= failed->members.size()) return;
     if (!Rendezvous::may_be(failed->members[rank], source) || !failed->roster.answer(waiting.from)) return;
@@ -93,22 +92,18 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
         }
         within(*group, time, [&] { group->core().doubt(hello.rank, time); });
     }
-    const wire::Answer* failed =
-        failed_joins_.latest([&](const wire::Answer& one) { return one.id == hello.id; });
+    const wire::Answer* failed = joins_.failed(hello.id);
     if (failed != nullptr) {
         rendezvous_->reply(source, wire::encode(*failed));
         return;
     }
     // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
-    // lose it. The latest from a place is from the process that lives.
-    early_hellos_.forget_if([&](const EarlyHello& early) {
-        return early.hello.id == hello.id && early.hello.rank == hello.rank && early.source == source;
-    });
-    early_hellos_.keep({hello, source});
+    // lose it.
+    joins_.keep_early(hello, source);
 }
 
 const wire::Hello* LiveStation::miscounted_hello(Group& group, Rank rank) const {
-    const EarlyHello* found = early_hellos_.latest([&](const EarlyHello& early) {
+    const JoinMemory::EarlyHello* found = joins_.early().latest([&](const JoinMemory::EarlyHello& early) {
         return early.hello.id.list_hash == group.id().list_hash && early.hello.rank == rank &&
                group.comes_from(rank, early.source);
     });

@@ -16,52 +16,13 @@
 #include "ofi/live_station.h"
 #include "ofi/placing.h"
 #include "provider/guard.h"
-#include "transport/group_address.h"
-#include "transport/interceptor.h"
-#include "transport/multicast_lanes.h"
-#include "transport/verbs_address.h"
-#include "wire/bytes.h"
-#include "wire/packet.h"
 
 namespace mcastcoll::ofi {
 namespace {
 
-// The kernel's share of its receive buffer per datagram, roughly: the data rounded up, and its own
-// bookkeeping.
-constexpr std::size_t datagram_cost(std::size_t bytes) {
-    return (bytes + 2047) / 2048 * 2048 + 768;
-}
-// Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
-constexpr std::size_t kBufferShare = 4;
-constexpr std::size_t kMostDatagram = 8192 + wire::kHeaderBytes;
-// Random ports that are tried until one is not somebody's alone.
-constexpr int kPortAttempts = 8;
 constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
 
 }  // namespace
-
-wire::ByteString encode_address(const SocketAddress& address) {
-    wire::ByteString bytes(3);
-    bytes[0] = static_cast<std::byte>(address.family() == AF_INET ? 4 : 6);
-    wire::put(bytes.data() + 1, address.port());
-    const Bytes host = address.address_bytes();
-    bytes.insert(bytes.end(), host.begin(), host.end());
-    return bytes;
-}
-
-std::optional<SocketAddress> decode_address(const wire::ByteString& bytes) {
-    if (bytes.size() == 3 + sizeof(in_addr) && bytes[0] == std::byte{4}) {
-        in_addr host;
-        std::memcpy(&host, bytes.data() + 3, sizeof host);
-        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
-    }
-    if (bytes.size() == 3 + sizeof(in6_addr) && bytes[0] == std::byte{6}) {
-        in6_addr host;
-        std::memcpy(&host, bytes.data() + 3, sizeof host);
-        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
-    }
-    return {};
-}
 
 wire::ByteString normalise_address(Bytes inner_address) {
     if (auto socket = SocketAddress::from_bytes(inner_address)) {
@@ -91,7 +52,7 @@ Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
 }
 
 LiveStation::LiveStation(Endpoint& endpoint)
-    : endpoint_(endpoint), settings_(provider_settings()), next_token_(kTokenBase) {}
+    : endpoint_(endpoint), settings_(provider_settings()), multicast_(settings_), next_token_(kTokenBase) {}
 
 Result<std::unique_ptr<Station>> LiveStation::open(Endpoint& endpoint) {
     std::unique_ptr<LiveStation> station(new LiveStation(endpoint));
@@ -134,113 +95,22 @@ Result<void> LiveStation::open_all() {
     poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (!poll_set_.valid() || !timer_.valid()) return system_error(errno, "wait descriptors");
-    choose_interface(own_address_);
+    open_multicast();
     for (int descriptor :
          {messenger_->descriptor(), rendezvous_->descriptor(), watch_->descriptor(), timer_.get()})
         if (auto added = add_to_poll_set(descriptor); !added) return added.error();
     return {};
 }
 
-// Which interface to multicast on: the configured one, else the one that has the inner endpoint's address,
-// else loopback.
-void LiveStation::choose_interface(Bytes own_address) {
-    if (!settings_.multicast) {
-        no_multicast_ = "FI_MCASTCOLL_MULTICAST=off";
-        return;
+void LiveStation::open_multicast() {
+    const fi_fabric_attr* fabric = endpoint_.info->fabric_attr;
+    const std::string_view inner = fabric != nullptr && fabric->prov_name != nullptr ? fabric->prov_name : "";
+    multicast_.open(own_address_, inner.find("verbs") != std::string_view::npos);
+    if (!multicast_) return;
+    if (auto added = add_to_poll_set(multicast_.transport().descriptor()); !added) {
+        log(Level::warn, "no multicast: {}", added.error().message);
+        multicast_.give_up(added.error().message);
     }
-    const auto own = SocketAddress::from_bytes(own_address);
-    const std::string of_device = interface_of_rdma_device(settings_.iface);
-    auto found = !of_device.empty()         ? find_interface_by_name(of_device)
-                 : !settings_.iface.empty() ? find_interface(settings_.iface)
-                 : own                      ? find_interface_by_address(own.value())
-                                            : find_interface_by_name("lo");
-    if (!found) {
-        no_multicast_ = found.error().message;
-        log(Level::warn, "no multicast: {}", no_multicast_);
-        return;
-    }
-    interface_ = found.value();
-    family_ = settings_.ip != 0 ? settings_.ip : (own && own.value().family() == AF_INET6) ? 6 : 4;
-    if (!(family_ == 4 ? interface_->v4 : interface_->v6)) {
-        no_multicast_ = fmt::format("interface {} has no IPv{} address", interface_->name, family_);
-        log(Level::warn, "no multicast: {}", no_multicast_);
-        interface_.reset();
-        return;
-    }
-    if (auto opened = open_multicast(); !opened) {
-        no_multicast_ = opened.error().message;
-        log(Level::warn, "no multicast: {}", no_multicast_);
-        interface_.reset();
-        multicast_.reset();
-        hub_ = nullptr;
-        verbs_ = nullptr;
-    }
-}
-
-// Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
-// opened at all.
-Result<std::unique_ptr<MulticastHub>> LiveStation::open_udp() {
-    UdpMulticastOptions options;
-    options.interface = *interface_;
-    options.family = family_;
-    options.ttl = settings_.ttl;
-    options.receive_buffer_bytes = settings_.rcvbuf;
-    options.send_buffer_bytes = settings_.sndbuf;
-    options.payload_limit = kMostDatagram;
-    options.most_memberships = settings_.memberships;
-    // A fault is to hit single datagrams, as a network's does.
-    options.offload = !settings_.fault.spoils();
-    auto opened = MulticastHub::open(options);
-    if (!opened) return opened.error();
-    MulticastHub& hub = *opened.value();
-    Result<void> tried = {};
-    for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-        const auto identity = new_identity(Carrier::udp);
-        if (!identity) return identity.error();
-        auto joined = hub.join(identity.value().address);
-        port_ = identity.value().address.port();
-        tried = joined ? Result<void>() : Result<void>(joined.error());
-        if (tried || tried.error().code != EADDRINUSE || settings_.port != 0) break;
-        port_ = 0;
-    }
-    if (!tried) return tried.error();
-    for (const bool loop : {false, true})
-        if (auto sender = hub.sender(loop); !sender) return sender.error();
-    datagram_bytes_ = hub.max_payload();
-    window_ = hub.receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
-    log(Level::info,
-        "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
-        "{} "
-        "addresses per socket",
-        interface_->name, family_, interface_->mtu, port_, hub.receive_buffer_bytes(), window_,
-        hub.memberships_per_socket());
-    return opened;
-}
-
-Result<void> LiveStation::open_multicast() {
-    auto udp = open_udp();
-    if (!udp) return udp.error();
-    std::unique_ptr<JoinableTransport> lanes = std::move(udp).value();
-    if (auto verbs = open_verbs_transport()) {
-        VerbsTransport* const opened = verbs.value().get();
-        auto both = MulticastLanes::open(std::move(lanes), std::move(verbs).value());
-        if (!both) return both.error();
-        lanes = std::move(both).value();
-        verbs_ = opened;
-        verbs_window_ = verbs_->receives() / kBufferShare;
-    } else {
-        log(settings_.transport == Carrier::verbs ? Level::warn : Level::info, "no multicast over verbs: {}",
-            verbs.error().message);
-    }
-    hub_ = lanes.get();
-    multicast_ = std::move(lanes);
-    if (auto added = add_to_poll_set(multicast_->descriptor()); !added) return added.error();
-    if (settings_.fault.spoils()) {
-        InterceptorSpec spec = settings_.fault;
-        spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
-        multicast_ = std::make_unique<Interceptor>(std::move(multicast_), spec);
-    }
-    return {};
 }
 
 // The group that the application names, if it can lend; else the smallest that has all the members.
@@ -261,47 +131,16 @@ Group* LiveStation::find_parent(fi_addr_t named, const std::vector<wire::ByteStr
     return best;
 }
 
-Result<GroupIdentity> LiveStation::new_identity(Carrier carrier) {
-    GroupIdentity identity;
-    const bool assigned = carrier == Carrier::verbs && verbs_chooses_;
-    if (assigned) {
-        auto joined = verbs_->join_any();
-        if (!joined) return joined.error();
-        identity.held = std::move(joined).value();
-    }
-    do {
-        std::array<std::byte, kGroupRandomBytes + 12> random{};
-        if (auto filled = kernel_random(random); !filled) return filled.error();
-        identity.address = random_group_address(
-            family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
-        const int port = settings_.port != 0 ? settings_.port : port_;
-        if (carrier == Carrier::verbs)
-            identity.address = identity.address.with_port(0);
-        else if (port != 0)
-            identity.address = identity.address.with_port(static_cast<std::uint16_t>(port));
-        identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
-        identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
-    } while (hub_ != nullptr && hub_->has_joined(identity.address));
-    if (assigned) identity.address = identity.held.group();
-    return identity;
-}
-
 wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
     wire::Hello hello;
     hello.id = id;
     hello.rank = self;
     hello.members = static_cast<std::uint32_t>(members);
-    hello.address_family = static_cast<std::uint8_t>(family_);
     hello.peer.private_address = messenger_->address();
     const auto point = encode_watch_point(watch_->local_point());
     hello.peer.watch_point.assign(point.begin(), point.end());
     hello.peer.place = place_;
-    if (!interface_) return hello;
-    hello.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes_);
-    hello.room = hub_->has_room() ? 1 : 0;
-    offer_verbs(hello);
-    hello.window = static_cast<std::uint32_t>(settings_.window != 0 ? settings_.window : window_);
-    hello.peer.multicast_source = encode_address(*(family_ == 4 ? interface_->v4 : interface_->v6));
+    multicast_.offer(hello);
     return hello;
 }
 
@@ -325,20 +164,20 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         const Nanoseconds time = monotonic_now();
         ++sequences_[id.list_hash];
         group.core().start(time);
-        for (const EarlyHello& early : early_hellos_)
+        for (const JoinMemory::EarlyHello& early : joins_.early())
             if (early.hello.id == id && group.comes_from(early.hello.rank, early.source))
                 group.core().on_hello(early.hello, time);
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
-        if (group.core().leads()) succeeds([&] { remember_failed(id, FI_ENOMEM); });
+        if (group.core().leads()) succeeds([&] { joins_.keep_failed(id, FI_ENOMEM); });
         by_token_.erase(group.token());
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.pop_back();
         throw;
     }
     *mc = group.mc();
-    early_hellos_.forget_if([&](const EarlyHello& early) { return early.hello.id == id; });
+    joins_.forget_early(id);
     busy_groups_ += group.core().busy();
     keep_alarm();
     return 0;

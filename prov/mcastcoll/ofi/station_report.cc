@@ -67,7 +67,8 @@ void LiveStation::write_statistics() {
         total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
         total.messages_sent, total.asks_sent);
     if (settings_.stats.empty()) return;
-    const MulticastCounters wire = multicast_ ? multicast_->counters() : MulticastCounters{};
+    const MulticastCounters wire = multicast_.counters();
+    const VerbsTransport* const verbs = multicast_.verbs();
     std::string text;
     const auto add = [&](std::string_view name, std::uint64_t value) {
         text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", name, value);
@@ -79,8 +80,8 @@ void LiveStation::write_statistics() {
     add("truncated", wire.truncated);
     add("send_errors", wire.send_errors);
     add("multicast_bytes_sent", wire.bytes_sent);
-    add("verbs_datagrams_sent", verbs_ != nullptr ? verbs_->counters().datagrams_sent : 0);
-    add("verbs_revivals", verbs_ != nullptr ? verbs_->counters().revivals : 0);
+    add("verbs_datagrams_sent", verbs != nullptr ? verbs->counters().datagrams_sent : 0);
+    add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
     add("foreign_messages", foreign_messages_);
     add("foreign_datagrams", foreign_datagrams_);
     add("doubts", doubts_);

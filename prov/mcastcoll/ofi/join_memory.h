@@ -1,0 +1,84 @@
+// What an endpoint remembers of joins for those who come too early or too late: greetings for joins that were
+// not called here yet, and how joins and groups that are gone have ended. The oldest are forgotten.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "group/recent.h"
+#include "group/roster.h"
+#include "transport/rendezvous.h"
+#include "wire/join.h"
+
+namespace mcastcoll::ofi {
+
+class JoinMemory {
+  public:
+    struct EarlyHello {
+        wire::Hello hello;
+        RendezvousSource source;  // who it may be is known when the join is called
+    };
+    // The latest from a place is from the process that lives.
+    void keep_early(const wire::Hello& hello, const RendezvousSource& source);
+    void forget_early(const wire::JoinId& id) {
+        early_.forget_if([&](const EarlyHello& one) { return one.hello.id == id; });
+    }
+    const auto& early() const { return early_; }
+
+    // A join that this member led has failed: for who greets it still.
+    void keep_failed(const wire::JoinId& id, int error) {
+        failed_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
+    }
+    // Null: none that is remembered.
+    const wire::Answer* failed(const wire::JoinId& id) const {
+        return failed_.latest([&](const wire::Answer& one) { return one.id == id; });
+    }
+
+    // A join that this member has given up, whose leader has not been told; and where the leader is.
+    void keep_given_up(const wire::JoinId& id, const wire::ByteString& leader) {
+        given_up_.keep({id, leader});
+    }
+    // Once.
+    std::optional<wire::ByteString> take_given_up(const wire::JoinId& id);
+
+    // A group that has failed and is closed here: somebody may still wait for this member.
+    struct FailedGroup {
+        wire::Ended word;
+        std::vector<wire::ByteString> members;  // inner addresses, by rank
+        group::Roster roster;
+    };
+    void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
+    // Null: none that is remembered.
+    FailedGroup* failed_group(const wire::JoinId& id) {
+        return failed_groups_.latest([&](const FailedGroup& one) { return one.word.id == id; });
+    }
+
+  private:
+    struct GivenUp {
+        wire::JoinId id;
+        wire::ByteString leader;
+    };
+    group::Recent<EarlyHello, 1024> early_;
+    group::Recent<wire::Answer, 64> failed_;
+    group::Recent<GivenUp, 64> given_up_;
+    group::Recent<FailedGroup, 64> failed_groups_;
+};
+
+inline void JoinMemory::keep_early(const wire::Hello& hello, const RendezvousSource& source) {
+    early_.forget_if([&](const EarlyHello& one) {
+        return one.hello.id == hello.id && one.hello.rank == hello.rank && one.source == source;
+    });
+    early_.keep({hello, source});
+}
+
+inline std::optional<wire::ByteString> JoinMemory::take_given_up(const wire::JoinId& id) {
+    const auto of_this = [&](const GivenUp& one) { return one.id == id; };
+    const GivenUp* found = given_up_.latest(of_this);
+    if (found == nullptr) return {};
+    std::optional<wire::ByteString> leader = found->leader;
+    given_up_.forget_if(of_this);
+    return leader;
+}
+
+}  // namespace mcastcoll::ofi

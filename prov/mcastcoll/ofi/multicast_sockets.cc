@@ -1,0 +1,256 @@
+#include "ofi/multicast_sockets.h"
+
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "base/system.h"
+#include "provider/log.h"
+#include "transport/group_address.h"
+#include "transport/interceptor.h"
+#include "transport/multicast_lanes.h"
+#include "transport/verbs_address.h"
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// The kernel's share of its receive buffer per datagram, roughly: the data rounded up, and its own
+// bookkeeping.
+constexpr std::size_t datagram_cost(std::size_t bytes) {
+    return (bytes + 2047) / 2048 * 2048 + 768;
+}
+// Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
+constexpr std::size_t kBufferShare = 4;
+constexpr std::size_t kMostDatagram = 8192 + wire::kHeaderBytes;
+// Random ports that are tried until one is not somebody's alone.
+constexpr int kPortAttempts = 8;
+// A fragment has to be worth its header.
+constexpr std::size_t kLeastDatagram = 512 + wire::kHeaderBytes;
+
+}  // namespace
+
+wire::ByteString encode_address(const SocketAddress& address) {
+    wire::ByteString bytes(3);
+    bytes[0] = static_cast<std::byte>(address.family() == AF_INET ? 4 : 6);
+    wire::put(bytes.data() + 1, address.port());
+    const Bytes host = address.address_bytes();
+    bytes.insert(bytes.end(), host.begin(), host.end());
+    return bytes;
+}
+
+std::optional<SocketAddress> decode_address(const wire::ByteString& bytes) {
+    if (bytes.size() == 3 + sizeof(in_addr) && bytes[0] == std::byte{4}) {
+        in_addr host;
+        std::memcpy(&host, bytes.data() + 3, sizeof host);
+        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
+    }
+    if (bytes.size() == 3 + sizeof(in6_addr) && bytes[0] == std::byte{6}) {
+        in6_addr host;
+        std::memcpy(&host, bytes.data() + 3, sizeof host);
+        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
+    }
+    return {};
+}
+
+void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
+    if (!settings_.multicast) return give_up("FI_MCASTCOLL_MULTICAST=off");
+    auto opened = choose_interface(own_address);
+    if (opened) opened = open_transport(inner_is_verbs);
+    if (opened) return;
+    log_line(Level::warn, "no multicast: {}", opened.error().message);
+    give_up(opened.error().message);
+}
+
+void MulticastSockets::give_up(const std::string& why) {
+    why_not_ = why;
+    interface_.reset();
+    transport_.reset();
+    hub_ = nullptr;
+    verbs_ = nullptr;
+}
+
+// The configured one, else the one that has the inner endpoint's address, else loopback.
+Result<void> MulticastSockets::choose_interface(Bytes own_address) {
+    const auto own = SocketAddress::from_bytes(own_address);
+    const std::string of_device = interface_of_rdma_device(settings_.iface);
+    auto found = !of_device.empty()         ? find_interface_by_name(of_device)
+                 : !settings_.iface.empty() ? find_interface(settings_.iface)
+                 : own                      ? find_interface_by_address(own.value())
+                                            : find_interface_by_name("lo");
+    if (!found) return found.error();
+    interface_ = found.value();
+    family_ = settings_.ip != 0 ? settings_.ip : (own && own.value().family() == AF_INET6) ? 6 : 4;
+    if (family_ == 4 ? interface_->v4.has_value() : interface_->v6.has_value()) return {};
+    return Error{FI_EADDRNOTAVAIL,
+                 fmt::format("interface {} has no IPv{} address", interface_->name, family_)};
+}
+
+// Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
+// opened at all.
+Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
+    UdpMulticastOptions options;
+    options.interface = *interface_;
+    options.family = family_;
+    options.ttl = settings_.ttl;
+    options.receive_buffer_bytes = settings_.rcvbuf;
+    options.send_buffer_bytes = settings_.sndbuf;
+    options.payload_limit = kMostDatagram;
+    options.most_memberships = settings_.memberships;
+    // A fault is to hit single datagrams, as a network's does.
+    options.offload = !settings_.fault.spoils();
+    auto opened = MulticastHub::open(options);
+    if (!opened) return opened.error();
+    MulticastHub& hub = *opened.value();
+    Result<void> tried = {};
+    for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+        const auto identity = new_identity(Carrier::udp);
+        if (!identity) return identity.error();
+        auto joined = hub.join(identity.value().address);
+        port_ = identity.value().address.port();
+        tried = joined ? Result<void>() : Result<void>(joined.error());
+        if (tried || tried.error().code != EADDRINUSE || settings_.port != 0) break;
+        port_ = 0;
+    }
+    if (!tried) return tried.error();
+    for (const bool loop : {false, true})
+        if (auto sender = hub.sender(loop); !sender) return sender.error();
+    datagram_bytes_ = hub.max_payload();
+    window_ = hub.receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
+    log_line(
+        Level::info,
+        "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
+        "{} "
+        "addresses per socket",
+        interface_->name, family_, interface_->mtu, port_, hub.receive_buffer_bytes(), window_,
+        hub.memberships_per_socket());
+    return opened;
+}
+
+Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
+    auto udp = open_udp();
+    if (!udp) return udp.error();
+    std::unique_ptr<JoinableTransport> lanes = std::move(udp).value();
+    if (auto verbs = open_verbs_transport(inner_is_verbs)) {
+        VerbsTransport* const opened = verbs.value().get();
+        auto both = MulticastLanes::open(std::move(lanes), std::move(verbs).value());
+        if (!both) return both.error();
+        lanes = std::move(both).value();
+        verbs_ = opened;
+        verbs_window_ = verbs_->receives() / kBufferShare;
+    } else {
+        log_line(settings_.transport == Carrier::verbs ? Level::warn : Level::info,
+                 "no multicast over verbs: {}", verbs.error().message);
+    }
+    hub_ = lanes.get();
+    transport_ = std::move(lanes);
+    if (settings_.fault.spoils()) {
+        InterceptorSpec spec = settings_.fault;
+        spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
+        transport_ = std::make_unique<Interceptor>(std::move(transport_), spec);
+    }
+    return {};
+}
+
+// Empty when it is to be tried.
+std::string MulticastSockets::why_no_verbs(bool inner_is_verbs) const {
+    switch (settings_.transport) {
+        case Carrier::udp:
+            return "FI_MCASTCOLL_TRANSPORT=udp";
+        case Carrier::verbs:
+            return {};
+        case Carrier::automatic:
+            break;
+    }
+    return inner_is_verbs ? std::string() : "the inner provider is none of verbs";
+}
+
+// Joins a group for a moment: a subnet manager may refuse, want to choose the address itself, or not be
+// there.
+Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
+    if (const std::string why = why_no_verbs(inner_is_verbs); !why.empty()) return Error{FI_ENODEV, why};
+    VerbsOptions options;
+    options.interface = *interface_;
+    options.family = family_;
+    options.ttl = settings_.ttl;
+    options.receives = settings_.receives;
+    options.payload_limit = kMostDatagram;
+    options.most_memberships = settings_.memberships;
+    auto opened = open_verbs(options);
+    if (!opened) return opened;
+    VerbsTransport& verbs = *opened.value();
+    if (verbs.max_payload() < kLeastDatagram)
+        return Error{FI_EMSGSIZE, fmt::format("datagrams of {} bytes are too short", verbs.max_payload())};
+    const auto identity = new_identity(Carrier::verbs);
+    if (!identity) return identity.error();
+    if (auto tried = verbs.join(identity.value().address); !tried) {
+        if (verbs.sends_anywhere()) return tried.error();
+        if (const auto any = verbs.join_any(); !any) return tried.error();
+        verbs_chooses_ = true;
+        log_line(Level::info, "{}; groups have addresses that the subnet manager chooses",
+                 tried.error().message);
+    }
+    log_line(Level::info, "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait",
+             interface_->name, verbs.device(), verbs.max_payload(), verbs.receives());
+    return opened;
+}
+
+void MulticastSockets::offer(wire::Hello& hello) const {
+    hello.address_family = static_cast<std::uint8_t>(family_);
+    if (!interface_) return;
+    const auto window = [this](std::size_t own) {
+        return static_cast<std::uint32_t>(settings_.window != 0 ? settings_.window : own);
+    };
+    hello.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes_);
+    hello.room = hub_->has_room() ? 1 : 0;
+    hello.window = window(window_);
+    hello.peer.multicast_source = encode_address(*(family_ == 4 ? interface_->v4 : interface_->v6));
+    if (verbs_ == nullptr || verbs_failed_) return;
+    hello.verbs.datagram_bytes = static_cast<std::uint32_t>(verbs_->max_payload());
+    hello.verbs.window = window(verbs_window_);
+    hello.verbs.room = verbs_->has_room() ? 1 : 0;
+    hello.verbs.source = encode_address(verbs_->local_address().with_port(0));
+}
+
+Result<GroupIdentity> MulticastSockets::new_identity(Carrier carrier) {
+    GroupIdentity identity;
+    const bool assigned = carrier == Carrier::verbs && verbs_chooses_;
+    if (assigned) {
+        auto joined = verbs_->join_any();
+        if (!joined) return joined.error();
+        identity.held = std::move(joined).value();
+    }
+    do {
+        std::array<std::byte, kGroupRandomBytes + 12> random{};
+        if (auto filled = kernel_random(random); !filled) return filled.error();
+        identity.address = random_group_address(
+            family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
+        const int port = settings_.port != 0 ? settings_.port : port_;
+        if (carrier == Carrier::verbs)
+            identity.address = identity.address.with_port(0);
+        else if (port != 0)
+            identity.address = identity.address.with_port(static_cast<std::uint16_t>(port));
+        identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
+        identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
+    } while (hub_ != nullptr && hub_->has_joined(identity.address));
+    if (assigned) identity.address = identity.held.group();
+    return identity;
+}
+
+Result<Membership> MulticastSockets::join(const SocketAddress& group) {
+    if (!transport_) return Error{FI_ENODEV, why_not_};
+    if (group.port() != 0) return hub_->join(group);
+    if (verbs_ == nullptr) return Error{FI_ENODEV, "the group is of verbs"};
+    auto joined = verbs_->join(group);
+    if (!joined && joined.error().code != FI_ENOBUFS) {
+        verbs_failed_ = true;
+        log_line(Level::warn, "{}; groups to come go over UDP", joined.error().message);
+    }
+    return joined;
+}
+
+}  // namespace mcastcoll::ofi
