@@ -80,6 +80,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_group_roster.cc \
 	%reldir%/test_group_welcome.cc \
 	%reldir%/test_groups.cc \
+	%reldir%/test_join_memory.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h
 %canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util

@@ -1,0 +1,68 @@
+// What an endpoint remembers of joins for who comes too early or too late.
+#include <criterion/criterion.h>
+
+#include "ofi/join_memory.h"
+
+using namespace mcastcoll;
+using ofi::JoinMemory;
+
+namespace {
+
+wire::Hello hello_of(std::uint32_t sequence, std::uint32_t rank) {
+    wire::Hello hello;
+    hello.id = {7, sequence};
+    hello.rank = rank_of(rank);
+    return hello;
+}
+
+std::size_t early_count(const JoinMemory& memory) {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& early : memory.early()) ++count;
+    return count;
+}
+
+}  // namespace
+
+Test(join_memory, the_latest_greeting_from_a_place_counts) {
+    JoinMemory memory;
+    const RendezvousSource here;
+    memory.keep_early(hello_of(0, 1), here);
+    memory.keep_early(hello_of(0, 1), here);
+    memory.keep_early(hello_of(0, 2), here);
+    memory.keep_early(hello_of(1, 1), here);
+    cr_assert_eq(early_count(memory), 3U);
+    memory.forget_early({7, 0});
+    cr_assert_eq(early_count(memory), 1U);
+}
+
+Test(join_memory, a_join_that_was_given_up_is_told_of_once) {
+    JoinMemory memory;
+    memory.keep_given_up({7, 0}, wire::ByteString{std::byte{3}});
+    cr_assert_not(memory.take_given_up({7, 1}).has_value());
+    const auto leader = memory.take_given_up({7, 0});
+    cr_assert(leader.has_value() && *leader == wire::ByteString{std::byte{3}});
+    cr_assert_not(memory.take_given_up({7, 0}).has_value());
+}
+
+// One less, exactly, one more than it remembers.
+Test(join_memory, forgets_the_oldest) {
+    for (const std::uint32_t count : {63U, 64U, 65U}) {
+        JoinMemory memory;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            memory.keep_failed({7, i}, 100);
+            memory.keep_given_up({7, i}, {});
+            memory.keep_failed_group({{{7, i}, 104, kNoRank}, {}, {}});
+        }
+        const bool remembers = count <= 64;
+        cr_assert_eq(memory.failed({7, 0}) != nullptr, remembers);
+        cr_assert_eq(memory.failed_group({7, 0}) != nullptr, remembers);
+        cr_assert_eq(memory.take_given_up({7, 0}).has_value(), remembers);
+        cr_assert_eq(memory.failed({7, count - 1})->error, 100U);
+        cr_assert_eq(memory.failed_group({7, count - 1})->word.error, 104U);
+    }
+    for (const std::uint32_t count : {1023U, 1024U, 1025U}) {
+        JoinMemory memory;
+        for (std::uint32_t i = 0; i < count; ++i) memory.keep_early(hello_of(i, 1), {});
+        cr_assert_eq(early_count(memory), count <= 1024 ? count : 1024U);
+    }
+}
