@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/departure.h"
+#include "engine/failure.h"
 #include "engine/poll.h"
 #include "engine/readiness.h"
 #include "engine/watch_list.h"
@@ -257,4 +258,21 @@ Test(poll, several_probes_go_out_one_by_one_and_none_after_it_was_cancelled) {
     cr_assert_eq(leaf.next_probe(), 0U);
     cr_assert(leaf.closed() && leaf.next_deadline() == kNever);
     cr_assert_not(leaf.take_vote());
+}
+
+Test(failure, tells_everybody_but_the_dead_once) {
+    for (const bool dead : {true, false}) {
+        Failure failure(rank_of(1), 4);
+        cr_assert(failure.told() && failure.error() == 0);
+        failure.begin(rank_of(2), dead ? ECONNRESET : ETIMEDOUT, true);
+        cr_assert_not(failure.told());
+        cr_assert_eq(failure.next(), rank_of(0));
+        if (!dead) cr_assert_eq(failure.next(), rank_of(2), "it lives");
+        cr_assert_eq(failure.next(), rank_of(3));
+        cr_assert_eq(failure.next(), kNoRank);
+        cr_assert(failure.told() && failure.lost() == rank_of(2));
+    }
+    Failure heard(rank_of(1), 4);
+    heard.begin(rank_of(2), ECONNRESET, false);
+    cr_assert(heard.told() && heard.next() == kNoRank && heard.error() == ECONNRESET);
 }

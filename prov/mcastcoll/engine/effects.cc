@@ -102,7 +102,7 @@ bool Engine::next_notice(Effect& effect) {
     }
     if (notice_failed_) {
         notice_failed_ = false;
-        effect = {.kind = Effect::Kind::failed, .to = lost_, .status = error_};
+        effect = {.kind = Effect::Kind::failed, .to = failure_.lost(), .status = failure_.error()};
         return true;
     }
     if (notice_left_) {

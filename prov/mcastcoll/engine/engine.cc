@@ -27,6 +27,7 @@ Engine::Engine(const GroupConfig& config)
       poll_(config_, tree_children_, tree_parent_),
       watermark_(tree_children_, tree_parent_),
       departure_(tree_children_, tree_parent_),
+      failure_(config.self, config.members),
       stash_(config.memory, std::size_t{config.operation_slots} * config.stash_bytes),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
       gather_memory_(config.memory,
@@ -73,7 +74,7 @@ Engine::Engine(const GroupConfig& config)
 }
 
 Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
-    if (phase_ == Phase::failed) return Error{error_, "the group has failed"};
+    if (phase_ == Phase::failed) return Error{failure_.error(), "the group has failed"};
     if (departure_.closing()) return Error{ESHUTDOWN, "the group is closed"};
     if (index_of(operation.root) >= config_.members)
         return Error{EINVAL, "the root is not a rank of the group"};

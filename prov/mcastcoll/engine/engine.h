@@ -29,6 +29,7 @@
 #include "engine/config.h"
 #include "engine/departure.h"
 #include "engine/effects.h"
+#include "engine/failure.h"
 #include "engine/lane.h"
 #include "engine/policy.h"
 #include "engine/poll.h"
@@ -84,7 +85,7 @@ class Engine {
 
     Phase phase() const { return phase_; }
     // After a failure: everybody who is to know has been sent word.
-    bool failure_told() const { return !fail_tell_ || fail_next_ >= config_.members; }
+    bool failure_told() const { return failure_.told(); }
     bool idle() const { return first_open_ == next_id_ && pending_.empty(); }
     // Operations posted and not completed.
     std::uint64_t outstanding() const {
@@ -322,9 +323,9 @@ class Engine {
     Poll poll_;
     Watermark watermark_;  // its operations up to a window above it may be begun
     Departure departure_;
+    Failure failure_;
     Counters counters_;
     Phase phase_ = Phase::forming;
-    int error_ = 0;
 
     // Operations [floor_, floor_ + slots) have a slot; those below first_open_ are finished here, those below
     // floor_ everywhere.
@@ -380,9 +381,7 @@ class Engine {
     WatchList watches_;
     Nanoseconds watch_at_ = kNever;
     Nanoseconds moved_at_{};  // when an operation last began or ended here, or the floor rose
-    Rank lost_ = kNoRank;
-    std::uint32_t fail_next_ = 0;  // members already told
-    bool fail_tell_ = false, notice_failed_ = false, notice_left_ = false, lingered_ = false;
+    bool notice_failed_ = false, notice_left_ = false, lingered_ = false;
     Nanoseconds now_{};  // of the call being served
 };
 

@@ -23,12 +23,10 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
     // the lost one could supply.
     const bool only_lingered = departure_.closing() && idle() && phase_ == Phase::active;
     phase_ = Phase::failed;
-    error_ = error;
-    lost_ = lost;
-    fail_tell_ = tell;
+    failure_.begin(lost, error, tell);
     notice_failed_ = !only_lingered;
-    lingered_ = only_lingered;
-    if (!tell) notice_left_ = lingered_;
+    lingered_ = only_lingered && tell;  // leaves when everybody has been told
+    notice_left_ = only_lingered && !tell;
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state != SlotState::active) continue;
@@ -56,13 +54,10 @@ void Engine::on_fail(const wire::Header& header, Nanoseconds now) {
 }
 
 bool Engine::next_failure_message(Effect& effect) {
-    if (phase_ != Phase::failed || !fail_tell_) return false;
-    while (fail_next_ < config_.members) {
-        const Rank to = rank_of(fail_next_++);
-        // Who is dead cannot be told; who only made others wait too long can.
-        if (to == config_.self || (to == lost_ && error_ != ETIMEDOUT)) continue;
-        make_message(effect, wire::Kind::fail, to, operation_of(next_id_), index_of(lost_),
-                     static_cast<std::uint64_t>(error_), {});
+    if (phase_ != Phase::failed) return false;
+    if (const Rank to = failure_.next(); to != kNoRank) {
+        make_message(effect, wire::Kind::fail, to, operation_of(next_id_), index_of(failure_.lost()),
+                     static_cast<std::uint64_t>(failure_.error()), {});
         return true;
     }
     // Only now: who hears that we have left may destroy us.

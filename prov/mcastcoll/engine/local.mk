@@ -12,6 +12,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
 	%reldir%/failure.cc \
+	%reldir%/failure.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
 	%reldir%/gather.cc \
