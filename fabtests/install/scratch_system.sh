@@ -33,6 +33,7 @@ ip link add eth0 type veth peer name switch
 ip address add 10.1.0.1/16 dev eth0
 ip link set eth0 up
 ip link set switch up
+echo 7400,47592 >/proc/sys/net/ipv4/ip_local_reserved_ports # the documents' servers listen there: no connection may get one of them
 mount -t sysfs sysfs /sys 2>/dev/null || : # else /sys has the outer network's interfaces
 cd "$TOP"
 exec "$@"
