@@ -47,8 +47,7 @@ std::string rendezvous_name(Bytes address, unsigned candidate) {
 bool operator==(const RendezvousSource& left, const RendezvousSource& right) {
     const Bytes mine = left.bytes();
     const Bytes theirs = right.bytes();
-    if (left.address_.any.sa_family == AF_UNIX || right.address_.any.sa_family == AF_UNIX)
-        return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+    if (std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end())) return true;
     auto first = SocketAddress::from_bytes(mine);
     auto second = SocketAddress::from_bytes(theirs);
     return first && second && first.value() == second.value();
