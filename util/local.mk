@@ -30,6 +30,7 @@ env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
 CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
 	lib/split/libmcastcoll-split.so man/man1/*.1 man/man7/*.7 util/mcastcoll-*
 
+include util/arguments/local.mk
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/gateway/local.mk

@@ -11,10 +11,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 
+#include "arguments/arguments.h"
 #include "config.h"
 #include "functional/datagram_node.h"
 #include "support/launcher.h"
@@ -374,21 +374,19 @@ void print(const Plan& plan, const Board& board) {
 int main(int argc, char** argv) {
     Plan plan;
     std::string address = "127.0.0.1";
-    CLI::App app("A publisher and its subscribers, by reliable multicast or by TCP", "fanout");
-    app.add_option("--kind", plan.kind, "what carries the messages; tcp-batch: 64 KiB of them at a time")
-        ->check(CLI::IsMember({"multicast", "tcp", "tcp-batch"}))
-        ->capture_default_str();
-    app.add_option("--cluster", plan.cluster, "members are the hosts of this virtual cluster (VC)");
-    app.add_option("--address", address, "of the publisher, for TCP")->capture_default_str();
-    app.add_option("--count", plan.count, "messages")->check(CLI::Range(1UL, 1UL << 40));
-    app.add_option("--size", plan.size, "of a message; 0: mixed, mostly small")
-        ->check(CLI::Range(0UL, kRoom));
-    app.add_option("--subscribers", plan.subscribers, "")->check(CLI::Range(1U, 60U));
-    app.add_option("--timeout", plan.timeout_s, "seconds for all of it")->capture_default_str();
-    app.add_flag("--trouble", plan.trouble,
-                 "subscriber 1 stalls, 2 is killed, the last one joins late (multicast, from 4 on)");
-    app.set_version_flag("--version", "fanout " PACKAGE_VERSION);
-    CLI11_PARSE(app, argc, argv);
+    mcastcoll::Arguments arguments(
+        "fanout", "A publisher and its subscribers, by reliable multicast or by TCP", PACKAGE_VERSION);
+    arguments.option("--kind", plan.kind, "what carries the messages; tcp-batch: 64 KiB of them at a time")
+        .one_of({"multicast", "tcp", "tcp-batch"});
+    arguments.option("--cluster", plan.cluster, "members are the hosts of this virtual cluster (VC)");
+    arguments.option("--address", address, "of the publisher, for TCP");
+    arguments.option("--count", plan.count, "messages").range(1UL, 1UL << 40);
+    arguments.option("--size", plan.size, "of a message; 0: mixed, mostly small").range(0UL, kRoom);
+    arguments.option("--subscribers", plan.subscribers, "").range(1U, 60U);
+    arguments.option("--timeout", plan.timeout_s, "seconds for all of it");
+    arguments.flag("--trouble", plan.trouble,
+                   "subscriber 1 stalls, 2 is killed, the last one joins late (multicast, from 4 on)");
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
     if (plan.trouble && (plan.subscribers < 4 || plan.kind != "multicast")) {
         fmt::print(stderr, "fanout: --trouble needs multicast and 4 subscribers\n");
         return 2;

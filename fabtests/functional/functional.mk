@@ -20,8 +20,8 @@ fabtests_support_libmccfabtest_a_SOURCES = \
 fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
 
 # The libraries' headers are included as the system's: our warnings are not for them.
-functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests $(LIBFABRIC_CFLAGS)
-functional_ldadd = fabtests/support/libmccfabtest.a $(LIBFABRIC_LIBS)
+functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests -I$(top_srcdir)/util $(LIBFABRIC_CFLAGS)
+functional_ldadd = fabtests/support/libmccfabtest.a $(MCC_ARGUMENTS) $(LIBFABRIC_LIBS)
 
 functional_programs = \
 	fi_mcc_args \

@@ -4,11 +4,11 @@ host_ldadd = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctr
 
 noinst_PROGRAMS += fi_mcc_host_perf fi_mcc_host_stress
 fi_mcc_host_perf_SOURCES = %reldir%/host_perf.cc $(host_members)
-fi_mcc_host_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
-fi_mcc_host_perf_LDADD = $(host_ldadd)
+fi_mcc_host_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
+fi_mcc_host_perf_LDADD = $(MCC_ARGUMENTS) $(host_ldadd)
 fi_mcc_host_stress_SOURCES = %reldir%/host_stress.cc $(host_members)
-fi_mcc_host_stress_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
-fi_mcc_host_stress_LDADD = $(host_ldadd)
+fi_mcc_host_stress_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
+fi_mcc_host_stress_LDADD = $(MCC_ARGUMENTS) $(host_ldadd)
 
 if HAVE_CRITERION
 check_PROGRAMS += fabtests/unit/test_host

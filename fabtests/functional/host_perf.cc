@@ -8,15 +8,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <vector>
 
+#include "arguments/arguments.h"
 #include "base/clock.h"
+#include "config.h"
 #include "host_members.h"
 #include "host_shapes.h"
 
@@ -82,10 +85,10 @@ void apply(host::TeamConfig& config, const std::string& key, std::uint64_t value
         config.crowding =
             value != 0 ? host::TeamConfig::Crowding::crowded : host::TeamConfig::Crowding::roomy;
     else
-        throw CLI::ValidationError(
-            "--variant", "'" + key +
-                             "' is none of slots, slot_bytes, single_copy_from, both_copy_from, "
-                             "share_from, blocks_direct_from, reduce_direct_from, single_copy, crowded");
+        throw std::invalid_argument(
+            "'" + key +
+            "' is none of slots, slot_bytes, single_copy_from, both_copy_from, "
+            "share_from, blocks_direct_from, reduce_direct_from, single_copy, crowded");
 }
 
 // "slots=4,slot_bytes=4096"
@@ -96,9 +99,12 @@ Variant parse_variant(const std::string& text) {
     std::string word;
     while (std::getline(words, word, ',')) {
         const std::size_t at = word.find('=');
-        if (at == std::string::npos)
-            throw CLI::ValidationError("--variant", "'" + word + "' is not KEY=NUMBER");
-        apply(variant.options.config, word.substr(0, at), std::stoull(word.substr(at + 1)));
+        if (at == std::string::npos) throw std::invalid_argument("'" + word + "' is not KEY=NUMBER");
+        std::uint64_t value = 0;
+        const char* const end = word.data() + word.size();
+        if (std::from_chars(word.data() + at + 1, end, value).ptr != end || at + 1 == word.size())
+            throw std::invalid_argument("'" + word + "' is not KEY=NUMBER");
+        apply(variant.options.config, word.substr(0, at), value);
     }
     return variant;
 }
@@ -254,29 +260,29 @@ int main(int argc, char** argv) {
     std::vector<std::string> variants;
     bool json = false, explain = false;
     unsigned limit_s = 600;
-    CLI::App app("Time of collectives in shared memory", "fi_mcc_host_perf");
-    app.add_option("-m,--members", options.count, "members, 1 to 64")->check(CLI::Range(1, 64));
-    app.add_option("--op", plan.operations, "operations")
-        ->delimiter(',')
-        ->check(CLI::Validator(
+    Arguments arguments("fi_mcc_host_perf", "Time of collectives in shared memory", PACKAGE_VERSION);
+    arguments.option("-m,--members", options.count, "members, 1 to 64").range(1, 64);
+    arguments.option("--op", plan.operations, "operations")
+        .commas_between()
+        .check(
             [](const std::string& name) {
                 return test::kind_of(name) ? std::string()
                                            : "'" + name + "' is no collective, such as alltoall";
             },
-            "OPERATION"));
-    app.add_option("--size", plan.sizes, "sizes in bytes, multiples of 8")->delimiter(',');
-    app.add_option("-n,--count", plan.count, "operations measured of the smallest")
-        ->check(CLI::Range(20, 10'000));
-    app.add_option("--variant", variants, "settings, as slots=4,slot_bytes=4096; several run alternately");
-    app.add_flag("--json", json, "machine-readable");
-    app.add_flag("--explain", explain, "what each variant's team has chosen");
-    app.add_option("--timeout", limit_s, "seconds until it counts as hanging");
-    CLI11_PARSE(app, argc, argv);
+            "OPERATION");
+    arguments.option("--size", plan.sizes, "sizes in bytes, multiples of 8").commas_between();
+    arguments.option("-n,--count", plan.count, "operations measured of the smallest").range(20, 10'000);
+    arguments.option("--variant", variants, "settings, as slots=4,slot_bytes=4096; several run alternately");
+    arguments.flag("--json", json, "machine-readable");
+    arguments.flag("--explain", explain, "what each variant's team has chosen");
+    arguments.option("--timeout", limit_s, "seconds until it counts as hanging");
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
     if (variants.empty()) plan.variants.emplace_back();
     try {
         for (const std::string& text : variants) plan.variants.push_back(parse_variant(text));
-    } catch (const CLI::Error& error) {
-        return app.exit(error);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "fi_mcc_host_perf: --variant: {}\n", error.what());
+        return 2;
     }
     for (Variant& variant : plan.variants) {
         variant.options.count = options.count;

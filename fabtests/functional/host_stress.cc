@@ -9,12 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstring>
 #include <deque>
 #include <vector>
 
+#include "arguments/arguments.h"
 #include "base/clock.h"
+#include "config.h"
 #include "host_members.h"
 #include "host_shapes.h"
 
@@ -252,27 +253,29 @@ int main(int argc, char** argv) {
     bool no_single_copy = false;
     std::uint64_t direct_from = 0;
     unsigned limit_s = 0;
-    CLI::App app("Random collectives in shared memory, every byte checked", "fi_mcc_host_stress");
-    app.add_option("-m,--members", options.count, "members, 1 to 64")->check(CLI::Range(1, 64));
-    app.add_flag("--threads", options.threads, "members are threads, not processes");
-    app.add_option("-n,--count", plan.count, "operations");
-    app.add_option("--seed", plan.seed, "of what is done");
-    app.add_option("--max", plan.max_bytes, "largest operation in bytes");
-    app.add_option("--large-one-in", plan.large_one_in,
-                   "so many operations that would be above 4 KiB are one; for long runs")
-        ->check(CLI::Range(1, 1'000'000));
-    app.add_option("--window", plan.window, "most operations open at once")->check(CLI::Range(1, 128));
-    app.add_option("--pause", plan.pause_percent, "percent of operations after which a member pauses")
-        ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--direct-from", direct_from,
-                   "bytes from which on all copy straight between memories, 0: as usual");
-    app.add_flag("--no-single-copy", no_single_copy, "never copy between processes");
-    app.add_option("--slots", options.config.slots, "slots of a member, 0: as usual");
-    app.add_option("--slot-bytes", options.config.slot_bytes, "of a slot, 0: as usual");
-    app.add_option("--timeout", limit_s,
-                   "seconds until it counts as hanging, 0: 200, and more for many operations");
-    app.add_flag("--quiet", plan.quiet, "print failures only");
-    CLI11_PARSE(app, argc, argv);
+    Arguments arguments("fi_mcc_host_stress", "Random collectives in shared memory, every byte checked",
+                        PACKAGE_VERSION);
+    arguments.option("-m,--members", options.count, "members, 1 to 64").range(1, 64);
+    arguments.flag("--threads", options.threads, "members are threads, not processes");
+    arguments.option("-n,--count", plan.count, "operations");
+    arguments.option("--seed", plan.seed, "of what is done");
+    arguments.option("--max", plan.max_bytes, "largest operation in bytes");
+    arguments
+        .option("--large-one-in", plan.large_one_in,
+                "so many operations that would be above 4 KiB are one; for long runs")
+        .range(1, 1'000'000);
+    arguments.option("--window", plan.window, "most operations open at once").range(1, 128);
+    arguments.option("--pause", plan.pause_percent, "percent of operations after which a member pauses")
+        .range(0.0, 100.0);
+    arguments.option("--direct-from", direct_from,
+                     "bytes from which on all copy straight between memories, 0: as usual");
+    arguments.flag("--no-single-copy", no_single_copy, "never copy between processes");
+    arguments.option("--slots", options.config.slots, "slots of a member, 0: as usual");
+    arguments.option("--slot-bytes", options.config.slot_bytes, "of a slot, 0: as usual");
+    arguments.option("--timeout", limit_s,
+                     "seconds until it counts as hanging, 0: 200, and more for many operations");
+    arguments.flag("--quiet", plan.quiet, "print failures only");
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
     options.config.single_copy = !no_single_copy;
     options.config.blocks_direct_from = options.config.reduce_direct_from = options.config.single_copy_from =
         direct_from;

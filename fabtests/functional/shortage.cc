@@ -7,10 +7,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 
+#include "arguments/arguments.h"
+#include "config.h"
 #include "support/launcher.h"
 #include "support/member.h"
 
@@ -147,13 +148,14 @@ int main(int argc, char** argv) {
     options.wait_s = kHangsAfterS;
     unsigned first = 4, last = kMostDescriptors;
     std::vector<std::string> only;
-    CLI::App app("Every limit of descriptors, from too few to plenty", "fi_mcc_shortage");
-    app.add_option("--first", first, "descriptors to begin with")->capture_default_str();
-    app.add_option("--last", last, "descriptors to end with")->capture_default_str();
-    app.add_option("--case", only, "run only the walks whose names contain this");
-    app.add_option("--inner", options.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
-    app.add_flag("-v,--verbose", options.verbose, "show every limit and what was refused");
-    CLI11_PARSE(app, argc, argv);
+    mcastcoll::Arguments arguments("fi_mcc_shortage", "Every limit of descriptors, from too few to plenty",
+                                   PACKAGE_VERSION);
+    arguments.option("--first", first, "descriptors to begin with");
+    arguments.option("--last", last, "descriptors to end with");
+    arguments.option("--case", only, "run only the walks whose names contain this");
+    arguments.option("--inner", options.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
+    arguments.flag("-v,--verbose", options.verbose, "show every limit and what was refused");
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
     setenv("FI_PROVIDER", "mcastcoll", 0);
     setenv("FI_MCASTCOLL_TOPOLOGY", "flat", 0);
     setenv("FI_MCASTCOLL_PEER_TIMEOUT", "1000", 0);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -25,9 +24,10 @@ bool read_places(const std::string& text, Places& places) {
            places.sites > 0 && places.hosts > 0;
 }
 
-std::string check_places(std::string& text) {
+std::string wrong_with_places(const std::string& text) {
     Places places;
-    return read_places(text, places) ? std::string() : "'" + text + "' is not like 2x3";
+    const bool fine = text == "flat" || text == "auto" || read_places(text, places);
+    return fine ? std::string() : "'" + text + "' is neither flat nor auto nor like 2x3";
 }
 
 std::string topology_of(const std::string& text, unsigned member, unsigned members) {
@@ -40,36 +40,33 @@ std::string topology_of(const std::string& text, unsigned member, unsigned membe
 }  // namespace
 
 Program::Program(std::string name, std::string description)
-    : app_(std::make_unique<CLI::App>(std::move(description), std::move(name))) {
-    app_->add_option("-p,--provider", options_.provider, "libfabric provider to test")->capture_default_str();
-    app_->add_option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
-    app_->add_option("--fault", options_.fault,
-                     "what happens to multicast datagrams (FI_MCASTCOLL_FAULT), like loss=5");
-    app_->add_option(
-            "--places", options_.places,
-            "where members are (FI_MCASTCOLL_TOPOLOGY): flat, each on a host of its own; auto, as they "
-            "really are; or SxH, dealt to S sites of H hosts each")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"flat", "auto"}) | CLI::Validator(&check_places, "SxH"));
-    app_->add_option("--address", options_.address,
-                     "the members' own address, several with commas to deal to them in turns, or empty")
-        ->capture_default_str();
-    app_->add_option("-n,--members", options_.members, "processes in the group")
-        ->capture_default_str()
-        ->check(CLI::Range(2U, static_cast<unsigned>(kMaxProcesses) - 1));
-    app_->add_option("--seed", options_.seed, "of contents and choices")->capture_default_str();
-    app_->add_option("--timeout", options_.timeout_s, "seconds for one case")->capture_default_str();
-    app_->add_option("--wait", options_.wait_s, "seconds for one operation")->capture_default_str();
-    app_->add_option("--case", options_.only, "run only the cases whose names contain this");
-    app_->add_flag("--large", options_.large, "also what takes gigabytes or minutes");
-    app_->add_option("--operations", options_.operations,
-                     "operations of the cases that repeat them at random; 0: as each likes");
-    app_->add_flag("--list", options_.list, "name the cases");
-    app_->add_flag("-v,--verbose", options_.verbose, "show libfabric's warnings");
-    app_->set_version_flag("--version", app_->get_name() + " " PACKAGE_VERSION);
-}
+    : name_(name), arguments_(name, std::move(description), PACKAGE_VERSION) {
+    arguments_.option("-p,--provider", options_.provider, "libfabric provider to test");
+    arguments_.option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
+    arguments_.option("--fault", options_.fault,
+                      "what happens to multicast datagrams (FI_MCASTCOLL_FAULT), like loss=5");
+    arguments_
+        .option("--places", options_.places,
+                "where members are (FI_MCASTCOLL_TOPOLOGY): flat, each on a host of its own; auto, as they "
+                "really are; or SxH, dealt to S sites of H hosts each")
 
-Program::~Program() = default;
+        .check(wrong_with_places, "flat, auto or SxH");
+    arguments_.option("--address", options_.address,
+                      "the members' own address, several with commas to deal to them in turns, or empty");
+    arguments_
+        .option("-n,--members", options_.members, "processes in the group")
+
+        .range(2U, static_cast<unsigned>(kMaxProcesses) - 1);
+    arguments_.option("--seed", options_.seed, "of contents and choices");
+    arguments_.option("--timeout", options_.timeout_s, "seconds for one case");
+    arguments_.option("--wait", options_.wait_s, "seconds for one operation");
+    arguments_.option("--case", options_.only, "run only the cases whose names contain this");
+    arguments_.flag("--large", options_.large, "also what takes gigabytes or minutes");
+    arguments_.option("--operations", options_.operations,
+                      "operations of the cases that repeat them at random; 0: as each likes");
+    arguments_.flag("--list", options_.list, "name the cases");
+    arguments_.flag("-v,--verbose", options_.verbose, "show libfabric's warnings");
+}
 
 bool Program::wanted(const Case& one) const {
     if (options_.only.empty()) return !one.only_large || options_.large;
@@ -135,7 +132,7 @@ Outcome Program::run_case(const Case& one) {
 }
 
 int Program::run(int argc, char** argv) {
-    CLI11_PARSE(*app_, argc, argv);
+    if (const auto ended = arguments_.parse(argc, argv)) return *ended;
     unsigned fine = 0, failed = 0, skipped = 0;
     for (const Case& one : cases_) {
         if (!wanted(one)) continue;
@@ -161,11 +158,11 @@ int Program::run(int argc, char** argv) {
     }
     if (options_.list) return kExitFine;
     if (fine + failed + skipped == 0) {
-        fmt::print(stderr, "{}: no case has such a name\n", app_->get_name());
+        fmt::print(stderr, "{}: no case has such a name\n", name_);
         return 2;
     }
-    fmt::print("{}: {} passed, {} failed, {} skipped; --provider '{}' --members {} --seed {}\n",
-               app_->get_name(), fine, failed, skipped, options_.provider, options_.members, options_.seed);
+    fmt::print("{}: {} passed, {} failed, {} skipped; --provider '{}' --members {} --seed {}\n", name_, fine,
+               failed, skipped, options_.provider, options_.members, options_.seed);
     if (failed > 0) return kExitFailed;
     return fine > 0 ? kExitFine : kExitSkipped;
 }

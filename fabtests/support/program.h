@@ -10,18 +10,13 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "arguments/arguments.h"
 #include "support/launcher.h"
 #include "support/member.h"
 #include "support/options.h"
-
-// Only program.cc needs the whole of it, which is slow to compile.
-namespace CLI {
-class App;
-}
 
 namespace mcastcoll::fabtest {
 
@@ -42,13 +37,10 @@ struct Case {
 class Program {
   public:
     Program(std::string name, std::string description);
-    ~Program();
-    Program(const Program&) = delete;
-    Program& operator=(const Program&) = delete;
 
     const Options& options() const { return options_; }
     // For options that one program has beyond all others'.
-    CLI::App& arguments() { return *app_; }
+    Arguments& arguments() { return arguments_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);
 
@@ -58,7 +50,8 @@ class Program {
     void set_environment(const Case& one, unsigned index, unsigned members) const;
     bool wanted(const Case& one) const;
 
-    std::unique_ptr<CLI::App> app_;
+    std::string name_;
+    Arguments arguments_;
     Options options_;
     std::vector<Case> cases_;
 };

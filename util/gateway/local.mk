@@ -26,7 +26,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/status.cc \
 	%reldir%/status.h
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_gateway_LDADD = prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
+%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la $(SODIUM_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 endif

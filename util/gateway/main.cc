@@ -4,10 +4,10 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
+#include "arguments/arguments.h"
 #include "gateway/gateway.h"
 #include "gateway/status.h"
 
@@ -29,32 +29,33 @@ int complain(const std::string& what, int code) {
     return code;
 }
 
-void add_options(CLI::App& app, Command& command) {
-    app.add_option("--sites", command.sites, "the sites file");
-    app.add_option("--site", command.site, "this gateway's own site");
-    app.add_option(
+void add_options(Arguments& arguments, Command& command) {
+    arguments.option("--sites", command.sites, "the sites file");
+    arguments.option("--site", command.site, "this gateway's own site");
+    arguments.option(
         "--listen", command.listen,
         "ADDRESS:PORT to listen at, if not all of this machine's addresses at the port of the sites file");
-    app.add_option("--memory", command.memory_mib, "MiB that it may hold of others' data")
-        ->check(CLI::Range(16, 1 << 20));
-    app.add_option("--connections", command.connections, "of processes, at most")
-        ->check(CLI::Range(1, 1 << 20));
-    app.add_option("--patience", command.patience_s,
-                   "seconds without any stream, then a trunk's connections are reset")
-        ->check(CLI::Range(0.1, 86400.0));
-    app.add_option("--silence", command.silence_s,
-                   "seconds without a word, then a stream is taken for broken")
-        ->check(CLI::Range(0.1, 3600.0));
-    app.add_option("--heartbeat", command.heartbeat_ms, "milliseconds between words on an idle stream")
-        ->check(CLI::Range(1, 10000));
-    app.add_option("--drain", command.drain_s, "seconds that connections have to end after SIGTERM")
-        ->check(CLI::Range(0.0, 86400.0));
-    app.add_option("--spin", command.spin_us, "microseconds to look for work before sleeping")
-        ->check(CLI::Range(0.0, 1e6));
-    app.add_flag("--check", command.check, "read the sites file and the key, and end");
-    app.add_option("--status", command.status, "ADDRESS:PORT of a running gateway: print how it is, and end");
-    app.add_flag("--json", command.json, "with --status: print one JSON object");
-    app.add_flag("--verbose", command.verbose, "say what happens to trunks");
+    arguments.option("--memory", command.memory_mib, "MiB that it may hold of others' data")
+        .range(16, 1 << 20);
+    arguments.option("--connections", command.connections, "of processes, at most").range(1, 1 << 20);
+    arguments
+        .option("--patience", command.patience_s,
+                "seconds without any stream, then a trunk's connections are reset")
+        .range(0.1, 86400.0);
+    arguments
+        .option("--silence", command.silence_s, "seconds without a word, then a stream is taken for broken")
+        .range(0.1, 3600.0);
+    arguments.option("--heartbeat", command.heartbeat_ms, "milliseconds between words on an idle stream")
+        .range(1, 10000);
+    arguments.option("--drain", command.drain_s, "seconds that connections have to end after SIGTERM")
+        .range(0.0, 86400.0);
+    arguments.option("--spin", command.spin_us, "microseconds to look for work before sleeping")
+        .range(0.0, 1e6);
+    arguments.flag("--check", command.check, "read the sites file and the key, and end");
+    arguments.option("--status", command.status,
+                     "ADDRESS:PORT of a running gateway: print how it is, and end");
+    arguments.flag("--json", command.json, "with --status: print one JSON object");
+    arguments.flag("--verbose", command.verbose, "say what happens to trunks");
 }
 
 int show_status(const Command& command) {
@@ -130,19 +131,12 @@ Result<void> get_descriptors(Settings& settings) {
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("Joins a site with others: its processes' connections to them share few, warm streams.",
-                 "mcastcoll-gateway");
-    app.set_version_flag("--version", "mcastcoll-gateway " MCC_VERSION);
-    app.get_formatter()->column_width(28);
+    Arguments arguments(
+        "mcastcoll-gateway",
+        "Joins a site with others: its processes' connections to them share few, warm streams.", MCC_VERSION);
     Command command;
-    add_options(app, command);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        return complain(fmt::format("{}; see --help", error.what()), 2);
-    }
+    add_options(arguments, command);
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
     if (!command.status.empty()) return show_status(command);
     if (command.sites.empty() || command.site.empty())
         return complain("--sites and --site are needed; see --help", 2);

@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -371,13 +370,12 @@ int main(int argc, char** argv) {
                     "Measures libfabric's collectives when mcastcoll-perf tells it to.");
     Settings settings;
     program.arguments()
-        .add_option("--serve", settings.serve,
-                    "folder of pipes; member R reads OPERATION:BYTES:SECONDS from R")
-        ->required();
+        .option("--serve", settings.serve, "folder of pipes; member R reads OPERATION:BYTES:SECONDS from R")
+        .required();
     program.arguments()
-        .add_option("--form", settings.form, "posted: fi_broadcast and so on; blocking: mcastcoll's run()")
-        ->check(CLI::IsMember({"posted", "blocking"}));
-    program.arguments().add_option("--root", settings.root, "of those that have one")->capture_default_str();
+        .option("--form", settings.form, "posted: fi_broadcast and so on; blocking: mcastcoll's run()")
+        .one_of({"posted", "blocking"});
+    program.arguments().option("--root", settings.root, "of those that have one");
     std::unique_ptr<SharedTimes> times;
     program.add({"serve", [&](Member& me) {
                      if (settings.root >= me.size()) fail("--root: give a member, 0 to {}", me.size() - 1);

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <bit>
 #include <cstdio>
 
+#include "arguments/arguments.h"
 #include "figures/networks.h"
 #include "text.h"
 
@@ -19,12 +19,8 @@ struct Words {
     double gigabits = 0;
 };
 
-CLI::Validator time_value() {
-    return {[](std::string& text) {
-                return parse_time(text) ? std::string{}
-                                        : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
-            },
-            "TIME"};
+std::string wrong_with_time(const std::string& text) {
+    return parse_time(text) ? std::string{} : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
@@ -119,53 +115,55 @@ std::string digest(const Words& words, Command& command) {
     return {};
 }
 
-void add_options(CLI::App& app, Words& words, Command& command) {
+void add_options(Arguments& arguments, Words& words, Command& command) {
     Experiment& e = command.experiment;
-    app.add_option("--ranks", e.ranks, "processes, one on each host")->check(CLI::Range(2, 1 << 20));
-    app.add_option("--size", words.size, "bytes of a broadcast, with K, M or G");
-    app.add_option("--ops", e.operations, "broadcasts")->check(CLI::Range(1, 1'000'000));
-    app.add_option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
-        ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--policy", command.policy,
-                   "who repairs, or binomial: a tree of messages without an engine")
-        ->check(CLI::IsMember({"push", "pull", "sync", "auto", "binomial"}));
-    app.add_option("--seed", e.seed, "decides everything: the same seed gives the same run");
-    app.add_option("--root", words.root, "a rank, or rotate: every rank in turn");
-    app.add_option(
+    arguments.option("--ranks", e.ranks, "processes, one on each host").range(2, 1 << 20);
+    arguments.option("--size", words.size, "bytes of a broadcast, with K, M or G");
+    arguments.option("--ops", e.operations, "broadcasts").range(1, 1'000'000);
+    arguments.option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
+        .range(0.0, 100.0);
+    arguments
+        .option("--policy", command.policy, "who repairs, or binomial: a tree of messages without an engine")
+        .one_of({"push", "pull", "sync", "auto", "binomial"});
+    arguments.option("--seed", e.seed, "decides everything: the same seed gives the same run");
+    arguments.option("--root", words.root, "a rank, or rotate: every rank in turn");
+    arguments.option(
         "--arrival", words.arrival,
         "when the ranks come to an operation: together, skew:TIME (each up to so late), root-first:TIME "
         "(the others so late), root-late:TIME, one-late:TIME (another one every time)");
-    app.add_option("--faults", words.faults, "what goes wrong, see below");
-    app.add_option("--root-sync", words.root_sync,
-                   "what a root waits for: none, delay:TIME, random, adaptive");
-    app.add_option("--groups", e.groups, "groups over the same hosts, all at work at once")
-        ->check(CLI::Range(1, 64));
-    app.add_option("--slots", e.slots, "operations between the slowest and the fastest member")
-        ->check(CLI::Range(8, 1024));
-    app.add_option("--window", e.window, "fragments a root may be ahead")->check(CLI::Range(16, 4096));
-    app.add_option("--fragment", e.fragment_bytes, "bytes of payload in a datagram")
-        ->check(CLI::Range(64, 8192));
-    app.add_option("--stash", e.stash_bytes, "bytes up to which a message counts as small")
-        ->check(CLI::Range(64, 1 << 20));
-    app.add_option("--latency", words.latency, "of the wires between two hosts [10us]")->check(time_value());
-    app.add_option("--overhead", words.overhead, "of a processor per packet sent or received [1us]")
-        ->check(time_value());
-    app.add_option("--gap", words.gap, "between two packets of an adapter [500ns]")->check(time_value());
-    app.add_option("--bandwidth", words.gigabits, "in Gbit/s [10]")->check(CLI::Range(0.001, 10'000.0));
-    app.add_option("--port-buffer", e.model.port_buffer,
-                   "bytes of multicast that wait at an output port of the switch");
-    app.add_option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
-    app.add_option("--retransmission", words.retransmission, "of a lost message [4 round trips]")
-        ->check(time_value());
-    app.add_option("--settle", words.settle, "pause between two operations [200us]")->check(time_value());
-    app.add_flag("--json", command.json, "print one JSON object instead of a table");
-    app.add_option("--campaign", command.campaign,
-                   "run that many seeds, each its own scenario, under all oracles")
-        ->check(CLI::Range(1, 1'000'000'000));
-    app.add_option("--first", command.first, "the first seed of a campaign");
-    app.add_option("--jobs", command.jobs, "processes of a campaign")->check(CLI::Range(1, 1024));
-    add_figure_options(app, command.figures);
-    app.footer(
+    arguments.option("--faults", words.faults, "what goes wrong, see below");
+    arguments.option("--root-sync", words.root_sync,
+                     "what a root waits for: none, delay:TIME, random, adaptive");
+    arguments.option("--groups", e.groups, "groups over the same hosts, all at work at once").range(1, 64);
+    arguments.option("--slots", e.slots, "operations between the slowest and the fastest member")
+        .range(8, 1024);
+    arguments.option("--window", e.window, "fragments a root may be ahead").range(16, 4096);
+    arguments.option("--fragment", e.fragment_bytes, "bytes of payload in a datagram").range(64, 8192);
+    arguments.option("--stash", e.stash_bytes, "bytes up to which a message counts as small")
+        .range(64, 1 << 20);
+    arguments.option("--latency", words.latency, "of the wires between two hosts [10us]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--overhead", words.overhead, "of a processor per packet sent or received [1us]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--gap", words.gap, "between two packets of an adapter [500ns]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--bandwidth", words.gigabits, "in Gbit/s [10]").range(0.001, 10'000.0);
+    arguments.option("--port-buffer", e.model.port_buffer,
+                     "bytes of multicast that wait at an output port of the switch");
+    arguments.option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
+    arguments.option("--retransmission", words.retransmission, "of a lost message [4 round trips]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--settle", words.settle, "pause between two operations [200us]")
+        .check(wrong_with_time, "TIME");
+    arguments.flag("--json", command.json, "print one JSON object instead of a table");
+    arguments
+        .option("--campaign", command.campaign,
+                "run that many seeds, each its own scenario, under all oracles")
+        .range(1, 1'000'000'000);
+    arguments.option("--first", command.first, "the first seed of a campaign");
+    arguments.option("--jobs", command.jobs, "processes of a campaign").range(1, 1024);
+    add_figure_options(arguments, command.figures);
+    arguments.remark(
         std::string(
             "Words of --faults, separated by commas; a SHARE is 0..1 or a percentage, a TIME has a unit:\n") +
         faults_help());
@@ -174,23 +172,15 @@ void add_options(CLI::App& app, Words& words, Command& command) {
 }  // namespace
 
 bool parse(int argc, char** argv, Command& command, int& exit_code) {
-    CLI::App app("Runs the protocol engine of mcastcoll in a simulated network, in virtual time.",
-                 "mcastcoll-sim");
-    app.set_version_flag("--version", "mcastcoll-sim " MCC_VERSION);
-    app.get_formatter()->column_width(28);
-    app.option_defaults()->always_capture_default();
+    Arguments arguments("mcastcoll-sim",
+                        "Runs the protocol engine of mcastcoll in a simulated network, in virtual time.",
+                        MCC_VERSION);
     Words words;
-    add_options(app, words, command);
+    add_options(arguments, words, command);
     command.replay = "mcastcoll-sim";
     for (int i = 1; i < argc; ++i) command.replay += fmt::format(" {}", argv[i]);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {
-        exit_code = app.exit(success);
-        return false;
-    } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "mcastcoll-sim: {}; see --help\n", error.what());
-        exit_code = 2;
+    if (const auto ended = arguments.parse(argc, argv)) {
+        exit_code = *ended;
         return false;
     }
     if (std::string wrong = digest(words, command); !wrong.empty()) {

@@ -64,8 +64,8 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/wan_links.h \
 	%reldir%/world.cc \
 	%reldir%/world.h
-%canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/%reldir%
-%canon_reldir%_libmccsim_la_LIBADD = prov/mcastcoll/transport/libmcctransport.la
+%canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/util -I$(top_srcdir)/%reldir%
+%canon_reldir%_libmccsim_la_LIBADD = $(MCC_ARGUMENTS) prov/mcastcoll/transport/libmcctransport.la
 
 bin_PROGRAMS += %reldir%/mcastcoll-sim
 %canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/main.cc

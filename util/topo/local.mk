@@ -16,8 +16,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/levels/selection_text.cc \
 	prov/mcastcoll/provider/selection_file.cc
-%canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_topo_LDADD = prov/mcastcoll/topology/libmccdiscover.la
+%canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
+%canon_reldir%_mcastcoll_topo_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/topology/libmccdiscover.la
 
 # A process that reports groups as the provider does, for the test.
 check_PROGRAMS += %reldir%/reporter

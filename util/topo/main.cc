@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "arguments/arguments.h"
 #include "job.h"
 #include "members.h"
 #include "provider/selection_file.h"
@@ -179,46 +179,40 @@ int show_job(const Command& command) {
     return 0;
 }
 
-void add_options(CLI::App& app, Command& command) {
-    app.add_option("--topology", command.topology,
-                   "what the user says, instead of FI_MCASTCOLL_TOPOLOGY: words or a file");
-    app.add_option("--address", command.address, "of this host: look at it as the process's own");
-    app.add_option("--members", command.members, "show the group that this file describes")
-        ->check(CLI::ExistingFile);
-    app.add_option("--synthetic", command.made_up.machine,
-                   "show a group on machines like \"package:2 l3:2 core:8 pu:2\" (hwloc)");
-    app.add_option("--hosts", command.made_up.hosts, "how many of them, or SITE:HOSTS,SITE:HOSTS,...");
-    app.add_option("--ranks", command.made_up.ranks, "on each host; 0: one for each place to bind to")
-        ->check(CLI::Range(0, 1 << 20));
-    app.add_option("--bind", command.made_up.bind, "what a rank is bound to")
-        ->check(CLI::IsMember({"none", "package", "numa", "l3", "l2", "core"}));
-    app.add_option("--order", command.made_up.order, "of the ranks: a host after the other, or in turn")
-        ->check(CLI::IsMember({"block", "cyclic"}));
-    app.add_option("--root", command.root, "of the tree");
-    app.add_flag("--job", command.job, "show the groups of this user's running processes on this host");
-    app.add_option("--pid", command.pid, "with --job: of this process only");
-    app.add_option("--folder", command.folder, "with --job: where they report");
-    app.add_flag("--selection", command.selection,
-                 "print the table of algorithms (FI_MCASTCOLL_SELECTION, then what is built in)");
-    app.add_flag("--json", command.json, "print one JSON object");
-    app.add_option("--svg", command.svg, "draw the tree into this file");
+void add_options(Arguments& arguments, Command& command) {
+    arguments.option("--topology", command.topology,
+                     "what the user says, instead of FI_MCASTCOLL_TOPOLOGY: words or a file");
+    arguments.option("--address", command.address, "of this host: look at it as the process's own");
+    arguments.option("--members", command.members, "show the group that this file describes")
+        .an_existing_file();
+    arguments.option("--synthetic", command.made_up.machine,
+                     "show a group on machines like \"package:2 l3:2 core:8 pu:2\" (hwloc)");
+    arguments.option("--hosts", command.made_up.hosts, "how many of them, or SITE:HOSTS,SITE:HOSTS,...");
+    arguments.option("--ranks", command.made_up.ranks, "on each host; 0: one for each place to bind to")
+        .range(0, 1 << 20);
+    arguments.option("--bind", command.made_up.bind, "what a rank is bound to")
+        .one_of({"none", "package", "numa", "l3", "l2", "core"});
+    arguments.option("--order", command.made_up.order, "of the ranks: a host after the other, or in turn")
+        .one_of({"block", "cyclic"});
+    arguments.option("--root", command.root, "of the tree");
+    arguments.flag("--job", command.job, "show the groups of this user's running processes on this host");
+    arguments.option("--pid", command.pid, "with --job: of this process only");
+    arguments.option("--folder", command.folder, "with --job: where they report");
+    arguments.flag("--selection", command.selection,
+                   "print the table of algorithms (FI_MCASTCOLL_SELECTION, then what is built in)");
+    arguments.flag("--json", command.json, "print one JSON object");
+    arguments.option("--svg", command.svg, "draw the tree into this file");
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("Shows where processes are and which trees of collectives that makes.", "mcastcoll-topo");
-    app.set_version_flag("--version", "mcastcoll-topo " MCC_VERSION);
-    app.get_formatter()->column_width(28);
+    Arguments arguments("mcastcoll-topo",
+                        "Shows where processes are and which trees of collectives that makes.", MCC_VERSION);
     Command command;
-    add_options(app, command);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        return complain(fmt::format("{}; see --help", error.what()));
-    }
-    const bool made_up = app.count("--synthetic") + app.count("--hosts") + app.count("--ranks") > 0;
-    const bool described = app.count("--members") > 0;
+    add_options(arguments, command);
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
+    const bool made_up =
+        arguments.given("--synthetic") || arguments.given("--hosts") || arguments.given("--ranks");
+    const bool described = arguments.given("--members");
     if (int{made_up} + int{described} + int{command.job} + int{command.selection} > 1)
         return complain(
             "--members, --job, --selection and --synthetic (with --hosts, --ranks) exclude each other");
@@ -228,13 +222,13 @@ int run(int argc, char** argv) {
     if (command.selection) return show_selection(command);
 
     const char* variable = std::getenv("FI_MCASTCOLL_TOPOLOGY");
-    const std::string words = app.count("--topology") > 0 ? command.topology
-                              : variable != nullptr       ? variable
-                                                          : "";
+    const std::string words = arguments.given("--topology") ? command.topology
+                              : variable != nullptr         ? variable
+                                                            : "";
     auto override = topology::read_override(words);
     if (!override)
         return complain(fmt::format("{}: {}",
-                                    app.count("--topology") > 0 ? "--topology" : "FI_MCASTCOLL_TOPOLOGY",
+                                    arguments.given("--topology") ? "--topology" : "FI_MCASTCOLL_TOPOLOGY",
                                     override.error().message));
     if (!made_up && !described) {
         if (!command.svg.empty()) return complain("--svg needs a group: --members, --synthetic or --job");

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <vector>
 
 #include "acceptance.h"
+#include "arguments/arguments.h"
 #include "figure.h"
 
 namespace mcastcoll::sim {
@@ -57,16 +57,16 @@ int draw(const FigureCommand& command, const NamedFigure& figure, FigureOptions&
 
 }  // namespace
 
-void add_figure_options(CLI::App& app, FigureCommand& command) {
-    app.add_option("--figure", command.figure,
-                   "compute a figure of the literature from this engine; list names them");
-    app.add_option("--out", command.out,
-                   "where a figure goes: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
-    app.add_option("--network", command.network,
-                   fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")));
-    app.add_flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
-    app.add_flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
-    app.add_flag("--full", command.full, "--acceptance with up to 65,536 ranks");
+void add_figure_options(Arguments& arguments, FigureCommand& command) {
+    arguments.option("--figure", command.figure,
+                     "compute a figure of the literature from this engine; list names them");
+    arguments.option("--out", command.out,
+                     "where a figure goes: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
+    arguments.option("--network", command.network,
+                     fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")));
+    arguments.flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
+    arguments.flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
+    arguments.flag("--full", command.full, "--acceptance with up to 65,536 ranks");
 }
 
 int run_figure_command(const FigureCommand& command, std::uint64_t seed) {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-namespace CLI {
-class App;
+namespace mcastcoll {
+class Arguments;
 }
 
 namespace mcastcoll::sim {
@@ -17,7 +17,7 @@ struct FigureCommand {
     bool wanted() const { return !figure.empty() || acceptance; }
 };
 
-void add_figure_options(CLI::App& app, FigureCommand& command);
+void add_figure_options(Arguments& arguments, FigureCommand& command);
 // Returns the exit code: 2 when a name is none, 1 when a criterion is missed or nothing could be written.
 int run_figure_command(const FigureCommand& command, std::uint64_t seed);
 

@@ -1,0 +1,70 @@
+// What a program takes on its command line.
+//
+// CLI11 does it. It takes six seconds to compile, so this is its narrow face: one source file includes it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace mcastcoll {
+
+class Arguments {
+  public:
+    // What is wrong with a word; nothing if it is right.
+    using Check = std::function<std::string(const std::string&)>;
+
+    // What more there is to say of an option.
+    class Option {
+      public:
+        explicit Option(CLI::Option* option) : option_(option) {}
+        // From the least to the most, both allowed.
+        template <typename Number>
+        Option& range(Number least, Number most) {
+            if constexpr (std::is_floating_point_v<Number>)
+                return real_range(least, most);
+            else
+                return whole_range(static_cast<long>(least), static_cast<long>(most));
+        }
+        Option& one_of(std::vector<std::string> words);
+        Option& check(Check what_is_wrong, std::string shown_as);
+        Option& an_existing_file();
+        Option& commas_between();  // of a list
+        Option& required();
+
+      private:
+        Option& whole_range(long least, long most);
+        Option& real_range(double least, double most);
+        CLI::Option* option_;
+    };
+
+    Arguments(std::string program, std::string description, std::string version);
+    ~Arguments();
+    Arguments(const Arguments&) = delete;
+    Arguments& operator=(const Arguments&) = delete;
+
+    // `names` is "--count" or "-n,--count"; what `value` holds is the default, which the help shows. Value: a
+    // string, a number, perhaps none, or a vector of them.
+    template <typename Value>
+    Option option(const std::string& names, Value& value, const std::string& help);
+    void flag(const std::string& names, bool& value, const std::string& help);
+    // Below the options in the help.
+    void remark(std::string text);
+
+    // What the program ends with at once: 0 after --help or --version, 2 after a complaint on stderr.
+    std::optional<int> parse(int argc, char** argv);
+    bool given(const std::string& name) const;
+
+  private:
+    std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace mcastcoll
