@@ -10,6 +10,7 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/rank_set.h \
 	%reldir%/result.h \
 	%reldir%/ring.h \
+	%reldir%/standard.h \
 	%reldir%/system.cc \
 	%reldir%/system.h \
 	%reldir%/types.h
