@@ -6,11 +6,11 @@
 #include <cerrno>
 
 #include "group/places.h"
-#include "sim/joins.h"
+#include "join_world.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::sim;
+using namespace mcastcoll::test;
 
 namespace {
 

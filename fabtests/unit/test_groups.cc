@@ -35,11 +35,14 @@ std::vector<Collective> all_kinds(std::uint32_t members) {
     return script;
 }
 
-void expect_fine(GroupOptions options) {
+// Returns the operations that members have done, all together.
+std::uint64_t expect_fine(GroupOptions options) {
     const std::string what =
         fmt::format("{} processes on {} hosts", options.host_of.size(), options.site_of.size());
-    const std::string wrong = GroupWorld(std::move(options)).run();
+    GroupWorld world(std::move(options));
+    const std::string wrong = world.run();
     cr_assert(wrong.empty(), "%s: %s", what.c_str(), wrong.c_str());
+    return world.completions();
 }
 
 }  // namespace
@@ -74,6 +77,41 @@ Test(groups, a_death_is_heard_of_by_everybody) {
             options.death = GroupOptions::Event{.process = victim, .at = kNever, .after = after};
             expect_fine(std::move(options));
         }
+}
+
+// It counts its joins from zero, the others have joined before. Started again before anybody has greeted, it
+// is one of them; later, whoever is in the group with the process that it was hears of its end.
+Test(groups, a_process_that_starts_again) {
+    for (const std::uint32_t victim : {0U, 4U, 8U})
+        for (const std::uint64_t after : {UINT64_MAX, std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{60}})
+            for (const std::uint32_t counted : {0U, 2U}) {
+                GroupOptions options = everybody(3, 3, 1);
+                options.groups[0].script = all_kinds(9);
+                options.counted = counted;
+                options.restart = GroupOptions::Event{.process = victim, .after = after};
+                const bool early = after == UINT64_MAX;
+                if (early) options.restart->at = Nanoseconds{};
+                const std::uint64_t done = expect_fine(std::move(options));
+                if (early)
+                    cr_assert_eq(done, 9 * all_kinds(9).size(), "%lu", static_cast<unsigned long>(done));
+            }
+}
+
+Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
+    for (const std::uint32_t absent : {0U, 5U}) {
+        GroupOptions options = everybody(2, 3, 1);
+        options.groups[0].script = all_kinds(6);
+        options.never_calls = absent;
+        cr_assert_eq(expect_fine(std::move(options)), 0U);
+    }
+}
+
+Test(groups, a_word_that_is_heard_twice_counts_once) {
+    GroupOptions options = everybody(3, 3, 2);
+    options.groups[0].script = all_kinds(9);
+    options.network.words_doubled = 1;
+    options.silent = 4;
+    cr_assert_eq(expect_fine(std::move(options)), 9 * all_kinds(9).size());
 }
 
 // 83: a timer that had expired for a source that was done rang for ever. 10785: so did that of a site whose

@@ -73,6 +73,8 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 
 # The life of a group: joins of several members in the simulator's network.
 %canon_reldir%_test_group_SOURCES = \
+	%reldir%/join_world.cc \
+	%reldir%/join_world.h \
 	%reldir%/test_group_join.cc \
 	%reldir%/test_group_losses.cc \
 	%reldir%/test_group_memory.cc \

@@ -14,9 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "deaths.h"
 #include "group_world.h"
-#include "joins.h"
 #include "scenario.h"
 
 namespace mcastcoll::sim {
@@ -26,13 +24,10 @@ namespace {
 constexpr unsigned kMostSeconds = 300;
 
 std::string summary_of_seed(std::uint64_t seed) {
-    return fmt::format("{}; {}; {}", summary_of_join(seed), summary_of_groups(seed),
-                       summary_of(draw_scenario(seed)));
+    return fmt::format("{}; {}", summary_of_groups(seed), summary_of(draw_scenario(seed)));
 }
 
 std::string run_seed(std::uint64_t seed) {
-    if (std::string wrong = run_join(seed); !wrong.empty()) return "join: " + wrong;
-    if (std::string wrong = run_death(seed); !wrong.empty()) return "death: " + wrong;
     if (std::string wrong = run_groups(seed); !wrong.empty()) return "groups: " + wrong;
     World world(draw_scenario(seed));
     return world.run();

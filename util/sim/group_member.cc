@@ -109,7 +109,7 @@ group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPla
 GroupMember::GroupMember(GroupProcess& process, std::uint32_t number, const GroupPlan& plan)
     : process_(process),
       plan_(plan),
-      id_{number, 0},
+      id_{number, process.counted()},
       rank_(rank_in(plan, process.number())),
       operations_(plan.script.size()),
       core_(core_plan(id_, rank_, plan, process.world().options(), process.world().now()), *this) {}
@@ -227,6 +227,10 @@ void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
     process_.world().datagram(process_.number(), plan_.members[index_of(to)], datagram);
 }
 
+const wire::Hello* GroupMember::miscounted_hello(Rank rank) {
+    return process_.miscounted_hello(id_, rank);
+}
+
 std::optional<Nanoseconds> GroupMember::round_trip(std::uint64_t one, std::uint64_t other) const {
     return process_.round_trip(one, other);
 }
@@ -263,7 +267,7 @@ void GroupMember::send_message(group::Outbox::Peer to, const wire::HeaderBytes& 
 }
 
 void GroupMember::watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) {
-    process_.world().watch(process_.number(), static_cast<std::uint32_t>(peer));
+    process_.world().watch(process_.address(), peer);
 }
 
 void GroupMember::look_at(group::Outbox::Peer peer, const wire::ByteString& point, Nanoseconds now) {

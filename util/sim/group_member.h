@@ -63,7 +63,7 @@ class GroupMember final : private group::Port, private group::Multicast {
     wire::Hello own_hello() const override;
     void greet(std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
-    const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
+    const wire::Hello* miscounted_hello(Rank rank) override;
     std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
     void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override;
     Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;

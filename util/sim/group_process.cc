@@ -14,31 +14,35 @@ constexpr int kMostTurns = 10'000;
 
 }  // namespace
 
-GroupProcess::GroupProcess(GroupWorld& world, std::uint32_t number)
-    : world_(world), number_(number), most_under_way_(world.options().network.messages_at_once) {}
+GroupProcess::GroupProcess(GroupWorld& world, Address self)
+    : world_(world), self_(self), most_under_way_(world.options().network.messages_at_once) {}
+
+std::uint32_t GroupProcess::counted() const {
+    return self_ == address_of(number(), 0) ? world_.options().counted : 0;
+}
 
 bool GroupProcess::has_multicast() const {
-    return !world_.options().no_multicast.contains(number_);
+    return !world_.options().no_multicast.contains(number());
 }
 
 wire::Peer GroupProcess::as_peer() const {
     wire::Peer peer;
-    peer.private_address.resize(sizeof number_);
-    std::memcpy(peer.private_address.data(), &number_, sizeof number_);
+    peer.private_address.resize(sizeof self_);
+    std::memcpy(peer.private_address.data(), &self_, sizeof self_);
     if (has_multicast()) peer.multicast_source = peer.private_address;
     topology::Place place;
-    const std::string site = "site" + std::to_string(world_.site_of(number_));
+    const std::string site = "site" + std::to_string(world_.site_of(number()));
     place.set_named(topology::Level::site, site);
     place.set_named(topology::Level::segment, site);
-    place.set_named(topology::Level::host, "host" + std::to_string(world_.host_of(number_)));
+    place.set_named(topology::Level::host, "host" + std::to_string(world_.host_of(number())));
     peer.place = group::encode_place(place);
     return peer;
 }
 
-group::Outbox::Peer GroupProcess::at(const wire::ByteString& private_address) {
-    std::uint32_t number = 0;
-    std::memcpy(&number, private_address.data(), std::min(private_address.size(), sizeof number));
-    return number;
+Address GroupProcess::at(const wire::ByteString& private_address) {
+    Address address = 0;
+    std::memcpy(&address, private_address.data(), std::min(private_address.size(), sizeof address));
+    return address;
 }
 
 GroupMember* GroupProcess::member(const wire::JoinId& id) {
@@ -66,14 +70,13 @@ void GroupProcess::on_datagram(Bytes bytes) {
         else
             one->core().on_abort(answer->error, kNoRank, now);
     } else if (const auto survey = wire::decode_survey(bytes)) {
-        if (GroupMember* const one = member(survey->head.id); one != nullptr && one->core().greeting())
-            one->core().on_survey(&group::Join::on_survey, *survey, now);
+        on_survey(survey->head,
+                  [&](group::Group& core) { core.on_survey(&group::Join::on_survey, *survey, now); });
     } else if (const auto echo = wire::decode_echo(bytes)) {
-        if (GroupMember* const one = member(echo->head.id); one != nullptr && one->core().greeting())
-            one->core().on_survey(&group::Join::on_echo, *echo, now);
+        on_survey(echo->head, [&](group::Group& core) { core.on_survey(&group::Join::on_echo, *echo, now); });
     } else if (const auto surveyed = wire::decode_surveyed(bytes)) {
-        if (GroupMember* const one = member(surveyed->head.id); one != nullptr && one->core().greeting())
-            one->core().on_survey(&group::Join::on_surveyed, *surveyed, now);
+        on_survey(surveyed->head,
+                  [&](group::Group& core) { core.on_survey(&group::Join::on_surveyed, *surveyed, now); });
     } else if (const auto waiting = wire::decode_waiting(bytes)) {
         if (GroupMember* const one = member(waiting->id)) return one->core().on_waiting(waiting->from);
         const auto failed = failed_.find(waiting->id);
@@ -81,18 +84,36 @@ void GroupProcess::on_datagram(Bytes bytes) {
     }
 }
 
+void GroupProcess::on_survey(const wire::SurveyHead& head, FunctionRef<void(group::Group&)> take) {
+    GroupMember* const one = member(head.id);
+    const bool heard = world_.options().silent != number();
+    if (heard && one != nullptr && one->core().greeting()) take(one->core());
+}
+
 void GroupProcess::on_hello(const wire::Hello& hello) {
     const std::uint32_t from = world_.options().groups[hello.id.list_hash - 1].members[index_of(hello.rank)];
     if (GroupMember* const one = member(hello.id); one != nullptr && !one->core().given_up()) {
         if (!one->core().leads()) return;
-        world_.datagram(number_, from, wire::encode(wire::Answer{wire::JoinKind::ack, hello.id, 0}));
-        return one->core().on_hello(hello, world_.now());
+        if (!one->core().formed_with_another(hello)) {
+            world_.datagram(number(), from, wire::encode(wire::Answer{wire::JoinKind::ack, hello.id, 0}));
+            return one->core().on_hello(hello, world_.now());
+        }
+        one->core().doubt(hello.rank, world_.now());
     }
-    if (const auto ended = ended_.find(hello.id.list_hash); ended != ended_.end())
-        return world_.datagram(number_, from,
+    if (const auto ended = ended_.find(hello.id); ended != ended_.end())
+        return world_.datagram(number(), from,
                                wire::encode(wire::Answer{wire::JoinKind::abort, hello.id,
                                                          static_cast<std::uint32_t>(ended->second)}));
+    std::erase_if(early_,
+                  [&](const wire::Hello& early) { return early.id == hello.id && early.rank == hello.rank; });
     early_.push_back(hello);
+}
+
+const wire::Hello* GroupProcess::miscounted_hello(const wire::JoinId& id, Rank rank) const {
+    const auto found = std::find_if(early_.rbegin(), early_.rend(), [&](const wire::Hello& early) {
+        return early.id.list_hash == id.list_hash && early.rank == rank;
+    });
+    return found == early_.rend() ? nullptr : &*found;
 }
 
 void GroupProcess::on_message(Bytes message) {
@@ -107,7 +128,7 @@ void GroupProcess::on_word(wire::JoinKind kind, Bytes word) {
         GroupMember* const one = member(welcome->id);
         if (one != nullptr && !one->core().given_up()) return one->core().on_welcome(*welcome, now);
         // The leader counts on a member whose join is over.
-        if (ended_.contains(welcome->id.list_hash))
+        if (ended_.contains(welcome->id))
             tell({at(welcome->peers.front().private_address)},
                  wire::encode(wire::Answer{wire::JoinKind::abort, welcome->id, ECANCELED}),
                  group::Outbox::kNobody);
@@ -125,7 +146,7 @@ void GroupProcess::on_multicast(const wire::ByteString& address, Bytes datagram)
             one->core().on_datagram(datagram, world_.now());
 }
 
-void GroupProcess::on_peer_lost(std::uint32_t peer, int error) {
+void GroupProcess::on_peer_lost(Address peer, int error) {
     for (const auto& one : members_) one->core().on_peer_lost(peer, error, "it is gone");
 }
 
@@ -154,7 +175,7 @@ void GroupProcess::turn() {
 
 void GroupProcess::send_now(group::Outbox::Peer to, Bytes message) {
     ++under_way_;
-    world_.message(number_, static_cast<std::uint32_t>(to), message);
+    world_.message(self_, to, message);
 }
 
 void GroupProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word,

@@ -65,6 +65,18 @@ GroupOptions::Event draw_event(Random& random, std::uint32_t processes, std::uin
     return event;
 }
 
+// Troubles of joins, from numbers of their own: the seeds of the tests keep the others.
+void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
+    Random random(seed ^ 0x6a6f696e55);
+    const auto processes = static_cast<std::uint32_t>(options.host_of.size());
+    options.network.words_doubled = pick(random, {0.0, 0.0, 0.0, 0.2});
+    options.counted = static_cast<std::uint32_t>(random.below(3));
+    const auto somebody = [&] { return static_cast<std::uint32_t>(random.below(processes)); };
+    if (random.chance(0.15)) options.restart = draw_event(random, processes, 20);
+    if (random.chance(0.03)) options.never_calls = somebody();
+    if (random.chance(0.05)) options.silent = somebody();
+}
+
 GroupOptions draw_groups(std::uint64_t seed) {
     Random random(seed ^ 0x67726f757073);
     GroupOptions options;
@@ -97,6 +109,7 @@ GroupOptions draw_groups(std::uint64_t seed) {
     if (random.chance(0.2)) options.stall_timeout = Nanoseconds::from_ms(1'000);
     if (random.chance(0.05)) options.no_memory = static_cast<std::uint32_t>(random.below(processes));
     options.pause_length = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 50, 700, 3'000}));
+    draw_join_troubles(seed, options);
     return options;
 }
 
@@ -121,14 +134,20 @@ std::string summary_of_groups(std::uint64_t seed) {
         for (const Collective& what : plan.script)
             groups += fmt::format(" {}:{}", levels::name_of(what.kind).data(), what.bytes);
     }
-    const std::string memory =
-        options.no_memory ? fmt::format(", {} shares no memory", *options.no_memory) : std::string();
-    return fmt::format("{} processes on {} hosts in {} sites ({}), loss {}, doubled {}, jitter {} us{}{}{}{}",
-                       options.host_of.size(), options.site_of.size(),
-                       *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups,
-                       options.network.loss, options.network.doubled, options.network.jitter.value / 1000,
-                       describe("dies", options.death), describe("computes", options.pause),
-                       describe("gives up", options.gives_up), memory);
+    const auto somebody = [](const std::optional<std::uint32_t>& who, const char* what) {
+        return who ? fmt::format(", {} {}", *who, what) : std::string();
+    };
+    const GroupNetwork& network = options.network;
+    return fmt::format(
+        "{} processes on {} hosts in {} sites ({}), loss {}, doubled {}, words {}, jitter {} us, {} joins "
+        "before{}{}{}{}{}{}{}",
+        options.host_of.size(), options.site_of.size(),
+        *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups, network.loss,
+        network.doubled, network.words_doubled, network.jitter.value / 1000, options.counted,
+        describe("dies", options.death), describe("starts again", options.restart),
+        describe("computes", options.pause), describe("gives up", options.gives_up),
+        somebody(options.no_memory, "shares no memory"), somebody(options.never_calls, "never calls"),
+        somebody(options.silent, "is silent in surveys"));
 }
 
 }  // namespace mcastcoll::sim

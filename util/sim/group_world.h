@@ -21,6 +21,7 @@ namespace mcastcoll::sim {
 struct GroupNetwork {
     std::uint64_t seed = 1;
     double loss = 0, doubled = 0;                    // of datagrams and multicasts
+    double words_doubled = 0;                        // of a join, as by somebody who has heard them
     Nanoseconds delay = Nanoseconds::from_us(20);    // at least
     Nanoseconds jitter = Nanoseconds::from_us(20);   // on top of it, different for each
     Nanoseconds far = Nanoseconds::from_us(20'000);  // on top of both, between sites
@@ -44,6 +45,9 @@ struct GroupOptions {
         std::uint64_t after = UINT64_MAX;
     };
     std::optional<Event> death, pause;
+    std::optional<Event> restart;  // dies, and another starts in its place, which counts its joins anew
+    std::uint32_t counted = 0;     // joins of the same members before, by processes that have not restarted
+    std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
     Nanoseconds pause_length;
     std::optional<Event> gives_up;           // closes what it has not joined yet
     Nanoseconds stall_timeout = kNever;      // after which whoever is waited for is given up
@@ -52,16 +56,29 @@ struct GroupOptions {
 
 class GroupWorld;
 
+// A process as messages reach it: its number, and how often it was started before. Datagrams go to whoever
+// has the number.
+using Address = group::Outbox::Peer;
+constexpr Address address_of(std::uint32_t number, std::uint32_t restarts) {
+    return std::uint64_t{restarts} << 32 | number;
+}
+constexpr std::uint32_t number_of(Address address) {
+    return static_cast<std::uint32_t>(address);
+}
+
 // What the provider's station is: the groups of one process, and how its messages go out.
 class GroupProcess final : private group::Outbox::Port {
   public:
-    GroupProcess(GroupWorld& world, std::uint32_t number);
+    GroupProcess(GroupWorld& world, Address self);
 
     GroupWorld& world() const { return world_; }
-    std::uint32_t number() const { return number_; }
+    Address address() const { return self_; }
+    std::uint32_t number() const { return number_of(self_); }
+    // That it has given to joins of the same members.
+    std::uint32_t counted() const;
     bool has_multicast() const;
     wire::Peer as_peer() const;
-    static group::Outbox::Peer at(const wire::ByteString& private_address);
+    static Address at(const wire::ByteString& private_address);
     GroupMember* member(const wire::JoinId& id);
     std::vector<std::unique_ptr<GroupMember>>& members() { return members_; }
 
@@ -69,7 +86,9 @@ class GroupProcess final : private group::Outbox::Port {
     void on_datagram(Bytes bytes);
     void on_message(Bytes message);
     void on_multicast(const wire::ByteString& address, Bytes datagram);
-    void on_peer_lost(std::uint32_t peer, int error);
+    void on_peer_lost(Address peer, int error);
+    // Of this rank, for the same members by another count.
+    const wire::Hello* miscounted_hello(const wire::JoinId& id, Rank rank) const;
     // Pumps the groups and lets the applications work, until nothing more comes of it.
     void turn();
     Nanoseconds next_deadline() const { return next_deadline_; }
@@ -79,7 +98,7 @@ class GroupProcess final : private group::Outbox::Port {
     void tell(std::vector<group::Outbox::Peer> to, wire::ByteString word, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
-    void remember(const wire::JoinId& id, int error) { ended_.emplace(id.list_hash, error); }
+    void remember(const wire::JoinId& id, int error) { ended_.emplace(id, error); }
     std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
     void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
         round_trips_.insert_or_assign({one, other}, time);
@@ -89,17 +108,18 @@ class GroupProcess final : private group::Outbox::Port {
     bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
     void send_word(group::Outbox::Peer to, Bytes word) override { send_now(to, word); }
     void on_hello(const wire::Hello& hello);
+    void on_survey(const wire::SurveyHead& head, FunctionRef<void(group::Group&)> take);
     void on_word(wire::JoinKind kind, Bytes word);
 
     GroupWorld& world_;
-    const std::uint32_t number_;
+    const Address self_;
     const std::size_t most_under_way_;
     std::size_t under_way_ = 0;
     group::Outbox outbox_;
     std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
     std::vector<wire::Hello> early_;
     std::map<wire::JoinId, GroupMember*> failed_;  // that are closed, and retired
-    std::map<std::uint64_t, int> ended_;           // joins that are over without a group, and why
+    std::map<wire::JoinId, int> ended_;            // joins that are over without a group, and why
     std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;
     Nanoseconds next_deadline_ = kNever;
 };
@@ -120,9 +140,9 @@ class GroupWorld {
     void complain(std::string what);
     void count_completion() { ++completions_; }
     void datagram(std::uint32_t from, std::uint32_t to, Bytes bytes);
-    void message(std::uint32_t from, std::uint32_t to, Bytes bytes);
+    void message(Address from, Address to, Bytes bytes);
     void multicast(std::uint32_t from, const wire::ByteString& address, Bytes bytes);
-    void watch(std::uint32_t watcher, std::uint32_t peer);
+    void watch(Address watcher, Address peer);
     // Null: its leader has not made it yet.
     std::shared_ptr<HostMemory> memory(const group::HostMembers& members, std::uint32_t process);
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
@@ -132,27 +152,33 @@ class GroupWorld {
 
   private:
     // Something that happens to a process: waits while that computes, and is not when it is dead.
-    void at(Nanoseconds time, std::uint32_t process, std::function<void(GroupProcess&)> what);
+    void at(Nanoseconds time, Address process, std::function<void(GroupProcess&)> what);
+    // To whoever has this number by then.
+    void at_number(Nanoseconds time, std::uint32_t number, std::function<void(GroupProcess&)> what);
+    bool lives(Address process) const;
     Nanoseconds delay(std::uint32_t from, std::uint32_t to);
     void kill(std::uint32_t process);
+    void start_again(std::uint32_t process);
     void strike();
     std::string judge() const;
     bool harmed(const GroupPlan& plan) const;
     std::string judge_group(std::uint32_t number) const;
 
     struct Event {
-        std::uint32_t process;
+        std::uint32_t number;
+        std::optional<Address> only;  // nobody else of that number
         std::function<void(GroupProcess&)> what;
     };
     const GroupOptions options_;
     Random random_;
     Nanoseconds now_{1};
     Nanoseconds harmed_at_{};  // when somebody died or gave up, the last of them
+    Nanoseconds called_at_{};  // the last that a join is called
     std::multimap<Nanoseconds, Event> events_;
     std::vector<std::unique_ptr<GroupProcess>> processes_;
     std::vector<Nanoseconds> paused_until_;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Nanoseconds> last_message_;  // for the order
-    std::set<std::pair<std::uint32_t, std::uint32_t>> watches_;
+    std::map<std::pair<Address, Address>, Nanoseconds> last_message_;  // for the order
+    std::set<std::pair<Address, Address>> watches_;
     struct Shared {
         std::shared_ptr<HostMemory> memory;
         std::vector<std::uint32_t> processes;  // by place; those that have opened it
@@ -160,7 +186,7 @@ class GroupWorld {
     std::map<std::pair<GroupKey, std::uint32_t>, Shared> memories_;  // by host
     std::vector<std::unique_ptr<GroupMember>> retired_;
     std::uint64_t completions_ = 0, steps_ = 0;
-    bool died_ = false, paused_ = false, gave_up_ = false;
+    bool died_ = false, paused_ = false, gave_up_ = false, restarted_ = false;
     std::string wrong_;
 };
 

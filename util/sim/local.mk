@@ -9,8 +9,6 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/command_line.h \
 	%reldir%/composite.cc \
 	%reldir%/composite.h \
-	%reldir%/deaths.cc \
-	%reldir%/deaths.h \
 	%reldir%/event_queue.h \
 	%reldir%/fault_words.cc \
 	%reldir%/faults.cc \
@@ -37,9 +35,6 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \
 	%reldir%/host_memory.h \
-	%reldir%/join_scenario.cc \
-	%reldir%/joins.cc \
-	%reldir%/joins.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
 	%reldir%/memory_meter.cc \
@@ -85,7 +80,7 @@ check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broke
 %canon_reldir%_broken_welcome_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_WELCOME_ONCE
 %canon_reldir%_broken_welcome_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-%canon_reldir%_broken_death_SOURCES = %reldir%/main.cc prov/mcastcoll/group/losses.cc
+%canon_reldir%_broken_death_SOURCES = %reldir%/main.cc prov/mcastcoll/group/group_end.cc
 %canon_reldir%_broken_death_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DEATH_PASSED_ON
 %canon_reldir%_broken_death_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 

@@ -42,7 +42,7 @@ void Group::welcome_everybody(Nanoseconds now) {
 }
 
 void Group::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
-    if (greeting() && join_.accept(welcome)) begin(welcome, now);
+    if (join_.accept(welcome)) begin(welcome, now);
 }
 
 void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {

@@ -129,6 +129,7 @@ class Group {
     void look_after_late(Nanoseconds now);
     void ask_late(Nanoseconds now);
     void tell_others();
+    void tell_of_end(std::vector<Outbox::Peer> whom);
     void end_join(int error);
     void refuse_join(int error);
     void explain_selection();

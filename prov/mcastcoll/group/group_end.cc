@@ -76,8 +76,13 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
 }
 
 void Group::tell_others() {
-    port_.tell_for_good(roster_.peers_of(whom_to_tell(levels_->placement(), lost_, joined_)),
-                        wire::encode(ended_word()));
+    tell_of_end(roster_.peers_of(whom_to_tell(levels_->placement(), lost_, joined_)));
+}
+
+void Group::tell_of_end([[maybe_unused]] std::vector<Outbox::Peer> whom) {
+#ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
+    port_.tell_for_good(std::move(whom), wire::encode(ended_word()));
+#endif
 }
 
 // Who is waited for long beyond the engine's members may have died, or may have failed with nobody left to
@@ -104,8 +109,7 @@ void Group::ask_late(Nanoseconds now) {
 
 void Group::on_waiting(Rank from) {
     if (error_ != 0 && roster_.answer(from))
-        port_.tell_for_good({roster_.at(static_cast<std::uint32_t>(index_of(from))).peer},
-                            wire::encode(ended_word()));
+        tell_of_end({roster_.at(static_cast<std::uint32_t>(index_of(from))).peer});
 }
 
 // For the log: who was lost, and how this member knows.

@@ -10,9 +10,6 @@ std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank
     };
     std::vector<std::uint32_t> whom;
     if (placement.leads_site()) whom = placement.sites();
-#ifdef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: nobody speaks for a dead leader
-    lost = kNoRank;
-#endif
     if (const auto dead = static_cast<std::uint32_t>(index_of(lost)); dead < placement.members()) {
         const bool engine = placement.leads_host() && placement.segment().size() > 1;
         const bool led_site = contains(placement.sites(), dead);

@@ -11,9 +11,11 @@
 
 #include "group/join.h"
 #include "group/welcome.h"
-#include "random.h"
+#include "sim/random.h"
 
-namespace mcastcoll::sim {
+namespace mcastcoll::test {
+
+using sim::Random;
 
 struct JoinNetwork {
     std::uint64_t seed = 1;
@@ -117,7 +119,7 @@ class JoinWorld {
     void word(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last, std::function<void()> sent);
 
     const JoinNetwork network_;
-    sim::Random random_;
+    Random random_;
     Nanoseconds now_{1};
     std::multimap<Nanoseconds, std::function<void()>> events_;
     std::vector<std::unique_ptr<JoinProcess>> processes_;
@@ -126,10 +128,4 @@ class JoinWorld {
     std::string wrong_;
 };
 
-// A join as the seed draws it: how many, how far, which weather, who dies, is started again, never comes or
-// gives up. Returns what went wrong, or "".
-std::string run_join(std::uint64_t seed);
-// One line for a report.
-std::string summary_of_join(std::uint64_t seed);
-
-}  // namespace mcastcoll::sim
+}  // namespace mcastcoll::test

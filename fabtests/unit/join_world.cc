@@ -1,4 +1,4 @@
-#include "joins.h"
+#include "join_world.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-namespace mcastcoll::sim {
+namespace mcastcoll::test {
 namespace {
 
 constexpr std::uint64_t kListHash = 0x1157;
@@ -275,4 +275,4 @@ std::string JoinWorld::why_not_all_welcomed() {
     return {};
 }
 
-}  // namespace mcastcoll::sim
+}  // namespace mcastcoll::test
