@@ -1,9 +1,13 @@
 // Members that are gone: what a group knows of them, and whom it tells.
 #include <criterion/criterion.h>
 
+#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "group/losses.h"
+#include "levels/placement.h"
+#include "sim/random.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;
@@ -62,4 +66,84 @@ Test(losses, while_a_group_forms_its_levels_may_be_missing) {
     cr_assert(told_by(3, rank_of(7), false) == (Ranks{0, 2}));
     cr_assert(told_by(2, rank_of(7), false) == (Ranks{0, 3}));
     cr_assert(told_by(0, rank_of(7), false) == (Ranks{1, 4}));
+}
+
+namespace {
+
+using levels::MemberPlace;
+using levels::Placement;
+
+// Clusters are numbered in the order of their first members.
+void number(std::vector<MemberPlace>& places, std::uint32_t MemberPlace::*cluster) {
+    std::map<std::uint32_t, std::uint32_t> numbers;
+    for (MemberPlace& place : places)
+        place.*cluster =
+            numbers.emplace(place.*cluster, static_cast<std::uint32_t>(numbers.size())).first->second;
+}
+
+// Members in any order over hosts, which are spread over sites.
+std::vector<MemberPlace> draw_places(sim::Random& random) {
+    const auto members = static_cast<std::uint32_t>(random.between(2, 24));
+    const auto hosts = static_cast<std::uint32_t>(random.between(1, members));
+    const auto sites = static_cast<std::uint32_t>(random.between(1, std::min(hosts, 4U)));
+    std::vector<MemberPlace> places(members);
+    for (std::uint32_t rank = 0; rank < members; ++rank) {
+        const auto host = static_cast<std::uint32_t>(rank < hosts ? rank : random.below(hosts));
+        places[rank] = {host % sites, host, host % sites};
+    }
+    for (std::uint32_t i = members - 1; i > 0; --i) std::swap(places[i], places[random.below(i + 1)]);
+    for (const auto cluster : {&MemberPlace::site, &MemberPlace::host, &MemberPlace::region})
+        number(places, cluster);
+    return places;
+}
+
+// Who watches whom, and who tells whom.
+class Members {
+  public:
+    explicit Members(const std::vector<MemberPlace>& places) : told_(places.size(), false) {
+        for (std::uint32_t rank = 0; rank < places.size(); ++rank) views_.emplace_back(rank, places);
+    }
+    std::uint32_t count() const { return static_cast<std::uint32_t>(views_.size()); }
+    // Whether one watches the other: they share a level.
+    bool watches(std::uint32_t one, std::uint32_t other) const {
+        const Placement& view = views_[one];
+        return has(view.host(), other) || (view.leads_host() && has(view.segment(), other)) ||
+               (view.leads_site() && has(view.sites(), other));
+    }
+    // Hears of the end, and passes it on at once.
+    void hear(std::uint32_t rank, std::uint32_t dead) {
+        if (rank == dead || told_[rank]) return;
+        told_[rank] = true;
+        const Placement& view = views_[rank];
+        for (const std::uint32_t next : view.host()) hear(next, dead);
+        if (view.leads_host())
+            for (const std::uint32_t next : view.segment()) hear(next, dead);
+        for (const std::uint32_t next : whom_to_tell(view, rank_of(dead), true)) hear(next, dead);
+    }
+    bool told(std::uint32_t rank) const { return told_[rank]; }
+
+  private:
+    static bool has(const std::vector<std::uint32_t>& ranks, std::uint32_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    }
+    std::vector<Placement> views_;
+    std::vector<bool> told_;
+};
+
+}  // namespace
+
+Test(losses, from_one_member_that_knows_everybody_alive_hears) {
+    for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+        sim::Random random(seed);
+        Members members(draw_places(random));
+        const auto dead = static_cast<std::uint32_t>(random.below(members.count()));
+        std::vector<std::uint32_t> finders;
+        for (std::uint32_t rank = 0; rank < members.count(); ++rank)
+            if (rank != dead && members.watches(rank, dead)) finders.push_back(rank);
+        cr_assert_not(finders.empty(), "nobody watches rank %u", dead);
+        members.hear(finders[random.below(finders.size())], dead);
+        for (std::uint32_t rank = 0; rank < members.count(); ++rank)
+            cr_assert(rank == dead || members.told(rank), "seed %lu: rank %u of %u is not told",
+                      static_cast<unsigned long>(seed), rank, members.count());
+    }
 }
