@@ -144,7 +144,7 @@ Test(welcome, places_and_wishes_travel) {
     const std::vector<wire::ByteString> places{guests[1]->peer.place, {}};
     const wire::JoinId id{9, 4};
     const wire::Welcome welcome = make_welcome(id, guests, places, {settings, topology::Policy{}, {}});
-    cr_assert(welcome.id == id);
+    cr_assert(welcome.id == id && welcome.sequence == 4);
     cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
     cr_assert_eq(welcome.channels, 5U);
     cr_assert_eq(welcome.root_sync, static_cast<std::uint8_t>(engine::RootSync::adaptive));

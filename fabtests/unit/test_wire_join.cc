@@ -46,6 +46,7 @@ void put_checksum(ByteString& bytes) {
 
 wire::Welcome sample_welcome(std::size_t members) {
     wire::Welcome welcome{.id = {7, 9},
+                          .sequence = 11,
                           .key = GroupKey{0xabcdef},
                           .epoch = Epoch{4},
                           .plan = 1,
@@ -115,6 +116,7 @@ Test(wire_join, welcome_round_trip) {
         const auto welcome = sample_welcome(members);
         const auto back = wire::decode_welcome(encode(welcome));
         cr_assert(back.has_value(), "%zu members", members);
+        cr_assert_eq(back->sequence, 11U);
         cr_assert(back->id == welcome.id && back->key == welcome.key && back->epoch == welcome.epoch);
         cr_assert(back->plan == welcome.plan && back->group_addresses == welcome.group_addresses);
         cr_assert(back->range_of == welcome.range_of);

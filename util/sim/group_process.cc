@@ -51,6 +51,12 @@ GroupMember* GroupProcess::member(const wire::JoinId& id) {
     return nullptr;
 }
 
+GroupMember* GroupProcess::called(const wire::JoinId& id) {
+    for (const auto& one : members_)
+        if (one->core().id() == id) return one.get();
+    return nullptr;
+}
+
 void GroupProcess::call(std::uint32_t group) {
     members_.push_back(std::make_unique<GroupMember>(*this, group + 1, world_.options().groups[group]));
     GroupMember& called = *members_.back();
@@ -78,7 +84,7 @@ void GroupProcess::on_datagram(Bytes bytes) {
         on_survey(surveyed->head,
                   [&](group::Group& core) { core.on_survey(&group::Join::on_surveyed, *surveyed, now); });
     } else if (const auto waiting = wire::decode_waiting(bytes)) {
-        if (GroupMember* const one = member(waiting->id)) return one->core().on_waiting(waiting->from);
+        if (GroupMember* const one = called(waiting->id)) return one->core().on_waiting(waiting->from);
         const auto failed = failed_.find(waiting->id);
         if (failed != failed_.end()) failed->second->core().on_waiting(waiting->from);
     }
@@ -130,13 +136,13 @@ void GroupProcess::on_word(wire::JoinKind kind, Bytes word) {
         // The leader counts on a member whose join is over.
         if (ended_.contains(welcome->id))
             tell({at(welcome->peers.front().private_address)},
-                 wire::encode(wire::Answer{wire::JoinKind::abort, welcome->id, ECANCELED}),
+                 wire::encode(wire::Ended{{welcome->id.list_hash, welcome->sequence}, ECANCELED}),
                  group::Outbox::kNobody);
     } else if (kind == wire::JoinKind::abort) {
         const auto answer = wire::decode_answer(word);
         if (GroupMember* const one = member(answer->id)) one->core().on_abort(answer->error, kNoRank, now);
     } else if (const auto ended = wire::decode_ended(word)) {
-        if (GroupMember* const one = member(ended->id)) one->core().on_abort(ended->error, ended->lost, now);
+        if (GroupMember* const one = called(ended->id)) one->core().on_abort(ended->error, ended->lost, now);
     }
 }
 
@@ -167,7 +173,7 @@ void GroupProcess::turn() {
     }
     for (auto& one : members_)
         if (one->core().done()) {
-            if (one->core().error() != 0) failed_.emplace(one->id(), one.get());
+            if (one->core().error() != 0) failed_.emplace(one->core().id(), one.get());
             world_.retire(std::move(one));
         }
     std::erase(members_, nullptr);

@@ -80,6 +80,8 @@ class GroupProcess final : private group::Outbox::Port {
     wire::Peer as_peer() const;
     static Address at(const wire::ByteString& private_address);
     GroupMember* member(const wire::JoinId& id);
+    // As the members' words call its group, not as this process counts.
+    GroupMember* called(const wire::JoinId& id);
     std::vector<std::unique_ptr<GroupMember>>& members() { return members_; }
 
     void call(std::uint32_t group);

@@ -14,7 +14,10 @@ constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 }  // namespace
 
 Group::Group(const Plan& plan, Port& port)
-    : plan_(plan), port_(port), join_(plan.id, plan.self, plan.members, plan.deadline, port) {}
+    : plan_(plan),
+      port_(port),
+      join_(plan.id, plan.self, plan.members, plan.deadline, port),
+      sequence_(plan.id.sequence) {}
 
 void Group::start(Nanoseconds now) {
     join_.start(now);
@@ -51,6 +54,7 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
                .channels = welcome.channels,
                .root_sync = static_cast<engine::RootSync>(welcome.root_sync),
                .root_delay_us = welcome.root_delay_us};
+    sequence_ = welcome.sequence;
     make_levels(welcome, now);
     port_.keyed();
     move(now);
@@ -115,8 +119,8 @@ void Group::refuse_join(int error) {
     port_.remember_ended(error);
     join_.fail(error);
     if (leads()) return;
-    const wire::Answer answer{wire::JoinKind::abort, plan_.id, static_cast<std::uint32_t>(error)};
-    port_.tell_for_good(roster_.all_peers(), wire::encode(answer));
+    port_.tell_for_good(roster_.all_peers(),
+                        wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), lost_}));
 }
 
 void Group::on_message(Bytes message, Nanoseconds now) {

@@ -40,6 +40,9 @@ class Group {
   public:
     Group(const Plan& plan, Port& port);
 
+    // What its words call it: this member's own name for the join until it is welcomed, then rank 0's. They
+    // differ where a process was started again, and counts its joins anew.
+    wire::JoinId id() const { return {plan_.id.list_hash, sequence_}; }
     bool formed() const { return levels_ != nullptr; }
     bool greeting() const { return !formed() && !ended_; }
     bool given_up() const { return !formed() && ended_; }
@@ -49,7 +52,7 @@ class Group {
     // Positive FI_E* code of a group that has failed after its welcome; 0: it has not.
     int error() const { return error_; }
     // The word of it, and how everybody is reached, for who asks later.
-    wire::Ended ended_word() const { return {plan_.id, static_cast<std::uint32_t>(error_), lost_}; }
+    wire::Ended ended_word() const { return {id(), static_cast<std::uint32_t>(error_), lost_}; }
     const Roster& roster() const { return roster_; }
     bool leads() const { return join_.leads(); }
     // What was agreed; once formed.
@@ -145,6 +148,7 @@ class Group {
     Roster roster_;
     Losses losses_;
     GroupSettings agreed_;
+    std::uint32_t sequence_;  // of what the group is called
     std::unique_ptr<LevelSet> levels_;
     Nanoseconds moved_at_{};  // when an operation last began or came further
     bool touched_ = false;

@@ -101,7 +101,7 @@ void Group::look_after_late(Nanoseconds now) {
 void Group::ask_late(Nanoseconds now) {
     ask_at_ = error_ != 0 || open_operations() == 0 ? kNever : now + kAskInterval;
     if (error_ != 0) return;
-    const wire::ByteString question = wire::encode(wire::Waiting{plan_.id, plan_.self});
+    const wire::ByteString question = wire::encode(wire::Waiting{id(), plan_.self});
     for (const std::uint32_t rank : late_)
         if (levels_->needs(rank)) port_.send(rank_of(rank), asked_, question);
     ++asked_;

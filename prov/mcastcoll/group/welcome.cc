@@ -10,6 +10,7 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests,
                            std::span<const wire::ByteString> places, const Terms& terms) {
     wire::Welcome welcome;
     welcome.id = id;
+    welcome.sequence = id.sequence;
     welcome.repair = static_cast<std::uint8_t>(terms.settings.repair);
     welcome.channels = terms.settings.channels;
     welcome.root_sync = static_cast<std::uint8_t>(terms.settings.root_sync);

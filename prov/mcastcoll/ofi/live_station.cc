@@ -167,7 +167,7 @@ void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanosecond
                 within(*group, time, [&] { group->core().on_abort(answer->error, kNoRank, time); });
     } else if (kind == wire::JoinKind::ended) {
         if (auto ended = wire::decode_ended(message))
-            if (Group* group = find(ended->id))
+            if (Group* group = find_called(ended->id))
                 within(*group, time, [&] { group->core().on_abort(ended->error, ended->lost, time); });
     } else {
         ++foreign_messages_;  // comes as a datagram, or not at all
@@ -188,7 +188,7 @@ void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
     if (!same_host(*leader, to)) return;
     if (auto peer = messenger_->peer(to))
         messenger_->tell({peer.value()},
-                         wire::encode(wire::Answer{wire::JoinKind::abort, welcome.id, FI_ECANCELED}));
+                         wire::encode(wire::Ended{{welcome.id.list_hash, welcome.sequence}, FI_ECANCELED}));
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
@@ -210,6 +210,12 @@ void LiveStation::on_keyed(Group& group) {
 Group* LiveStation::find(const wire::JoinId& id) {
     for (auto& group : groups_)
         if (group->id() == id) return group.get();
+    return nullptr;
+}
+
+Group* LiveStation::find_called(const wire::JoinId& id) {
+    for (auto& group : groups_)
+        if (group->core().id() == id) return group.get();
     return nullptr;
 }
 

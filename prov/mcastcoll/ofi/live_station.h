@@ -114,6 +114,7 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
                             void (group::Join::*take)(const Message&, Nanoseconds), Nanoseconds now);
     Group* find(const wire::JoinId& id);
+    Group* find_called(const wire::JoinId& id);  // as its members' words call it, not as this one counts
     Group* find(fi_addr_t token);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
     void bury_done() noexcept;

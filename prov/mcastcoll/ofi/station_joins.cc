@@ -65,7 +65,7 @@ void LiveStation::on_survey_datagram(const std::optional<Message>& message, cons
 
 // Of a group that has failed, closed or not: it is the sender's part that may still wait.
 void LiveStation::on_waiting(const wire::Waiting& waiting, const RendezvousSource& source, Nanoseconds time) {
-    if (Group* group = find(waiting.id)) {
+    if (Group* group = find_called(waiting.id)) {
         if (group->core().formed() && group->comes_from(waiting.from, source))
             within(*group, time, [&] { group->core().on_waiting(waiting.from); });
         return;

@@ -155,6 +155,7 @@ ByteString encode(const Hello& hello) {
 ByteString encode(const Welcome& welcome) {
     Writer out(JoinKind::welcome);
     out.id(welcome.id);
+    out.number(welcome.sequence);
     out.number(static_cast<std::uint64_t>(welcome.key));
     out.number(static_cast<std::uint32_t>(welcome.epoch));
     out.number(welcome.plan);
@@ -277,6 +278,7 @@ std::optional<Welcome> decode_welcome(Bytes bytes) {
     Reader in(bytes);
     Welcome welcome;
     welcome.id = in.id();
+    welcome.sequence = in.number<std::uint32_t>();
     welcome.key = static_cast<GroupKey>(in.number<std::uint64_t>());
     welcome.epoch = static_cast<Epoch>(in.number<std::uint32_t>());
     welcome.plan = in.number<std::uint8_t>();

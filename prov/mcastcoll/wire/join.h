@@ -15,7 +15,7 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 3;
+inline constexpr std::uint8_t kJoinVersion = 4;
 inline constexpr std::size_t kMostAddressBytes = 128;
 inline constexpr std::size_t kMostTableBytes = 4096;
 inline constexpr std::size_t kMostMembers = 256;
@@ -78,7 +78,8 @@ struct Hello {
 };
 
 struct Welcome {
-    JoinId id;
+    JoinId id;                   // as the receiver knows the join
+    std::uint32_t sequence = 0;  // as rank 0 does: the group's words bear it, for everybody
     GroupKey key{};
     Epoch epoch{};
     std::uint8_t plan = 0;  // which addresses these are, engine::Plan
@@ -103,13 +104,13 @@ struct Answer {  // ack and abort
 };
 
 struct Ended {
-    JoinId id;
+    JoinId id;                // of the group: with rank 0's sequence
     std::uint32_t error = 0;  // positive FI_E* code
     Rank lost = kNoRank;      // because of this member
 };
 
 struct Waiting {
-    JoinId id;
+    JoinId id;  // of the group
     Rank from{};
 };
 
