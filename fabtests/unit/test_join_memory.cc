@@ -1,7 +1,7 @@
 // What an endpoint remembers of joins for who comes too early or too late.
 #include <criterion/criterion.h>
 
-#include "ofi/join_memory.h"
+#include "ports/join_memory.h"
 
 using namespace mcastcoll;
 using ofi::JoinMemory;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ofi/av_set.h"
-#include "ofi/fid_owner.h"
+#include "provider/fid_owner.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

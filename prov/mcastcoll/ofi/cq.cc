@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/deadline.h"
-#include "ofi/fid_owner.h"
+#include "provider/fid_owner.h"
 #include "provider/guard.h"
 #include "provider/log.h"
 

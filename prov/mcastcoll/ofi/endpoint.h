@@ -15,10 +15,10 @@
 #include "ofi/av_set.h"
 #include "ofi/cq.h"
 #include "ofi/domain.h"
-#include "ofi/fid_owner.h"
 #include "ofi/graft.h"
 #include "ofi/inner.h"
 #include "ofi/station.h"
+#include "provider/fid_owner.h"
 #include "provider/info.h"
 
 namespace mcastcoll::ofi {

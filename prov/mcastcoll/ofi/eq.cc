@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/deadline.h"
-#include "ofi/fid_owner.h"
+#include "provider/fid_owner.h"
 #include "provider/guard.h"
 #include "provider/log.h"
 

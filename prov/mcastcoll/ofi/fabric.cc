@@ -9,10 +9,10 @@
 #include "ofi/cq.h"
 #include "ofi/domain.h"
 #include "ofi/eq.h"
-#include "ofi/fid_owner.h"
 #include "ofi/inner.h"
 #include "ofi/progress_thread.h"
 #include "ofi/station.h"
+#include "provider/fid_owner.h"
 #include "provider/guard.h"
 #include "provider/wait_nest.h"
 

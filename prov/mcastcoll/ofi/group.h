@@ -16,7 +16,7 @@
 #include "ofi/group_multicast.h"
 #include "ofi/open_operations.h"
 #include "ofi/request.h"
-#include "ofi/team_level.h"
+#include "ports/team_level.h"
 #include "provider/log.h"
 #include "provider/settings.h"
 #include "transport/rendezvous.h"

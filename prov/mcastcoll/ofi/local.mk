@@ -18,12 +18,9 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/eq.h \
 	%reldir%/fabric.cc \
 	%reldir%/fabric.h \
-	%reldir%/fid_owner.h \
 	%reldir%/graft.h \
 	%reldir%/inner.cc \
 	%reldir%/inner.h \
-	%reldir%/messenger.cc \
-	%reldir%/messenger.h \
 	%reldir%/message_form.cc \
 	%reldir%/message_form.h \
 	%reldir%/progress_thread.cc \
@@ -38,21 +35,12 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/group_multicast.h \
 	%reldir%/group_port.cc \
 	%reldir%/group_run.cc \
-	%reldir%/job_report.cc \
-	%reldir%/job_report.h \
-	%reldir%/multicast_sockets.cc \
-	%reldir%/multicast_sockets.h \
 	%reldir%/open_operations.h \
-	%reldir%/join_memory.h \
-	%reldir%/placing.cc \
-	%reldir%/placing.h \
 	%reldir%/live_station.cc \
 	%reldir%/live_station.h \
 	%reldir%/station_joins.cc \
 	%reldir%/station_open.cc \
-	%reldir%/station_report.cc \
-	%reldir%/team_level.cc \
-	%reldir%/team_level.h
+	%reldir%/station_report.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined
@@ -60,6 +48,7 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	prov/mcastcoll/datagram/libmccdatagram.la \
 	prov/mcastcoll/group/libmccgroup.la \
 	prov/mcastcoll/host/libmcchost.la \
+	prov/mcastcoll/ports/libmccports.la \
 	prov/mcastcoll/provider/libmccprovider.la \
 	prov/mcastcoll/topology/libmccdiscover.la \
 	prov/mcastcoll/reduce/libmccreduce.la \

@@ -14,7 +14,7 @@
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/live_station.h"
-#include "ofi/placing.h"
+#include "ports/placing.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

@@ -1,4 +1,4 @@
-#include "ofi/job_report.h"
+#include "ports/job_report.h"
 
 #include <atomic>
 

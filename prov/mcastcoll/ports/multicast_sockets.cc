@@ -1,4 +1,4 @@
-#include "ofi/multicast_sockets.h"
+#include "ports/multicast_sockets.h"
 
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>

@@ -1,4 +1,4 @@
-#include "ofi/messenger.h"
+#include "ports/messenger.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>

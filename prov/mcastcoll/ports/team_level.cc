@@ -1,4 +1,4 @@
-#include "ofi/team_level.h"
+#include "ports/team_level.h"
 
 #include <algorithm>
 #include <cerrno>

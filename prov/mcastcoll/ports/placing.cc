@@ -1,4 +1,4 @@
-#include "ofi/placing.h"
+#include "ports/placing.h"
 
 #include "group/places.h"
 #include "host/segment.h"

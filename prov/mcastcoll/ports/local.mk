@@ -1,0 +1,16 @@
+# The real side of what groups ask of their process: messages, multicast, shared memory, and what an endpoint keeps for all its groups.
+noinst_LTLIBRARIES += %reldir%/libmccports.la
+%canon_reldir%_libmccports_la_SOURCES = \
+	%reldir%/job_report.cc \
+	%reldir%/job_report.h \
+	%reldir%/join_memory.h \
+	%reldir%/messenger.cc \
+	%reldir%/messenger.h \
+	%reldir%/multicast_sockets.cc \
+	%reldir%/multicast_sockets.h \
+	%reldir%/placing.cc \
+	%reldir%/placing.h \
+	%reldir%/team_level.cc \
+	%reldir%/team_level.h
+%canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+EXTRA_DIST += %reldir%/README.md
