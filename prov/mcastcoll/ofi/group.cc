@@ -51,7 +51,10 @@ std::string name_of(const JoinPlan& plan) {
 Group::Group(LiveStation& station, JoinPlan plan)
     : station_(station),
       plan_(std::move(plan)),
-      multicast_(station, plan_),
+      multicast_(station.multicast(), station.settings().plan, name_of(plan_), plan_.members,
+                 [this](const std::vector<wire::ByteString>& listeners) {
+                     return station_.find_loan(plan_.parent, listeners);
+                 }),
       core_(core_plan(plan_, station.settings(), kMostOpen), *this) {
     static fi_ops operations = {sizeof(fi_ops), &Group::close_mc, nullptr, nullptr,
                                 nullptr,        nullptr,          nullptr};

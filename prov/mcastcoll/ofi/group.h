@@ -13,9 +13,9 @@
 
 #include "group/group.h"
 #include "mcastcoll/mcastcoll.h"
-#include "ofi/group_multicast.h"
 #include "ofi/open_operations.h"
 #include "ofi/request.h"
+#include "ports/group_multicast.h"
 #include "ports/team_level.h"
 #include "provider/log.h"
 #include "provider/settings.h"
@@ -79,10 +79,9 @@ class Group final : private group::Port {
 
     // As the parent of others: it has an address of its own, and somebody hears it.
     bool can_lend() const;
-    // The places of these members among those that this group's multicasts go to, or nothing when one is
-    // none.
-    std::optional<std::vector<std::uint32_t>> places_of(const std::vector<wire::ByteString>& members) {
-        return multicast_.places_of(members, core_.levels().placement());
+    // What these members can borrow of its address, or nothing.
+    std::optional<Loan> lend(const std::vector<wire::ByteString>& members) {
+        return multicast_.lend(members, core_.levels().placement(), core_.levels().key());
     }
 
   private:

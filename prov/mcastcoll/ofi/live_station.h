@@ -60,10 +60,9 @@ class LiveStation final : public Station, private Messenger::Receiver {
     void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
     void reply(const RendezvousSource& source, Bytes message) { rendezvous_->reply(source, message); }
     MulticastSockets& multicast() { return multicast_; }
-    // The group that a new one can borrow addresses from, and the places in it of those who are to listen;
-    // null when there is none. The application may have named one.
-    Group* find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
-                       std::vector<std::uint32_t>& ranks);
+    // What a new group can borrow of another's address, for those who are to listen. The application may have
+    // named that one.
+    std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners);
     // The latest greeting of this rank for another join of this group's list, which was not called here; or
     // null.
     const wire::Hello* miscounted_hello(Group& group, Rank rank) const;

@@ -31,8 +31,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/station.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
-	%reldir%/group_multicast.cc \
-	%reldir%/group_multicast.h \
 	%reldir%/group_port.cc \
 	%reldir%/group_run.cc \
 	%reldir%/open_operations.h \

@@ -114,19 +114,18 @@ void LiveStation::open_multicast() {
 }
 
 // The group that the application names, if it can lend; else the smallest that has all the members.
-Group* LiveStation::find_parent(fi_addr_t named, const std::vector<wire::ByteString>& listeners,
-                                std::vector<std::uint32_t>& ranks) {
-    Group* best = nullptr;
+std::optional<Loan> LiveStation::find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) {
+    std::optional<Loan> best;
+    std::size_t size = 0;  // of the group that lends
     const auto consider = [&](Group* group) {
-        if (group == nullptr || !group->can_lend() || (best != nullptr && best->size() <= group->size()))
-            return;
-        auto found = group->places_of(listeners);
-        if (!found) return;
-        best = group;
-        ranks = std::move(*found);
+        if (group == nullptr || !group->can_lend() || (best && size <= group->size())) return;
+        auto loan = group->lend(listeners);
+        if (!loan) return;
+        best = std::move(loan);
+        size = group->size();
     };
     consider(find(named));
-    if (best != nullptr) return best;
+    if (best) return best;
     for (const auto& group : groups_) consider(group.get());
     return best;
 }

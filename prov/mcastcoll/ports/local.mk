@@ -1,6 +1,8 @@
 # The real side of what groups ask of their process: messages, multicast, shared memory, and what an endpoint keeps for all its groups.
 noinst_LTLIBRARIES += %reldir%/libmccports.la
 %canon_reldir%_libmccports_la_SOURCES = \
+	%reldir%/group_multicast.cc \
+	%reldir%/group_multicast.h \
 	%reldir%/job_report.cc \
 	%reldir%/job_report.h \
 	%reldir%/join_memory.h \

@@ -1,28 +1,45 @@
-// The multicast of one group over its station's sockets: which addresses it speaks to, chosen by rank 0 for
+// The multicast of one group over its endpoint's sockets: which addresses it speaks to, chosen by rank 0 for
 // the welcome and joined by everybody who leads a host; what is on its way to them; and from where members'
 // datagrams may come.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/ranges.h"
 #include "group/port.h"
-#include "provider/settings.h"
+#include "ports/multicast_sockets.h"
 #include "transport/joinable_transport.h"
 #include "transport/multicast_queue.h"
 
 namespace mcastcoll::ofi {
 
-class Group;
-class LiveStation;
-struct JoinPlan;
+// Another group's address, of which parts can be borrowed: the places of those who borrow, in that group.
+struct Loan {
+    SocketAddress address;
+    GroupKey key{};
+    std::uint32_t places = 0;  // that it has
+    std::vector<std::uint32_t> ranks;
+    std::string name;  // for the log
+};
 
 class GroupMulticast final : public group::Multicast {
   public:
-    GroupMulticast(LiveStation& station, const JoinPlan& plan) : station_(station), plan_(plan) {}
+    // Who lends to these members, by their inner addresses.
+    using Lender = std::function<std::optional<Loan>(const std::vector<wire::ByteString>&)>;
+
+    // wanted: how to borrow, whatever it costs. members: inner addresses by rank, which outlive this.
+    GroupMulticast(MulticastSockets& sockets, std::optional<engine::Plan> wanted, std::string group_name,
+                   std::span<const wire::ByteString> members, Lender lender)
+        : sockets_(sockets),
+          wanted_(wanted),
+          group_name_(std::move(group_name)),
+          members_(members),
+          lender_(std::move(lender)) {}
 
     int offer(wire::Welcome& welcome, const group::Guests& guests) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
@@ -36,10 +53,9 @@ class GroupMulticast final : public group::Multicast {
 
     // It has an address of its own, that others may borrow parts of.
     bool own_address() const { return plan_of_addresses_ == engine::Plan::own && joined(); }
-    const SocketAddress& address() const { return outlets_.front().group; }
-    // The places of these members among those that listen, or nothing when one is none.
-    std::optional<std::vector<std::uint32_t>> places_of(const std::vector<wire::ByteString>& members,
-                                                        const levels::Placement& placement);
+    // What these members can borrow of it, or nothing when one of them does not listen to it.
+    std::optional<Loan> lend(const std::vector<wire::ByteString>& members, const levels::Placement& placement,
+                             GroupKey key);
 
     // Who claims to be a member must send from that member's address, and from the port that its first valid
     // datagram came from.
@@ -51,12 +67,15 @@ class GroupMulticast final : public group::Multicast {
     Carrier choose_carrier(const group::Guests& guests, const levels::Placement& placement) const;
     void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                           const group::Guests& guests, const levels::Placement& placement);
-    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, Group& parent,
-                const std::vector<std::uint32_t>& ranks, bool room, const levels::Placement& placement);
-    void explain_choice(const Group& parent, const engine::PlanChoice& choice) const;
+    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan, bool room,
+                const levels::Placement& placement);
+    void explain_choice(const Loan& loan, const engine::PlanChoice& choice) const;
 
-    LiveStation& station_;
-    const JoinPlan& plan_;
+    MulticastSockets& sockets_;
+    const std::optional<engine::Plan> wanted_;
+    const std::string group_name_;
+    const std::span<const wire::ByteString> members_;
+    const Lender lender_;
     engine::Plan plan_of_addresses_ = engine::Plan::own;
     std::vector<Outlet> outlets_;  // one for each range of ranks; none without multicast
     Membership membership_;        // of this member's own range

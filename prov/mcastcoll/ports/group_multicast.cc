@@ -1,4 +1,4 @@
-#include "ofi/group_multicast.h"
+#include "ports/group_multicast.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "group/welcome.h"
-#include "ofi/live_station.h"
+#include "provider/log.h"
 #include "transport/group_address.h"
 
 namespace mcastcoll::ofi {
@@ -21,11 +21,11 @@ std::string text_of(const wire::ByteString& bytes) {
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const levels::Placement placement = group::placement_of(welcome);
     Carrier carrier = choose_carrier(guests, placement);
-    auto made = station_.multicast().new_identity(carrier);
+    auto made = sockets_.new_identity(carrier);
     if (!made && carrier == Carrier::verbs) {
-        station_.log(Level::info, "{}: over UDP, not over verbs: {}", name_of(plan_), made.error().message);
+        log_line(Level::info, "{}: over UDP, not over verbs: {}", group_name_, made.error().message);
         carrier = Carrier::udp;
-        made = station_.multicast().new_identity(carrier);
+        made = sockets_.new_identity(carrier);
     }
     if (!made) return made.error().code;
     const GroupIdentity& identity = made.value();
@@ -42,11 +42,11 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
     if (guests.front()->verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
     const group::Hindrance hindrance = group::hindrance_to_verbs(guests, placement);
     if (hindrance.why == nullptr) {
-        station_.log(Level::info, "{}: multicasts go over verbs", name_of(plan_));
+        log_line(Level::info, "{}: multicasts go over verbs", group_name_);
         return Carrier::verbs;
     }
-    station_.log(Level::info, "{}: over UDP, not over verbs: rank {} {}", name_of(plan_), hindrance.rank,
-                 hindrance.why);
+    log_line(Level::info, "{}: over UDP, not over verbs: rank {} {}", group_name_, hindrance.rank,
+             hindrance.why);
     return Carrier::udp;
 }
 
@@ -55,7 +55,7 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
 void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                                       const group::Guests& guests, const levels::Placement& placement) {
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
-    welcome.range_of.assign(plan_.members.size(), 0);
+    welcome.range_of.assign(members_.size(), 0);
     const bool verbs = own_address.port() == 0;
     if ((!verbs && guests.front()->datagram_bytes == 0) || placement.hosts() == placement.sites().size())
         return;
@@ -63,32 +63,27 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
     std::vector<wire::ByteString> listeners;
     for (const std::uint32_t rank : placement.segment()) {
         room = room && (verbs || guests[rank]->datagram_bytes == 0 || guests[rank]->room != 0);
-        listeners.push_back(plan_.members[rank]);
+        listeners.push_back(members_[rank]);
     }
-    std::vector<std::uint32_t> ranks;
-    Group* parent =
-        placement.sites().size() > 1 ? nullptr : station_.find_parent(plan_.parent, listeners, ranks);
+    std::optional<Loan> loan;
+    if (placement.sites().size() == 1) loan = lender_(listeners);
     // What is borrowed has to be of the same kind, and only RoCE sends to groups that are not joined.
-    if (parent != nullptr && ((parent->multicast().address().port() == 0) != verbs ||
-                              (verbs && !station_.multicast().verbs_sends_anywhere())))
-        parent = nullptr;
-    if (parent == nullptr)
+    if (loan && ((loan->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
+        loan.reset();
+    if (!loan)
         welcome.group_addresses = {encode_address(own_address)};
     else
-        borrow(welcome, own_address, *parent, ranks, room, placement);
+        borrow(welcome, own_address, *loan, room, placement);
 }
 
-void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address, Group& parent,
-                            const std::vector<std::uint32_t>& ranks, bool room,
-                            const levels::Placement& placement) {
-    std::vector<std::uint32_t> subset = ranks;
+void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan,
+                            bool room, const levels::Placement& placement) {
+    std::vector<std::uint32_t> subset = loan.ranks;
     std::sort(subset.begin(), subset.end());
-    const group::LevelSet& levels = parent.core().levels();
-    const auto parents = static_cast<std::uint32_t>(levels.placement().segment().size());
-    const engine::PlanChoice choice = engine::choose_plan(subset, parents, room, station_.settings().plan);
+    const engine::PlanChoice choice = engine::choose_plan(subset, loan.places, room, wanted_);
     welcome.plan = static_cast<std::uint8_t>(choice.plan);
-    explain_choice(parent, choice);
-    const SocketAddress& lent = parent.multicast().address();
+    explain_choice(loan, choice);
+    const SocketAddress& lent = loan.address;
     switch (choice.plan) {
         case engine::Plan::own:
             welcome.group_addresses = {encode_address(own_address)};
@@ -104,23 +99,22 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
         const engine::AlignedRange& range = choice.cover[i];
         welcome.group_addresses.push_back(
-            encode_address(range_group_address(family, levels.key(), range.level, range.index, lent.port())));
-        for (std::size_t place = 0; place < ranks.size(); ++place)
-            if (ranks[place] >= range.first() && ranks[place] < range.end(parents))
+            encode_address(range_group_address(family, loan.key, range.level, range.index, lent.port())));
+        for (std::size_t place = 0; place < loan.ranks.size(); ++place)
+            if (loan.ranks[place] >= range.first() && loan.ranks[place] < range.end(loan.places))
                 welcome.range_of[placement.segment()[place]] = static_cast<std::uint8_t>(i);
     }
 }
 
-void GroupMulticast::explain_choice(const Group& parent, const engine::PlanChoice& choice) const {
+void GroupMulticast::explain_choice(const Loan& loan, const engine::PlanChoice& choice) const {
     if (choice.scarce)
-        return station_.log(Level::info,
-                            "{}: part of {}: takes {}, because a member can join no further address",
-                            name_of(plan_), parent.name(), engine::name_of(choice.plan));
-    station_.log(Level::info,
-                 "{}: part of {}, {} ranges: takes {} (costs: parent's {:.1f}, chained {:.1f}, tree {:.1f}, "
-                 "own {:.1f})",
-                 name_of(plan_), parent.name(), choice.cover.size(), engine::name_of(choice.plan),
-                 choice.costs.parent, choice.costs.chained, choice.costs.tree, choice.costs.own);
+        return log_line(Level::info, "{}: part of {}: takes {}, because a member can join no further address",
+                        group_name_, loan.name, engine::name_of(choice.plan));
+    log_line(Level::info,
+             "{}: part of {}, {} ranges: takes {} (costs: parent's {:.1f}, chained {:.1f}, tree {:.1f}, "
+             "own {:.1f})",
+             group_name_, loan.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
+             choice.costs.chained, choice.costs.tree, choice.costs.own);
 }
 
 void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement& placement) {
@@ -148,7 +142,7 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
     for (const std::uint32_t rank : placement.segment())
         if (rank != self && welcome.peers[rank].multicast_source == welcome.peers[self].multicast_source)
             outlets[welcome.range_of[rank]].loop = true;
-    auto joined = station_.multicast().join(outlets[welcome.range_of[self]].group);
+    auto joined = sockets_.join(outlets[welcome.range_of[self]].group);
     if (!joined) {
         why_not_ = joined.error().message;
         return;
@@ -173,27 +167,28 @@ void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::u
 }
 
 void GroupMulticast::flush() {
-    const int error = queue_.flush(station_.multicast().transport(), outlets_, payload_bytes_);
+    const int error = queue_.flush(sockets_.transport(), outlets_, payload_bytes_);
     // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
     if (error == 0 || send_error_told_) return;
-    station_.log(Level::warn, "{}: multicast fails: {}", name_of(plan_), std::strerror(error));
+    log_line(Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
     send_error_told_ = true;
 }
 
-std::optional<std::vector<std::uint32_t>> GroupMulticast::places_of(
-    const std::vector<wire::ByteString>& members, const levels::Placement& placement) {
-    if (members.size() > plan_.members.size()) return {};
+std::optional<Loan> GroupMulticast::lend(const std::vector<wire::ByteString>& members,
+                                         const levels::Placement& placement, GroupKey key) {
+    if (members.size() > members_.size()) return {};
     if (place_by_address_.empty())
         for (std::uint32_t place = 0; place < placement.segment().size(); ++place)
-            place_by_address_.emplace(text_of(plan_.members[placement.segment()[place]]), place);
-    std::vector<std::uint32_t> places;
-    places.reserve(members.size());
+            place_by_address_.emplace(text_of(members_[placement.segment()[place]]), place);
+    const auto listening = static_cast<std::uint32_t>(placement.segment().size());
+    Loan loan{outlets_.front().group, key, listening, {}, group_name_};
+    loan.ranks.reserve(members.size());
     for (const wire::ByteString& member : members) {
         const auto found = place_by_address_.find(text_of(member));
         if (found == place_by_address_.end()) return {};
-        places.push_back(found->second);
+        loan.ranks.push_back(found->second);
     }
-    return places;
+    return loan;
 }
 
 bool GroupMulticast::may_come_from(std::uint32_t rank, const SocketAddress& source) {
