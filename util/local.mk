@@ -10,7 +10,7 @@ noinst_PROGRAMS += %reldir%/cluster/flows
 # on a folder with a link that leads nowhere, hence the order: the modules first.  The programs that are installed get a link each in
 # util/, which is in the PATH, and manual pages one in a folder of their section.
 nodist_noinst_DATA = env
-env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
+env: $(srcdir)/%reldir%/env.in Makefile | $(lib_LTLIBRARIES) $(provexec_LTLIBRARIES) $(ompiexec_LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi lib/split util man/man1 man/man7 && \
 	for so in .libs/*.so mpi/.libs/*.so prov/mcastcoll/ofi/.libs/*.so; do \
 		case $$so in \
@@ -27,6 +27,14 @@ env: $(srcdir)/%reldir%/env.in Makefile | $(LTLIBRARIES)
 	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' \
 		$(srcdir)/%reldir%/env.in > $@.tmp && \
 	mv $@.tmp $@
+# What util/quickstart.sh runs, and nothing else.
+quickstart_programs = %reldir%/cluster/wan %reldir%/cluster/flows
+if HAVE_OMPI
+quickstart_programs += fabtests/mpi/mpi_bcast_check fabtests/mpi/mpi_bcast_time
+endif
+.PHONY: quickstart
+quickstart: $(BUILT_SOURCES) config.h
+	$(MAKE) $(AM_MAKEFLAGS) env $(quickstart_programs)
 CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
 	lib/split/libmcastcoll-split.so man/man1/*.1 man/man7/*.7 util/mcastcoll-*
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # quickstart.sh [--hosts N] [--loss P,P,..] [--sizes S,S,..] [--json FILE] [--no-install] -- see it work, with nothing prepared.
 #
-# Installs what is missing, builds in build/, brings up a cluster of N hosts (default 8) on this machine and runs an MPI program
+# Installs what is missing, builds what it needs in build/, brings up a cluster of N hosts (default 8) on this machine and runs an MPI program
 # on it: broadcasts of 1 B to 16 MiB from every root, at each percentage P of lost multicast datagrams (default 0,1,5), every byte
 # checked on every rank.  Then prints a table, beside it the time of Open MPI's own broadcast over the same inner provider, and
 # draws build/quickstart.svg.  The cluster is gone when it ends.
@@ -45,7 +45,7 @@ progress() { printf '[%3d s] %s\n' "$SECONDS" "$*"; }
 
 [ $install = 0 ] || { progress "looking for missing packages"; "$TOP/util/install-deps"; }
 progress "building (the first time takes a minute or two)"
-"$TOP/util/build" | sed 's/^/        /'
+"$TOP/util/build" --parts quickstart | sed 's/^/        /'
 for name in $(compgen -e | grep -E '^(FI_PROVIDER|FI_PROVIDER_PATH|OMPI_MCA_pml|OMPI_MCA_coll|OMPI_MCA_mca_base_component_path)$'); do
     unset "$name"
 done
@@ -123,3 +123,4 @@ if command -v gnuplot >/dev/null && "$TOP/util/plot" "$work/table.json" "$BUILD/
 fi
 [ $failures = 0 ] && [ $code = 0 ] || die "$failures of the runs failed"
 progress "done: all bytes right"
+echo "Next: ./util/build makes the rest, tools and tests; README.md tells how to use it."
