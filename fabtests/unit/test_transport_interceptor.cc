@@ -2,6 +2,7 @@
 // time.
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <deque>
@@ -92,10 +93,12 @@ Test(transport_interceptor, an_empty_specification_changes_nothing) {
 }
 
 Test(transport_interceptor, the_seed_decides) {
-    constexpr std::string_view kSpec = "loss=20,burst=50,duplicate=10,corrupt=10,delay=5,seed=";
-    const Outcome first = run(std::string(kSpec) + "7", 2000);
-    const Outcome again = run(std::string(kSpec) + "7", 2000);
-    const Outcome other = run(std::string(kSpec) + "8", 2000);
+    const auto run_with = [](int seed) {
+        return run(fmt::format("loss=20,burst=50,duplicate=10,corrupt=10,delay=5,seed={}", seed), 2000);
+    };
+    const Outcome first = run_with(7);
+    const Outcome again = run_with(7);
+    const Outcome other = run_with(8);
     cr_assert(first.received == again.received);
     cr_assert(first.received != other.received);
     cr_assert_eq(first.counters.passed, first.received.size());
