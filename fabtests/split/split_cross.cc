@@ -43,7 +43,10 @@ class Side {
 
     void look() {
         const short events = said_ ? POLLIN : POLLOUT;
-        std::array<pollfd, 2> polled{{{listener_, POLLIN, 0}, {mine_, events, 0}}};  // -1 is left out
+        // take() waits for the other's name.  Were both to do that before they have said their own, neither
+        // would go on; so the lesser speaks first.  -1 is left out.
+        const int listener = greater_ || said_ ? listener_ : -1;
+        std::array<pollfd, 2> polled{{{listener, POLLIN, 0}, {mine_, events, 0}}};
         if (met_ >= 0) polled[1].fd = -1;
         MUST(poll(polled.data(), polled.size(), 30000) > 0);
         if (polled[0].revents != 0) take();
