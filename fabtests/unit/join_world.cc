@@ -127,7 +127,6 @@ void JoinProcess::welcome_by(const wire::Welcome& said) {
 
 void JoinProcess::end() {
     over_at = world_.now();
-    first_over_at = std::min(first_over_at, over_at);
 }
 
 void JoinProcess::greet(std::uint32_t, Bytes bytes) {
@@ -219,11 +218,9 @@ void JoinWorld::datagram(Rank from, Rank to, Bytes bytes) {
 
 void JoinWorld::word(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last,
                      std::function<void()> sent) {
-    const bool twice = random_.chance(network_.words_doubled);
     last = std::max(now_ + delay(), last + Nanoseconds{1});
-    at(last, [this, to, incarnation, sent, twice, copy = wire::ByteString(bytes.begin(), bytes.end())] {
-        for (int times = twice ? 2 : 1; times > 0; --times)
-            if (lives(to, incarnation)) processes_[index_of(to)]->on_word(copy);
+    at(last, [this, to, incarnation, sent, copy = wire::ByteString(bytes.begin(), bytes.end())] {
+        if (lives(to, incarnation)) processes_[index_of(to)]->on_word(copy);
         sent();
     });
 }

@@ -20,7 +20,6 @@ using sim::Random;
 struct JoinNetwork {
     std::uint64_t seed = 1;
     double loss = 0, doubled = 0;                   // of datagrams
-    double words_doubled = 0;                       // as somebody might who has heard them
     Nanoseconds delay = Nanoseconds::from_us(50);   // at least; of datagrams and words
     Nanoseconds jitter = Nanoseconds::from_us(50);  // on top of it, different for each
     std::size_t words_at_once = 32;                 // that one member may have under way
@@ -42,8 +41,6 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
 
     Nanoseconds next_deadline() const { return join ? join->next_deadline() : kNever; }
     bool over() const { return welcome.has_value() || error != 0; }
-    // Waits for the end of its join.
-    bool waits() const { return join && !over(); }
 
     wire::Hello hello;
     std::optional<group::Join> join;  // once it is called
@@ -51,7 +48,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     int error = 0;
     bool silent = false;  // in the survey
     Nanoseconds deadline = kNever;
-    Nanoseconds first_over_at = kNever, over_at = kNever;  // an abort may follow a welcome
+    Nanoseconds over_at = kNever;  // the latest: an abort may follow a welcome
     std::size_t greetings = 0, echoes_sent = 0;
     unsigned failing_greetings = 0;  // for want of memory
     std::vector<std::string> sentences;
@@ -93,14 +90,12 @@ class JoinWorld {
     void call_all(Nanoseconds within, Nanoseconds timeout = Nanoseconds::from_ms(10'000));
     // The process of this rank is another one from now on, which counts its joins from there.
     JoinProcess& start_again(std::uint32_t rank, std::uint32_t sequence);
-    void kill(std::uint32_t rank) { processes_[rank].reset(); }
     // Until nothing happens any more, or for so long.
     void run(Nanoseconds longest = Nanoseconds::from_ms(60'000));
     void at(Nanoseconds time, std::function<void()> what) { events_.emplace(time, std::move(what)); }
 
     std::size_t size() const { return processes_.size(); }
     JoinProcess& process(std::uint32_t rank) { return *processes_[rank]; }
-    bool exists(std::uint32_t rank) const { return processes_[rank] != nullptr; }
     bool lives(Rank rank, std::uint64_t incarnation) const;
     Nanoseconds now() const { return now_; }
     // How far datagrams between these two go, on top of the network's delay.
