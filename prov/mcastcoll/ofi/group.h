@@ -48,7 +48,8 @@ class Group final : private group::Port {
 
     fid_mc* mc() { return &mc_.fid; }
     fi_addr_t token() const { return plan_.token; }
-    const wire::JoinId& id() const { return plan_.id; }
+    // As this process counts its joins; the group's words bear core().id().
+    const wire::JoinId& join_id() const { return plan_.id; }
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.self; }
     const std::vector<wire::ByteString>& members() const { return plan_.members; }

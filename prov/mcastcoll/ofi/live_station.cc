@@ -209,7 +209,7 @@ void LiveStation::on_keyed(Group& group) {
 
 Group* LiveStation::find(const wire::JoinId& id) {
     for (auto& group : groups_)
-        if (group->id() == id) return group.get();
+        if (group->join_id() == id) return group.get();
     return nullptr;
 }
 

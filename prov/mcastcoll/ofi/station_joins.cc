@@ -104,7 +104,7 @@ void LiveStation::on_hello(const wire::Hello& hello, const RendezvousSource& sou
 
 const wire::Hello* LiveStation::miscounted_hello(Group& group, Rank rank) const {
     const JoinMemory::EarlyHello* found = joins_.early().latest([&](const JoinMemory::EarlyHello& early) {
-        return early.hello.id.list_hash == group.id().list_hash && early.hello.rank == rank &&
+        return early.hello.id.list_hash == group.join_id().list_hash && early.hello.rank == rank &&
                group.comes_from(rank, early.source);
     });
     return found == nullptr ? nullptr : &found->hello;
