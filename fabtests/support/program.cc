@@ -40,7 +40,7 @@ std::string topology_of(const std::string& text, unsigned member, unsigned membe
 }  // namespace
 
 Program::Program(std::string name, std::string description)
-    : name_(name), arguments_(name, std::move(description), PACKAGE_VERSION) {
+    : arguments_(std::move(name), std::move(description), PACKAGE_VERSION) {
     arguments_.option("-p,--provider", options_.provider, "libfabric provider to test");
     arguments_.option("--inner", options_.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
     arguments_.option("--fault", options_.fault,
@@ -158,11 +158,12 @@ int Program::run(int argc, char** argv) {
     }
     if (options_.list) return kExitFine;
     if (fine + failed + skipped == 0) {
-        fmt::print(stderr, "{}: no case has such a name\n", name_);
+        fmt::print(stderr, "{}: no case has such a name\n", arguments_.program());
         return 2;
     }
-    fmt::print("{}: {} passed, {} failed, {} skipped; --provider '{}' --members {} --seed {}\n", name_, fine,
-               failed, skipped, options_.provider, options_.members, options_.seed);
+    fmt::print("{}: {} passed, {} failed, {} skipped; --provider '{}' --members {} --seed {}\n",
+               arguments_.program(), fine, failed, skipped, options_.provider, options_.members,
+               options_.seed);
     if (failed > 0) return kExitFailed;
     return fine > 0 ? kExitFine : kExitSkipped;
 }

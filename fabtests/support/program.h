@@ -50,7 +50,6 @@ class Program {
     void set_environment(const Case& one, unsigned index, unsigned members) const;
     bool wanted(const Case& one) const;
 
-    std::string name_;
     Arguments arguments_;
     Options options_;
     std::vector<Case> cases_;

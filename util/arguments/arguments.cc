@@ -60,6 +60,10 @@ bool Arguments::given(const std::string& name) const {
     return app_->count(name) > 0;
 }
 
+const std::string& Arguments::program() const {
+    return app_->get_name();
+}
+
 Arguments::Option& Arguments::Option::whole_range(long least, long most) {
     option_->check(CLI::Range(least, most));
     return *this;

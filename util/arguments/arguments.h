@@ -62,6 +62,7 @@ class Arguments {
     // What the program ends with at once: 0 after --help or --version, 2 after a complaint on stderr.
     std::optional<int> parse(int argc, char** argv);
     bool given(const std::string& name) const;
+    const std::string& program() const;
 
   private:
     std::unique_ptr<CLI::App> app_;

@@ -171,7 +171,7 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
 
 }  // namespace
 
-bool parse(int argc, char** argv, Command& command, int& exit_code) {
+std::optional<int> parse(int argc, char** argv, Command& command) {
     Arguments arguments("mcastcoll-sim",
                         "Runs the protocol engine of mcastcoll in a simulated network, in virtual time.",
                         MCC_VERSION);
@@ -179,16 +179,12 @@ bool parse(int argc, char** argv, Command& command, int& exit_code) {
     add_options(arguments, words, command);
     command.replay = "mcastcoll-sim";
     for (int i = 1; i < argc; ++i) command.replay += fmt::format(" {}", argv[i]);
-    if (const auto ended = arguments.parse(argc, argv)) {
-        exit_code = *ended;
-        return false;
-    }
+    if (const auto ended = arguments.parse(argc, argv)) return ended;
     if (std::string wrong = digest(words, command); !wrong.empty()) {
         fmt::print(stderr, "mcastcoll-sim: {}\n", wrong);
-        exit_code = 2;
-        return false;
+        return 2;
     }
-    return true;
+    return std::nullopt;
 }
 
 }  // namespace mcastcoll::sim

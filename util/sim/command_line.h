@@ -1,6 +1,7 @@
 // The command line of mcastcoll-sim.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "figures/command.h"
@@ -19,7 +20,7 @@ struct Command {
     std::string replay;  // this command again
 };
 
-// Returns false when the program is to end with this code: after --help, or after a complaint on stderr.
-bool parse(int argc, char** argv, Command& command, int& exit_code);
+// What the program ends with at once, after --help or after a complaint on stderr.
+std::optional<int> parse(int argc, char** argv, Command& command);
 
 }  // namespace mcastcoll::sim

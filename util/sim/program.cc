@@ -89,8 +89,7 @@ namespace mcastcoll::sim {
 int run_program(int argc, char** argv) {
     try {
         Command command;
-        int exit_code = 0;
-        if (!parse(argc, argv, command, exit_code)) return exit_code;
+        if (const auto ended = parse(argc, argv, command)) return *ended;
         if (command.figures.wanted()) return run_figure_command(command.figures, command.experiment.seed);
         if (command.campaign > 0) return run_campaign({command.campaign, command.first, command.jobs});
         return run_measurement(command);
