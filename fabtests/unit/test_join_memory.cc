@@ -1,10 +1,10 @@
 // What an endpoint remembers of joins for who comes too early or too late.
 #include <criterion/criterion.h>
 
-#include "ports/join_memory.h"
+#include "group/join_memory.h"
 
 using namespace mcastcoll;
-using ofi::JoinMemory;
+using group::JoinMemory;
 
 namespace {
 
@@ -25,7 +25,7 @@ std::size_t early_count(const JoinMemory& memory) {
 
 Test(join_memory, the_latest_greeting_from_a_place_counts) {
     JoinMemory memory;
-    const RendezvousSource here;
+    const group::Source here(6, std::byte{1});
     memory.keep_early(hello_of(0, 1), here);
     memory.keep_early(hello_of(0, 1), here);
     memory.keep_early(hello_of(0, 2), here);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wire/join.h"
+#include "wire_fixture.h"
 
 using namespace mcastcoll;
 using wire::ByteString;
@@ -31,17 +32,6 @@ wire::Hello sample_hello() {
             .room = 1,
             .verbs = {.datagram_bytes = 4096, .window = 255, .room = 1, .source = string_of(19, 6)},
             .peer = peer_of(1)};
-}
-
-// CRC-32C bit by bit, over all but the four bytes where it stands.
-void put_checksum(ByteString& bytes) {
-    std::uint32_t crc = UINT32_MAX;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        if (i >= 4 && i < 8) continue;
-        crc ^= std::to_integer<std::uint32_t>(bytes[i]);
-        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82f63b78U : 0);
-    }
-    for (std::size_t i = 0; i < 4; ++i) bytes[4 + i] = static_cast<std::byte>(~crc >> (24 - 8 * i));
 }
 
 wire::Welcome sample_welcome(std::size_t members) {
@@ -180,14 +170,14 @@ Test(wire_join, other_versions_are_told_and_answered) {
     // A hello of a future version: the id in front, then what nobody here knows.
     old[2] = std::byte{200};
     cr_assert(!wire::decode_foreign_hello(old), "the checksum covers the version");
-    put_checksum(old);
+    test::put_checksum(old);
     const auto foreign = wire::decode_foreign_hello(old);
     cr_assert(foreign.has_value());
     cr_assert_eq(foreign->version, 200);
     cr_assert(foreign->id == id);
     cr_assert(!wire::join_kind(old) && !wire::decode_hello(old));
     old.resize(12);
-    put_checksum(old);
+    test::put_checksum(old);
     cr_assert(!wire::decode_foreign_hello(old), "no id");
 }
 

@@ -12,7 +12,8 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 
 %canon_reldir%_test_wire_SOURCES = \
 	%reldir%/test_wire.cc \
-	%reldir%/test_wire_join.cc
+	%reldir%/test_wire_join.cc \
+	%reldir%/wire_fixture.h
 %canon_reldir%_test_wire_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(CRITERION_LIBS)
@@ -83,8 +84,10 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_group_welcome.cc \
 	%reldir%/test_groups.cc \
 	%reldir%/test_join_memory.cc \
+	%reldir%/test_joins.cc \
 	%reldir%/topology_fixture.cc \
-	%reldir%/topology_fixture.h
+	%reldir%/topology_fixture.h \
+	%reldir%/wire_fixture.h
 %canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_group_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)

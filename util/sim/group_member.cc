@@ -89,6 +89,12 @@ std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, st
     return {};
 }
 
+std::vector<wire::ByteString> addresses_of(const GroupPlan& plan) {
+    std::vector<wire::ByteString> addresses;
+    for (const std::uint32_t process : plan.members) addresses.push_back(GroupProcess::place_of(process));
+    return addresses;
+}
+
 group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
                       const GroupOptions& options, Nanoseconds now) {
     return {.id = id,
@@ -110,9 +116,14 @@ GroupMember::GroupMember(GroupProcess& process, std::uint32_t number, const Grou
     : process_(process),
       plan_(plan),
       id_{number, process.counted()},
+      addresses_(addresses_of(plan)),
       rank_(rank_in(plan, process.number())),
       operations_(plan.script.size()),
       core_(core_plan(id_, rank_, plan, process.world().options(), process.world().now()), *this) {}
+
+bool GroupMember::comes_from(Rank rank, const group::Source& source) {
+    return index_of(rank) < addresses_.size() && addresses_[index_of(rank)] == source;
+}
 
 void GroupMember::call() {
     core_.start(process_.world().now());
@@ -228,7 +239,7 @@ void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
 }
 
 const wire::Hello* GroupMember::miscounted_hello(Rank rank) {
-    return process_.miscounted_hello(id_, rank);
+    return process_.joins().miscounted_hello(*this, rank);
 }
 
 std::optional<Nanoseconds> GroupMember::round_trip(std::uint64_t one, std::uint64_t other) const {
@@ -282,7 +293,7 @@ Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::Ho
 }
 
 void GroupMember::remember_ended(int code) {
-    process_.remember(id_, code);
+    process_.joins().remember_ended(*this, code);
 }
 
 int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "group/group.h"
+#include "group/joins.h"
 
 namespace mcastcoll::sim {
 
@@ -28,12 +28,15 @@ struct GroupPlan {
 
 class GroupProcess;
 
-class GroupMember final : private group::Port, private group::Multicast {
+class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
     GroupMember(GroupProcess& process, std::uint32_t number, const GroupPlan& plan);
 
-    group::Group& core() { return core_; }
-    const wire::JoinId& id() const { return id_; }
+    group::Group& core() override { return core_; }
+    const wire::JoinId& join_id() const override { return id_; }
+    const std::vector<wire::ByteString>& members() const override { return addresses_; }
+    bool comes_from(Rank rank, const group::Source& source) override;
+    void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
     std::uint32_t rank() const { return rank_; }
     bool has_key(GroupKey key) const;
     // Whether it hears what is multicast to this address.
@@ -105,6 +108,7 @@ class GroupMember final : private group::Port, private group::Multicast {
     GroupProcess& process_;
     const GroupPlan& plan_;
     const wire::JoinId id_;
+    std::vector<wire::ByteString> addresses_;  // of processes, by rank
     std::uint32_t rank_ = 0;
     std::vector<Posted> operations_;
     std::size_t posted_ = 0, completed_ = 0;

@@ -45,105 +45,50 @@ Address GroupProcess::at(const wire::ByteString& private_address) {
     return address;
 }
 
-GroupMember* GroupProcess::member(const wire::JoinId& id) {
-    for (const auto& one : members_)
-        if (one->id() == id) return one.get();
-    return nullptr;
-}
-
-GroupMember* GroupProcess::called(const wire::JoinId& id) {
-    for (const auto& one : members_)
-        if (one->core().id() == id) return one.get();
-    return nullptr;
+wire::ByteString GroupProcess::place_of(std::uint32_t number) {
+    wire::ByteString place(sizeof number);
+    std::memcpy(place.data(), &number, sizeof number);
+    return place;
 }
 
 void GroupProcess::call(std::uint32_t group) {
     members_.push_back(std::make_unique<GroupMember>(*this, group + 1, world_.options().groups[group]));
     GroupMember& called = *members_.back();
+    joins_.add(called);
     called.call();
-    for (const wire::Hello& early : early_)
-        if (early.id == called.id()) called.core().on_hello(early, world_.now());
+    joins_.deliver_early(called, world_.now());
+    joins_.forget_early(called.join_id());
 }
 
-void GroupProcess::on_datagram(Bytes bytes) {
-    if (const auto hello = wire::decode_hello(bytes)) return on_hello(*hello);
-    const Nanoseconds now = world_.now();
-    if (const auto answer = wire::decode_answer(bytes)) {
-        GroupMember* const one = member(answer->id);
-        if (one == nullptr || !one->core().greeting() || one->core().leads()) return;
-        if (*wire::join_kind(bytes) == wire::JoinKind::ack)
-            one->core().on_ack();
-        else
-            one->core().on_abort(answer->error, kNoRank, now);
-    } else if (const auto survey = wire::decode_survey(bytes)) {
-        on_survey(survey->head,
-                  [&](group::Group& core) { core.on_survey(&group::Join::on_survey, *survey, now); });
-    } else if (const auto echo = wire::decode_echo(bytes)) {
-        on_survey(echo->head, [&](group::Group& core) { core.on_survey(&group::Join::on_echo, *echo, now); });
-    } else if (const auto surveyed = wire::decode_surveyed(bytes)) {
-        on_survey(surveyed->head,
-                  [&](group::Group& core) { core.on_survey(&group::Join::on_surveyed, *surveyed, now); });
-    } else if (const auto waiting = wire::decode_waiting(bytes)) {
-        if (GroupMember* const one = called(waiting->id)) return one->core().on_waiting(waiting->from);
-        const auto failed = failed_.find(waiting->id);
-        if (failed != failed_.end()) failed->second->core().on_waiting(waiting->from);
-    }
-}
-
-void GroupProcess::on_survey(const wire::SurveyHead& head, FunctionRef<void(group::Group&)> take) {
-    GroupMember* const one = member(head.id);
-    const bool heard = world_.options().silent != number();
-    if (heard && one != nullptr && one->core().greeting()) take(one->core());
-}
-
-void GroupProcess::on_hello(const wire::Hello& hello) {
-    const std::uint32_t from = world_.options().groups[hello.id.list_hash - 1].members[index_of(hello.rank)];
-    if (GroupMember* const one = member(hello.id); one != nullptr && !one->core().given_up()) {
-        if (!one->core().leads()) return;
-        if (!one->core().formed_with_another(hello)) {
-            world_.datagram(number(), from, wire::encode(wire::Answer{wire::JoinKind::ack, hello.id, 0}));
-            return one->core().on_hello(hello, world_.now());
-        }
-        one->core().doubt(hello.rank, world_.now());
-    }
-    if (const auto ended = ended_.find(hello.id); ended != ended_.end())
-        return world_.datagram(number(), from,
-                               wire::encode(wire::Answer{wire::JoinKind::abort, hello.id,
-                                                         static_cast<std::uint32_t>(ended->second)}));
-    std::erase_if(early_,
-                  [&](const wire::Hello& early) { return early.id == hello.id && early.rank == hello.rank; });
-    early_.push_back(hello);
-}
-
-const wire::Hello* GroupProcess::miscounted_hello(const wire::JoinId& id, Rank rank) const {
-    const auto found = std::find_if(early_.rbegin(), early_.rend(), [&](const wire::Hello& early) {
-        return early.id.list_hash == id.list_hash && early.rank == rank;
-    });
-    return found == early_.rend() ? nullptr : &*found;
+void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {
+    const auto kind = wire::join_kind(bytes);
+    const bool survey =
+        kind == wire::JoinKind::survey || kind == wire::JoinKind::echo || kind == wire::JoinKind::surveyed;
+    if (!survey || world_.options().silent != number())
+        joins_.on_datagram(bytes, place_of(from), world_.now());
 }
 
 void GroupProcess::on_message(Bytes message) {
-    if (const auto kind = wire::join_kind(message)) return on_word(*kind, message);
+    if (wire::join_kind(message)) {
+        joins_.on_word(message, world_.now());
+        return;
+    }
     for (const auto& one : members_)
         if (one->has_key(wire::peek_key(message))) return one->core().on_message(message, world_.now());
 }
 
-void GroupProcess::on_word(wire::JoinKind kind, Bytes word) {
-    const Nanoseconds now = world_.now();
-    if (const auto welcome = wire::decode_welcome(word)) {
-        GroupMember* const one = member(welcome->id);
-        if (one != nullptr && !one->core().given_up()) return one->core().on_welcome(*welcome, now);
-        // The leader counts on a member whose join is over.
-        if (ended_.contains(welcome->id))
-            tell({at(welcome->peers.front().private_address)},
-                 wire::encode(wire::Ended{{welcome->id.list_hash, welcome->sequence}, ECANCELED}),
-                 group::Outbox::kNobody);
-    } else if (kind == wire::JoinKind::abort) {
-        const auto answer = wire::decode_answer(word);
-        if (GroupMember* const one = member(answer->id)) one->core().on_abort(answer->error, kNoRank, now);
-    } else if (const auto ended = wire::decode_ended(word)) {
-        if (GroupMember* const one = called(ended->id)) one->core().on_abort(ended->error, ended->lost, now);
-    }
+bool GroupProcess::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
+    return std::memcmp(one.data(), other.data(), sizeof(std::uint32_t)) == 0;
+}
+
+void GroupProcess::reply(const group::Source& source, Bytes datagram) {
+    std::uint32_t to = 0;
+    std::memcpy(&to, source.data(), sizeof to);
+    world_.datagram(number(), to, datagram);
+}
+
+void GroupProcess::tell(std::vector<Address> to, wire::ByteString word) {
+    tell(std::move(to), std::move(word), group::Outbox::kNobody);
 }
 
 void GroupProcess::on_multicast(const wire::ByteString& address, Bytes datagram) {
@@ -173,7 +118,7 @@ void GroupProcess::turn() {
     }
     for (auto& one : members_)
         if (one->core().done()) {
-            if (one->core().error() != 0) failed_.emplace(one->core().id(), one.get());
+            joins_.remove(*one);
             world_.retire(std::move(one));
         }
     std::erase(members_, nullptr);

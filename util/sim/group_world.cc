@@ -61,8 +61,8 @@ void GroupWorld::datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
     for (int copies = random_.chance(options_.network.doubled) ? 2 : 1; copies > 0; --copies)
         if (!random_.chance(options_.network.loss))
             at_number(now_ + delay(from, to), to,
-                      [copy = wire::ByteString(bytes.begin(), bytes.end())](GroupProcess& there) {
-                          there.on_datagram(copy);
+                      [from, copy = wire::ByteString(bytes.begin(), bytes.end())](GroupProcess& there) {
+                          there.on_datagram(from, copy);
                       });
 }
 
@@ -221,7 +221,7 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
     const GroupMember* failed = nullptr;
     std::vector<const GroupMember*> all;
     const auto take = [&](const std::unique_ptr<GroupMember>& member) {
-        if (member->id().list_hash == number + 1) all.push_back(member.get());
+        if (member->join_id().list_hash == number + 1) all.push_back(member.get());
     };
     for (const auto& process : processes_)
         if (process) std::for_each(process->members().begin(), process->members().end(), take);

@@ -67,7 +67,7 @@ constexpr std::uint32_t number_of(Address address) {
 }
 
 // What the provider's station is: the groups of one process, and how its messages go out.
-class GroupProcess final : private group::Outbox::Port {
+class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
   public:
     GroupProcess(GroupWorld& world, Address self);
 
@@ -79,18 +79,16 @@ class GroupProcess final : private group::Outbox::Port {
     bool has_multicast() const;
     wire::Peer as_peer() const;
     static Address at(const wire::ByteString& private_address);
-    GroupMember* member(const wire::JoinId& id);
-    // As the members' words call its group, not as this process counts.
-    GroupMember* called(const wire::JoinId& id);
+    // Where datagrams to this number go: what applications know of a process.
+    static wire::ByteString place_of(std::uint32_t number);
+    group::Joins& joins() { return joins_; }
     std::vector<std::unique_ptr<GroupMember>>& members() { return members_; }
 
     void call(std::uint32_t group);
-    void on_datagram(Bytes bytes);
+    void on_datagram(std::uint32_t from, Bytes bytes);
     void on_message(Bytes message);
     void on_multicast(const wire::ByteString& address, Bytes datagram);
     void on_peer_lost(Address peer, int error);
-    // Of this rank, for the same members by another count.
-    const wire::Hello* miscounted_hello(const wire::JoinId& id, Rank rank) const;
     // Pumps the groups and lets the applications work, until nothing more comes of it.
     void turn();
     Nanoseconds next_deadline() const { return next_deadline_; }
@@ -100,7 +98,6 @@ class GroupProcess final : private group::Outbox::Port {
     void tell(std::vector<group::Outbox::Peer> to, wire::ByteString word, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
-    void remember(const wire::JoinId& id, int error) { ended_.emplace(id, error); }
     std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
     void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
         round_trips_.insert_or_assign({one, other}, time);
@@ -109,9 +106,15 @@ class GroupProcess final : private group::Outbox::Port {
   private:
     bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
     void send_word(group::Outbox::Peer to, Bytes word) override { send_now(to, word); }
-    void on_hello(const wire::Hello& hello);
-    void on_survey(const wire::SurveyHead& head, FunctionRef<void(group::Group&)> take);
-    void on_word(wire::JoinKind kind, Bytes word);
+    // group::Joins::Port
+    bool may_be(const wire::ByteString& member, const group::Source& source) const override {
+        return member == source;
+    }
+    bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
+    void reply(const group::Source& source, Bytes datagram) override;
+    Result<Address> peer(const wire::ByteString& private_address) override { return at(private_address); }
+    void tell(std::vector<Address> to, wire::ByteString word) override;
+    void foreign_version(const group::Source&, std::uint8_t) override {}
 
     GroupWorld& world_;
     const Address self_;
@@ -119,9 +122,7 @@ class GroupProcess final : private group::Outbox::Port {
     std::size_t under_way_ = 0;
     group::Outbox outbox_;
     std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
-    std::vector<wire::Hello> early_;
-    std::map<wire::JoinId, GroupMember*> failed_;  // that are closed, and retired
-    std::map<wire::JoinId, int> ended_;            // joins that are over without a group, and why
+    group::Joins joins_{*this};
     std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;
     Nanoseconds next_deadline_ = kNever;
 };

@@ -10,7 +10,10 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/host_level.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
+	%reldir%/join_memory.h \
 	%reldir%/join_port.h \
+	%reldir%/joins.cc \
+	%reldir%/joins.h \
 	%reldir%/level_counters.h \
 	%reldir%/level_set.cc \
 	%reldir%/level_set.h \

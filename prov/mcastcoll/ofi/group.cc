@@ -156,11 +156,15 @@ Group::Keys Group::keys() const {
 
 // Members know from the application's list where each other's service addresses may be: who sends from
 // elsewhere is nobody.
-bool Group::comes_from(Rank rank, const RendezvousSource& source) {
+bool Group::comes_from(Rank rank, const group::Source& source) {
     if (index_of(rank) >= size() || rank == plan_.self) return false;
-    if (!Rendezvous::may_be(plan_.members[index_of(rank)], source)) return false;
+    if (!station_.may_be(plan_.members[index_of(rank)], source)) return false;
     sources_.insert_or_assign(rank, source);
     return true;
+}
+
+void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
+    station_.within(*this, now, body);
 }
 
 void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "group/group.h"
+#include "group/joins.h"
 #include "mcastcoll/mcastcoll.h"
 #include "ofi/open_operations.h"
 #include "ofi/request.h"
@@ -19,7 +19,6 @@
 #include "ports/team_level.h"
 #include "provider/log.h"
 #include "provider/settings.h"
-#include "transport/rendezvous.h"
 
 namespace mcastcoll::ofi {
 
@@ -39,7 +38,7 @@ struct JoinPlan {
 // For the log.
 std::string name_of(const JoinPlan& plan);
 
-class Group final : private group::Port {
+class Group final : private group::Port, public group::Joins::Member {
   public:
     Group(LiveStation& station, JoinPlan plan);
     ~Group();
@@ -48,13 +47,12 @@ class Group final : private group::Port {
 
     fid_mc* mc() { return &mc_.fid; }
     fi_addr_t token() const { return plan_.token; }
-    // As this process counts its joins; the group's words bear core().id().
-    const wire::JoinId& join_id() const { return plan_.id; }
+    const wire::JoinId& join_id() const override { return plan_.id; }
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.self; }
-    const std::vector<wire::ByteString>& members() const { return plan_.members; }
+    const std::vector<wire::ByteString>& members() const override { return plan_.members; }
     std::string name() const { return name_of(plan_); }
-    group::Group& core() { return core_; }
+    group::Group& core() override { return core_; }
     const group::Group& core() const { return core_; }
     GroupMulticast& multicast() override { return multicast_; }
     // Of what travels for this group: its own, and its engine's if that differs.
@@ -66,8 +64,8 @@ class Group final : private group::Port {
     };
     Keys keys() const;
 
-    // Whether a datagram from here may be this member's. If so, its place is remembered.
-    bool comes_from(Rank rank, const RendezvousSource& source);
+    bool comes_from(Rank rank, const group::Source& source) override;
+    void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
     // A multicast datagram with this group's key.
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
 
@@ -152,7 +150,7 @@ class Group final : private group::Port {
     const JoinPlan plan_;
     GroupMulticast multicast_;
     OpenOperations operations_{kMostOpen};
-    std::map<Rank, RendezvousSource> sources_;  // where members' datagrams of the join came from
+    std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
     // Whether blocking calls may use the team without the lock, and whether one does.
     std::atomic<bool> shortcut_{false}, in_team_{false};
     group::Group core_;

@@ -25,7 +25,7 @@ void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
 }
 
 const wire::Hello* Group::miscounted_hello(Rank rank) {
-    return station_.miscounted_hello(*this, rank);
+    return station_.joins().miscounted_hello(*this, rank);
 }
 
 std::optional<Nanoseconds> Group::round_trip(std::uint64_t one, std::uint64_t other) const {
@@ -103,10 +103,7 @@ void Group::join_ended(int error) {
 }
 
 void Group::remember_ended(int error) {
-    if (core_.leads())
-        station_.joins().keep_failed(plan_.id, error);
-    else
-        station_.joins().keep_given_up(plan_.id, plan_.members.front());
+    station_.joins().remember_ended(*this, error);
 }
 
 void Group::failed(int error, Rank lost) {

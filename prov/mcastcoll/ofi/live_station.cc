@@ -23,13 +23,18 @@ constexpr std::uint64_t kIdleTurns = 16;
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
 
+}  // namespace
+
 // Names that are no network addresses are of this host.
-bool same_host(const wire::ByteString& one, const wire::ByteString& other) {
+bool LiveStation::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
     const auto first = SocketAddress::from_bytes(one), second = SocketAddress::from_bytes(other);
     return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();
 }
 
-}  // namespace
+void LiveStation::foreign_version(const group::Source& source, std::uint8_t version) {
+    log(Level::warn, "{} greets in version {} of the join, and this is {}: all members need the same release",
+        RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
+}
 
 std::unique_lock<std::mutex> LiveStation::lock() const {
     return std::unique_lock(endpoint_.domain->fabric().mutex());
@@ -58,7 +63,8 @@ void LiveStation::progress() {
                                    [](const auto& group) { return group->core().greeting(); }))
         rendezvous_->receive([&](Bytes bytes, const RendezvousSource& source) {
             // A greeting that is lost comes again. Echoes measure: what was done before took its time.
-            succeeds([&] { on_greeting(bytes, source, monotonic_now()); });
+            const Bytes from = source.bytes();
+            succeeds([&] { joins_.on_datagram(bytes, {from.begin(), from.end()}, monotonic_now()); });
         });
     receive_multicasts(time);
     busy_groups_ = 0;
@@ -148,7 +154,10 @@ void LiveStation::on_message(Bytes message) {
 }
 
 void LiveStation::dispatch(Bytes message, Nanoseconds time) {
-    if (const auto kind = wire::join_kind(message)) return on_join_message(*kind, message, time);
+    if (wire::join_kind(message)) {
+        if (!joins_.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
+        return;
+    }
     const auto found = message.size() < wire::kHeaderBytes
                            ? by_key_.end()
                            : by_key_.find(static_cast<std::uint64_t>(wire::peek_key(message)));
@@ -156,39 +165,6 @@ void LiveStation::dispatch(Bytes message, Nanoseconds time) {
         ++foreign_messages_;  // of a group that is gone, or of a stranger
     else
         within(*found->second, time, [&] { found->second->core().on_message(message, time); });
-}
-
-void LiveStation::on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds time) {
-    if (kind == wire::JoinKind::welcome) {
-        if (auto welcome = wire::decode_welcome(message)) on_welcome(*welcome, time);
-    } else if (kind == wire::JoinKind::abort) {
-        if (auto answer = wire::decode_answer(message))
-            if (Group* group = find(answer->id))
-                within(*group, time, [&] { group->core().on_abort(answer->error, kNoRank, time); });
-    } else if (kind == wire::JoinKind::ended) {
-        if (auto ended = wire::decode_ended(message))
-            if (Group* group = find_called(ended->id))
-                within(*group, time, [&] { group->core().on_abort(ended->error, ended->lost, time); });
-    } else {
-        ++foreign_messages_;  // comes as a datagram, or not at all
-    }
-}
-
-void LiveStation::on_welcome(const wire::Welcome& welcome, Nanoseconds time) {
-    Group* group = find(welcome.id);
-    if (group != nullptr && !group->core().given_up())
-        within(*group, time, [&] { group->core().on_welcome(welcome, time); });
-    if (group != nullptr && !group->core().given_up()) return;
-    // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
-    // once, and only where the leader of that join can be: anybody may send a welcome.
-    if (welcome.peers.empty()) return;
-    const auto leader = joins_.take_given_up(welcome.id);
-    if (!leader) return;
-    const wire::ByteString& to = welcome.peers.front().private_address;
-    if (!same_host(*leader, to)) return;
-    if (auto peer = messenger_->peer(to))
-        messenger_->tell({peer.value()},
-                         wire::encode(wire::Ended{{welcome.id.list_hash, welcome.sequence}, FI_ECANCELED}));
 }
 
 void LiveStation::on_send_error(fi_addr_t peer, int error) {
@@ -205,18 +181,6 @@ void LiveStation::greet(const wire::ByteString& member, std::uint32_t attempt, B
 
 void LiveStation::on_keyed(Group& group) {
     for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
-}
-
-Group* LiveStation::find(const wire::JoinId& id) {
-    for (auto& group : groups_)
-        if (group->join_id() == id) return group.get();
-    return nullptr;
-}
-
-Group* LiveStation::find_called(const wire::JoinId& id) {
-    for (auto& group : groups_)
-        if (group->core().id() == id) return group.get();
-    return nullptr;
 }
 
 Group* LiveStation::find(fi_addr_t token) {
@@ -304,10 +268,7 @@ void LiveStation::bury_done() noexcept {
             continue;
         }
         group.add_counters(ended_counters_, ended_levels_);
-        if (group.core().error() != 0)
-            succeeds([&] {
-                joins_.keep_failed_group({group.core().ended_word(), group.members(), group.core().roster()});
-            });
+        joins_.remove(group);
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
         report_.mark();

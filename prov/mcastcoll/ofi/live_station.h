@@ -20,7 +20,6 @@
 #include "ofi/group.h"
 #include "ofi/station.h"
 #include "ports/job_report.h"
-#include "ports/join_memory.h"
 #include "ports/messenger.h"
 #include "ports/multicast_sockets.h"
 #include "provider/log.h"
@@ -34,7 +33,7 @@ namespace mcastcoll::ofi {
 // zeros.
 wire::ByteString normalise_address(Bytes inner_address);
 
-class LiveStation final : public Station, private Messenger::Receiver {
+class LiveStation final : public Station, private Messenger::Receiver, private group::Joins::Port {
   public:
     static Result<std::unique_ptr<Station>> open(Endpoint& endpoint);
     ~LiveStation() override;
@@ -58,17 +57,21 @@ class LiveStation final : public Station, private Messenger::Receiver {
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     // A datagram to where a member very likely has its service address, or where it was heard from.
     void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
-    void reply(const RendezvousSource& source, Bytes message) { rendezvous_->reply(source, message); }
+    void reply(const group::Source& source, Bytes datagram) override {
+        rendezvous_->reply(RendezvousSource::from_bytes(source), datagram);
+    }
+    bool may_be(const wire::ByteString& member, const group::Source& source) const override {
+        return Rendezvous::may_be(member, RendezvousSource::from_bytes(source));
+    }
+    // Work of one group. What throws there ends that group and harms no other: 0 or -FI_E*.
+    int within(Group& group, Nanoseconds now, FunctionRef<void()> body) noexcept;
     MulticastSockets& multicast() { return multicast_; }
     // What a new group can borrow of another's address, for those who are to listen. The application may have
     // named that one.
     std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners);
-    // The latest greeting of this rank for another join of this group's list, which was not called here; or
-    // null.
-    const wire::Hello* miscounted_hello(Group& group, Rank rank) const;
     void groups_changed() { report_.mark(); }
     void on_keyed(Group& group);
-    JoinMemory& joins() { return joins_; }
+    group::Joins& joins() { return joins_; }
     group::RoundTrips& round_trips() { return round_trips_; }
     void watch(fi_addr_t messenger_peer, const wire::ByteString& watch_point, Nanoseconds now);
     // The same, for a peer that may be gone: if so, the watch is to say it soon.
@@ -95,25 +98,20 @@ class LiveStation final : public Station, private Messenger::Receiver {
     bool set_alarm(Nanoseconds time);
     void keep_alarm();
 
-    // Work of one group. What throws there ends that group and harms no other: 0 or -FI_E*.
-    int within(Group& group, Nanoseconds now, FunctionRef<void()> body) noexcept;
+    bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
+    Result<fi_addr_t> peer(const wire::ByteString& private_address) override {
+        return messenger_->peer(private_address);
+    }
+    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
+        messenger_->tell(std::move(to), std::move(word));
+    }
+    void foreign_version(const group::Source& source, std::uint8_t version) override;
     void on_message(Bytes message) override;
     void dispatch(Bytes message, Nanoseconds now);
-    void on_waiting(const wire::Waiting& waiting, const RendezvousSource& source, Nanoseconds now);
-    void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
-    void on_join_message(wire::JoinKind kind, Bytes message, Nanoseconds now);
     void receive_multicasts(Nanoseconds now);
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
-    void on_greeting(Bytes bytes, const RendezvousSource& source, Nanoseconds now);
-    void on_hello(const wire::Hello& hello, const RendezvousSource& source, Nanoseconds now);
-    void on_answer(const wire::Answer& answer, const RendezvousSource& source, Nanoseconds now);
-    template <typename Message>
-    void on_survey_datagram(const std::optional<Message>& message, const RendezvousSource& source,
-                            void (group::Join::*take)(const Message&, Nanoseconds), Nanoseconds now);
-    Group* find(const wire::JoinId& id);
-    Group* find_called(const wire::JoinId& id);  // as its members' words call it, not as this one counts
     Group* find(fi_addr_t token);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
     void bury_done() noexcept;
@@ -138,20 +136,16 @@ class LiveStation final : public Station, private Messenger::Receiver {
     std::unordered_map<fi_addr_t, Group*> by_token_;
     std::unordered_map<std::uint64_t, Group*> by_key_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
-    JoinMemory joins_;
+    group::Joins joins_{*this};
     group::RoundTrips round_trips_;
     fi_addr_t next_token_;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
     Nanoseconds looked_around_at_{}, watched_at_{};
     engine::Counters ended_counters_;
-    bool foreign_seen_ = false;  // a greeting of another version
-    Nanoseconds foreign_since_{};
-    std::uint32_t foreign_answers_ = 0;  // since then
     group::LevelCounters ended_levels_;
     std::uint64_t foreign_messages_ = 0;
-    std::uint64_t foreign_datagrams_ = 0;  // of the join, from who is no member
-    std::uint64_t doubts_ = 0;             // whether a member is still there
+    std::uint64_t doubts_ = 0;  // whether a member is still there
     GroupsReport report_;
 };
 

@@ -36,7 +36,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/open_operations.h \
 	%reldir%/live_station.cc \
 	%reldir%/live_station.h \
-	%reldir%/station_joins.cc \
 	%reldir%/station_open.cc \
 	%reldir%/station_report.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

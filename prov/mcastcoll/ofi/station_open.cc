@@ -162,14 +162,14 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
         by_token_[group.token()] = &group;
         const Nanoseconds time = monotonic_now();
         ++sequences_[id.list_hash];
+        joins_.add(group);
         group.core().start(time);
-        for (const JoinMemory::EarlyHello& early : joins_.early())
-            if (early.hello.id == id && group.comes_from(early.hello.rank, early.source))
-                group.core().on_hello(early.hello, time);
+        joins_.deliver_early(group, time);
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
-        if (group.core().leads()) succeeds([&] { joins_.keep_failed(id, FI_ENOMEM); });
+        if (group.core().leads()) succeeds([&] { joins_.remember_ended(group, FI_ENOMEM); });
+        joins_.remove(group);
         by_token_.erase(group.token());
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
         groups_.pop_back();

@@ -83,7 +83,7 @@ void LiveStation::write_statistics() {
     add("verbs_datagrams_sent", verbs != nullptr ? verbs->counters().datagrams_sent : 0);
     add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
     add("foreign_messages", foreign_messages_);
-    add("foreign_datagrams", foreign_datagrams_);
+    add("foreign_datagrams", joins_.foreign_datagrams());
     add("doubts", doubts_);
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

@@ -5,7 +5,6 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/group_multicast.h \
 	%reldir%/job_report.cc \
 	%reldir%/job_report.h \
-	%reldir%/join_memory.h \
 	%reldir%/messenger.cc \
 	%reldir%/messenger.h \
 	%reldir%/multicast_sockets.cc \

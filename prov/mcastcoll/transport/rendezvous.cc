@@ -53,6 +53,14 @@ bool operator==(const RendezvousSource& left, const RendezvousSource& right) {
     return first && second && first.value() == second.value();
 }
 
+RendezvousSource RendezvousSource::from_bytes(Bytes bytes) {
+    RendezvousSource result;
+    if (bytes.empty() || bytes.size() > sizeof result.address_) return result;
+    std::memcpy(&result.address_, bytes.data(), bytes.size());
+    result.size_ = static_cast<socklen_t>(bytes.size());
+    return result;
+}
+
 std::string RendezvousSource::to_string() const {
     if (auto ip = SocketAddress::from_bytes(bytes())) return ip.value().to_string();
     const std::size_t header = offsetof(sockaddr_un, sun_path) + 1;

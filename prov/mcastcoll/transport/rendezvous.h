@@ -38,6 +38,8 @@ std::string rendezvous_name(Bytes address, unsigned candidate);
 // Where a datagram came from, to be answered with reply(). A plain value.
 class RendezvousSource {
   public:
+    // What bytes() gave; of anything else nobody.
+    static RendezvousSource from_bytes(Bytes bytes);
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
     friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);
     std::string to_string() const;

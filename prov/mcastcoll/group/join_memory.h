@@ -8,19 +8,21 @@
 
 #include "group/recent.h"
 #include "group/roster.h"
-#include "transport/rendezvous.h"
 #include "wire/join.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::group {
+
+// Where a datagram came from, in the words of whoever receives datagrams.
+using Source = wire::ByteString;
 
 class JoinMemory {
   public:
     struct EarlyHello {
         wire::Hello hello;
-        RendezvousSource source;  // who it may be is known when the join is called
+        Source source;  // who it may be is known when the join is called
     };
     // The latest from a place is from the process that lives.
-    void keep_early(const wire::Hello& hello, const RendezvousSource& source);
+    void keep_early(const wire::Hello& hello, const Source& source);
     void forget_early(const wire::JoinId& id) {
         early_.forget_if([&](const EarlyHello& one) { return one.hello.id == id; });
     }
@@ -46,7 +48,7 @@ class JoinMemory {
     struct FailedGroup {
         wire::Ended word;
         std::vector<wire::ByteString> members;  // inner addresses, by rank
-        group::Roster roster;
+        Roster roster;
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
     // Null: none that is remembered.
@@ -59,13 +61,13 @@ class JoinMemory {
         wire::JoinId id;
         wire::ByteString leader;
     };
-    group::Recent<EarlyHello, 1024> early_;
-    group::Recent<wire::Answer, 64> failed_;
-    group::Recent<GivenUp, 64> given_up_;
-    group::Recent<FailedGroup, 64> failed_groups_;
+    Recent<EarlyHello, 1024> early_;
+    Recent<wire::Answer, 64> failed_;
+    Recent<GivenUp, 64> given_up_;
+    Recent<FailedGroup, 64> failed_groups_;
 };
 
-inline void JoinMemory::keep_early(const wire::Hello& hello, const RendezvousSource& source) {
+inline void JoinMemory::keep_early(const wire::Hello& hello, const Source& source) {
     early_.forget_if([&](const EarlyHello& one) {
         return one.hello.id == hello.id && one.hello.rank == hello.rank && one.source == source;
     });
@@ -81,4 +83,4 @@ inline std::optional<wire::ByteString> JoinMemory::take_given_up(const wire::Joi
     return leader;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::group

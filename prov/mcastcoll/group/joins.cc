@@ -1,0 +1,176 @@
+#include "group/joins.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/attempt.h"
+
+namespace mcastcoll::group {
+namespace {
+
+// Greetings of other versions that are answered in an interval: a member repeats its own until one is.
+constexpr std::uint32_t kForeignAnswers = 64;
+constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
+
+}  // namespace
+
+Joins::Member* Joins::find(const wire::JoinId& id) const {
+    const auto found =
+        std::find_if(members_.begin(), members_.end(), [&](Member* one) { return one->join_id() == id; });
+    return found == members_.end() ? nullptr : *found;
+}
+
+Joins::Member* Joins::find_called(const wire::JoinId& id) const {
+    const auto found =
+        std::find_if(members_.begin(), members_.end(), [&](Member* one) { return one->core().id() == id; });
+    return found == members_.end() ? nullptr : *found;
+}
+
+void Joins::deliver_early(Member& member, Nanoseconds now) {
+    for (const JoinMemory::EarlyHello& early : memory_.early())
+        if (early.hello.id == member.join_id() && member.comes_from(early.hello.rank, early.source))
+            member.core().on_hello(early.hello, now);
+}
+
+void Joins::remove(Member& member) noexcept {
+    std::erase(members_, &member);
+    if (member.core().error() == 0) return;
+    attempt([&] {
+        memory_.keep_failed_group({member.core().ended_word(), member.members(), member.core().roster()});
+    });
+}
+
+void Joins::remember_ended(Member& member, int error) {
+    if (member.core().leads())
+        memory_.keep_failed(member.join_id(), error);
+    else
+        memory_.keep_given_up(member.join_id(), member.members().front());
+}
+
+void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
+    const auto kind = wire::join_kind(bytes);
+    if (kind == wire::JoinKind::hello) {
+        if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, source, now);
+    } else if (kind == wire::JoinKind::ack || kind == wire::JoinKind::abort) {
+        if (auto answer = wire::decode_answer(bytes)) on_answer(*answer, source, now);
+    } else if (kind == wire::JoinKind::survey) {
+        on_survey(wire::decode_survey(bytes), &Join::on_survey, source, now);
+    } else if (kind == wire::JoinKind::echo) {
+        on_survey(wire::decode_echo(bytes), &Join::on_echo, source, now);
+    } else if (kind == wire::JoinKind::surveyed) {
+        on_survey(wire::decode_surveyed(bytes), &Join::on_surveyed, source, now);
+    } else if (const auto waiting = wire::decode_waiting(bytes)) {
+        on_waiting(*waiting, source, now);
+    } else if (const auto foreign = wire::decode_foreign_hello(bytes)) {
+        on_foreign(*foreign, source, now);
+    }
+}
+
+void Joins::on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now) {
+    if (Member* member = find(hello.id); member != nullptr && !member->core().given_up()) {
+        if (!member->core().leads() || member->members().size() != hello.members) return;
+        if (!member->comes_from(hello.rank, source)) {
+            ++foreign_datagrams_;
+            return;
+        }
+        if (!member->core().formed_with_another(hello)) {
+            port_.reply(source, wire::encode(wire::Answer{wire::JoinKind::ack, hello.id, 0}));
+            return member->within(now, [&] { member->core().on_hello(hello, now); });
+        }
+        member->within(now, [&] { member->core().doubt(hello.rank, now); });
+    }
+    if (const wire::Answer* failed = memory_.failed(hello.id))
+        return port_.reply(source, wire::encode(*failed));
+    // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
+    // lose it.
+    memory_.keep_early(hello, source);
+}
+
+void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now) {
+    if (now - foreign_since_ >= kForeignInterval) {
+        foreign_since_ = now;
+        foreign_answers_ = 0;
+    }
+    if (foreign_answers_++ >= kForeignAnswers) return;
+    port_.reply(source,
+                wire::encode(wire::Answer{wire::JoinKind::abort, foreign.id, ENOPROTOOPT}, foreign.version));
+    if (!foreign_seen_) port_.foreign_version(source, foreign.version);
+    foreign_seen_ = true;
+}
+
+void Joins::on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now) {
+    Member* member = find(answer.id);
+    if (member == nullptr || !member->core().greeting() || member->core().leads()) return;
+    if (!member->comes_from(rank_of(0), source))
+        ++foreign_datagrams_;
+    else if (answer.kind == wire::JoinKind::ack)
+        member->core().on_ack();
+    else
+        member->within(now, [&] { member->core().on_abort(answer.error, kNoRank, now); });
+}
+
+template <typename Message>
+void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
+                      const Source& source, Nanoseconds now) {
+    Member* member = message ? find(message->head.id) : nullptr;
+    if (member != nullptr && member->core().greeting() && member->comes_from(message->head.from, source))
+        member->within(now, [&] { member->core().on_survey(take, *message, now); });
+    else
+        ++foreign_datagrams_;
+}
+
+// Of a group that has failed, closed or not: it is the sender's part that may still wait.
+void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now) {
+    if (Member* member = find_called(waiting.id)) {
+        if (member->core().formed() && member->comes_from(waiting.from, source))
+            member->within(now, [&] { member->core().on_waiting(waiting.from); });
+        return;
+    }
+    JoinMemory::FailedGroup* failed = memory_.failed_group(waiting.id);
+    const std::size_t rank = index_of(waiting.from);
+    if (failed == nullptr || rank >= failed->members.size()) return;
+    if (!port_.may_be(failed->members[rank], source) || !failed->roster.answer(waiting.from)) return;
+    port_.tell({failed->roster.at(static_cast<std::uint32_t>(rank)).peer}, wire::encode(failed->word));
+}
+
+bool Joins::on_word(Bytes word, Nanoseconds now) {
+    if (const auto welcome = wire::decode_welcome(word)) {
+        on_welcome(*welcome, now);
+    } else if (const auto ended = wire::decode_ended(word)) {
+        if (Member* member = find_called(ended->id))
+            member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
+    } else if (const auto answer = wire::decode_answer(word);
+               answer && answer->kind == wire::JoinKind::abort) {
+        if (Member* member = find(answer->id))
+            member->within(now, [&] { member->core().on_abort(answer->error, kNoRank, now); });
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void Joins::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
+    Member* member = find(welcome.id);
+    if (member != nullptr && !member->core().given_up())
+        member->within(now, [&] { member->core().on_welcome(welcome, now); });
+    if (member != nullptr && !member->core().given_up()) return;
+    // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
+    // once, and only where the leader of that join can be: anybody may send a welcome.
+    if (welcome.peers.empty()) return;
+    const auto leader = memory_.take_given_up(welcome.id);
+    const wire::ByteString& to = welcome.peers.front().private_address;
+    if (!leader || !port_.same_host(*leader, to)) return;
+    if (auto peer = port_.peer(to))
+        port_.tell({peer.value()},
+                   wire::encode(wire::Ended{{welcome.id.list_hash, welcome.sequence}, ECANCELED}));
+}
+
+const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) const {
+    const JoinMemory::EarlyHello* found = memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
+        return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
+               member.comes_from(rank, early.source);
+    });
+    return found == nullptr ? nullptr : &found->hello;
+}
+
+}  // namespace mcastcoll::group

@@ -1,0 +1,91 @@
+// The joins of one process: which of its groups a datagram or a word of a join is for, and what is answered
+// for joins that have not been called yet, or are over. Where a datagram came from is believed only as far as
+// the port says that a member may be there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "group/group.h"
+#include "group/join_memory.h"
+
+namespace mcastcoll::group {
+
+class Joins {
+  public:
+    // A group of this process.
+    class Member {
+      public:
+        virtual Group& core() = 0;
+        // As this process counts its joins; the group's words bear core().id().
+        virtual const wire::JoinId& join_id() const = 0;
+        // By rank, as the application knows them.
+        virtual const std::vector<wire::ByteString>& members() const = 0;
+        // Whether a datagram from there may be this member's. If so, the place is remembered.
+        virtual bool comes_from(Rank rank, const Source& source) = 0;
+        // Work of this group; what is thrown there ends it, and harms no other.
+        virtual void within(Nanoseconds now, FunctionRef<void()> body) noexcept = 0;
+
+      protected:
+        ~Member() = default;
+    };
+    class Port {
+      public:
+        // Whether an endpoint with this address, which the application knows, may have sent from there.
+        virtual bool may_be(const wire::ByteString& member, const Source& source) const = 0;
+        virtual bool same_host(const wire::ByteString& one, const wire::ByteString& other) const = 0;
+        virtual void reply(const Source& source, Bytes datagram) = 0;
+        virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
+        virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+        // Somebody greets in this version of the join, which is not ours. Once.
+        virtual void foreign_version(const Source& source, std::uint8_t version) = 0;
+
+      protected:
+        ~Port() = default;
+    };
+
+    explicit Joins(Port& port) : port_(port) {}
+
+    void add(Member& member) { members_.push_back(&member); }
+    // Its join is called: greetings for it that have come before. The members' places are known by now.
+    void deliver_early(Member& member, Nanoseconds now);
+    void forget_early(const wire::JoinId& id) { memory_.forget_early(id); }
+    // It is done. Who waits for a group that has failed is told so from now on, too.
+    void remove(Member& member) noexcept;
+    // Its join has ended without a group.
+    void remember_ended(Member& member, int error);
+
+    void on_datagram(Bytes bytes, const Source& source, Nanoseconds now);
+    // What comes reliably, from somebody who knows this process's private address. False: no word of a join.
+    bool on_word(Bytes word, Nanoseconds now);
+    // The latest greeting of this rank for another join of the same list, which was not called here; or null.
+    const wire::Hello* miscounted_hello(Member& member, Rank rank) const;
+
+    // From who is no member.
+    std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
+
+  private:
+    Member* find(const wire::JoinId& id) const;
+    Member* find_called(const wire::JoinId& id) const;
+    void on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now);
+    void on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now);
+    void on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now);
+    template <typename Message>
+    void on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
+                   const Source& source, Nanoseconds now);
+    void on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now);
+    void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
+
+    Port& port_;
+    std::vector<Member*> members_;
+    JoinMemory memory_;
+    std::uint64_t foreign_datagrams_ = 0;
+    bool foreign_seen_ = false;  // a greeting of another version
+    Nanoseconds foreign_since_{};
+    std::uint32_t foreign_answers_ = 0;  // since then
+};
+
+}  // namespace mcastcoll::group
