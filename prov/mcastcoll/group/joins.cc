@@ -130,7 +130,9 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     const std::size_t rank = index_of(waiting.from);
     if (failed == nullptr || rank >= failed->members.size()) return;
     if (!port_.may_be(failed->members[rank], source) || !failed->roster.answer(waiting.from)) return;
+#ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
     port_.tell({failed->roster.at(static_cast<std::uint32_t>(rank)).peer}, wire::encode(failed->word));
+#endif
 }
 
 bool Joins::on_word(Bytes word, Nanoseconds now) {
