@@ -20,4 +20,9 @@ for place in "${places[@]}"; do
     try ./fi_mcc_reduce --places "$place" --members 5 --case 'same bits' --case 'many in flight'
     try ./fi_mcc_kill --places "$place" --case dies --case 'nobody waits'
 done
+# A segment of messages, in the shapes that it takes.
+for shape in chain 2-ary 8-ary; do
+    echo "== $shape@segment"
+    FI_MCASTCOLL_TOPOLOGY=flat,$shape@segment try ./fi_mcc_broadcast --members 6 --case 'many in flight' --case 'sizes and roots'
+done
 [ $failed = 0 ]

@@ -8,117 +8,18 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "levels/conductor.h"
 #include "levels/exchange_level.h"
 #include "levels/site_level.h"
+#include "meeting_level.h"
 #include "reduce/slices.h"
 
 namespace mcastcoll::levels {
-
-using Random = std::mt19937_64;
-
-// A level whose members are all in this process: what any level has to do, in the plainest way.
-struct Meeting {
-    explicit Meeting(std::size_t members) : legs(members) {}
-    std::vector<std::vector<Leg*>> legs;  // [member][leg]; null once it is done
-    std::vector<std::vector<bool>> over;
-    bool all_posted(std::size_t i) const {
-        return std::all_of(legs.begin(), legs.end(), [&](const auto& own) { return own.size() > i; });
-    }
-    bool all_arrived(std::size_t i, std::size_t root) const {
-        for (std::size_t member = 0; member < legs.size(); ++member)
-            if (member != root && (legs[member].size() <= i || legs[member][i] != nullptr)) return false;
-        return true;
-    }
-};
-
-class MeetingLevel final : public Level {
-  public:
-    MeetingLevel(Meeting& meeting, std::uint32_t self, Random& random)
-        : meeting_(meeting), self_(self), random_(random) {}
-    int post(Leg& leg, Nanoseconds) override {
-        meeting_.legs[self_].push_back(&leg);
-        return 0;
-    }
-    void advance(Leg&, Nanoseconds) override {}
-    Nanoseconds next_deadline() const override { return kNever; }
-    std::string_view algorithm() const override { return "meeting"; }
-    void fail(int error, Nanoseconds) override {
-        for (Leg*& leg : meeting_.legs[self_])
-            if (leg != nullptr) end(leg, error);
-    }
-    bool progress(Nanoseconds) override {
-        bool moved = false;
-        for (std::size_t i = 0; i < meeting_.legs[self_].size(); ++i)
-            if (meeting_.legs[self_][i] != nullptr) moved |= step(i);
-        return moved;
-    }
-
-  private:
-    static void end(Leg*& leg, int error) {
-        leg->error = error;
-        leg->done = true;
-        leg = nullptr;
-    }
-    bool step(std::size_t i) {
-        Leg& leg = *meeting_.legs[self_][i];
-        if (leg.kind == Kind::broadcast) return broadcast(leg, i);
-        if (self_ != leader(leg)) return false;  // the leader moves everybody's
-        if (!meeting_.all_posted(i)) return false;
-        if (!leg.gathered) {
-            gather(leg, i);
-            leg.gathered = true;
-            return true;
-        }
-        if (leg.hold && !leg.released) return false;
-        for (auto& own : meeting_.legs) {
-            if (own[i] != &leg && leg.bytes > 0 && (leg.kind == Kind::allreduce))
-                std::memcpy(own[i]->buffer, leg.buffer, leg.bytes);
-            if (own[i] != &leg && leg.bytes > 0 && leg.kind == Kind::allgather)
-                std::memcpy(own[i]->buffer, leg.buffer, leg.bytes * meeting_.legs.size());
-            end(own[i], 0);
-        }
-        return true;
-    }
-    static std::uint32_t leader(const Leg& leg) { return leg.kind == Kind::reduce ? leg.root : 0; }
-    void gather(Leg& leg, std::size_t i) {
-        if (leg.bytes == 0) return;
-        if (leg.kind == Kind::allgather) {
-            for (std::size_t m = 0; m < meeting_.legs.size(); ++m)
-                std::memmove(leg.buffer + m * leg.bytes, meeting_.legs[m][i]->input, leg.bytes);
-            return;
-        }
-        std::vector<std::byte> sum(meeting_.legs[0][i]->input, meeting_.legs[0][i]->input + leg.bytes);
-        for (std::size_t m = 1; m < meeting_.legs.size(); ++m)
-            leg.combiner(sum.data(), meeting_.legs[m][i]->input, leg.bytes);
-        std::memcpy(leg.buffer, sum.data(), leg.bytes);
-    }
-    bool broadcast(Leg& leg, std::size_t i) {
-        if (self_ == leg.root) {
-            if (leg.ready < leg.bytes || !meeting_.all_arrived(i, leg.root)) return false;
-            end(meeting_.legs[self_][i], 0);
-            return true;
-        }
-        const auto& roots = meeting_.legs[leg.root];
-        if (roots.size() <= i) return false;
-        const Leg& root = *roots[i];
-        const std::size_t step = std::min<std::size_t>(root.ready - leg.arrived, random_() % 5000);
-        if (step > 0) std::memcpy(leg.buffer + leg.arrived, root.buffer + leg.arrived, step);
-        leg.arrived += step;
-        if (leg.arrived == leg.bytes) {
-            end(meeting_.legs[self_][i], 0);
-            return true;
-        }
-        return step > 0;
-    }
-
-    Meeting& meeting_;
-    std::uint32_t self_;
-    Random& random_;
-};
 
 // What one member of the test does with one operation.
 struct Work {
@@ -162,7 +63,7 @@ struct Member {
 class Group {
   public:
     Group(const std::vector<MemberPlace>& places, std::uint64_t seed, const char* algorithm = "flat",
-          std::uint32_t message_bytes = 4096, const char* selection = "")
+          std::uint32_t message_bytes = 4096, const char* selection = "", const char* within = nullptr)
         : random_(seed), members_(places.size()) {
         std::uint32_t hosts = 0, sites = 0;
         for (const MemberPlace& place : places) {
@@ -182,7 +83,7 @@ class Group {
         config.message_bytes = message_bytes;
         config.window_bytes = 4 * message_bytes;
         config.algorithm = *topology::algorithm_named(algorithm);
-        config.within_algorithm = config.algorithm;
+        config.within_algorithm = *topology::algorithm_named(within == nullptr ? algorithm : within);
         const auto rows = parse_selection(selection);
         cr_assert(rows.ok(), "%s", rows.ok() ? "" : rows.error().message.c_str());
         for (std::uint32_t rank = 0; rank < places.size(); ++rank) {
@@ -216,6 +117,15 @@ class Group {
     }
 
     std::uint64_t bytes_between_regions() const { return bytes_between_regions_; }
+
+    // By whom a rank was sent a message last, if anybody did; by its place in its host, or among its site's
+    // hosts: who broadcast there last.
+    std::optional<std::uint32_t> sender_to(std::uint32_t rank) const {
+        const auto found = senders_.find(rank);
+        return found == senders_.end() ? std::nullopt : std::optional(found->second);
+    }
+    std::uint32_t broadcaster_in_host(std::uint32_t host) const { return hosts_[host].broadcaster; }
+    std::uint32_t broadcaster_in_segment(std::uint32_t site) const { return segments_[site].broadcaster; }
 
     // Everybody posts all of it, in order, at moments drawn at random. Empty, or what was wrong.
     std::string run(const std::vector<Work>& script) {
@@ -298,6 +208,7 @@ class Group {
              one.site->poll_outgoing(out) || (one.exchange != nullptr && one.exchange->poll_outgoing(out));) {
             Letter letter{out.to, {out.header.begin(), out.header.end()}};
             const Placement& placement = *one.placement;
+            if (!out.payload.empty()) senders_[out.to] = placement.self();
             if (placement.region_of(out.to) != placement.region_of(placement.self()))
                 bytes_between_regions_ += out.payload.size();
             letter.bytes.insert(letter.bytes.end(), out.payload.begin(), out.payload.end());
@@ -375,6 +286,7 @@ class Group {
     Random random_;
     Nanoseconds now_{};
     std::uint64_t bytes_between_regions_ = 0;
+    std::map<std::uint32_t, std::uint32_t> senders_;
     std::vector<Member> members_;
     std::vector<Meeting> hosts_, segments_;
     std::vector<Letter> mail_;

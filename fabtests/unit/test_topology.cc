@@ -129,7 +129,7 @@ Test(topology_map, levels_that_divide_nothing_are_explained) {
     const Map sites(grid({.sites = 2, .hosts = 2, .packages = 2, .cores = 2}), {});
     cr_assert_eq(sites.why(Level::wan), "connects 2 sites");
     cr_assert(holds(sites.why(Level::site), "divides as the segment does"));
-    cr_assert_eq(sites.why(Level::host), "connects 8 packages in 4 hosts");
+    cr_assert_eq(sites.why(Level::host), "connects 16 processes in 4 hosts");
 
     const Map alone(places({"host=h1"}), {});
     cr_assert(alone.levels().empty());

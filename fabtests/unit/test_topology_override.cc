@@ -84,11 +84,10 @@ Test(topology_override, words_are_understood) {
     cr_assert(words("").policy() == Policy{});
     cr_assert(words(" auto ").policy() == Policy{});
     cr_assert(words("flat").policy().flat);
-    const Policy policy = words("-site, -numa,chain@wan,4-ary@host,binomial@segment").policy();
+    const Policy policy = words("-site, -numa,binomial@wan,8-ary@segment,shm@host").policy();
     cr_assert(policy.off.has(Level::site) && policy.off.has(Level::numa) && !policy.off.has(Level::host));
-    cr_assert_eq(policy.algorithms.at(Level::wan).name(), "chain");
-    cr_assert_eq(policy.algorithms.at(Level::host).name(), "4-ary");
-    cr_assert_eq(policy.algorithms.at(Level::segment).name(), "binomial");
+    cr_assert_eq(policy.algorithms.at(Level::wan).name(), "binomial");
+    cr_assert_eq(policy.algorithms.at(Level::segment).name(), "8-ary");
     cr_assert_eq(policy.algorithms.at(Level::core).name(), "shm");
 
     const Override sites = words("site=A:10.1.0.0/16,B:10.2.0.0/16,A:10.1.7.0/24,B:10.1.7.7,-host,segment=s");
@@ -129,7 +128,11 @@ Test(topology_override, complaints_say_where_and_what_is_allowed) {
     bad("-wan", {"character 2", "\"wan\""});
     bad("flat@hosts", {"character 6", "\"hosts\"", "wan, site"});
     bad("auto, fast@site", {"character 7", "\"fast\"", "flat, chain, binomial, K-ary (K from 2 to 64)"});
-    bad("multicast@host", {"character 1", "shm"});
+    bad("multicast@host", {"character 1", "allowed are shm"});
+    bad("chain@package", {"character 1", "allowed are shm"});
+    for (const char* word : {"binomial@segment", "flat@segment", "9-ary@segment"})
+        bad(word, {"character 1", "allowed are chain, K-ary (K from 2 to 8), multicast"});
+    bad("65-ary@site", {"character 1", "allowed are flat, chain, binomial, K-ary (K from 2 to 64)"});
     bad("shm@wan", {"character 1", "flat, chain"});
     bad("rack=1", {"character 1", "\"rack\"", "site=, segment= and host="});
     bad("site=", {"character 6", "name of a site"});

@@ -1,7 +1,9 @@
 // The multilevel tree: whatever the places, root and algorithms, it has the properties its users rely on.
 #include <criterion/criterion.h>
+#include <fmt/format.h>
 
 #include <random>
+#include <string_view>
 
 #include "topology/tree.h"
 #include "topology_fixture.h"
@@ -10,6 +12,7 @@ using namespace mcastcoll;
 using namespace mcastcoll::topology;
 using mcastcoll::test::grid;
 using mcastcoll::test::places;
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -21,7 +24,7 @@ void check_tree(const Map& map, const Tree& tree) {
         const Rank parent = tree.parent(rank);
         cr_assert_eq(parent == kNoRank, rank == tree.root());
         cr_assert_lt(tree.distance(rank), map.members(), "a ring");
-        if (parent != kNoRank) cr_assert(tree.level(rank) == map.common(rank, parent));
+        if (parent != kNoRank) cr_assert(tree.level(rank) == std::min(map.common(rank, parent), Level::host));
         Level last = Level::wan;
         for (const Rank child : tree.children(rank)) {
             ++edges;
@@ -31,8 +34,7 @@ void check_tree(const Map& map, const Tree& tree) {
         }
     }
     cr_assert_eq(edges, map.members() - 1);
-    for (std::size_t i = 0; i < kLevels; ++i) {
-        const Level level = level_of(i);
+    for (const Level level : {Level::wan, Level::site, Level::segment, Level::host}) {
         std::vector<unsigned> entered(map.clusters(level));
         for (std::size_t r = 0; r < map.members(); ++r) {
             const Rank parent = tree.parent(rank_of(r));
@@ -73,11 +75,12 @@ Test(topology_tree, holds_for_any_root_algorithm_and_ragged_places) {
 }
 
 Test(topology_tree, shapes_are_what_their_names_say) {
-    const Map map(places(std::vector<std::string>(8, "segment=s")), {});
-    const auto tree_of = [&map](const char* name, std::size_t root) {
-        Algorithms algorithms;
-        algorithms.set(Level::segment, *algorithm_named(name));
-        return make_tree(map, rank_of(root), algorithms);
+    const auto tree_of = [](const char* level, const char* name, std::size_t root) {
+        std::vector<std::string> words;
+        for (int i = 0; i < 8; ++i) words.push_back(fmt::format("site={}", level == "wan"sv ? i : 0));
+        Policy policy;
+        policy.algorithms.set(*level_named(level), *algorithm_named(name));
+        return make_tree(Map(places(words), policy), rank_of(root));
     };
     const auto children = [](const Tree& tree, std::size_t rank) {
         std::vector<std::uint32_t> result;
@@ -85,13 +88,15 @@ Test(topology_tree, shapes_are_what_their_names_say) {
         return result;
     };
     using Ranks = std::vector<std::uint32_t>;
-    cr_assert(children(tree_of("flat", 2), 2) == (Ranks{3, 4, 5, 6, 7, 0, 1}));
-    cr_assert(children(tree_of("multicast", 0), 0) == (Ranks{1, 2, 3, 4, 5, 6, 7}));
-    cr_assert(children(tree_of("chain", 6), 7) == Ranks{0});
-    cr_assert(children(tree_of("chain", 6), 5).empty());
-    cr_assert(children(tree_of("binomial", 0), 0) == (Ranks{4, 2, 1}), "the largest subtree first");
-    cr_assert(children(tree_of("binomial", 0), 4) == (Ranks{6, 5}));
-    cr_assert(children(tree_of("2-ary", 0), 1) == (Ranks{3, 4}));
+    cr_assert(children(tree_of("wan", "flat", 2), 2) == (Ranks{0, 1, 3, 4, 5, 6, 7}));
+    cr_assert(children(tree_of("segment", "multicast", 2), 2) == (Ranks{3, 4, 5, 6, 7, 0, 1}), "a ring");
+    cr_assert(children(tree_of("segment", "chain", 6), 7) == Ranks{0});
+    cr_assert(children(tree_of("segment", "chain", 6), 5).empty());
+    cr_assert(children(tree_of("wan", "chain", 6), 6) == Ranks{0});
+    cr_assert(children(tree_of("wan", "chain", 6), 5) == Ranks{7});
+    cr_assert(children(tree_of("wan", "binomial", 0), 0) == (Ranks{1, 2, 4}));
+    cr_assert(children(tree_of("wan", "binomial", 0), 4) == (Ranks{5, 6}));
+    cr_assert(children(tree_of("segment", "2-ary", 0), 1) == (Ranks{3, 4}));
     for (const char* name :
          {"", "ary", "-ary", "1-ary", "65-ary", "100-ary", "02-ary", "K-ary", "tree", "Flat"})
         cr_assert_not(algorithm_named(name), "%s", name);
@@ -108,7 +113,7 @@ Test(topology_tree, a_slow_link_is_crossed_once_per_site) {
             if (i != root) ++edges[index_of(tree.level(rank_of(i)))];
         cr_assert_eq(edges[index_of(Level::wan)], 2);
         cr_assert_eq(edges[index_of(Level::segment)], 9);
-        cr_assert_eq(edges[index_of(Level::host)], 12);
+        cr_assert_eq(edges[index_of(Level::host)], 180);
         check_tree(map, tree);
     }
 }
@@ -120,7 +125,7 @@ Test(topology_tree, many_members) {
     const Tree tree = make_tree(map, rank_of(40000));
     std::size_t farthest = 0;
     for (std::size_t i = 0; i < all.size(); ++i) farthest = std::max(farthest, tree.distance(rank_of(i)));
-    cr_assert_eq(farthest, 4, "site, host, package, core: one step each");
+    cr_assert_eq(farthest, 3, "site, host, process: one step each");
 }
 
 Test(topology_policy, hostile_bytes_are_refused) {

@@ -49,6 +49,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_levels_SOURCES = \
 	%reldir%/exchange_fixture.h \
 	%reldir%/levels_fixture.h \
+	%reldir%/meeting_level.h \
 	%reldir%/test_conductor.cc \
 	%reldir%/test_exchange_level.cc \
 	%reldir%/test_levels.cc \
@@ -85,6 +86,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_groups.cc \
 	%reldir%/test_join_memory.cc \
 	%reldir%/test_joins.cc \
+	%reldir%/test_walk.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h \
 	%reldir%/wire_fixture.h

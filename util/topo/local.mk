@@ -11,8 +11,6 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	%reldir%/show.cc \
 	%reldir%/show.h \
 	%reldir%/svg.cc \
-	%reldir%/walked.cc \
-	%reldir%/walked.h \
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/levels/selection_text.cc \
 	prov/mcastcoll/provider/selection_file.cc

@@ -71,8 +71,8 @@ int show_group(const Command& command, const std::vector<topology::Place>& place
     if (command.json) {
         print_json(as_json(map, tree, levels));
     } else {
-        fmt::print("{} members, root {}\n\n{}\n{}{}", map.members(), command.root,
-                   levels_as_text(map, levels), tree_as_text(map, tree), differences_as_text(map, tree));
+        fmt::print("{} members, root {}\n\n{}\n{}", map.members(), command.root, levels_as_text(map, levels),
+                   tree_as_text(map, tree));
     }
     return 0;
 }
@@ -164,10 +164,9 @@ int show_job(const Command& command) {
             all["groups"].push_back(std::move(object));
             continue;
         }
-        fmt::print("group {:016x} of {}: {} members, {}; ranks {} report here\n\n{}\n{}{}\n", job.group->key,
+        fmt::print("group {:016x} of {}: {} members, {}; ranks {} report here\n\n{}\n{}\n", job.group->key,
                    job.speaker->program, map.members(), job.group->state, ranges(job.reporting),
-                   levels_as_text(map, job.group->levels), tree_as_text(map, tree),
-                   differences_as_text(map, tree));
+                   levels_as_text(map, job.group->levels), tree_as_text(map, tree));
     }
     if (command.json) return print_json(all), 0;
     for (const LoadedReport& one : loaded.reports) {

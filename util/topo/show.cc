@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "walked.h"
-
 namespace mcastcoll::topo {
 
 using topology::Level;
@@ -81,13 +79,6 @@ std::string tree_as_text(const Map& map, const Tree& tree) {
     return text;
 }
 
-std::string differences_as_text(const Map& map, const Tree& tree) {
-    std::string text;
-    for (const std::string& one : differences(map, tree))
-        text += (text.empty() ? "\nThis is drawn, and not walked so:\n  " : "  ") + one + '\n';
-    return text;
-}
-
 nlohmann::ordered_json as_json(const Map& map, const Tree& tree, const std::vector<ReportedLevel>& levels) {
     nlohmann::ordered_json object;
     object["members"] = map.members();
@@ -114,7 +105,6 @@ nlohmann::ordered_json as_json(const Map& map, const Tree& tree, const std::vect
         for (const Rank child : tree.children(rank)) node["children"].push_back(index_of(child));
         object["tree"].push_back(std::move(node));
     }
-    object["differs"] = differences(map, tree);
     return object;
 }
 

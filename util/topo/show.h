@@ -15,7 +15,6 @@ std::string levels_as_text(const topology::Map& map, const std::vector<topology:
 // Indented; neighbours without children stand on one line, as ranges of ranks.
 std::string tree_as_text(const topology::Map& map, const topology::Tree& tree);
 // Where a broadcast does not walk what is drawn; empty where it does.
-std::string differences_as_text(const topology::Map& map, const topology::Tree& tree);
 nlohmann::ordered_json as_json(const topology::Map& map, const topology::Tree& tree,
                                const std::vector<topology::ReportedLevel>& levels);
 std::string as_svg(const topology::Map& map, const topology::Tree& tree);

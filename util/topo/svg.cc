@@ -114,6 +114,7 @@ std::string as_svg(const Map& map, const Tree& tree) {
     }
     double line = kMargin + 12;
     for (const topology::Level level : map.levels()) {
+        if (topology::is_inside_host(level)) break;
         svg += fmt::format(
             "<line x1=\"{0:.1f}\" y1=\"{2:.1f}\" x2=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
             "stroke-width=\"3\"/><text x=\"{4:.1f}\" y=\"{5:.1f}\" font-size=\"12\">{6}: {7}</text>\n",

@@ -20,12 +20,7 @@ constexpr std::uint32_t kMostGathered = 65536;
 // Between two looks for shared memory that the host's leader has not made yet.
 constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
 
-// Children of a member in the engine's trees that come nearest to this shape.
-std::uint32_t arity_of(const topology::Algorithm& algorithm) {
-    if (algorithm.shape().name == "chain") return 1;
-    if (algorithm.arity() == 0) return engine::kMaxArity;  // flat, binomial: as wide as can be
-    return std::min<std::uint32_t>(algorithm.arity(), engine::kMaxArity);
-}
+static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 
 std::vector<wire::ByteString> places_of(const wire::Welcome& welcome) {
     std::vector<wire::ByteString> places;
@@ -113,12 +108,12 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     engine::GroupConfig config = engine_config(welcome, placement_, means);
     config.multicast = multicast.joined();
     no_multicast_ = multicast.why_not();
-    // Any other algorithm than the multicast is a tree of messages here, and the engine's are k-ary.
+    // A segment's other algorithms are chain and K-ary: trees of messages, which are the engine's.
     const topology::Algorithm algorithm = map_.policy().algorithms.at(topology::Level::segment);
     if (algorithm.shape().name != "multicast") {
         config.multicast = false;
         no_multicast_ = fmt::format("FI_MCASTCOLL_TOPOLOGY={}@segment", algorithm.name());
-        config.tree_arity = config.large_tree_arity = arity_of(algorithm);
+        config.tree_arity = config.large_tree_arity = std::max<std::uint32_t>(1, algorithm.arity());
     }
     engine_ = std::make_unique<engine::Engine>(config);
     segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_, most_open_);

@@ -44,9 +44,6 @@ topology::ReportedGroup LevelSet::report() const {
                             ? fmt::format("multicast {} reaches {} of {} hosts", port_.multicast().name(),
                                           hearing, engine_->config().members)
                             : no_multicast_;
-        } else if (level.level == topology::Level::wan && placement_.sites().size() > 1) {
-            level.lane = "messages";
-            level.algorithm = std::string(site_level_.algorithm());
         }
     }
     return report;

@@ -28,12 +28,10 @@ topology::Map make_map(std::span<const wire::ByteString> places, const wire::Byt
 std::vector<levels::MemberPlace> places_in(const topology::Map& map) {
     std::vector<levels::MemberPlace> result;
     result.reserve(map.members());
-    // What multicasts among each other is a segment; a site is one or several. Only shared
-    // memory joins processes to a host here: with another algorithm each is one of its own.
-    const bool shares = map.policy().algorithms.at(topology::Level::host).shape().name == "shm";
+    // What multicasts among each other is a segment; a site is one or several.
     for (std::uint32_t rank = 0; rank < map.members(); ++rank)
         result.push_back({map.cluster(rank_of(rank), topology::Level::segment),
-                          shares ? map.cluster(rank_of(rank), topology::Level::host) : rank,
+                          map.cluster(rank_of(rank), topology::Level::host),
                           map.cluster(rank_of(rank), topology::Level::site)});
     return result;
 }

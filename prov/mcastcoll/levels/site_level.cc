@@ -159,9 +159,8 @@ void SiteLevel::combine_own(const Course& course, std::vector<std::byte>& piece,
 // A message or result comes from the parent and goes to the children.
 void SiteLevel::post_outward(Course& course, const Neighbours& near, Nanoseconds now) {
     if (!near.is_root) expect(course, Phase::out, {near.parent}, How::copy, now);
-    std::vector<std::uint32_t> order = near.children;
-    if (config_.algorithm.shape().last_child_first) std::reverse(order.begin(), order.end());
-    for (const std::uint32_t child : order) send_to(child, course, Phase::out, course.leg->buffer, now);
+    for (const std::uint32_t child : near.children)
+        send_to(child, course, Phase::out, course.leg->buffer, now);
 }
 
 int SiteLevel::post(Leg& leg, Nanoseconds now) {

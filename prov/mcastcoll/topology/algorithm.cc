@@ -20,13 +20,12 @@ std::size_t k_ary(std::size_t node, std::size_t arity) {
 }
 
 constexpr std::array<Shape, kShapes> kTable{{
-    {"flat", flat, false, Level::wan, Level::core, "the root sends to each"},
-    {"chain", chain, false, Level::wan, Level::core, "each hands on to the next"},
-    {"binomial", binomial, true, Level::wan, Level::core,
-     "whoever has it sends to one more, again and again"},
-    {"K-ary", k_ary, false, Level::wan, Level::core, "a tree with K children to a node, for example 4-ary"},
-    {"multicast", flat, false, Level::segment, Level::segment, "one multicast reaches all"},
-    {"shm", flat, false, Level::host, Level::core, "all read what one has written to shared memory"},
+    {"flat", flat, Level::wan, Level::site, "the root sends to each"},
+    {"chain", chain, Level::wan, Level::segment, "each hands on to the next"},
+    {"binomial", binomial, Level::wan, Level::site, "whoever has it sends to one more, again and again"},
+    {"K-ary", k_ary, Level::wan, Level::segment, "a tree with K children to a node, for example 4-ary"},
+    {"multicast", flat, Level::segment, Level::segment, "one multicast reaches all"},
+    {"shm", flat, Level::host, Level::core, "all read what one has written to shared memory"},
 }};
 
 constexpr std::string_view kArySuffix = "-ary";
@@ -68,7 +67,7 @@ std::string algorithm_names(Level level) {
         if (!Algorithm(i).allowed_at(level)) continue;
         if (!text.empty()) text += ", ";
         text += kTable[i].name;
-        if (i == kAry) text += " (K from 2 to " + std::to_string(Algorithm::kMostArity) + ')';
+        if (i == kAry) text += " (K from 2 to " + std::to_string(Algorithm::most_arity(level)) + ')';
     }
     return text;
 }

@@ -1,5 +1,6 @@
 // How the clusters inside a cluster are connected, by name: a table of shapes behind one type. A shape says
-// who the parent of the i-th of n nodes is, node 0 being the root; whatever can be said so may be added.
+// who the parent of the i-th of n nodes is, node 0 being the root. Each level takes the shapes that it
+// carries out, and no others.
 #pragma once
 
 #include <array>
@@ -15,7 +16,6 @@ namespace mcastcoll::topology {
 struct Shape {
     std::string_view name;
     std::size_t (*parent_of)(std::size_t node, std::size_t arity);  // of a node other than 0
-    bool last_child_first;  // the child with the largest subtree is served first
     Level outermost, innermost;
     std::string_view what;
 };
@@ -24,6 +24,7 @@ struct Shape {
 class Algorithm {
   public:
     static constexpr std::uint8_t kMostArity = 64;
+    static constexpr std::uint8_t kMostSegmentArity = 8;
 
     constexpr Algorithm() = default;
     constexpr explicit Algorithm(std::uint8_t shape, std::uint8_t arity = 0) : shape_(shape), arity_(arity) {}
@@ -31,7 +32,12 @@ class Algorithm {
     std::uint8_t number() const { return shape_; }
     std::uint8_t arity() const { return arity_; }
     std::size_t parent_of(std::size_t node) const { return shape().parent_of(node, arity_); }
-    bool allowed_at(Level level) const { return level >= shape().outermost && level <= shape().innermost; }
+    bool allowed_at(Level level) const {
+        return level >= shape().outermost && level <= shape().innermost && arity_ <= most_arity(level);
+    }
+    static constexpr std::uint8_t most_arity(Level level) {
+        return level == Level::segment ? kMostSegmentArity : kMostArity;
+    }
     // "flat", "4-ary"
     std::string name() const;
     bool operator==(const Algorithm&) const = default;

@@ -11,8 +11,13 @@ std::vector<ReportedLevel> describe_levels(const Map& map) {
         one.connects = map.connects(level);
         one.why = map.why(level);
         if (!one.connects) continue;
+        if (is_inside_host(level)) {
+            one.connects = false;
+            one.why = "only barriers go by it: in a host all read what one has written";
+            continue;
+        }
         one.algorithm = map.policy().algorithms.at(level).name();
-        one.lane = level >= Level::host           ? "shared memory"
+        one.lane = level == Level::host           ? "shared memory"
                    : one.algorithm == "multicast" ? "multicast"
                                                   : "messages";
     }

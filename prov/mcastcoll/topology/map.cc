@@ -188,10 +188,10 @@ std::string Map::title(Level level, std::uint32_t cluster) const {
 }
 
 std::string Map::why(Level level) const {
-    const std::size_t parts = below(level).starts.size() - 1;
     if (connects(level)) {
         // The outermost level that tells apart what is connected here, or else the processes.
-        std::size_t inner = below_[index_of(level)];
+        const std::size_t parts = level == Level::host ? members_ : below(level).starts.size() - 1;
+        std::size_t inner = level == Level::host ? kLevels : below_[index_of(level)];
         while (inner < kLevels && !(known_.has(level_of(inner)) && policy_.counts(level_of(inner)))) ++inner;
         std::string text = "connects ";
         text += inner < kLevels && clusters(level_of(inner)) == parts ? counted(level_of(inner), parts)

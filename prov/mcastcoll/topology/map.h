@@ -14,8 +14,9 @@
 // process of a host needs the multicast.
 //
 // What a level connects are the clusters of the next one that lie in one of its own; the innermost connects
-// processes. A level that finds only one in each connects nothing and is kept out of the tree (MPICH-G's
-// rule); why() says so. Of levels that divide alike one speaks for all.
+// processes, and so does the host, whatever is inside it. A level that finds only one in each connects
+// nothing and is kept out of the tree (MPICH-G's rule); why() says so. Of levels that divide alike one speaks
+// for all.
 #pragma once
 
 #include <array>

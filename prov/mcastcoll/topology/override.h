@@ -5,9 +5,9 @@
 //
 //     auto                         what is discovered counts (the default)
 //     flat                         one level: everybody alone on its host, all in one segment
-//     -LEVEL                       this level does not count: site, segment, host, package, numa, l3, l2,
-//     core ALGORITHM@LEVEL              how what lies in a cluster of this level is connected: chain@wan,
-//     4-ary@host site=NAME                    this process is at that site; also segment=, host=
+//     -LEVEL                       this level does not count: any but the wan
+//     ALGORITHM@LEVEL              how a level connects what lies in it: chain@wan, 4-ary@segment
+//     site=NAME                    this process is at that site; also segment=, host=
 //     site=NAME:SUBNET,NAME:SUBNET ...   where a process is by its own address; the longest prefix counts
 //
 // host=NAME divides a real host, it never joins two: what cannot share memory must not be told to.

@@ -1,6 +1,11 @@
-// The multilevel tree of one operation (Karonis et al. 2000): at each level the leaders of neighbouring
+// The multilevel tree of a broadcast (Karonis et al. 2000): at each level the leaders of neighbouring
 // clusters are connected by that level's algorithm, the root standing in for the leader of every cluster it
 // is in. So one edge leads into each cluster other than the root's, and a slow link is crossed once.
+//
+// Two levels do otherwise. In a segment the leader of the root's host sends, since only leaders take part in
+// the multicast. In a host all others read what one has written: one step, whatever is inside the host.
+//
+// This is what the levels walk; fabtests/unit/test_walk.cc compares the two for every root.
 #pragma once
 
 #include <span>
@@ -18,7 +23,7 @@ class Tree {
     Rank parent(Rank rank) const { return parents_[index_of(rank)]; }
     // The level that connects it to its parent; of the root: the wan.
     Level level(Rank rank) const { return edge_levels_[index_of(rank)]; }
-    // In the order to serve them: farthest first.
+    // The far ones first.
     std::span<const Rank> children(Rank rank) const {
         const std::size_t i = index_of(rank);
         return std::span(children_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
@@ -27,7 +32,7 @@ class Tree {
     std::size_t distance(Rank rank) const;
 
   private:
-    friend Tree make_tree(const Map& map, Rank root, const Algorithms& algorithms);
+    friend Tree make_tree(const Map& map, Rank root);
     Rank root_ = kNoRank;
     std::vector<Rank> parents_;
     std::vector<Level> edge_levels_;
@@ -36,9 +41,6 @@ class Tree {
 };
 
 // `root` is a member.
-Tree make_tree(const Map& map, Rank root, const Algorithms& algorithms);
-inline Tree make_tree(const Map& map, Rank root) {
-    return make_tree(map, root, map.policy().algorithms);
-}
+Tree make_tree(const Map& map, Rank root);
 
 }  // namespace mcastcoll::topology
