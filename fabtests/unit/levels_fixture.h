@@ -65,20 +65,20 @@ class Group {
     Group(const std::vector<MemberPlace>& places, std::uint64_t seed, const char* algorithm = "flat",
           std::uint32_t message_bytes = 4096, const char* selection = "", const char* within = nullptr)
         : random_(seed), members_(places.size()) {
-        std::uint32_t hosts = 0, sites = 0;
+        std::uint32_t hosts = 0, segments = 0;
         for (const MemberPlace& place : places) {
             hosts = std::max(hosts, place.host + 1);
-            sites = std::max(sites, place.site + 1);
+            segments = std::max(segments, place.segment + 1);
         }
-        std::vector<std::size_t> in_host(hosts), in_site(sites);
+        std::vector<std::size_t> in_host(hosts), in_segment(segments);
         for (std::uint32_t rank = 0; rank < places.size(); ++rank)
             members_[rank].placement = std::make_unique<Placement>(rank, places);
         for (const Member& member : members_) {
             ++in_host[places[member.placement->self()].host];
-            in_site[places[member.placement->self()].site] += member.placement->leads_host();
+            in_segment[places[member.placement->self()].segment] += member.placement->leads_host();
         }
         for (const std::size_t count : in_host) hosts_.emplace_back(count);
-        for (const std::size_t count : in_site) segments_.emplace_back(count);
+        for (const std::size_t count : in_segment) segments_.emplace_back(count);
         SiteConfig config;
         config.message_bytes = message_bytes;
         config.window_bytes = 4 * message_bytes;
@@ -92,7 +92,7 @@ class Group {
             member.host =
                 std::make_unique<MeetingLevel>(hosts_[places[rank].host], placement.host_self(), random_);
             if (placement.leads_host())
-                member.segment = std::make_unique<MeetingLevel>(segments_[places[rank].site],
+                member.segment = std::make_unique<MeetingLevel>(segments_[places[rank].segment],
                                                                 placement.segment_self(), random_);
             member.site = std::make_unique<SiteLevel>(placement, config);
             ExchangeConfig exchange;
@@ -110,22 +110,24 @@ class Group {
     }
 
     Member& member(std::size_t rank) { return members_[rank]; }
-    std::uint64_t bytes_between_sites() const {
+    std::uint64_t bytes_between_segments() const {
         std::uint64_t sum = 0;
         for (const Member& one : members_) sum += one.site->counters().bytes_sent;
         return sum;
     }
 
-    std::uint64_t bytes_between_regions() const { return bytes_between_regions_; }
+    std::uint64_t bytes_between_sites() const { return bytes_between_sites_; }
 
-    // By whom a rank was sent a message last, if anybody did; by its place in its host, or among its site's
-    // hosts: who broadcast there last.
+    // By whom a rank was sent a message last, if anybody did; by its place in its host, or among its
+    // segment's hosts: who broadcast there last.
     std::optional<std::uint32_t> sender_to(std::uint32_t rank) const {
         const auto found = senders_.find(rank);
         return found == senders_.end() ? std::nullopt : std::optional(found->second);
     }
     std::uint32_t broadcaster_in_host(std::uint32_t host) const { return hosts_[host].broadcaster; }
-    std::uint32_t broadcaster_in_segment(std::uint32_t site) const { return segments_[site].broadcaster; }
+    std::uint32_t broadcaster_in_segment(std::uint32_t segment) const {
+        return segments_[segment].broadcaster;
+    }
 
     // Everybody posts all of it, in order, at moments drawn at random. Empty, or what was wrong.
     std::string run(const std::vector<Work>& script) {
@@ -209,8 +211,8 @@ class Group {
             Letter letter{out.to, {out.header.begin(), out.header.end()}};
             const Placement& placement = *one.placement;
             if (!out.payload.empty()) senders_[out.to] = placement.self();
-            if (placement.region_of(out.to) != placement.region_of(placement.self()))
-                bytes_between_regions_ += out.payload.size();
+            if (placement.site_of(out.to) != placement.site_of(placement.self()))
+                bytes_between_sites_ += out.payload.size();
             letter.bytes.insert(letter.bytes.end(), out.payload.begin(), out.payload.end());
             mail_.push_back(std::move(letter));
         }
@@ -285,7 +287,7 @@ class Group {
 
     Random random_;
     Nanoseconds now_{};
-    std::uint64_t bytes_between_regions_ = 0;
+    std::uint64_t bytes_between_sites_ = 0;
     std::map<std::uint32_t, std::uint32_t> senders_;
     std::vector<Member> members_;
     std::vector<Meeting> hosts_, segments_;
@@ -302,9 +304,9 @@ inline const std::vector<std::vector<MemberPlace>> kShapes = {
     {{0, 0}, {0, 0}, {1, 1}, {1, 1}, {1, 2}},
     {{0, 0}, {1, 1}, {2, 2}, {0, 0}, {1, 1}, {2, 3}, {2, 3}, {0, 4}},
 };
-// Four sites in two regions: {site, host, region}.
-inline const std::vector<MemberPlace> kRegions = {{0, 0, 0}, {1, 1, 1}, {2, 2, 1}, {0, 0, 0},
-                                                  {3, 3, 0}, {1, 4, 1}, {3, 5, 0}};
+// Four segments in two sites: {segment, host, site}.
+inline const std::vector<MemberPlace> kTwoSites = {{0, 0, 0}, {1, 1, 1}, {2, 2, 1}, {0, 0, 0},
+                                                   {3, 3, 0}, {1, 4, 1}, {3, 5, 0}};
 
 inline std::vector<Work> random_script(Random& random, const std::vector<MemberPlace>& shape) {
     const bool one_host = std::all_of(shape.begin(), shape.end(), [](auto place) { return place.host == 0; });

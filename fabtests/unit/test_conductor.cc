@@ -84,7 +84,7 @@ Test(conductor, chains_cross_between_sites_once) {
     const auto& shape = kShapes.back();
     Group group(shape, 1, "flat", 4096, "allgather * * * chains:2");
     cr_assert(group.run({{Kind::allgather, 0, kElements, false}}).empty());
-    cr_assert_eq(group.bytes_between_sites(), shape.size() * 2 * kBytes);
+    cr_assert_eq(group.bytes_between_segments(), shape.size() * 2 * kBytes);
     for (std::size_t rank = 0; rank < shape.size(); ++rank)
         cr_assert_eq(group.member(rank).hierarchy->counters().block_bytes_broadcast, kBytes);
 }

@@ -92,7 +92,7 @@ std::vector<MemberPlace> draw_places(sim::Random& random) {
         places[rank] = {host % sites, host, host % sites};
     }
     for (std::uint32_t i = members - 1; i > 0; --i) std::swap(places[i], places[random.below(i + 1)]);
-    for (const auto cluster : {&MemberPlace::site, &MemberPlace::host, &MemberPlace::region})
+    for (const auto cluster : {&MemberPlace::segment, &MemberPlace::host, &MemberPlace::site})
         number(places, cluster);
     return places;
 }
@@ -108,7 +108,7 @@ class Members {
     bool watches(std::uint32_t one, std::uint32_t other) const {
         const Placement& view = views_[one];
         return has(view.host(), other) || (view.leads_host() && has(view.segment(), other)) ||
-               (view.leads_site() && has(view.sites(), other));
+               (view.leads_segment() && has(view.segments(), other));
     }
     // Hears of the end, and passes it on at once.
     void hear(std::uint32_t rank, std::uint32_t dead) {

@@ -16,44 +16,44 @@ Test(levels, all_kinds_over_all_shapes) {
         }
 }
 
-Test(levels, all_shapes_of_the_tree_between_sites) {
-    const std::vector<MemberPlace> six_sites = {{0, 0}, {1, 1}, {2, 2}, {0, 0},
-                                                {3, 3}, {4, 4}, {5, 5}, {4, 6}};
+Test(levels, all_shapes_of_the_tree_between_segments) {
+    const std::vector<MemberPlace> six_segments = {{0, 0}, {1, 1}, {2, 2}, {0, 0},
+                                                   {3, 3}, {4, 4}, {5, 5}, {4, 6}};
     for (const char* algorithm : {"flat", "chain", "binomial", "2-ary", "3-ary"})
         for (const std::uint64_t seed : seeds(30)) {
             Random random(seed);
-            Group group(six_sites, seed, algorithm);
-            const std::string wrong = group.run(random_script(random, six_sites));
+            Group group(six_segments, seed, algorithm);
+            const std::string wrong = group.run(random_script(random, six_segments));
             cr_assert(wrong.empty(), "%s (%s, seed %zu)", wrong.c_str(), algorithm,
                       static_cast<std::size_t>(seed));
         }
 }
 
-Test(levels, all_kinds_over_regions) {
+Test(levels, all_kinds_over_two_sites) {
     for (const char* algorithm : {"flat", "chain", "2-ary"})
         for (const std::uint64_t seed : seeds(40)) {
             Random random(seed);
-            Group group(kRegions, seed, algorithm);
-            const std::string wrong = group.run(random_script(random, kRegions));
+            Group group(kTwoSites, seed, algorithm);
+            const std::string wrong = group.run(random_script(random, kTwoSites));
             cr_assert(wrong.empty(), "%s (%s, seed %zu)", wrong.c_str(), algorithm,
                       static_cast<std::size_t>(seed));
         }
 }
 
-// Of two sites that are near each other only one hears from afar, whoever is the root.
-Test(levels, each_link_between_regions_is_crossed_once) {
+// Of two segments of a site only one hears from afar, whoever is the root.
+Test(levels, each_link_between_sites_is_crossed_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
-    for (std::uint32_t root = 0; root < kRegions.size(); ++root) {
-        Group broadcast(kRegions, 1 + root);
+    for (std::uint32_t root = 0; root < kTwoSites.size(); ++root) {
+        Group broadcast(kTwoSites, 1 + root);
         cr_assert(broadcast.run({{Kind::broadcast, root, kElements, false}}).empty());
-        cr_assert_eq(broadcast.bytes_between_regions(), kBytes);
-        cr_assert_eq(broadcast.bytes_between_sites(), 3 * kBytes);
-        Group reduce(kRegions, 1 + root);
+        cr_assert_eq(broadcast.bytes_between_sites(), kBytes);
+        cr_assert_eq(broadcast.bytes_between_segments(), 3 * kBytes);
+        Group reduce(kTwoSites, 1 + root);
         cr_assert(reduce.run({{Kind::reduce, root, kElements, false}}).empty());
-        cr_assert_eq(reduce.bytes_between_regions(), kBytes);
-        Group allreduce(kRegions, 1 + root);
+        cr_assert_eq(reduce.bytes_between_sites(), kBytes);
+        Group allreduce(kTwoSites, 1 + root);
         cr_assert(allreduce.run({{Kind::allreduce, 0, kElements, false}}).empty());
-        cr_assert_eq(allreduce.bytes_between_regions(), 2 * kBytes);
+        cr_assert_eq(allreduce.bytes_between_sites(), 2 * kBytes);
     }
 }
 
@@ -73,15 +73,15 @@ Test(levels, results_do_not_depend_on_timing) {
 }
 
 // A message crosses to each other site once; a vector once in each direction.
-Test(levels, each_link_between_sites_is_crossed_once) {
+Test(levels, each_link_between_segments_is_crossed_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
     for (std::uint32_t root = 0; root < kShapes.back().size(); ++root) {
         Group broadcast(kShapes.back(), 1 + root);
         cr_assert(broadcast.run({{Kind::broadcast, root, kElements, false}}).empty());
-        cr_assert_eq(broadcast.bytes_between_sites(), 2 * kBytes);
+        cr_assert_eq(broadcast.bytes_between_segments(), 2 * kBytes);
         Group allreduce(kShapes.back(), 1 + root);
         cr_assert(allreduce.run({{Kind::allreduce, 0, kElements, false}}).empty());
-        cr_assert_eq(allreduce.bytes_between_sites(), 4 * kBytes);
+        cr_assert_eq(allreduce.bytes_between_segments(), 4 * kBytes);
     }
 }
 

@@ -55,7 +55,7 @@ std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t send
 std::uint32_t heard_from(levels::Group& group, std::uint32_t rank, const topology::Policy& policy) {
     if (const auto sender = group.sender_to(rank)) return *sender;
     const levels::Placement& own = *group.member(rank).placement;
-    const std::uint32_t in_segment = group.broadcaster_in_segment(own.site_of(rank));
+    const std::uint32_t in_segment = group.broadcaster_in_segment(own.segment_of(rank));
     if (own.leads_host() && own.segment().size() > 1 && in_segment != own.segment_self())
         return before_in_segment(own, in_segment, policy.algorithms.at(Level::segment));
     return own.host()[group.broadcaster_in_host(own.host_of(rank))];

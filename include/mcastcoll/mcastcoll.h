@@ -89,7 +89,8 @@ struct fi_mcastcoll_request {
 
 /* Later versions have more members: those that `size` does not reach are not there, and one that is NULL is
  * not offered. */
-/* Where a group's members are: how many of each there are. */
+/* Where a group's members are: how many of each there are. Segments that no multicast connects count as
+ * sites, near each other or not. */
 struct fi_mcastcoll_group_shape {
     unsigned members;
     unsigned hosts;

@@ -303,7 +303,7 @@ int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
     welcome.epoch = static_cast<Epoch>(random.next());
     welcome.range_of.assign(plan_.members.size(), 0);
     group::fit_datagrams(welcome, guests, placement, false);
-    if (guests.front()->datagram_bytes == 0 || placement.hosts() == placement.sites().size()) return 0;
+    if (guests.front()->datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
     const std::uint64_t name = random.next();
     welcome.group_addresses = {wire::ByteString(sizeof name)};
     std::memcpy(welcome.group_addresses.front().data(), &name, sizeof name);

@@ -54,8 +54,8 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     engine::GroupConfig config;
     config.self = rank_of(placement.segment_self());
     config.members = static_cast<std::uint32_t>(placement.segment().size());
-    const std::uint64_t site = placement.site_of(placement.self());
-    config.key = static_cast<GroupKey>(static_cast<std::uint64_t>(welcome.key) + site);
+    const std::uint64_t segment = placement.segment_of(placement.self());
+    config.key = static_cast<GroupKey>(static_cast<std::uint64_t>(welcome.key) + segment);
     config.epoch = welcome.epoch;
     config.fragment_bytes = welcome.fragment_bytes;
     // What goes without reports: several of them must fit into the receivers' buffers.

@@ -46,14 +46,14 @@ class LevelSet {
     const levels::Placement& placement() const { return placement_; }
     levels::Conductor& conductor() { return *conductor_; }
     const levels::Conductor& conductor() const { return *conductor_; }
-    // Among the leaders of this site's hosts, for those only; else null.
+    // Among the leaders of this segment's hosts, for those only; else null.
     engine::Engine* engine() { return engine_.get(); }
     const engine::Engine* engine() const { return engine_.get(); }
     // Null until the host's leader has made it, and for whoever is alone on its host.
     HostLevel* host() { return host_level_.get(); }
     const HostLevel* host() const { return host_level_.get(); }
     bool several() const {
-        return placement_.hosts() < placement_.members() || placement_.sites().size() > 1;
+        return placement_.hosts() < placement_.members() || placement_.segments().size() > 1;
     }
     GroupKey key() const { return key_; }
 
@@ -66,7 +66,8 @@ class LevelSet {
     // Timers of the engine, and looks for the host's memory. 0, or the error that ends the group.
     int on_timeout(Nanoseconds now);
     Nanoseconds next_deadline() const { return std::min(conductor_->next_deadline(), attach_at_); }
-    // What the engine wants done, what goes between sites and among all members: true if there was anything.
+    // What the engine wants done, what goes between segments and among all members: true if there was
+    // anything.
     bool carry_out(Nanoseconds now);
     bool move_messages();
     // Members beyond the engine's that have been waited for long since the last call, each once.

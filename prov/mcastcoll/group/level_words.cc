@@ -55,10 +55,10 @@ std::string LevelSet::describe() const {
         text += fmt::format("; {} processes of this host by shared memory, led by rank {}",
                             placement_.host().size(), placement_.host().front());
     if (several() && placement_.segment().size() > 1)
-        text += fmt::format("; {} hosts of this site by multicast, led by rank {}",
+        text += fmt::format("; {} hosts of this segment by multicast, led by rank {}",
                             placement_.segment().size(), placement_.segment().front());
-    if (placement_.sites().size() > 1)
-        text += fmt::format("; {} sites by messages", placement_.sites().size());
+    if (placement_.segments().size() > 1)
+        text += fmt::format("; {} segments by messages", placement_.segments().size());
     return text;
 }
 

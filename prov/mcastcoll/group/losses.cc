@@ -9,17 +9,17 @@ std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     };
     std::vector<std::uint32_t> whom;
-    if (placement.leads_site()) whom = placement.sites();
+    if (placement.leads_segment()) whom = placement.segments();
     if (const auto dead = static_cast<std::uint32_t>(index_of(lost)); dead < placement.members()) {
         const bool engine = placement.leads_host() && placement.segment().size() > 1;
-        const bool led_site = contains(placement.sites(), dead);
+        const bool led_segment = contains(placement.segments(), dead);
         const bool led_host_here = placement.host_leader(dead) == dead &&
-                                   placement.site_of(dead) == placement.site_of(placement.self());
-        if (led_site) whom = placement.sites();
+                                   placement.segment_of(dead) == placement.segment_of(placement.self());
+        if (led_segment) whom = placement.segments();
         for (std::uint32_t rank = 0; rank < placement.members(); ++rank) {
             if (engine && contains(placement.segment(), rank)) continue;
             if (placement.host_leader(rank) == dead ||
-                (led_site && placement.site_of(rank) == placement.site_of(dead)) ||
+                (led_segment && placement.segment_of(rank) == placement.segment_of(dead)) ||
                 (led_host_here && contains(placement.segment(), rank)))
                 whom.push_back(rank);
         }

@@ -49,10 +49,10 @@ class Losses {
 };
 
 // The ranks that a member tells when its group has ended because of this one (kNoRank: of nobody). Members of
-// a host hear it from the memory that they share, leaders of hosts from their engine, and leaders of sites
+// a host hear it from the memory that they share, leaders of hosts from their engine, and leaders of segments
 // tell each other. A dead leader can tell nobody, so every member that knows of it speaks for it: to its
 // members, and, without an engine of its own, to the leaders that it would have told. While the group forms a
-// member's levels may be missing: it tells the leaders of its host and of its site, too.
+// member's levels may be missing: it tells the leaders of its host and of its segment, too.
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
 
 }  // namespace mcastcoll::group

@@ -65,8 +65,8 @@ void Hierarchy::plan_broadcast(Operation& operation) {
     if (placement_.host().size() > 1) want(operation, kHost, Kind::broadcast, host_root);
     if (placement_.leads_host() && placement_.segment().size() > 1)
         want(operation, kSegment, Kind::broadcast, segment_root);
-    const bool abroad = placement_.site_of(root) != placement_.site_of(self);
-    if (placement_.sites().size() > 1 && (self == root || (placement_.leads_site() && abroad)))
+    const bool abroad = placement_.segment_of(root) != placement_.segment_of(self);
+    if (placement_.segments().size() > 1 && (self == root || (placement_.leads_segment() && abroad)))
         want(operation, kSite, Kind::broadcast, root);
 
     if (self == root) return;
@@ -107,20 +107,20 @@ void Hierarchy::plan_reduction(Operation& operation) {
         return &leg;
     };
     if (placement_.host().size() > 1) inward(kHost)->hold = !to_root;
-    const bool several_sites = placement_.sites().size() > 1;
+    const bool several_segments = placement_.segments().size() > 1;
     if (placement_.leads_host() && placement_.segment().size() > 1)
-        inward(kSegment)->hold = !to_root && several_sites;
+        inward(kSegment)->hold = !to_root && several_segments;
     if (!to_root) {
-        if (several_sites && placement_.leads_site()) inward(kSite);
-    } else if (several_sites || placement_.sites().front() != request.root) {
-        if (placement_.leads_site() || is_root) inward(kSite)->root = request.root;
+        if (several_segments && placement_.leads_segment()) inward(kSite);
+    } else if (several_segments || placement_.segments().front() != request.root) {
+        if (placement_.leads_segment() || is_root) inward(kSite)->root = request.root;
     }
 }
 
 // Everybody's contributions of the levels further in are here.
 bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) const {
     // A reduce's root that stands for nobody takes the result into a buffer that it contributes from.
-    const bool wait_for_end = level == kSite && !placement_.leads_site();
+    const bool wait_for_end = level == kSite && !placement_.leads_segment();
     for (std::size_t inner = 0; inner < level; ++inner) {
         if (!operation.wanted[inner]) continue;
         const Leg& leg = operation.legs[inner];

@@ -1,5 +1,5 @@
 // What every level of the hierarchy can do, whatever carries it: shared memory inside a host, the engine's
-// multicast among the hosts of a site, messages between sites.
+// multicast among the hosts of a segment, messages between segments and sites.
 //
 // A *leg* is one operation's share of one level. Whoever walks the levels (hierarchy.h) posts legs and moves
 // data from one to the next; a level carries its legs out and knows nothing of the others. The members of a

@@ -17,18 +17,17 @@ Placement::Placement(std::uint32_t self, std::vector<MemberPlace> places)
     for (std::uint32_t rank = 0; rank < members(); ++rank) {
         MemberPlace& place = places_[rank];
         if (place.host >= host_leaders_.size()) host_leaders_.push_back(rank);
-        place.site = places_[host_leaders_[place.host]].site;
-        if (place.site >= site_leaders_.size()) site_leaders_.push_back(rank);
-        place.region = places_[site_leaders_[place.site]].region;
+        place.segment = places_[host_leaders_[place.host]].segment;
+        if (place.segment >= segment_leaders_.size()) segment_leaders_.push_back(rank);
+        place.site = places_[segment_leaders_[place.segment]].site;
     }
     const MemberPlace own = places_[self];
     for (std::uint32_t rank = 0; rank < members(); ++rank) {
         if (places_[rank].host == own.host) host_.push_back(rank);
-        if (places_[rank].site == own.site && host_leader(rank) == rank) segment_.push_back(rank);
+        if (places_[rank].segment == own.segment && host_leader(rank) == rank) segment_.push_back(rank);
     }
     host_self_ = position(host_, self);
     segment_self_ = position(segment_, self);
-    site_self_ = position(site_leaders_, self);
 }
 
 std::uint32_t Placement::host_root(std::uint32_t root) const {
@@ -36,7 +35,7 @@ std::uint32_t Placement::host_root(std::uint32_t root) const {
 }
 
 std::uint32_t Placement::segment_root(std::uint32_t root) const {
-    return site_of(root) == site_of(self_) ? position(segment_, host_leader(root)) : 0;
+    return segment_of(root) == segment_of(self_) ? position(segment_, host_leader(root)) : 0;
 }
 
 }  // namespace mcastcoll::levels

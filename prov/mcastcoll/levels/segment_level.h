@@ -1,4 +1,4 @@
-// Among the hosts of a site, one member of each: the engine's multicast, and its tree of messages for
+// Among the hosts of a segment, one member of each: the engine's multicast, and its tree of messages for
 // reductions. The engine itself is pumped by its owner, who hands its completions here.
 #pragma once
 

@@ -39,25 +39,25 @@ SiteLevel::Peer& SiteLevel::peer(std::uint32_t rank) {
 }
 
 void SiteLevel::start(Nanoseconds now) {
-    greeted_ = !placement_.leads_site() || placement_.sites().size() == 1;
+    greeted_ = !placement_.leads_segment() || placement_.segments().size() == 1;
     if (!greeted_ && !is_first()) greet(now);
 }
 
 void SiteLevel::greet(Nanoseconds now) {
-    peer(placement_.sites().front()).grant_due = true;
+    peer(placement_.segments().front()).grant_due = true;
     greet_at_ = now + greet_interval_;
     greet_interval_ = std::min(Nanoseconds{2 * greet_interval_.value}, kMostGreetInterval);
     moved_ = true;
 }
 
 void SiteLevel::on_greeting(Peer& from) {
-    if (!placement_.leads_site()) return;
+    if (!placement_.leads_segment()) return;
     from.greeted = true;
     if (!is_first()) {
-        if (from.rank == placement_.sites().front()) greeted_ = true;
+        if (from.rank == placement_.segments().front()) greeted_ = true;
         return;
     }
-    for (const std::uint32_t leader : placement_.sites())
+    for (const std::uint32_t leader : placement_.segments())
         if (leader != placement_.self() && !peer(leader).greeted) return;
     if (greeted_) {
         // It asks again: the answer may have come before it knew the group.
@@ -80,24 +80,24 @@ void SiteLevel::expect(Course& course, Phase phase, const std::vector<std::uint3
     if (!from.empty()) receives_.push_back(std::move(receive));
 }
 
-// Who takes part: the root first, or the first site's leader, then the leaders of the other sites.
+// Who takes part: the root first, or the first segment's leader, then the leaders of the other segments.
 SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
     const bool rooted = leg.kind == Kind::broadcast || leg.kind == Kind::reduce;
     std::vector<std::uint32_t> nodes;
     if (rooted) nodes.push_back(leg.root);
-    for (const std::uint32_t leader : placement_.sites()) {
+    for (const std::uint32_t leader : placement_.segments()) {
         const bool with_root =
-            leg.kind == Kind::broadcast && placement_.site_of(leader) == placement_.site_of(leg.root);
+            leg.kind == Kind::broadcast && placement_.segment_of(leader) == placement_.segment_of(leg.root);
         if (!(rooted && (leader == leg.root || with_root))) nodes.push_back(leader);
     }
-    // The first node of each region, and those of this member's own.
+    // The first node of each site, and those of this member's own.
     std::vector<std::uint32_t> heads, own;
     std::vector<bool> has_head(placement_.members());
     for (const std::uint32_t node : nodes) {
-        const std::uint32_t region = placement_.region_of(node);
-        if (!has_head[region]) heads.push_back(node);
-        has_head[region] = true;
-        if (region == placement_.region_of(placement_.self())) own.push_back(node);
+        const std::uint32_t site = placement_.site_of(node);
+        if (!has_head[site]) heads.push_back(node);
+        has_head[site] = true;
+        if (site == placement_.site_of(placement_.self())) own.push_back(node);
     }
     Neighbours result;
     result.is_root = nodes.front() == placement_.self();
@@ -120,7 +120,7 @@ void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology:
 // Vectors come from the children and go to the parent; node 0 has the sum.
 void SiteLevel::post_inward(Course& course, const Neighbours& near, Nanoseconds now) {
     Leg& leg = *course.leg;
-    const bool contributes = placement_.leads_site();
+    const bool contributes = placement_.leads_segment();
     if (near.children.empty()) {
         if (!near.is_root) return send_to(near.parent, course, Phase::in, leg.input, now);
         if (leg.bytes > 0 && leg.buffer != leg.input) std::memcpy(leg.buffer, leg.input, leg.bytes);
@@ -134,7 +134,7 @@ void SiteLevel::post_inward(Course& course, const Neighbours& near, Nanoseconds 
 
 bool SiteLevel::exchanges(const Leg& leg) const {
     const bool for_all = leg.kind == Kind::barrier || leg.kind == Kind::allreduce;
-    return for_all && placement_.sites().size() == 2 &&
+    return for_all && placement_.segments().size() == 2 &&
            leg.bytes <= std::min<std::size_t>(kMostExchanged, piece_bytes_);
 }
 
@@ -150,7 +150,7 @@ void SiteLevel::post_exchange(Course& course, const Neighbours& near, Nanosecond
     send_to(other, course, Phase::in, course.own->data(), now);
 }
 
-// The first site's vector with this one's, in that order on both sides: the same bits.
+// The first segment's vector with this one's, in that order on both sides: the same bits.
 void SiteLevel::combine_own(const Course& course, std::vector<std::byte>& piece, std::size_t offset) const {
     course.leg->combiner(piece.data(), course.own->data() + offset, piece.size());
     std::memcpy(course.leg->buffer + offset, piece.data(), piece.size());

@@ -1,21 +1,21 @@
-// Between sites: a tree of reliable messages. It is flat unless the user says otherwise, because links are
-// long there and each is to be crossed once: the root of a broadcast sends the message once to every other
-// site's leader; of a reduction each site's leader sends its site's vector once, and the first site's leader
-// the result back. Of each region (placement.h) only the first in that order takes part in the tree between
-// regions, and passes on within its own: so a link between regions, too, is crossed once, however many sites
-// are at its ends.
+// Between segments: trees of reliable messages, one between sites and one between the segments of each site.
+// They are flat unless the user says otherwise, because links between sites are long and each is to be
+// crossed once: the root of a broadcast sends the message once to every other site, and to every other
+// segment of its own; of a reduction each leader sends its segment's vector once, and the first segment's
+// leader the result back. Of each site only the first segment takes part in the tree between sites, and
+// passes on within its own: so a link between sites is crossed once, however many segments are at its ends.
 //
 // Messages are pieces of at most so many bytes. Whoever has not posted an operation yet keeps its pieces, up
 // to a window per sender, and grants the sender more as it uses them up. Between two members pieces are sent
 // in the order of operations, so that what a receiver waits for never waits for room behind what it cannot
-// take yet. Vectors are combined in the order of sites, each piece when its turn comes, so the result does
+// take yet. Vectors are combined in the order of segments, each piece when its turn comes, so the result does
 // not depend on who was first.
 //
-// Two sites exchange what is short: each sends the other its vector, and both combine. The link is crossed as
-// often as by a vector there and a result back, in half the time.
+// Two segments exchange what is short: each sends the other its vector, and both combine. The link is crossed
+// as often as by a vector there and a result back, in half the time.
 //
-// A piece for a member that has not heard of the group yet would be lost. So sites greet before they work:
-// the first site's leader is sent an empty grant again and again, and when it has one from everybody it
+// A piece for a member that has not heard of the group yet would be lost. So segments greet before they work:
+// the first one's leader is sent an empty grant again and again, and when it has one from everybody it
 // answers all.
 //
 // Pure as the engine is: messages in, messages out.
@@ -35,7 +35,7 @@
 
 namespace mcastcoll::levels {
 
-// How often a site that is not answered greets: less and less.
+// How often a segment that is not answered greets: less and less.
 inline constexpr Nanoseconds kLeastGreetInterval = Nanoseconds::from_ms(5);
 inline constexpr Nanoseconds kMostGreetInterval = Nanoseconds::from_ms(500);
 
@@ -45,8 +45,8 @@ struct SiteConfig {
     std::uint32_t message_bytes = 65536;   // longest message, header included
     std::uint32_t window_bytes = 1 << 20;  // pieces that a receiver keeps for each sender
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);
-    topology::Algorithm algorithm;         // the shape of the tree: between regions,
-    topology::Algorithm within_algorithm;  // and between the sites of one
+    topology::Algorithm algorithm;         // the shape of the tree: between sites,
+    topology::Algorithm within_algorithm;  // and between the segments of one
 };
 
 class SiteLevel final : public Level {
@@ -89,7 +89,7 @@ class SiteLevel final : public Level {
         Leg* leg = nullptr;
         bool is_root = false, leaf = false, exchanges = false;
         std::size_t combined = 0;                           // bytes that hold all children's contributions
-        std::shared_ptr<const std::vector<std::byte>> own;  // this site's vector, when two exchange theirs
+        std::shared_ptr<const std::vector<std::byte>> own;  // this segment's vector, when two exchange theirs
     };
     // A vector or message on its way to another member.
     struct Send {
@@ -134,7 +134,7 @@ class SiteLevel final : public Level {
     };
 
     Peer& peer(std::uint32_t rank);
-    bool is_first() const { return placement_.sites().front() == placement_.self(); }
+    bool is_first() const { return placement_.segments().front() == placement_.self(); }
     void greet(Nanoseconds now);
     void on_greeting(Peer& from);
     Neighbours neighbours(const Leg& leg) const;

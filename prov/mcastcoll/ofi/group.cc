@@ -111,7 +111,7 @@ int Group::get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
     const levels::Placement& placement = group.core_.levels().placement();
     shape->members = placement.members();
     shape->hosts = static_cast<unsigned>(placement.hosts());
-    shape->sites = static_cast<unsigned>(placement.sites().size());
+    shape->sites = static_cast<unsigned>(placement.segments().size());
     return 0;
 }
 
@@ -232,7 +232,7 @@ bool Group::can_lend() const {
     if (!core_.joined() || core_.ended()) return false;
     const group::LevelSet& levels = core_.levels();
     const engine::Engine* const engine = levels.engine();
-    return engine != nullptr && levels.placement().sites().size() == 1 && multicast_.own_address() &&
+    return engine != nullptr && levels.placement().segments().size() == 1 && multicast_.own_address() &&
            engine->phase() == engine::Phase::active && engine->graph().hearing_count() > 0;
 }
 

@@ -51,13 +51,13 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
 }
 
 // Rank 0 alone decides, and everybody reads it in the welcome: members may know different parents. Only the
-// leaders of hosts listen. Several sites have an address of their own: they do not hear each other.
+// leaders of hosts listen. Several segments have an address each: they do not hear each other.
 void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                                       const group::Guests& guests, const levels::Placement& placement) {
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
     welcome.range_of.assign(members_.size(), 0);
     const bool verbs = own_address.port() == 0;
-    if ((!verbs && guests.front()->datagram_bytes == 0) || placement.hosts() == placement.sites().size())
+    if ((!verbs && guests.front()->datagram_bytes == 0) || placement.hosts() == placement.segments().size())
         return;
     bool room = true;
     std::vector<wire::ByteString> listeners;
@@ -66,7 +66,7 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
         listeners.push_back(members_[rank]);
     }
     std::optional<Loan> loan;
-    if (placement.sites().size() == 1) loan = lender_(listeners);
+    if (placement.segments().size() == 1) loan = lender_(listeners);
     // What is borrowed has to be of the same kind, and only RoCE sends to groups that are not joined.
     if (loan && ((loan->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
         loan.reset();
