@@ -101,7 +101,7 @@ Test(failure, an_idle_group_does_not_stall) {
     ByteString buffer(8);
     for (std::uint64_t i = 0; i < 65; ++i) cr_assert(bench.broadcast(0, buffer, i).ok());
     cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(1)), Effect::Kind::failed), 0U);
-    // The one without a slot waits for the others' floors.
+    // The one without a slot waits for the others' watermarks.
     const Out failed = expect_failure(bench.pass(Nanoseconds::from_ms(300)), 2);
     cr_assert_eq(failed.status, ETIMEDOUT);
 }
@@ -120,9 +120,11 @@ Test(failure, only_children_gather_and_only_the_parent_tells) {
     Bench bench(config_of(1, 9));  // its parent is rank 0, its children are ranks 5 to 8
     bench.join();
     const Packet refused[] = {
-        message_of(Kind::gather, 2),     message_of(Kind::gather, 0), message_of(Kind::floor_up, 2, 0),
-        message_of(Kind::floor_down, 5), message_of(Kind::go, 5, 1),  message_of(Kind::verdict, 5),
-        message_of(Kind::leave_up, 2),   message_of(Kind::vote, 2),   message_of(Kind::ready, 2),
+        message_of(Kind::gather, 2),          message_of(Kind::gather, 0),
+        message_of(Kind::watermark_up, 2, 0), message_of(Kind::watermark_down, 5),
+        message_of(Kind::go, 5, 1),           message_of(Kind::verdict, 5),
+        message_of(Kind::leave_up, 2),        message_of(Kind::vote, 2),
+        message_of(Kind::ready, 2),
     };
     for (const Packet& packet : refused) {
         const engine::Counters before = bench.engine.counters();

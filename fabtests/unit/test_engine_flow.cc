@@ -1,5 +1,5 @@
 // Flow control: how far a root may run ahead, what a large broadcast waits for, barriers, questions and
-// floors.
+// watermarks.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -120,7 +120,7 @@ Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
     const auto out = bench.drain();
     cr_assert(out.front().kind == Effect::Kind::complete);
     cr_assert_eq(count(out, Kind::fragment), 6U);
-    std::fill(buffer.begin(), buffer.end(), std::byte{0});  // a repair comes from the stash
+    std::fill(buffer.begin(), buffer.end(), std::byte{0});  // a repair comes from the retransmit buffer
     bench.message({.kind = Kind::ask,
                    .sender = 1,
                    .total = 8000,
@@ -135,19 +135,19 @@ Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
     cr_assert(std::equal(repair[0].payload.begin(), repair[0].payload.end(), good.begin() + 2 * 1424));
 }
 
-Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_floor) {
+Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     Bench bench(config_of(0, 2));
     bench.join();
     ByteString buffer(8);
     for (int i = 0; i < 100; ++i) cr_assert(bench.broadcast(0, buffer).ok());
     cr_assert_eq(count(bench.drain(), Kind::fragment), 64U);
-    bench.message(plain(Kind::floor_up, 1, 16));
+    bench.message(plain(Kind::watermark_up, 1, 16));
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 16U);
-    cr_assert_eq(count(out, Kind::floor_down), 1U);
-    bench.message(plain(Kind::floor_up, 1, 16));  // a replay
+    cr_assert_eq(count(out, Kind::watermark_down), 1U);
+    bench.message(plain(Kind::watermark_up, 1, 16));  // a replay
     cr_assert_eq(bench.drain().size(), 0U);
-    bench.message(plain(Kind::floor_up, 1, 1000));  // more than there can be: own progress bounds it
+    bench.message(plain(Kind::watermark_up, 1, 1000));  // more than there can be: own progress bounds it
     cr_assert_eq(count(bench.drain(), Kind::fragment), 20U);
 }
 

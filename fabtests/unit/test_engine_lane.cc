@@ -1,5 +1,5 @@
-// Elections in mid-run, message by message: appeals, go, probes, votes, verdicts, and the floors that wait
-// for them.
+// Elections in mid-run, message by message: appeals, go, probes, votes, verdicts, and the watermarks that
+// wait for them.
 #include <deque>
 
 #include "engine_fixture.h"
@@ -41,8 +41,8 @@ struct Leaf : Bench {
         message(data);
         return drain();
     }
-    Packet floor(std::uint64_t number, std::uint32_t version) const {
-        Packet packet = of(Kind::floor_down, number);
+    Packet watermark(std::uint64_t number, std::uint32_t version) const {
+        Packet packet = of(Kind::watermark_down, number);
         packet.fragment = version;
         return packet;
     }
@@ -145,7 +145,7 @@ Test(lane, a_verdict_is_for_operations_from_its_own_on) {
         cr_assert(leaf.broadcast(1, leaf.buffers.back(), i).ok());
         cr_assert_eq(count(leaf.drain(), Kind::fragment), 1U, "operation %u is multicast", i);
     }
-    leaf.message(leaf.floor(48, 1));
+    leaf.message(leaf.watermark(48, 1));
     leaf.buffers.emplace_back(8);
     cr_assert(leaf.broadcast(1, leaf.buffers.back(), 64).ok());
     const auto out = leaf.drain();
@@ -155,16 +155,16 @@ Test(lane, a_verdict_is_for_operations_from_its_own_on) {
 }
 
 // Nobody begins an operation without the verdict for it, whatever overtakes what.
-Test(lane, a_floor_waits_for_its_verdict) {
+Test(lane, a_watermark_waits_for_its_verdict) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 65; ++i) {
         leaf.buffers.emplace_back(8);
         cr_assert(leaf.broadcast(1, leaf.buffers.back(), i).ok());
     }
     cr_assert_eq(count(leaf.drain(), Kind::fragment), 64U, "the last has no slot yet");
-    leaf.message(leaf.floor(16, 1));
+    leaf.message(leaf.watermark(16, 1));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
-    // Nor does it help to learn the floor from somebody who has moved on.
+    // Nor does it help to learn the watermark from somebody who has moved on.
     leaf.datagram(leaf.fragment(0, 70, 0, content(8)));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
     leaf.message(leaf.verdict(1, 64, kNoLane));
@@ -195,7 +195,7 @@ Test(lane, feelers_become_rare) {
     ByteString buffer(8);
     for (std::uint32_t i = 0; i < 2000; ++i) {
         cr_assert(leaf.broadcast(1, buffer, i).ok());
-        if (i % 16 == 15) leaf.message(leaf.floor(i + 1, 0));
+        if (i % 16 == 15) leaf.message(leaf.watermark(i + 1, 0));
         feelers += count(leaf.pass(Nanoseconds::from_ms(1)), Kind::probe);
     }
     cr_assert(feelers >= 5 && feelers <= 12, "%zu in two seconds", feelers);

@@ -95,16 +95,16 @@ const Damage kMessages[] = {
      "messages_received unexpected_kind"},
     {"a second verdict", [](Packet& p) { p.kind = Kind::verdict; }, nullptr,
      "messages_received unexpected_kind"},
-    {"a floor from who is not the parent",
+    {"a watermark from who is not the parent",
      [](Packet& p) {
-         p.kind = Kind::floor_down;
+         p.kind = Kind::watermark_down;
          p.sender = 2;
          p.operation = 0;
      },
      nullptr, "messages_received unexpected_kind"},
-    {"a floor nobody can have reached",
+    {"a watermark nobody can have reached",
      [](Packet& p) {
-         p.kind = Kind::floor_down;
+         p.kind = Kind::watermark_down;
          p.operation = 16;
      },
      nullptr, "messages_received unexpected_kind"},
@@ -180,7 +180,7 @@ Test(packets, duplicates_are_ignored_before_and_after_the_end) {
     cr_assert(receiver.drain().empty());
 }
 
-Test(packets, what_is_below_the_floor_is_stale) {
+Test(packets, what_is_below_the_watermark_is_stale) {
     Bench bench(config_of(1, 2));
     bench.join();
     for (std::uint64_t id = 0; id < 16; ++id) {
@@ -189,7 +189,7 @@ Test(packets, what_is_below_the_floor_is_stale) {
         bench.datagram(bench.fragment(0, id, 0, content(10)));
         cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
     }
-    bench.message({.kind = Kind::floor_down, .operation = 16, .payload = {}, .key = {}, .epoch = {}});
+    bench.message({.kind = Kind::watermark_down, .operation = 16, .payload = {}, .key = {}, .epoch = {}});
     bench.drain();
     const engine::Counters before = bench.engine.counters();
     bench.datagram(bench.fragment(0, 3, 0, content(10)));

@@ -49,7 +49,8 @@ Test(watermark, rises_when_all_below_have_finished) {
     cr_assert_eq(root.opened(), 4U);
     const auto words = all_words(root);
     cr_assert_eq(words.size(), 2U);
-    cr_assert(is(words[0], wire::Kind::floor_down, 1, 4) && is(words[1], wire::Kind::floor_down, 2, 4));
+    cr_assert(is(words[0], wire::Kind::watermark_down, 1, 4) &&
+              is(words[1], wire::Kind::watermark_down, 2, 4));
     cr_assert(all_words(root).empty(), "once");
     cr_assert_eq(root.behind(8).count, 1U);
     cr_assert(root.behind(8).contains(rank_of(2)));
@@ -63,11 +64,11 @@ Test(watermark, goes_up_and_comes_down_through_others) {
     middle.on_up(0, 6);
     cr_assert_eq(middle.agree(4), 0U, "only rank 0 knows what all have");
     auto words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_up, 0, 4));
+    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_up, 0, 4));
     cr_assert(middle.take(4, true, kSoon));
     middle.rise_to(4);
     words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_down, 3, 4));
+    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_down, 3, 4));
     cr_assert_not(middle.take(4, true, kSoon), "no news");
     cr_assert_not(middle.take(2, true, kSoon), "old");
 }
@@ -93,7 +94,7 @@ Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
     cr_assert(all_words(root, true).empty());
     root.on_ask(0, 0);
     const auto words = all_words(root, true);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_down, 1, 4));
+    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_down, 1, 4));
 }
 
 Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
@@ -102,7 +103,7 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.next_deadline() == kSoon + kSoon, "as early as may be while nothing was measured");
     middle.on_timeout(middle.next_deadline());
     auto words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_ask, 0, 0));
+    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_ask, 0, 0));
     middle.await(kLate, kSoon, kLate);
     cr_assert(middle.next_deadline() == kNever, "it has asked");
     middle.on_ask(0, 0);
@@ -111,11 +112,11 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     middle.rise_to(4);
     words = all_words(middle);
     cr_assert_geq(words.size(), 1U);
-    cr_assert(is(words[0], wire::Kind::floor_down, 3, 4));
+    cr_assert(is(words[0], wire::Kind::watermark_down, 3, 4));
     // A child that knows no more than this one has it ask onward.
     middle.on_ask(0, 4);
     words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::floor_ask, 0, 4));
+    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_ask, 0, 4));
 }
 
 Test(departure, up_when_all_below_have_left_and_down_again) {

@@ -299,10 +299,10 @@ Test(sync_policy, a_channel_is_used_again_after_the_verdict) {
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     auto out = bench.drain();
     cr_assert_eq(count(out, Effect::Kind::complete), 4U);
-    cr_assert_eq(count(out, Kind::floor_up), 1U, "the acknowledgement");
+    cr_assert_eq(count(out, Kind::watermark_up), 1U, "the acknowledgement");
     bench.datagram(bench.fragment(0, 4, 0, sent));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 0U, "its channel is not free");
-    bench.datagram(plain(Kind::floor_cast, 0, 4));
+    bench.datagram(plain(Kind::watermark_cast, 0, 4));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
@@ -312,10 +312,10 @@ Test(sync_policy, who_does_not_hear_the_verdict_asks_its_parent_once) {
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 5; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     const auto out = bench.pass(kSoon);
-    const auto asks = of_kind(out, Kind::floor_ask);
+    const auto asks = of_kind(out, Kind::watermark_ask);
     cr_assert_eq(asks.size(), 1U);
     cr_assert(asks[0].to == rank_of(1));
-    bench.message(plain(Kind::floor_down, 1, 4));
+    bench.message(plain(Kind::watermark_down, 1, 4));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
@@ -325,17 +325,17 @@ Test(sync_policy, a_parent_answers_or_asks_onward) {
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
-    bench.message(plain(Kind::floor_ask, 5, 0));
-    bench.message(plain(Kind::floor_ask, 6, 0));
-    const auto onward = of_kind(bench.drain(), Kind::floor_ask);
+    bench.message(plain(Kind::watermark_ask, 5, 0));
+    bench.message(plain(Kind::watermark_ask, 6, 0));
+    const auto onward = of_kind(bench.drain(), Kind::watermark_ask);
     cr_assert_eq(onward.size(), 1U);
     cr_assert(onward[0].to == rank_of(0));
-    bench.datagram(plain(Kind::floor_cast, 0, 4));
-    cr_assert_eq(count(bench.drain(), Kind::floor_down), 2U, "to those that asked");
-    bench.message(plain(Kind::floor_ask, 7, 0));
-    cr_assert_eq(count(bench.drain(), Kind::floor_down), 1U);
+    bench.datagram(plain(Kind::watermark_cast, 0, 4));
+    cr_assert_eq(count(bench.drain(), Kind::watermark_down), 2U, "to those that asked");
+    bench.message(plain(Kind::watermark_ask, 7, 0));
+    cr_assert_eq(count(bench.drain(), Kind::watermark_down), 1U);
     const auto before = bench.engine.counters();
-    bench.message(plain(Kind::floor_ask, 3, 0));  // no child
+    bench.message(plain(Kind::watermark_ask, 3, 0));  // no child
     cr_assert_eq(changed(before, bench.engine.counters()), "messages_received bad_sender");
 }
 
@@ -345,13 +345,13 @@ Test(sync_policy, an_older_question_does_not_answer_a_newer_one) {
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
-    bench.datagram(plain(Kind::floor_cast, 0, 4));
-    bench.message(plain(Kind::floor_ask, 5, 4));
-    bench.message(plain(Kind::floor_ask, 5, 0));  // was overtaken
+    bench.datagram(plain(Kind::watermark_cast, 0, 4));
+    bench.message(plain(Kind::watermark_ask, 5, 4));
+    bench.message(plain(Kind::watermark_ask, 5, 0));  // was overtaken
     for (std::uint64_t id = 4; id < 8; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
-    bench.datagram(plain(Kind::floor_cast, 0, 8));
-    const auto told = of_kind(bench.drain(), Kind::floor_down);
+    bench.datagram(plain(Kind::watermark_cast, 0, 8));
+    const auto told = of_kind(bench.drain(), Kind::watermark_down);
     cr_assert(!told.empty() && told.back().header.operation == operation_of(8));
 }
 
@@ -360,10 +360,10 @@ Test(sync_policy, forged_verdicts_change_nothing) {
     Bench bench = channel_user(7, buffers);
     bench.drain();
     const auto before = bench.engine.counters();
-    bench.datagram(plain(Kind::floor_cast, 3, 0));           // not rank 0's
-    bench.datagram(plain(Kind::floor_cast, 0, 4));           // more than this member has finished
-    bench.datagram(plain(Kind::floor_cast, 0, UINT64_MAX));  // likewise
-    bench.message(plain(Kind::floor_cast, 0, 0));            // not by multicast
+    bench.datagram(plain(Kind::watermark_cast, 3, 0));           // not rank 0's
+    bench.datagram(plain(Kind::watermark_cast, 0, 4));           // more than this member has finished
+    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // likewise
+    bench.message(plain(Kind::watermark_cast, 0, 0));            // not by multicast
     cr_assert_eq(bench.engine.counters().unexpected_kind - before.unexpected_kind, 4U);
     cr_assert_eq(bench.engine.counters().checkpoints, before.checkpoints);
 }
@@ -372,14 +372,14 @@ Test(sync_policy, rank_0_multicasts_the_verdict) {
     std::vector<ByteString> buffers(4, content(8));
     Bench bench = channel_user(0, buffers);
     bench.drain();
-    for (std::uint32_t child : {1U, 2U, 3U}) bench.message(plain(Kind::floor_up, child, 4));
-    cr_assert_eq(count(bench.drain(), Kind::floor_cast), 0U);
-    bench.message(plain(Kind::floor_up, 4, 4));
+    for (std::uint32_t child : {1U, 2U, 3U}) bench.message(plain(Kind::watermark_up, child, 4));
+    cr_assert_eq(count(bench.drain(), Kind::watermark_cast), 0U);
+    bench.message(plain(Kind::watermark_up, 4, 4));
     const auto out = bench.drain();
-    const auto verdict = of_kind(out, Kind::floor_cast);
+    const auto verdict = of_kind(out, Kind::watermark_cast);
     cr_assert_eq(verdict.size(), 1U);
     cr_assert(verdict[0].kind == Effect::Kind::multicast && verdict[0].header.operation == operation_of(4));
-    cr_assert_eq(count(out, Kind::floor_down), 0U, "everybody hears");
+    cr_assert_eq(count(out, Kind::watermark_down), 0U, "everybody hears");
 }
 
 TestSuite(automatic_policy, .timeout = 300);

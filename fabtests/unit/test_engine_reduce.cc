@@ -17,7 +17,7 @@ Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come
             for (std::size_t posted_after = 0; posted_after <= 3; ++posted_after) {
                 engine::GroupConfig config = config_of(0, 4);
                 config.gather_bytes = 20000;
-                config.stash_bytes = 32768;
+                config.retransmit_bytes = 32768;
                 Bench bench(config);
                 bench.join();
                 ByteString buffer = vector_of(0, bytes);
@@ -57,9 +57,9 @@ Test(reductions, kept_vectors_give_their_memory_back) {
         cr_assert(buffer == mixed({0, 1, 2}, 1000), "operation %u", i);
         if ((i + 1) % config.checkpoint_every != 0) continue;
         for (const std::uint32_t child : {1U, 2U}) {
-            Packet floor = packet(Kind::floor_up, child, 0, 0);
-            floor.operation = i + 1;
-            bench.message(floor);
+            Packet watermark = packet(Kind::watermark_up, child, 0, 0);
+            watermark.operation = i + 1;
+            bench.message(watermark);
         }
         bench.drain();
     }

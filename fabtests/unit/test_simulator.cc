@@ -77,12 +77,12 @@ Test(simulator, every_root_and_the_sizes_at_the_edges) {
                 Options options = options_of(6, repair, seed);
                 options.faults.loss = loss;
                 const std::uint64_t fragment = options.group.fragment_bytes,
-                                    stash = options.group.stash_bytes;
+                                    retained = options.group.retransmit_bytes;
                 std::vector<Step> script;
                 for (std::uint32_t root = 0; root < 6; ++root)
                     for (std::uint64_t bytes :
-                         {std::uint64_t{0}, std::uint64_t{1}, fragment - 1, fragment, fragment + 1, stash,
-                          stash + 1, 300 * fragment, 300 * fragment + 1})
+                         {std::uint64_t{0}, std::uint64_t{1}, fragment - 1, fragment, fragment + 1, retained,
+                          retained + 1, 300 * fragment, 300 * fragment + 1})
                         script.push_back(broadcast(root, bytes));
                 expect_success(options, script);
             }
@@ -260,11 +260,11 @@ Test(simulator, lost_verdicts) {
     for (std::uint32_t deaf_to_verdicts : {1U, 4U, 8U}) {
         Options options = options_of(9, engine::Repair::sync, 1);
         options.faults.drop = [=](const wire::Header& header, Rank to) {
-            return header.kind == wire::Kind::floor_cast && to == rank_of(deaf_to_verdicts);
+            return header.kind == wire::Kind::watermark_cast && to == rank_of(deaf_to_verdicts);
         };
         World world(options);
         expect_success(world, options, mixed_script(1, 9, 100, 10000));
-        cr_assert_gt(world.engine(deaf_to_verdicts).counters().floor_asks_sent, 0U);
+        cr_assert_gt(world.engine(deaf_to_verdicts).counters().watermark_asks_sent, 0U);
     }
 }
 

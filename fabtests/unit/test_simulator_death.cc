@@ -105,7 +105,7 @@ Test(death, of_who_had_still_to_report) {
             Options options = options_of(13, engine::Repair::sync, at);
             options.group.channels = 2;
             options.group.fragment_bytes = 512;
-            options.group.stash_bytes = 512;
+            options.group.retransmit_bytes = 512;
             options.in_flight = 2;
             std::vector<Step> script;
             for (std::uint32_t i = 0; i < 60; ++i) script.push_back(broadcast(i % 13, 14'053));

@@ -153,7 +153,7 @@ Test(faults, each_fragment_for_each_receiver) {
         for (std::uint32_t receiver = 1; receiver < 4; ++receiver)
             for (std::uint32_t fragment = 0; fragment < 9; ++fragment) {
                 Options options = options_of(4, repair, 1);
-                options.group.stash_bytes = 4 * options.group.fragment_bytes;
+                options.group.retransmit_bytes = 4 * options.group.fragment_bytes;
                 options.faults.drop = [=](const wire::Header& header, Rank to) {
                     return header.kind == wire::Kind::fragment && index_of(header.fragment) == fragment &&
                            to == rank_of(receiver);

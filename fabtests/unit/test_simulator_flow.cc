@@ -108,7 +108,7 @@ Test(pacing, many_large_broadcasts_of_one_root) {
                 Options options = options_of(members, repair, seed);
                 options.group.window = options.group.initial_window = 16;
                 options.group.fragment_bytes = 512;
-                options.group.stash_bytes = 512;
+                options.group.retransmit_bytes = 512;
                 options.in_flight = 40;
                 options.faults.duplicate = 0.1;
                 std::vector<Step> script;

@@ -7,7 +7,7 @@ using namespace mcastcoll::sim;
 
 TestSuite(reduction, .timeout = 600);
 
-// Sizes on both sides of every limit: inside the gather, one piece, stash, window.
+// Sizes on both sides of every limit: inside the gather, one piece, retransmit buffer, window.
 static std::vector<Step> all_sizes() {
     std::vector<Step> script;
     for (std::uint64_t bytes : {0U, 12U, 1020U, 1032U, 1428U, 8184U, 8196U, 60'000U, 400'008U})

@@ -139,7 +139,9 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         .range(8, 1024);
     arguments.option("--window", e.window, "fragments a root may be ahead").range(16, 4096);
     arguments.option("--fragment", e.fragment_bytes, "bytes of payload in a datagram").range(64, 8192);
-    arguments.option("--stash", e.stash_bytes, "bytes up to which a message counts as small")
+    arguments
+        .option("--stash", e.retransmit_bytes,
+                "bytes up to which a message counts as small: its retransmit buffer")
         .range(64, 1 << 20);
     arguments.option("--latency", words.latency, "of the wires between two hosts [10us]")
         .check(wrong_with_time, "TIME");

@@ -92,7 +92,7 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.checkpoint_every = 16;
     if (experiment.ranks > kManyRanks) {
         config.operation_slots = 8;
-        config.stash_bytes = config.fragment_bytes;
+        config.retransmit_bytes = config.fragment_bytes;
         config.window = 64;
         config.initial_window = 16;
         config.early_buffers = 0;
@@ -102,8 +102,9 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.fragment_bytes = experiment.fragment_bytes.value_or(config.fragment_bytes);
     config.window = experiment.window.value_or(config.window);
     config.initial_window = std::min(config.initial_window, config.window);
-    config.stash_bytes = std::max(experiment.stash_bytes.value_or(config.stash_bytes), config.fragment_bytes);
-    config.stash_bytes = std::min(config.stash_bytes, config.window * config.fragment_bytes);
+    config.retransmit_bytes =
+        std::max(experiment.retransmit_bytes.value_or(config.retransmit_bytes), config.fragment_bytes);
+    config.retransmit_bytes = std::min(config.retransmit_bytes, config.window * config.fragment_bytes);
     config.operation_slots = experiment.slots.value_or(config.operation_slots);
     config.checkpoint_every = std::min(std::max(config.operation_slots / 4, 1U), 32U);
     config.channels = std::min(config.channels, config.operation_slots);
@@ -117,9 +118,10 @@ engine::GroupConfig config_for(const Experiment& experiment) {
 }
 
 std::string describe(const engine::GroupConfig& config) {
-    return fmt::format("{} slots, checkpoint every {}, fragments of {} bytes, stash {}, window {}, early {}",
-                       config.operation_slots, config.checkpoint_every, config.fragment_bytes,
-                       config.stash_bytes, config.window, config.early_buffers);
+    return fmt::format(
+        "{} slots, checkpoint every {}, fragments of {} bytes, retransmit buffers of {}, window {}, early {}",
+        config.operation_slots, config.checkpoint_every, config.fragment_bytes, config.retransmit_bytes,
+        config.window, config.early_buffers);
 }
 
 Measured measure(const Experiment& experiment) {

@@ -14,7 +14,7 @@ struct Experiment {
     std::uint64_t bytes = 8, seed = 1;
     std::optional<std::uint32_t> root;     // none: every rank in turn
     std::optional<engine::Repair> policy;  // none: the binomial tree, without an engine
-    std::optional<std::uint32_t> slots, window, fragment_bytes, stash_bytes;
+    std::optional<std::uint32_t> slots, window, fragment_bytes, retransmit_bytes;
     engine::RootSync root_sync = engine::RootSync::none;
     Nanoseconds root_delay{};
     Model model;
@@ -38,7 +38,8 @@ struct Measured {
     Nanoseconds duration{};
 };
 
-// Memory per member decides how many fit: large groups get fewer slots, a smaller stash and window.
+// Memory per member decides how many fit: large groups get fewer slots, smaller retransmit buffers and
+// windows.
 engine::GroupConfig config_for(const Experiment& experiment);
 std::string describe(const engine::GroupConfig& config);
 

@@ -163,10 +163,10 @@ void Engine::reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now) 
     }
 }
 
-// Where the fragments of an operation are: small ones always in the stash, large ones in the caller's buffer,
-// or in an early buffer until there is one.
+// Where the fragments of an operation are: small ones always in the retransmit buffer, large ones in the
+// caller's buffer, or in an early buffer until there is one.
 std::byte* Engine::data_of(const Slot& slot) const {
-    if (!is_large(slot)) return slot.stash.data();
+    if (!is_large(slot)) return slot.retransmit_buffer.data();
     return slot.state < SlotState::active ? slot.early : slot.operation.buffer;
 }
 
@@ -238,8 +238,9 @@ void Engine::on_all_here(Slot& slot, Nanoseconds now) {
         update_report(slot);  // with which a root may be finished at once
         return check_large_finished(slot);
     }
-    if (!root && slot.bytes > 0) std::memcpy(slot.operation.buffer, slot.stash.data(), slot.bytes);
-    slot.stashed = true;
+    if (!root && slot.bytes > 0)
+        std::memcpy(slot.operation.buffer, slot.retransmit_buffer.data(), slot.bytes);
+    slot.retained = true;
     supply_all(slot, false);
     if (slot.plan.hands_on) {
         const Nanoseconds delay = silence_.of(slot.operation.root) ? Nanoseconds{} : gap_delay();

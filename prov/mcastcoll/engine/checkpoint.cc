@@ -6,23 +6,23 @@
 
 namespace mcastcoll::engine {
 
-void Engine::advance_floor(std::uint64_t floor) {
-    if (floor <= floor_ || floor > first_open_) return;
-    for (std::uint64_t id = floor_; id < floor; ++id) learn_from(slot_at(id));
-    floor_ = floor;
+void Engine::release_below(std::uint64_t id) {
+    if (id <= first_kept_ || id > first_open_) return;
+    for (std::uint64_t done = first_kept_; done < id; ++done) learn_from(slot_at(done));
+    first_kept_ = id;
     moved_at_ = now_;
     ++counters_.checkpoints;
-    if (floor_ <= next_from_) return;
+    if (first_kept_ <= next_from_) return;
     // Nothing is left that the old verdict is good for.
     graph_.swap(next_graph_);
     next_from_ = kNoVerdict;
 }
 
-// Operations up to a window above this floor may be begun: the floor was told, not just learnt from somebody
+// Operations up to a window above this watermark may be begun: it was told, not just learnt from somebody
 // who was, and with it the verdict that they need.
-void Engine::open_floor(std::uint64_t floor, Nanoseconds now) {
-    advance_floor(floor);
-    watermark_.rise_to(std::min(floor, floor_));
+void Engine::raise_watermark(std::uint64_t watermark, Nanoseconds now) {
+    release_below(watermark);
+    watermark_.rise_to(std::min(watermark, first_kept_));
     begin_pending(now);
 }
 
@@ -40,30 +40,30 @@ void Engine::learn_from(const Slot& slot) {
     counters_.policy_changes = policy_.changes();
 }
 
-void Engine::check_floor(Nanoseconds now) {
+void Engine::check_watermark(Nanoseconds now) {
     if (phase_ != Phase::active) return;
     const std::uint64_t agreed = watermark_.agree(first_open_ - first_open_ % config_.checkpoint_interval());
     if (agreed == 0) return;
     watermark_.set_cast_due(config_.repair == Repair::sync && graph().audible(config_.self));
-    open_floor(agreed, now);
+    raise_watermark(agreed, now);
 }
 
-void Engine::on_floor_up(const wire::Header& header, Nanoseconds now) {
+void Engine::on_watermark_up(const wire::Header& header, Nanoseconds now) {
     const std::uint32_t child = child_index(header.sender);
     if (child == kMaxArity) {
         ++counters_.unexpected_kind;
         return;
     }
     watermark_.on_up(child, number_of(header.operation));
-    check_floor(now);
+    check_watermark(now);
 }
 
-void Engine::on_floor_down(const wire::Header& header, Nanoseconds now) {
+void Engine::on_watermark_down(const wire::Header& header, Nanoseconds now) {
     if (header.sender != tree_parent_) {
         ++counters_.unexpected_kind;
         return;
     }
-    take_floor(header, now);
+    take_watermark(header, now);
 }
 
 void Engine::check_leave() {
@@ -97,9 +97,9 @@ void Engine::on_leave_down(const wire::Header& header, Nanoseconds now) {
 
 bool Engine::next_checkpoint_message(Effect& effect) {
     Watermark::Word word;
-    if (watermark_.next(word, [this](Rank child) { return hears_floor(child); })) {
-        counters_.floor_asks_sent += word.kind == wire::Kind::floor_ask;
-        const bool down = word.kind == wire::Kind::floor_down;
+    if (watermark_.next(word, [this](Rank child) { return hears_watermark(child); })) {
+        counters_.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
+        const bool down = word.kind == wire::Kind::watermark_down;
         make_message(effect, word.kind, word.to, operation_of(word.number), down ? verdict_version_ : 0, 0,
                      {});
         return true;

@@ -46,7 +46,8 @@ struct GroupConfig {
 
     // Equal on all members.
     std::uint32_t fragment_bytes = 1424;  // payload of a multicast datagram
-    std::uint32_t stash_bytes = 8192;     // messages up to this are kept for repair until everybody has them
+    std::uint32_t retransmit_bytes =
+        8192;                             // messages up to this are kept for repair until everybody has them
     std::uint32_t operation_slots = 128;  // operations between the slowest and the fastest member
     std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished
     std::uint32_t window = 256;           // fragments a root may be ahead of the slowest member that hears it
@@ -69,7 +70,7 @@ struct GroupConfig {
     bool relay = false;  // a root multicasts to its own range only, and the other ranges' leaders onward
 
     // This member's own.
-    MemorySource memory;                      // for the stash, and for vectors that come early
+    MemorySource memory;                      // for retransmit buffers, and for vectors that come early
     std::uint32_t message_bytes = 65536;      // longest message, header included
     std::uint32_t pending_operations = 1024;  // submitted but not yet started
     bool multicast = true;                    // this member has a multicast socket
@@ -106,7 +107,7 @@ struct GroupConfig {
     std::uint32_t piece_bytes(std::uint32_t element_bytes) const {
         return fragment_bytes / element_bytes * element_bytes;
     }
-    bool large(std::uint64_t bytes) const { return bytes > stash_bytes; }
+    bool large(std::uint64_t bytes) const { return bytes > retransmit_bytes; }
     std::uint32_t fragments(std::uint64_t bytes) const {
         return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + fragment_bytes - 1) / fragment_bytes);
     }

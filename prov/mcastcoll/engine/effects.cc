@@ -35,9 +35,9 @@ void Engine::make_packet(Effect& effect, wire::Kind kind, OperationId operation,
 bool Engine::next_multicast(Effect& effect) {
     if (next_lane_multicast(effect)) return true;
     if (phase_ != Phase::active) return false;
-    if (const std::uint64_t floor = watermark_.to_cast(); floor != 0) {
-        make_packet(effect, wire::Kind::floor_cast, operation_of(floor), verdict_version_, 0, {});
-        watermark_.set_cast_due(!take_target(floor_cast_target_, effect));
+    if (const std::uint64_t watermark = watermark_.to_cast(); watermark != 0) {
+        make_packet(effect, wire::Kind::watermark_cast, operation_of(watermark), verdict_version_, 0, {});
+        watermark_.set_cast_due(!take_target(watermark_cast_target_, effect));
         return true;
     }
     const std::uint32_t bits = ready_.capacity();  // a multiple of the slots
@@ -159,8 +159,8 @@ void Engine::on_packet(Bytes datagram, Nanoseconds now) {
         case wire::Kind::release:
         case wire::Kind::relay:
             return on_fragment(decoded.header, decoded.payload, now);
-        case wire::Kind::floor_cast:
-            return on_floor_cast(decoded.header, now);
+        case wire::Kind::watermark_cast:
+            return on_watermark_cast(decoded.header, now);
         default:
             ++counters_.unexpected_kind;  // messages do not come by multicast
     }
@@ -187,18 +187,18 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
             return on_nack(header, decoded.payload, now);
         case wire::Kind::entered:
             return on_entered(header, now);
-        case wire::Kind::floor_ask:
-            return on_floor_ask(header);
+        case wire::Kind::watermark_ask:
+            return on_watermark_ask(header);
         case wire::Kind::gather:
             return on_gather(header, decoded.payload, now);
         case wire::Kind::contribution:
             return on_contribution(header, decoded.payload, now);
         case wire::Kind::credit:
             return on_credit(header, now);
-        case wire::Kind::floor_up:
-            return on_floor_up(header, now);
-        case wire::Kind::floor_down:
-            return on_floor_down(header, now);
+        case wire::Kind::watermark_up:
+            return on_watermark_up(header, now);
+        case wire::Kind::watermark_down:
+            return on_watermark_down(header, now);
         case wire::Kind::leave_up:
             return on_leave_up(header);
         case wire::Kind::leave_down:
@@ -224,7 +224,7 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
         case wire::Kind::release:
         case wire::Kind::relay:
         case wire::Kind::probe:
-        case wire::Kind::floor_cast:  // multicasts do not come as messages
+        case wire::Kind::watermark_cast:  // multicasts do not come as messages
         case wire::Kind::piece:
         case wire::Kind::grant:
         case wire::Kind::block:

@@ -97,8 +97,8 @@ struct Counters {
                   fragments_supplied = 0, reports_sent = 0, gathers_sent = 0, contributions_sent = 0,
                   contributions_received = 0, credits_sent = 0;
     // policies
-    std::uint64_t hand_ons = 0, nacks_sent = 0, nacks_received = 0, fragments_resent = 0, floor_asks_sent = 0,
-                  entered_sent = 0, roots_held = 0, policy_changes = 0;
+    std::uint64_t hand_ons = 0, nacks_sent = 0, nacks_received = 0, fragments_resent = 0,
+                  watermark_asks_sent = 0, entered_sent = 0, roots_held = 0, policy_changes = 0;
     // dropped
     std::uint64_t bad_packet = 0, bad_checksum = 0, foreign_group = 0, foreign_epoch = 0, bad_sender = 0,
                   own_copies = 0, stale_operation = 0, future_operation = 0, bad_fragment = 0,
@@ -140,7 +140,7 @@ inline constexpr NamedCounter kCounters[] = {
     {"nacks_sent", &Counters::nacks_sent},
     {"nacks_received", &Counters::nacks_received},
     {"fragments_resent", &Counters::fragments_resent},
-    {"floor_asks_sent", &Counters::floor_asks_sent},
+    {"floor_asks_sent", &Counters::watermark_asks_sent},
     {"entered_sent", &Counters::entered_sent},
     {"roots_held", &Counters::roots_held},
     {"policy_changes", &Counters::policy_changes},

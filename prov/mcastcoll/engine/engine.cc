@@ -28,7 +28,7 @@ Engine::Engine(const GroupConfig& config)
       watermark_(tree_children_, tree_parent_),
       departure_(tree_children_, tree_parent_),
       failure_(config.self, config.members),
-      stash_(config.memory, std::size_t{config.operation_slots} * config.stash_bytes),
+      retransmit_memory_(config.memory, std::size_t{config.operation_slots} * config.retransmit_bytes),
       early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
       gather_memory_(config.memory,
                      std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered()),
@@ -49,9 +49,9 @@ Engine::Engine(const GroupConfig& config)
       watches_(std::min(config.members, kMostWatched)) {
     assert(index_of(config.self) < config.members);
     assert(config.range_of.empty() || config.range_of.size() == config.members);
-    assert(config.stash_bytes >= config.fragment_bytes);
+    assert(config.retransmit_bytes >= config.fragment_bytes);
     assert(std::has_single_bit(config.operation_slots) && config.operation_slots >= 8);
-    assert(config.stash_bytes <= std::uint64_t{config.window} * config.fragment_bytes);
+    assert(config.retransmit_bytes <= std::uint64_t{config.window} * config.fragment_bytes);
     assert(config.message_bytes >= wire::kHeaderBytes + config.fragment_bytes);
     assert(config.message_bytes >= wire::kHeaderBytes + config.window / 8);
     assert(config.message_bytes >= wire::kHeaderBytes + config.gather_bytes);
@@ -65,9 +65,10 @@ Engine::Engine(const GroupConfig& config)
         free_vectors_.push_back(gather_memory_.get() + (i - 1) * config.most_gathered());
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
-        slots_.emplace_back(
-            config, MutableBytes(stash_.get() + std::size_t{i} * config.stash_bytes, config.stash_bytes),
-            tree_children_.count);
+        slots_.emplace_back(config,
+                            MutableBytes(retransmit_memory_.get() + std::size_t{i} * config.retransmit_bytes,
+                                         config.retransmit_bytes),
+                            tree_children_.count);
         slots_.back().id = operation_of(i);
     }
     ask_bytes_.resize(slots_.front().have.capacity() / 8);
@@ -95,7 +96,7 @@ Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
 void Engine::begin_pending(Nanoseconds now) {
     now_ = now;
     if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
-    if (beginning_) return;  // what begins may finish at once and move the floor
+    if (beginning_) return;  // what begins may finish at once and move the watermark
     beginning_ = true;
     while (phase_ == Phase::active && !pending_.empty() &&
            next_id_ < watermark_.opened() + config_.most_ahead()) {
@@ -104,26 +105,26 @@ void Engine::begin_pending(Nanoseconds now) {
         begin(operation, now);
     }
     beginning_ = false;
-    if (phase_ == Phase::active && !pending_.empty()) await_floor(now);
+    if (phase_ == Phase::active && !pending_.empty()) await_watermark(now);
 }
 
 // The slot of an operation that is at most a window away, or null, counted, when the operation is over or too
 // far ahead.
 Slot* Engine::claim(OperationId id) {
     const std::uint64_t number = number_of(id);
-    if (number < floor_) {
+    if (number < first_kept_) {
         ++counters_.stale_operation;
         return nullptr;
     }
-    if (number - floor_ >= slots_.size()) {
+    if (number - first_kept_ >= slots_.size()) {
         // The sender may only be there when everybody has finished what used the slot before: we learn the
-        // floor from it.
-        const std::uint64_t implied_floor = number - slots_.size() + 1;
-        if (implied_floor > first_open_) {
+        // watermark from it.
+        const std::uint64_t implied = number - slots_.size() + 1;
+        if (implied > first_open_) {
             ++counters_.future_operation;
             return nullptr;
         }
-        advance_floor(implied_floor);
+        release_below(implied);
     }
     Slot& slot = slot_at(number);
     if (slot.id != id) {
@@ -228,7 +229,7 @@ void Engine::finish(Slot& slot, int status) {
     if (slot.is_root(config_.self) && is_large(slot)) in_flight_ -= slot.next_multicast - slot.acknowledged;
     complete(slot.operation.cookie, status);
     while (first_open_ < next_id_ && slot_at(first_open_).state == SlotState::finished) ++first_open_;
-    check_floor(now_);
+    check_watermark(now_);
     check_leave();
 }
 
@@ -274,10 +275,10 @@ void Engine::on_timeout(Nanoseconds now) {
 }
 
 void Engine::check_invariants() const {
-    assert(floor_ <= first_open_ && first_open_ <= next_id_ && next_id_ <= floor_ + slots_.size());
-    assert(watermark_.opened() <= floor_);
+    assert(first_kept_ <= first_open_ && first_open_ <= next_id_ && next_id_ <= first_kept_ + slots_.size());
+    assert(watermark_.opened() <= first_kept_);
     std::uint64_t in_flight = 0;
-    for (std::uint64_t id = floor_; id < next_id_; ++id) {
+    for (std::uint64_t id = first_kept_; id < next_id_; ++id) {
         const Slot& slot = slot_at(id);
         if (phase_ == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
         assert(slot.base <= slot.fragments && slot.acknowledged <= slot.fragments);

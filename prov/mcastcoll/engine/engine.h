@@ -229,11 +229,11 @@ class Engine {
     bool resends(const Slot& slot) const;
     bool next_resend(Slot& slot, Effect& effect);
     void note_answer(Slot& slot, std::uint32_t index, Nanoseconds now);
-    void await_floor(Nanoseconds now);
-    void on_floor_ask(const wire::Header& header);
-    void on_floor_cast(const wire::Header& header, Nanoseconds now);
-    void take_floor(const wire::Header& header, Nanoseconds now);
-    bool hears_floor(Rank child) const;
+    void await_watermark(Nanoseconds now);
+    void on_watermark_ask(const wire::Header& header);
+    void on_watermark_cast(const wire::Header& header, Nanoseconds now);
+    void take_watermark(const wire::Header& header, Nanoseconds now);
+    bool hears_watermark(Rank child) const;
 
     // root_sync.cc
     void hold(Slot& slot, Nanoseconds now);
@@ -273,12 +273,12 @@ class Engine {
     bool next_credit(Slot& slot, Effect& effect);
 
     // checkpoint.cc
-    void advance_floor(std::uint64_t floor);
-    void open_floor(std::uint64_t floor, Nanoseconds now);
+    void release_below(std::uint64_t id);
+    void raise_watermark(std::uint64_t watermark, Nanoseconds now);
     void learn_from(const Slot& slot);
-    void check_floor(Nanoseconds now);
-    void on_floor_up(const wire::Header& header, Nanoseconds now);
-    void on_floor_down(const wire::Header& header, Nanoseconds now);
+    void check_watermark(Nanoseconds now);
+    void on_watermark_up(const wire::Header& header, Nanoseconds now);
+    void on_watermark_down(const wire::Header& header, Nanoseconds now);
     void check_leave();
     void on_leave_up(const wire::Header& header);
     void on_leave_down(const wire::Header& header, Nanoseconds now);
@@ -310,13 +310,13 @@ class Engine {
     bool accept_header(const wire::Decoded& decoded);
 
     const GroupConfig config_;
-    const RankList tree_children_;  // of gathers, floors and leaving
+    const RankList tree_children_;  // of gathers, watermarks and leaving
     const Rank tree_parent_;
     SupplyGraph graph_;                                   // of operations below next_from_
     SupplyGraph next_graph_;                              // of the others
     const std::vector<std::uint32_t> targets_;            // ranges that somebody else listens to
     std::uint32_t probe_target_ = 0, feeler_target_ = 0;  // of those, where the next copy goes
-    std::uint32_t floor_cast_target_ = 0;
+    std::uint32_t watermark_cast_target_ = 0;
     Policy policy_;
     RootSynchronizer root_sync_;
     Readiness readiness_;  // of the join
@@ -327,10 +327,10 @@ class Engine {
     Counters counters_;
     Phase phase_ = Phase::forming;
 
-    // Operations [floor_, floor_ + slots) have a slot; those below first_open_ are finished here, those below
-    // floor_ everywhere.
-    // Not written before it is used: most groups never have as much in flight.
-    Region stash_;
+    // Operations [first_kept_, first_kept_ + slots) have a slot; those below first_open_ are finished here,
+    // those below first_kept_ everywhere. Not written before it is used: most groups never have as much in
+    // flight.
+    Region retransmit_memory_;
     std::vector<std::byte> early_memory_;
     // For a vector of each child in each slot; the one that was used last is the next, and still in the
     // cache.
@@ -339,7 +339,7 @@ class Engine {
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
     std::vector<std::byte*> free_early_;
     std::vector<Slot> slots_;
-    std::uint64_t floor_ = 0, first_open_ = 0, next_id_ = 0;
+    std::uint64_t first_kept_ = 0, first_open_ = 0, next_id_ = 0;
     mutable std::uint64_t found_ = 0;  // a hint: the operation that was last looked up by its cookie
     std::uint64_t early_end_ = 0;      // no operation from here on was heard of before it was posted
     Ring<Operation> pending_;
@@ -380,7 +380,7 @@ class Engine {
     // Failure.
     WatchList watches_;
     Nanoseconds watch_at_ = kNever;
-    Nanoseconds moved_at_{};  // when an operation last began or ended here, or the floor rose
+    Nanoseconds moved_at_{};  // when an operation last began or ended here, or the watermark rose
     bool notice_failed_ = false, notice_left_ = false, lingered_ = false;
     Nanoseconds now_{};  // of the call being served
 };

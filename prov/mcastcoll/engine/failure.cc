@@ -71,9 +71,9 @@ void Engine::watch(Rank rank) {
 
 bool Engine::waits_for_somebody() const {
     if (phase_ != Phase::active || departure_.closing() || !idle() ||
-        first_open_ - floor_ >= config_.checkpoint_interval())
+        first_open_ - first_kept_ >= config_.checkpoint_interval())
         return true;
-    for (std::uint64_t id = floor_; id < first_open_; ++id)
+    for (std::uint64_t id = first_kept_; id < first_open_; ++id)
         if (owes_report(slot_at(id))) return true;
     return false;
 }
@@ -164,7 +164,7 @@ void Engine::scan_watches(Nanoseconds now) {
         for (Rank child : tree_children_) watch(child);
     }
     if (phase_ != Phase::active) return;
-    for (std::uint64_t id = floor_; id < next_id_; ++id) {
+    for (std::uint64_t id = first_kept_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state == SlotState::active && slot.posted_at + config_.watch_delay <= now) {
             watch_slot(slot);

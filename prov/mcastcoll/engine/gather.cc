@@ -161,7 +161,8 @@ bool Engine::release(std::uint64_t cookie, Nanoseconds now) {
 
 // As rank 0: the result goes down as a broadcast. Everybody has posted it, or nobody could have gathered it.
 void Engine::let_go(Slot& slot, Nanoseconds now) {
-    if (!is_large(slot) && slot.bytes > 0) std::memcpy(slot.stash.data(), slot.operation.buffer, slot.bytes);
+    if (!is_large(slot) && slot.bytes > 0)
+        std::memcpy(slot.retransmit_buffer.data(), slot.operation.buffer, slot.bytes);
     slot.everybody_posted = true;
     slot.base = slot.fragments;
     on_all_here(slot, now);

@@ -8,9 +8,9 @@
 // In mid-run a member appeals, up the tree, when too many operations in a row were silent, or when it hears
 // what it should not be able to hear. A root that is mute multicasts a feeler now and then, so that there is
 // something to hear. Operations go on meanwhile: who hears nothing is supplied all the same. A new verdict is
-// valid from an operation on that nobody can have begun, a window above the last floor, and every later floor
-// names the verdict that one must have to act on it. So all members use the same graph for an operation, and
-// two graphs at a time are enough.
+// valid from an operation on that nobody can have begun, a window above the last watermark, and every later
+// one names the verdict that one must have to act on it. So all members use the same graph for an operation,
+// and two graphs at a time are enough.
 #include <algorithm>
 
 #include "engine/engine.h"
@@ -75,7 +75,8 @@ void Engine::decide(Verdict verdict, Nanoseconds now) {
     const std::size_t most = (config_.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
     if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
     if (phase_ != Phase::active) return take_first_verdict(std::move(verdict), now);
-    if (!(verdict == graph().verdict())) return take_verdict(std::move(verdict), floor_ + slots_.size(), now);
+    if (!(verdict == graph().verdict()))
+        return take_verdict(std::move(verdict), first_kept_ + slots_.size(), now);
     if (appealed_) election_at_ = std::max(now, elections_.allowed_at());
 }
 
@@ -83,7 +84,7 @@ void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds n
     Verdict verdict{.lane = (header.total & 1) != 0, .deaf = {}, .mute = {}};
     const bool first = !verdict_known_;
     // Rank 0 passes one when everybody has finished what the one before the last was good for.
-    if (verdict_pending() && first_open_ > next_from_) advance_floor(next_from_ + 1);
+    if (verdict_pending() && first_open_ > next_from_) release_below(next_from_ + 1);
     const bool next = verdict_known_ && !verdict_pending() && number_of(header.operation) >= next_id_;
     const std::uint64_t version = first ? 0 : std::uint64_t{verdict_version_} + 1;
     if (header.sender != tree_parent_ || header.total >> 1 != version || !(first || next) ||
@@ -121,7 +122,7 @@ void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) 
     ++counters_.verdicts;
     counters_.lane_demotions += (heard && !hears) || (spoke && !speaks);
     counters_.lane_promotions += (!heard && hears) || (!spoke && speaks);
-    if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) open_floor(parked, now);
+    if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise_watermark(parked, now);
 }
 
 // Any fragment tells that the lane carries; one that should not be heard tells that the verdict is too bad.
@@ -129,7 +130,7 @@ void Engine::note_heard(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= first_open_ && id < next_id_;
     silence_.heard(posted && header.kind == wire::Kind::relay ? slot_at(id).operation.root : header.sender);
-    if (phase_ != Phase::active || id < floor_ || id - floor_ >= slots_.size()) return;
+    if (phase_ != Phase::active || id < first_kept_ || id - first_kept_ >= slots_.size()) return;
     if (!graph_of(id).can_hear(header.sender, config_.self)) appeal(now);
 }
 

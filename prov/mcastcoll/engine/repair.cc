@@ -190,7 +190,7 @@ void Engine::on_ask(const wire::Header& header, Bytes payload, Nanoseconds now) 
 
 // Lets every expected client of one sort have the whole small message, asked for or not.
 void Engine::supply_all(Slot& slot, bool hearing) {
-    if (!slot.stashed) return;
+    if (!slot.retained) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i) {
         Client& client = slot.clients[i];
         if (!client.expected || graph_of(slot).hears(slot.operation.root, client.rank) != hearing) continue;
@@ -205,7 +205,7 @@ void Engine::supply_all(Slot& slot, bool hearing) {
 }
 
 bool Engine::next_data(Slot& slot, Effect& effect) {
-    if (!slot.length_known || (slot.state == SlotState::finished && !slot.stashed)) return false;
+    if (!slot.length_known || (slot.state == SlotState::finished && !slot.retained)) return false;
     const std::uint32_t longest = std::max<std::uint32_t>(
         1, (config_.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) / config_.fragment_bytes);
     const std::uint32_t limit = supply_limit(slot);

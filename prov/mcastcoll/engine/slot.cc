@@ -5,8 +5,8 @@
 
 namespace mcastcoll::engine {
 
-Slot::Slot(const GroupConfig& config, MutableBytes stash_bytes, std::uint32_t children)
-    : stash(stash_bytes), have(config.window), asked(config.window), nacks(config.window) {
+Slot::Slot(const GroupConfig& config, MutableBytes retransmit_bytes, std::uint32_t children)
+    : retransmit_buffer(retransmit_bytes), have(config.window), asked(config.window), nacks(config.window) {
     clients.assign(kMaxArity + 1, Client(config.window));
     contributions.assign(children, Contribution(config.window));
 }
@@ -49,7 +49,7 @@ void Slot::reset(OperationId operation_id) {
     state = SlotState::vacant;
     operation = {};
     early = nullptr;
-    length_known = stashed = false;
+    length_known = retained = false;
     bytes = 0;
     fragments = 0;
     base = asked_to = revealed = 0;

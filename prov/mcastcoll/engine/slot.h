@@ -17,7 +17,7 @@ enum class SlotState : std::uint8_t {
     vacant,    // nothing is known of the operation
     early,     // something came for it, the application has not posted it yet
     active,    // posted, not finished
-    finished,  // done here; kept to supply others until the floor passes it
+    finished,  // done here; kept to supply others until the watermark passes it
 };
 
 // Somebody this member supplies. The fragments it wants may not be here yet: the question is remembered.
@@ -78,7 +78,7 @@ inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
 
 struct Slot {
     // children: in the gather tree.
-    Slot(const GroupConfig& config, MutableBytes stash_bytes, std::uint32_t children);
+    Slot(const GroupConfig& config, MutableBytes retransmit_bytes, std::uint32_t children);
     // Forgets everything but the memory.
     void reset(OperationId operation);
 
@@ -88,9 +88,10 @@ struct Slot {
     bool length_known = false;
     std::uint64_t bytes = 0;  // valid when length_known
     std::uint32_t fragments = 0;
-    MutableBytes stash;          // unposted fragments of a small message; its copy for repair once finished
+    MutableBytes
+        retransmit_buffer;       // unposted fragments of a small message; its copy for repair once finished
     std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
-    bool stashed = false;        // the whole message is in the stash
+    bool retained = false;       // the whole message is in the retransmit buffer
 
     // Receiving. [0, base) is here, and what `have` says of [base, base + window).
     std::uint32_t base = 0;

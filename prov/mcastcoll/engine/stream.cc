@@ -20,9 +20,9 @@ const Slot* Engine::find(std::uint64_t cookie) const {
         return slot.id == operation_of(id) && slot.state >= SlotState::active &&
                slot.operation.cookie == cookie;
     };
-    for (std::uint64_t id = std::max(found_, floor_); id < std::min(found_ + 3, next_id_); ++id)
+    for (std::uint64_t id = std::max(found_, first_kept_); id < std::min(found_ + 3, next_id_); ++id)
         if (slot_at(id).state == SlotState::active && matches(id)) return &slot_at(found_ = id);
-    for (std::uint64_t id = next_id_; id-- > floor_;)
+    for (std::uint64_t id = next_id_; id-- > first_kept_;)
         if (matches(id)) return &slot_at(found_ = id);
     return nullptr;
 }
@@ -55,8 +55,8 @@ void Engine::advance_root(Slot& slot, Nanoseconds now) {
     const bool all = ready == slot.bytes;
     if (!is_large(slot)) {
         if (!all) return;
-        if (slot.bytes > 0) std::memcpy(slot.stash.data(), slot.operation.buffer, slot.bytes);
-        slot.stashed = true;
+        if (slot.bytes > 0) std::memcpy(slot.retransmit_buffer.data(), slot.operation.buffer, slot.bytes);
+        slot.retained = true;
     }
     const std::uint32_t base =
         all ? slot.fragments : static_cast<std::uint32_t>(ready / config_.fragment_bytes);

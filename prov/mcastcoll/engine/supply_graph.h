@@ -98,7 +98,7 @@ class SupplyGraph {
 };
 
 // The binary heap's parent and children for any arity, over ranks with rank 0 on top: the tree of gathers and
-// floors.
+// watermarks.
 Rank tree_parent(Rank rank, std::uint32_t arity);
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
 // Ranks in the tree below `rank`, itself included.

@@ -78,7 +78,7 @@ void Engine::on_nack(const wire::Header& header, Bytes payload, Nanoseconds now)
         ++counters_.bad_sender;
         return;
     }
-    if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->stashed))) return;
+    if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
     if (self_is_top) slot->troubled = true;
     if (Client* client = slot->find_client(header.sender)) client->asked = true;
@@ -122,7 +122,7 @@ bool Engine::next_nack(Slot& slot, Effect& effect) {
 // As root: whether something is to be multicast again.
 bool Engine::resends(const Slot& slot) const {
     return slot.nacks.pending() && slot.state >= SlotState::active && slot.is_root(config_.self) &&
-           graph_of(slot).multicasts(config_.self) && (slot.state == SlotState::active || slot.stashed);
+           graph_of(slot).multicasts(config_.self) && (slot.state == SlotState::active || slot.retained);
 }
 
 // It goes to every address, relayed or not.
@@ -159,13 +159,13 @@ void Engine::note_answer(Slot& slot, std::uint32_t index, Nanoseconds now) {
 
 // The next operation needs a channel, or a slot, that is not known to be free. Who does not hear the verdict
 // asks.
-void Engine::await_floor(Nanoseconds now) {
+void Engine::await_watermark(Nanoseconds now) {
     const std::int64_t round_trip = round_trip_.mean().value;
     watermark_.await(now, std::max(config_.least_silence, Nanoseconds{2 * round_trip}),
                      std::max(config_.most_silence, Nanoseconds{8 * round_trip}));
 }
 
-void Engine::on_floor_ask(const wire::Header& header) {
+void Engine::on_watermark_ask(const wire::Header& header) {
     const std::uint32_t child = child_index(header.sender);
     if (child == kMaxArity)
         ++counters_.bad_sender;
@@ -173,27 +173,28 @@ void Engine::on_floor_ask(const wire::Header& header) {
         watermark_.on_ask(child, number_of(header.operation));
 }
 
-void Engine::on_floor_cast(const wire::Header& header, Nanoseconds now) {
+void Engine::on_watermark_cast(const wire::Header& header, Nanoseconds now) {
     if (header.sender != rank_of(0)) {
         ++counters_.unexpected_kind;
         return;
     }
-    take_floor(header, now);
+    take_watermark(header, now);
 }
 
-// The floor is known to be there: from the parent or from rank 0's multicast.
-void Engine::take_floor(const wire::Header& header, Nanoseconds now) {
-    const std::uint64_t floor = number_of(header.operation);
-    if (floor > first_open_) {
+// The watermark is known to be there: from the parent or from rank 0's multicast.
+void Engine::take_watermark(const wire::Header& header, Nanoseconds now) {
+    const std::uint64_t watermark = number_of(header.operation);
+    if (watermark > first_open_) {
         ++counters_.unexpected_kind;
         return;
     }
     // The verdict that it was told with may be on its way.
-    if (watermark_.take(floor, index_of(header.fragment) <= verdict_version_, now)) open_floor(floor, now);
+    if (watermark_.take(watermark, index_of(header.fragment) <= verdict_version_, now))
+        raise_watermark(watermark, now);
 }
 
 // Children that hear the verdict need no message.
-bool Engine::hears_floor(Rank child) const {
+bool Engine::hears_watermark(Rank child) const {
     return config_.repair == Repair::sync && graph().can_hear(rank_of(0), child);
 }
 

@@ -4,7 +4,7 @@
 //
 // Members agree on it up and down a tree of messages: each tells its parent what its subtree has finished
 // (up), rank 0 tells its children what all have, and they theirs (down), or it multicasts that. Whoever waits
-// for it asks its parent, which asks its own until one knows. In packets and counters its name is "floor".
+// for it asks its parent, which asks its own until one knows. A counter calls it "floor", its older name.
 #pragma once
 
 #include <array>
@@ -94,24 +94,24 @@ template <typename Heard>
 bool Watermark::next(Word& word, Heard&& heard) {
     if (up_ > up_told_) {
         up_told_ = up_;
-        word = {wire::Kind::floor_up, parent_, up_};
+        word = {wire::Kind::watermark_up, parent_, up_};
         return true;
     }
     if (ask_due_) {
         ask_due_ = false;
-        word = {wire::Kind::floor_ask, parent_, opened_};
+        word = {wire::Kind::watermark_ask, parent_, opened_};
         return true;
     }
     for (std::uint32_t i = 0; i < children_.count; ++i) {
         if (!child_asks_[i] || opened_ <= child_asks_above_[i]) continue;
         child_asks_[i] = false;
-        word = {wire::Kind::floor_down, children_.ranks[i], opened_};
+        word = {wire::Kind::watermark_down, children_.ranks[i], opened_};
         return true;
     }
     while (down_ > 0 && down_next_ < children_.count) {
         const Rank child = children_.ranks[down_next_++];
         if (heard(child)) continue;
-        word = {wire::Kind::floor_down, child, down_};
+        word = {wire::Kind::watermark_down, child, down_};
         return true;
     }
     return false;

@@ -13,7 +13,7 @@
 namespace mcastcoll::group {
 namespace {
 
-constexpr std::uint32_t kMostStash = 65536;
+constexpr std::uint32_t kMostRetransmit = 65536;
 // Longer vectors are worth being combined piece by piece while the rest is still under way.
 constexpr std::uint32_t kMostGathered = 65536;
 
@@ -60,9 +60,9 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.fragment_bytes = welcome.fragment_bytes;
     // What goes without reports: several of them must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
-    config.stash_bytes =
-        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(room / 8, config.stash_bytes, kMostStash));
-    config.stash_bytes = std::max(config.stash_bytes, welcome.fragment_bytes);
+    config.retransmit_bytes = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMostRetransmit));
+    config.retransmit_bytes = std::max(config.retransmit_bytes, welcome.fragment_bytes);
     config.window = welcome.window;
     config.initial_window = std::min(config.initial_window, welcome.window);
     config.repair = static_cast<engine::Repair>(welcome.repair);

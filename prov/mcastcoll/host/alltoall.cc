@@ -56,7 +56,7 @@ Team::Advance Team::alltoall(Operation& operation) {
         again |= take_from_partners(operation, all);
         moved |= again;
         if (course_.gathered == all.steps) {
-            if (all.steps == 1) floor_ = std::max(floor_, step_);
+            if (all.steps == 1) watermark_ = std::max(watermark_, step_);
             return finish(operation, all.steps);
         }
     }

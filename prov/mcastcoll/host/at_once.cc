@@ -37,7 +37,7 @@ bool Team::gather_at_once(Operation& operation) {
         if (bytes > 0 && !read_one(operation, course_.next, step_)) return false;
         if (bytes == 0 && course_.next != self_ && Word::count(word) != 0) return mismatch(), false;
     }
-    floor_ = std::max(floor_, step_);
+    watermark_ = std::max(watermark_, step_);
     course_.begun = false;
     course_.next = 0;
     return true;

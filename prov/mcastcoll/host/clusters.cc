@@ -91,7 +91,7 @@ Team::Advance Team::barrier(Operation& operation) {
         return moved ? Advance::moved : Advance::idle;
     }
     // Who is in this step has left all before, and all are in it.
-    floor_ = std::max(floor_, step_);
+    watermark_ = std::max(watermark_, step_);
     leave(step_);
     return finish(operation, 1);
 }

@@ -61,7 +61,7 @@ Team::Agreed Team::agree_on_direct(const Operation& operation, bool may_be_in_pl
         if (!see_offer(course_.next_reduced, operation, offer)) return Agreed::not_yet;
         course_.in_place = course_.in_place || offer.in_place != 0;
     }
-    floor_ = std::max(floor_, step_);
+    watermark_ = std::max(watermark_, step_);
     if (!course_.in_place || may_be_in_place) return Agreed::direct;
     leave(step_++);
     course_ = {};

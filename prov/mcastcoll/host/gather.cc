@@ -38,7 +38,7 @@ Team::Advance Team::gather_one(Operation& operation) {
     }
     for (; course_.next < size_; ++course_.next)
         if (!read_one(operation, course_.next, step_)) return moved ? Advance::moved : Advance::idle;
-    floor_ = std::max(floor_, step_);
+    watermark_ = std::max(watermark_, step_);
     leave(step_);
     return finish(operation, 1);
 }

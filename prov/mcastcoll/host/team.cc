@@ -140,7 +140,7 @@ void Team::check_blocker() {
     if (stage == Stage::left || !is_alive(card.pid, card.start_time)) alarm_.fail(ECONNRESET, blocker_);
 }
 
-bool Team::raise_floor(Step step, std::uint64_t ring) {
+bool Team::raise_watermark(Step step, std::uint64_t ring) {
     Step least = step;
     for (std::uint32_t member = 0; member < size_; ++member) {
         const Step left = peers_[member].left->step.load(std::memory_order_acquire);
@@ -148,8 +148,8 @@ bool Team::raise_floor(Step step, std::uint64_t ring) {
         least = left;
         blocker_ = member;
     }
-    floor_ = least;
-    return floor_ + ring > step;
+    watermark_ = least;
+    return watermark_ + ring > step;
 }
 
 Nanoseconds Team::next_deadline() {

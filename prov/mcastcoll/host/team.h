@@ -294,11 +294,11 @@ class Team {
     }
     // Whether everybody has left what was `ring` steps before.
     bool may_write(Step step, std::uint64_t ring) {
-        if (floor_ + ring > step) [[likely]]
+        if (watermark_ + ring > step) [[likely]]
             return true;
-        return raise_floor(step, ring);
+        return raise_watermark(step, ring);
     }
-    bool raise_floor(Step step, std::uint64_t ring);
+    bool raise_watermark(Step step, std::uint64_t ring);
     void publish(Step step, Kind kind, bool final, std::uint64_t count) {
         line_of(self_, step)
             .word.store(Word::of(step, static_cast<unsigned>(kind), final, count), std::memory_order_release);
@@ -345,7 +345,7 @@ class Team {
     std::vector<std::uint32_t> leaders_;  // of clusters, for barriers; none: no clusters
     std::vector<std::uint32_t> cluster_;  // the others of the own one, if this member leads it
     Step step_ = 1;                       // the first step of the oldest open operation
-    Step floor_ = 1;                      // everybody has left all steps before
+    Step watermark_ = 1;                  // everybody has left all steps before
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
     Course course_;
