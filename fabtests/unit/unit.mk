@@ -27,8 +27,9 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/engine_fixture.h \
 	%reldir%/reduce_cases.h \
 	%reldir%/test_bitmap.cc \
-	%reldir%/test_election.cc \
+	%reldir%/test_ballots.cc \
 	%reldir%/test_engine_disagree.cc \
+	%reldir%/test_engine_doubts.cc \
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
 	%reldir%/test_engine_join.cc \

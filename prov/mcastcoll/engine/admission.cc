@@ -1,5 +1,5 @@
 // The join, up and down the gather tree. A member whose subtree listens tells its parent (ready); rank 0 then
-// opens the first election about the multicast (lane.cc), whose verdict is the end of the join. Who is deaf
+// opens the first election about the multicast (elections.cc), whose verdict is the end of the join. Who is deaf
 // or mute is served point-to-point; the group works either way.
 #include <algorithm>
 #include <utility>

@@ -127,10 +127,9 @@ void Engine::note_multicast(Slot& slot, std::uint32_t index, Nanoseconds now) {
     const bool first = !std::exchange(slot.heard_ever, true);
     const Nanoseconds before = std::exchange(slot.heard_at, now);
     if (slot.state != SlotState::active) return;
-    if (first) note_first(slot, now);
+    if (first) deadlines_.on_first(slot, now);
     if (!first && in_order && now > before) {  // a run that was read at once has no gaps
-        arrival_gap_.sample(now - before);
-        if (slot.revealed < config_.initial_window && !slot.partial) stream_gap_.sample(now - before);
+        deadlines_.on_gap(slot, now - before);
         slot.longest_gap = std::max(slot.longest_gap, now - before);
     }
     if (slot.plan.chained || slot.plan.patience > 1) return;
@@ -138,17 +137,7 @@ void Engine::note_multicast(Slot& slot, std::uint32_t index, Nanoseconds now) {
     if (slot.base < slot.revealed)
         arm_gap(slot, now);
     else
-        slot.ask_at = now + silence_delay(slot);
-}
-
-void Engine::note_first(const Slot& slot, Nanoseconds now) {
-    first_times(slot).sample(now - slot.posted_at);
-}
-
-// What the first of an operation's fragments may be measured by.
-RecentTimes& Engine::first_times(const Slot& slot) {
-    if (!releases(slot.operation.kind)) return first_arrival_;
-    return slot.pieces == 0 ? first_release_ : first_result_;
+        slot.ask_at = now + deadlines_.silence(slot);
 }
 
 // A root multicasts its small operations one after the other: something of a later one tells that an earlier
@@ -179,8 +168,7 @@ void Engine::adopt_early(Slot& slot, bool keep) {
         const std::uint64_t at = index * size;
         std::memcpy(slot.operation.buffer + at, slot.early + at, std::min(size, slot.bytes - at));
     }
-    free_early_.push_back(slot.early);
-    slot.early = nullptr;
+    early_buffers_.give_back(slot.early);
 }
 
 // Puts a fragment where it belongs; false when it is not new or cannot be kept.
@@ -198,10 +186,7 @@ bool Engine::store(Slot& slot, std::uint32_t index, Bytes payload) {
         return false;
     }
     if (is_large(slot) && slot.state != SlotState::active) {
-        if (slot.early == nullptr && !free_early_.empty()) {
-            slot.early = free_early_.back();
-            free_early_.pop_back();
-        }
+        if (slot.early == nullptr) slot.early = early_buffers_.take();
         if (slot.early == nullptr || index >= config_.initial_window) {
             ++counters_.unposted_dropped;
             return false;
@@ -243,7 +228,7 @@ void Engine::on_all_here(Slot& slot, Nanoseconds now) {
     slot.retained = true;
     supply_all(slot, false);
     if (slot.plan.hands_on) {
-        const Nanoseconds delay = silence_.of(slot.operation.root) ? Nanoseconds{} : gap_delay();
+        const Nanoseconds delay = doubts_.silent(slot.operation.root) ? Nanoseconds{} : deadlines_.gap();
         if (!pushes_.push({slot.id, now + delay})) supply_all(slot, true);
     }
     finish(slot, 0);

@@ -12,10 +12,7 @@ void Engine::release_below(std::uint64_t id) {
     first_kept_ = id;
     moved_at_ = now_;
     ++counters_.checkpoints;
-    if (first_kept_ <= next_from_) return;
-    // Nothing is left that the old verdict is good for.
-    graph_.swap(next_graph_);
-    next_from_ = kNoVerdict;
+    verdicts_.release_below(first_kept_);
 }
 
 // Operations up to a window above this watermark may be begun: it was told, not just learnt from somebody
@@ -100,7 +97,7 @@ bool Engine::next_checkpoint_message(Effect& effect) {
     if (watermark_.next(word, [this](Rank child) { return hears_watermark(child); })) {
         counters_.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
         const bool down = word.kind == wire::Kind::watermark_down;
-        make_message(effect, word.kind, word.to, operation_of(word.number), down ? verdict_version_ : 0, 0,
+        make_message(effect, word.kind, word.to, operation_of(word.number), down ? verdicts_.version() : 0, 0,
                      {});
         return true;
     }

@@ -36,7 +36,7 @@ bool Engine::next_multicast(Effect& effect) {
     if (next_lane_multicast(effect)) return true;
     if (phase_ != Phase::active) return false;
     if (const std::uint64_t watermark = watermark_.to_cast(); watermark != 0) {
-        make_packet(effect, wire::Kind::watermark_cast, operation_of(watermark), verdict_version_, 0, {});
+        make_packet(effect, wire::Kind::watermark_cast, operation_of(watermark), verdicts_.version(), 0, {});
         watermark_.set_cast_due(!take_target(watermark_cast_target_, effect));
         return true;
     }

@@ -18,32 +18,30 @@ Engine::Engine(const GroupConfig& config)
     : config_(config),
       tree_children_(tree_children(config.self, config.tree_arity, config.members)),
       tree_parent_(tree_parent(config.self, config.tree_arity)),
-      graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
-      next_graph_(graph_),
       targets_(other_ranges(config)),
       policy_(config),
       root_sync_(config),
       readiness_(tree_children_.count),
       poll_(config_, tree_children_, tree_parent_),
+      verdicts_(config_, tree_children_),
+      doubts_(config_, tree_parent_ == kNoRank),
       watermark_(tree_children_, tree_parent_),
       departure_(tree_children_, tree_parent_),
       failure_(config.self, config.members),
       retransmit_memory_(config.memory, std::size_t{config.operation_slots} * config.retransmit_bytes),
-      early_memory_(std::size_t{config.early_buffers} * config.initial_window * config.fragment_bytes),
-      gather_memory_(config.memory,
-                     std::size_t{config.operation_slots} * tree_children_.count * config.most_gathered()),
+      early_buffers_(config.memory, config.early_buffers,
+                     std::size_t{config.initial_window} * config.fragment_bytes),
+      vectors_(config.memory, std::size_t{config.operation_slots} * tree_children_.count,
+               config.most_gathered()),
       piece_(config.fragment_bytes),
       pending_(config.pending_operations),
       completions_(2 * std::size_t{config.operation_slots} + config.pending_operations),
       held_(config.operation_slots),
       ready_(config.operation_slots),
-      elections_(config.least_election_interval, config.most_election_interval),
-      feelers_(config.least_feeler_interval, config.most_feeler_interval),
       pongs_(16),
       // Silence lasts one and a half of it, at least.
       round_trip_(config.initial_rtt, Nanoseconds{config.least_silence.value * 2 / 3}, config.most_silence),
-      arrival_gap_(config.initial_rtt),
-      nack_answer_(config.initial_rtt),
+      deadlines_(config_, round_trip_),
       pushes_(2 * std::size_t{config.operation_slots}),
       holds_(2 * std::size_t{config.operation_slots}),
       watches_(std::min(config.members, kMostWatched)) {
@@ -58,11 +56,6 @@ Engine::Engine(const GroupConfig& config)
     assert(config.checkpoint_interval() >= 1 && config.checkpoint_interval() <= config.most_ahead());
     assert(config.most_ahead() <= config.operation_slots);
     assert(config.tree_arity <= kMaxArity && config.large_tree_arity <= kMaxArity);
-    for (std::uint32_t i = 0; i < config.early_buffers; ++i)
-        free_early_.push_back(early_memory_.data() +
-                              std::size_t{i} * config.initial_window * config.fragment_bytes);
-    for (std::size_t i = std::size_t{config.operation_slots} * tree_children_.count; i > 0; --i)
-        free_vectors_.push_back(gather_memory_.get() + (i - 1) * config.most_gathered());
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
         slots_.emplace_back(config,
@@ -128,7 +121,7 @@ Slot* Engine::claim(OperationId id) {
     }
     Slot& slot = slot_at(number);
     if (slot.id != id) {
-        for (Contribution& contribution : slot.contributions) give_back(contribution);
+        for (Contribution& contribution : slot.contributions) vectors_.give_back(contribution.early);
         slot.reset(id);
     }
     return &slot;
@@ -191,14 +184,14 @@ void Engine::begin_receiving(Slot& slot, Nanoseconds now) {
     update_report(slot);
     const bool large = is_large(slot);
     const bool hears = graph_of(slot).hears(slot.operation.root, config_.self);
-    const bool silent = !hears || silence_.of(slot.operation.root);
+    const bool silent = !hears || doubts_.silent(slot.operation.root);
     // Small messages are handed to the deaf, and by a policy that is patient because of it.
     const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
     const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
     slot.chained = silent || slot.plan.chained;
     if (slot.chained && (!comes_unasked || slot.base < slot.revealed)) return request(slot, slot.fragments);
     const bool hole = !comes_unasked && (slot.base < slot.revealed || later_was_heard(slot));
-    slot.ask_at = now + (hole ? gap_delay() : Nanoseconds{patience * silence_delay(slot).value});
+    slot.ask_at = now + (hole ? deadlines_.gap() : Nanoseconds{patience * deadlines_.silence(slot).value});
     // Somebody has asked already and waits.
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].waiting) return ask_onward(slot, now);
@@ -241,8 +234,8 @@ void Engine::complete(std::uint64_t cookie, int status) {
 
 Nanoseconds Engine::next_deadline() const {
     if (phase_ == Phase::failed || phase_ == Phase::left) return kNever;
-    Nanoseconds next = std::min({watch_at_, readiness_.next_deadline(), poll_.next_deadline(), election_at_,
-                                 watermark_.next_deadline()});
+    Nanoseconds next = std::min({watch_at_, readiness_.next_deadline(), poll_.next_deadline(),
+                                 doubts_.elect_at(), watermark_.next_deadline()});
     next = std::min(next, next_release());
     if (!pushes_.empty()) next = std::min(next, pushes_.front().at);
     for (std::uint64_t id = first_open_; id < next_id_; ++id)
@@ -253,7 +246,8 @@ Nanoseconds Engine::next_deadline() const {
 void Engine::on_timeout(Nanoseconds now) {
     now_ = now;
     if (phase_ == Phase::failed || phase_ == Phase::left) {
-        watch_at_ = election_at_ = kNever;
+        watch_at_ = kNever;
+        doubts_.stop();
         return;
     }
     watermark_.on_timeout(now);
@@ -261,7 +255,7 @@ void Engine::on_timeout(Nanoseconds now) {
     readiness_.on_timeout(now);
     poll_.on_timeout(now);
     follow_poll(now);
-    if (election_at_ <= now) begin_election(poll_.number() + 1, now);
+    if (doubts_.elect_at() <= now) begin_election(poll_.number() + 1, now);
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state == SlotState::active && slot.ask_at <= now) on_ask_timer(slot, now);

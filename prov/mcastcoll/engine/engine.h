@@ -5,11 +5,12 @@
 // One file per idea:
 //   engine.cc     operations: submit, begin, finish, the slots and the pending queue, timers
 //   admission.cc  the join; readiness.h: who listens
-//   lane.cc       elections about the multicast, now and then; poll.h holds one, election.h counts and judges
+//   elections.cc  elections about the multicast, now and then; poll.h holds one, ballots.h counts and judges,
+//                 verdicts.h keeps what came of them, doubts.h says when another one is wanted
 //   broadcast.cc  multicasting fragments, taking them in, progress reports
 //   stream.cc     roots that have only a prefix yet, and what prefix has arrived
 //   relay.cc      several addresses: chained, or onward through leaders
-//   repair.cc     asks, remembered questions, data, pushes
+//   repair.cc     asks, remembered questions, data, pushes; deadlines.h: when
 //   policy.h      which of them, when: one plan per operation
 //   sync.cc       repair by the root's multicast; channels
 //   root_sync.cc  what a root waits for before it multicasts
@@ -27,18 +28,21 @@
 #include "base/result.h"
 #include "base/ring.h"
 #include "engine/config.h"
+#include "engine/deadlines.h"
 #include "engine/departure.h"
+#include "engine/doubts.h"
 #include "engine/effects.h"
 #include "engine/failure.h"
-#include "engine/lane.h"
 #include "engine/policy.h"
 #include "engine/poll.h"
+#include "engine/pool.h"
 #include "engine/readiness.h"
 #include "engine/root_sync.h"
 #include "engine/round_trip.h"
 #include "engine/slot.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
+#include "engine/verdicts.h"
 #include "engine/watch_list.h"
 #include "engine/watermark.h"
 
@@ -92,8 +96,8 @@ class Engine {
         return counters_.operations_submitted - counters_.operations_completed - counters_.operations_failed;
     }
     const Counters& counters() const { return counters_; }
-    const SupplyGraph& graph() const { return verdict_pending() ? next_graph_ : graph_; }  // the latest
-    std::uint32_t verdict_version() const { return verdict_version_; }
+    const SupplyGraph& graph() const { return verdicts_.latest(); }
+    std::uint32_t verdict_version() const { return verdicts_.version(); }
     const GroupConfig& config() const { return config_; }
     // What the repair policy and the root synchronisation are at present, and the numbers behind it.
     PolicyState policy() const { return policy_.state(); }
@@ -127,10 +131,8 @@ class Engine {
     void check_ready(Nanoseconds now);
     bool next_admission_message(Effect& effect);
 
-    // lane.cc
-    bool verdict_pending() const { return next_from_ != kNoVerdict; }
-    const SupplyGraph& graph_of(std::uint64_t id) const { return id < next_from_ ? graph_ : next_graph_; }
-    const SupplyGraph& graph_of(const Slot& slot) const { return graph_of(number_of(slot.id)); }
+    // elections.cc
+    const SupplyGraph& graph_of(const Slot& slot) const { return verdicts_.of(number_of(slot.id)); }
     void on_go(const wire::Header& header, Nanoseconds now);
     void begin_election(std::uint64_t number, Nanoseconds now);
     void on_probe(const wire::Header& header, Nanoseconds now);
@@ -152,8 +154,6 @@ class Engine {
 
     // broadcast.cc
     void on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now);
-    void note_first(const Slot& slot, Nanoseconds now);
-    RecentTimes& first_times(const Slot& slot);
     void note_multicast(Slot& slot, std::uint32_t fragment, Nanoseconds now);
     void reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now);
     bool learn_length(Slot& slot, std::uint64_t bytes);
@@ -197,9 +197,6 @@ class Engine {
     std::uint32_t supply_limit(const Slot& slot) const;
 
     // repair.cc
-    Nanoseconds gap_delay() const;
-    Nanoseconds silence_delay(const Slot& slot) const;
-    Nanoseconds release_delay(Nanoseconds usual) const;
     bool in_first_window(const Slot& slot) const;
     std::uint32_t expected_to(const Slot& slot) const;
     void request(Slot& slot, std::uint32_t to);
@@ -251,7 +248,6 @@ class Engine {
     const std::byte* contribution_of(const Slot& slot) const;
     bool combine_at_once(Slot& slot, std::uint32_t child, Bytes vector);
     void keep_vector(Contribution& contribution, Bytes vector);
-    void give_back(Contribution& contribution);
     void take_own(Slot& slot);
     void all_gathered(Slot& slot, Nanoseconds now);
     void let_go(Slot& slot, Nanoseconds now);
@@ -312,8 +308,6 @@ class Engine {
     const GroupConfig config_;
     const RankList tree_children_;  // of gathers, watermarks and leaving
     const Rank tree_parent_;
-    SupplyGraph graph_;                                   // of operations below next_from_
-    SupplyGraph next_graph_;                              // of the others
     const std::vector<std::uint32_t> targets_;            // ranges that somebody else listens to
     std::uint32_t probe_target_ = 0, feeler_target_ = 0;  // of those, where the next copy goes
     std::uint32_t watermark_cast_target_ = 0;
@@ -321,6 +315,8 @@ class Engine {
     RootSynchronizer root_sync_;
     Readiness readiness_;  // of the join
     Poll poll_;
+    Verdicts verdicts_;
+    Doubts doubts_;
     Watermark watermark_;  // its operations up to a window above it may be begun
     Departure departure_;
     Failure failure_;
@@ -331,13 +327,9 @@ class Engine {
     // those below first_kept_ everywhere. Not written before it is used: most groups never have as much in
     // flight.
     Region retransmit_memory_;
-    std::vector<std::byte> early_memory_;
-    // For a vector of each child in each slot; the one that was used last is the next, and still in the
-    // cache.
-    Region gather_memory_;
-    std::vector<std::byte*> free_vectors_;
+    Pool early_buffers_;            // for the first window of large operations that are not posted
+    Pool vectors_;                  // for one of each child in each slot
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
-    std::vector<std::byte*> free_early_;
     std::vector<Slot> slots_;
     std::uint64_t first_kept_ = 0, first_open_ = 0, next_id_ = 0;
     mutable std::uint64_t found_ = 0;  // a hint: the operation that was last looked up by its cookie
@@ -350,29 +342,14 @@ class Engine {
     std::uint32_t turn_ = 0;       // the bit of ready_ whose turn it is to send
     std::uint64_t in_flight_ = 0;  // multicast fragments of own large operations that are not acknowledged
 
-    // Who hears and who is heard. The first operation of a verdict is one that nobody can have begun when it
-    // was passed, and nobody begins it without.
-    static constexpr std::uint64_t kNoVerdict = UINT64_MAX;
-    std::uint64_t next_from_ = kNoVerdict;        // the first operation of next_graph_
-    std::uint32_t verdict_version_ = 0;           // how many verdicts followed that of the join
-    bool appealed_ = false, appeal_due_ = false;  // against the present verdict, at most once per election
-    bool feeler_due_ = false;
-    std::uint32_t patience_ = 0;        // silent operations until the next appeal
-    Nanoseconds election_at_ = kNever;  // rank 0: when the next one begins
-    Silence silence_;
-    Backoff elections_, feelers_;
-
     // Admission.
-    bool notice_joined_ = false, verdict_known_ = false;
-    std::uint32_t verdict_next_ = 0;  // children already told
-    std::vector<std::byte> verdict_bytes_;
+    bool notice_joined_ = false;
     bool ping_due_ = false;
     Ring<wire::Header> pongs_;
 
     // Timing.
     RoundTrip round_trip_;
-    SmoothedTime arrival_gap_, nack_answer_;
-    RecentTimes first_arrival_, first_release_, first_result_, stream_gap_;
+    Deadlines deadlines_;
     Ring<Timed> pushes_;  // when small messages are handed on
     Ring<Timed> holds_;   // until when own broadcasts wait at most, in order
     std::vector<std::byte> ask_bytes_;

@@ -38,7 +38,8 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         complete(pending_.front().cookie, error);
         pending_.pop();
     }
-    watch_at_ = election_at_ = kNever;
+    watch_at_ = kNever;
+    doubts_.stop();
     readiness_.stop();
     watermark_.stop_asking();
     // A probe that was still to go out would be the last, and with it the group would be joined.

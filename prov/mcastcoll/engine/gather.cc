@@ -83,13 +83,8 @@ bool Engine::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
 }
 
 void Engine::keep_vector(Contribution& contribution, Bytes vector) {
-    contribution.early = free_vectors_.back();
-    free_vectors_.pop_back();
+    contribution.early = vectors_.take();
     std::memcpy(contribution.early, vector.data(), vector.size());
-}
-
-void Engine::give_back(Contribution& contribution) {
-    if (contribution.early != nullptr) free_vectors_.push_back(std::exchange(contribution.early, nullptr));
 }
 
 // This member's vector comes into the buffer where others are combined with it.
@@ -115,7 +110,7 @@ void Engine::check_gather(Slot& slot, Nanoseconds now) {
         if (operation.bytes == 0) continue;
         Contribution& contribution = slot.contributions[slot.combined];
         operation.combiner(operation.buffer, contribution.early, operation.bytes);
-        give_back(contribution);
+        vectors_.give_back(contribution.early);
     }
     if (slot.combined < tree_children_.count) return;
     if (slot.is_root(config_.self)) return all_gathered(slot, now);

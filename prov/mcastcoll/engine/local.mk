@@ -3,12 +3,15 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/admission.cc \
 	%reldir%/broadcast.cc \
 	%reldir%/checkpoint.cc \
+	%reldir%/deadlines.cc \
+	%reldir%/deadlines.h \
 	%reldir%/departure.h \
+	%reldir%/doubts.h \
 	%reldir%/config.h \
 	%reldir%/effects.cc \
 	%reldir%/effects.h \
-	%reldir%/election.cc \
-	%reldir%/election.h \
+	%reldir%/ballots.cc \
+	%reldir%/ballots.h \
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
 	%reldir%/failure.cc \
@@ -16,10 +19,10 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
 	%reldir%/gather.cc \
-	%reldir%/lane.cc \
-	%reldir%/lane.h \
+	%reldir%/elections.cc \
 	%reldir%/ranges.cc \
 	%reldir%/ranges.h \
+	%reldir%/pool.h \
 	%reldir%/poll.cc \
 	%reldir%/poll.h \
 	%reldir%/readiness.h \
@@ -30,6 +33,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/root_sync.cc \
 	%reldir%/root_sync.h \
 	%reldir%/round_trip.h \
+	%reldir%/silence.h \
 	%reldir%/slot.cc \
 	%reldir%/slot.h \
 	%reldir%/stream.cc \
@@ -37,6 +41,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/supply_graph.h \
 	%reldir%/sync.cc \
 	%reldir%/timing.h \
+	%reldir%/verdicts.h \
 	%reldir%/watch_list.h \
 	%reldir%/watermark.cc \
 	%reldir%/watermark.h

@@ -1,4 +1,4 @@
-// A poll about the multicast: who hears whom. Its end is rank 0's to judge (election.h).
+// A poll about the multicast: who hears whom. Its end is rank 0's to judge (ballots.h).
 //
 //     closed --begin()--> probing --everybody heard, or time is up--> voting --all below have voted--> closed
 //
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/config.h"
-#include "engine/election.h"
+#include "engine/ballots.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::engine {

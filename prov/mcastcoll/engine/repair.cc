@@ -11,42 +11,6 @@
 
 namespace mcastcoll::engine {
 
-// How long a hole may be mere reordering. A quarter of a round trip: one loss then costs little more than a
-// round trip.
-Nanoseconds Engine::gap_delay() const {
-    return std::clamp(Nanoseconds{round_trip_.mean().value / 4}, config_.least_gap,
-                      std::max(config_.least_gap, config_.most_silence));
-}
-
-// How long silence may be mere waiting for the root: what it usually takes until a fragment is heard. A
-// question too early costs two messages, one too late costs everybody's time, so the bounds are a few round
-// trips.
-//
-// Once something was heard the rest follows closely, unless the root has to wait for reports: then the usual
-// gaps, and those of this very message, tell a lost run of fragments early.
-Nanoseconds Engine::silence_delay(const Slot& slot) const {
-    const std::int64_t round_trip = round_trip_.mean().value;
-    const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
-    const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
-    if (!slot.heard_ever) {
-        if (releases(slot.operation.kind) && slot.pieces > 0) return first_result_.deadline(usual, most);
-        if (releases(slot.operation.kind)) return release_delay(usual);
-        return first_arrival_.deadline(usual, most);
-    }
-    if (slot.revealed >= config_.initial_window || slot.partial) return arrival_gap_.deadline(4, usual, most);
-    const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
-    return std::clamp(slot.longest_gap + slot.longest_gap, stream_gap_.deadline(least, most), most);
-}
-
-// A barrier ends when the last has entered. Waiting for one that merely repairs must not teach everybody to
-// repair as late, so it is asked for after a few round trips whatever was usual; where cores are busy, after
-// a few times what it takes when nobody repairs.
-Nanoseconds Engine::release_delay(Nanoseconds usual) const {
-    const std::int64_t busy = std::min(4 * first_release_.quick().value, 10 * config_.least_silence.value);
-    const std::int64_t most = std::max(4 * round_trip_.mean().value, busy);
-    return first_release_.deadline(usual, std::max(usual, Nanoseconds{most}));
-}
-
 // The root has sent the first window without waiting for anybody.
 bool Engine::in_first_window(const Slot& slot) const {
     return is_large(slot) && slot.heard_ever && !slot.partial && slot.base < config_.initial_window;
@@ -65,7 +29,7 @@ void Engine::request(Slot& slot, std::uint32_t to) {
 }
 
 void Engine::arm_gap(Slot& slot, Nanoseconds now) {
-    slot.ask_at = std::min(slot.ask_at, now + gap_delay());
+    slot.ask_at = std::min(slot.ask_at, now + deadlines_.gap());
 }
 
 void Engine::on_ask_timer(Slot& slot, Nanoseconds now) {
@@ -87,7 +51,7 @@ void Engine::ask_supplier(Slot& slot, Nanoseconds now) {
     slot.heard = false;
     if (hole) slot.asked_at = now;  // the supplier very likely has it: the answer measures a round trip
     request(slot, hole ? slot.revealed : expected_to(slot));
-    slot.ask_at = slot.chained ? kNever : now + silence_delay(slot);
+    slot.ask_at = slot.chained ? kNever : now + deadlines_.silence(slot);
 }
 
 // A member that is asked for what it lacks itself need not wait for its own deadline. Of a large message only
@@ -277,7 +241,7 @@ void Engine::note_poll(Slot& slot, Nanoseconds now) {
     if (!slot.partial || std::exchange(slot.doubted, true)) {
         slot.chained = true;
     } else {
-        slot.ask_at = now + silence_delay(slot);
+        slot.ask_at = now + deadlines_.silence(slot);
     }
 }
 
@@ -291,7 +255,7 @@ void Engine::note_supplied(Slot& slot, Nanoseconds now) {
         policy_.note_repair(Route::supplier, now - asked_at, round_trip_.mean());
     if (slot.heard_ever || graph_of(slot).hears(slot.operation.root, config_.self)) return;
     slot.heard_ever = true;
-    note_first(slot, now);
+    deadlines_.on_first(slot, now);
 }
 
 void Engine::on_done(const wire::Header& header) {

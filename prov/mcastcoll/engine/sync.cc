@@ -18,14 +18,12 @@ constexpr std::uint32_t kFruitlessRounds = 2;
 
 }  // namespace
 
-// What another multicast usually takes: up the tree to the root and down at once.
+// What another multicast usually takes.
 Nanoseconds Engine::nack_delay(const Slot& slot) const {
-    const std::int64_t round_trip = round_trip_.mean().value;
     std::int64_t hops = 3;  // the last one down, and some patience
     for (Rank rank = slot.report_to; rank != kNoRank && rank != slot.operation.root; ++hops)
         rank = graph_of(slot).report_parent(slot.operation.root, rank, config_.tree_arity);
-    const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{hops * round_trip / 2});
-    return nack_answer_.deadline(4, least, Nanoseconds{4 * least.value});
+    return deadlines_.nack(hops);
 }
 
 bool Engine::asks_root(const Slot& slot) const {
@@ -153,7 +151,7 @@ bool Engine::next_resend(Slot& slot, Effect& effect) {
 void Engine::note_answer(Slot& slot, std::uint32_t index, Nanoseconds now) {
     if (slot.nacks.asked_at == kNever || slot.has(index) || !slot.nacks.said.test(index)) return;
     const Nanoseconds took = now - slot.nacks.asked_at;
-    nack_answer_.sample(took);
+    deadlines_.on_nack_answer(took);
     policy_.note_repair(Route::root, took, round_trip_.mean());
 }
 
@@ -189,7 +187,7 @@ void Engine::take_watermark(const wire::Header& header, Nanoseconds now) {
         return;
     }
     // The verdict that it was told with may be on its way.
-    if (watermark_.take(watermark, index_of(header.fragment) <= verdict_version_, now))
+    if (watermark_.take(watermark, index_of(header.fragment) <= verdicts_.version(), now))
         raise_watermark(watermark, now);
 }
 

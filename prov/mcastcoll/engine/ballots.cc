@@ -1,4 +1,4 @@
-#include "engine/election.h"
+#include "engine/ballots.h"
 
 #include <algorithm>
 #include <cstring>

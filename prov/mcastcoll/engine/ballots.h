@@ -1,4 +1,4 @@
-// The election that the join holds about the multicast: who speaks, what a ballot says, and the judge.
+// An election about the multicast: who speaks, what a ballot says, and the judge.
 //
 // Nearly everybody hears nearly everybody, so ballots say only who does not: a subtree's votes fit in one
 // message whatever its size. In large groups some members speak for all, because probes of all to all would

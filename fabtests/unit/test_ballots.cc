@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/election.h"
+#include "engine/ballots.h"
 
 using namespace mcastcoll;
 using engine::Ballots;

@@ -1,7 +1,7 @@
 // What a member notices about the multicast while operations run, and how often it may be asked about.
 //
 // Nobody is believed dead for one silent operation: only a run of them is a reason to doubt, and a doubt is
-// only a reason to hold an election (election.h), which measures. So a burst of losses changes nothing, and
+// only a reason to hold an election (doubts.h), which measures. So a burst of losses changes nothing, and
 // what is demoted or promoted is decided by the rule of the join.
 #pragma once
 

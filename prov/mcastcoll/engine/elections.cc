@@ -29,16 +29,12 @@ void Engine::on_go(const wire::Header& header, Nanoseconds now) {
 }
 
 void Engine::begin_election(std::uint64_t number, Nanoseconds now) {
-    election_at_ = kNever;
-    if (number == 0) {
+    if (number == 0)
         phase_ = Phase::probing;
-    } else {
+    else
         ++counters_.elections;
-        elections_.use(now);
-    }
     readiness_.stop();
-    appealed_ = appeal_due_ = false;
-    patience_ = kSilentEnough;
+    doubts_.on_election(number, now);
     probe_target_ = 0;
     poll_.begin(number, now);
     follow_poll(now);
@@ -53,7 +49,7 @@ void Engine::on_probe(const wire::Header& header, Nanoseconds now) {
     ++counters_.probes_received;
     const std::uint64_t number = number_of(header.operation);
     if (phase_ == Phase::active) {
-        silence_.heard(header.sender);
+        doubts_.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a feeler
             if (!graph().can_hear(header.sender, config_.self)) appeal(now);
             return;
@@ -77,16 +73,17 @@ void Engine::decide(Verdict verdict, Nanoseconds now) {
     if (phase_ != Phase::active) return take_first_verdict(std::move(verdict), now);
     if (!(verdict == graph().verdict()))
         return take_verdict(std::move(verdict), first_kept_ + slots_.size(), now);
-    if (appealed_) election_at_ = std::max(now, elections_.allowed_at());
+    doubts_.on_same_verdict(now);
 }
 
 void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds now) {
     Verdict verdict{.lane = (header.total & 1) != 0, .deaf = {}, .mute = {}};
-    const bool first = !verdict_known_;
+    const bool first = !verdicts_.known();
     // Rank 0 passes one when everybody has finished what the one before the last was good for.
-    if (verdict_pending() && first_open_ > next_from_) release_below(next_from_ + 1);
-    const bool next = verdict_known_ && !verdict_pending() && number_of(header.operation) >= next_id_;
-    const std::uint64_t version = first ? 0 : std::uint64_t{verdict_version_} + 1;
+    if (verdicts_.pending() && first_open_ > verdicts_.first_operation())
+        release_below(verdicts_.first_operation() + 1);
+    const bool next = verdicts_.known() && !verdicts_.pending() && number_of(header.operation) >= next_id_;
+    const std::uint64_t version = first ? 0 : std::uint64_t{verdicts_.version()} + 1;
     if (header.sender != tree_parent_ || header.total >> 1 != version || !(first || next) ||
         !decode(payload, index_of(header.fragment), config_.members, verdict)) {
         ++counters_.unexpected_kind;
@@ -97,28 +94,21 @@ void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds n
 }
 
 void Engine::take_first_verdict(Verdict verdict, Nanoseconds now) {
-    encode(verdict, verdict_bytes_);
-    graph_.set_verdict(std::move(verdict));
-    verdict_known_ = true;
+    verdicts_.take_first(std::move(verdict));
     phase_ = Phase::active;
     poll_.stop();
     readiness_.stop();
-    patience_ = 0;
+    doubts_.on_verdict();
     notice_joined_ = true;
     ping_due_ = true;  // not before: what the probes keep busy answers late, and teaches long deadlines
     begin_pending(now);
 }
 
 void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) {
-    const bool heard = !graph_.deaf(config_.self), spoke = graph_.multicasts(config_.self);
-    encode(verdict, verdict_bytes_);
-    next_graph_.set_verdict(std::move(verdict));
-    next_from_ = from;
-    ++verdict_version_;
-    verdict_next_ = 0;
-    appealed_ = appeal_due_ = false;
-    patience_ = 0;
-    const bool hears = !next_graph_.deaf(config_.self), speaks = next_graph_.multicasts(config_.self);
+    const bool heard = !graph().deaf(config_.self), spoke = graph().multicasts(config_.self);
+    verdicts_.take_next(std::move(verdict), from);
+    doubts_.on_verdict();
+    const bool hears = !graph().deaf(config_.self), speaks = graph().multicasts(config_.self);
     ++counters_.verdicts;
     counters_.lane_demotions += (heard && !hears) || (spoke && !speaks);
     counters_.lane_promotions += (!heard && hears) || (!spoke && speaks);
@@ -129,35 +119,23 @@ void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) 
 void Engine::note_heard(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= first_open_ && id < next_id_;
-    silence_.heard(posted && header.kind == wire::Kind::relay ? slot_at(id).operation.root : header.sender);
+    doubts_.heard(posted && header.kind == wire::Kind::relay ? slot_at(id).operation.root : header.sender);
     if (phase_ != Phase::active || id < first_kept_ || id - first_kept_ >= slots_.size()) return;
-    if (!graph_of(id).can_hear(header.sender, config_.self)) appeal(now);
+    if (!verdicts_.of(id).can_hear(header.sender, config_.self)) appeal(now);
 }
 
 void Engine::note_finished(const Slot& slot, Nanoseconds now) {
     if (slot.heard_ever || !graph_of(slot).hears(slot.operation.root, config_.self)) return;
-    silence_.missed(slot.operation.root);
-    if (patience_ > 0)
-        --patience_;
-    else if (silence_.of(slot.operation.root))
-        appeal(now);
+    if (doubts_.missed(slot.operation.root)) appeal(now);
 }
 
 // Called by a root that begins an operation and is not to multicast it.
 void Engine::feel(Nanoseconds now) {
-    if (!config_.multicast || config_.members == 1 || verdict_pending()) return;
-    if (now < feelers_.allowed_at()) return;
-    feelers_.use(now);
-    feeler_due_ = true;
+    if (config_.multicast && config_.members > 1 && !verdicts_.pending()) doubts_.feel(now);
 }
 
 void Engine::appeal(Nanoseconds now) {
-    if (appealed_ || !poll_.closed() || verdict_pending()) return;
-    appealed_ = true;
-    if (tree_parent_ != kNoRank)
-        appeal_due_ = true;
-    else if (config_.multicast)
-        election_at_ = std::max(now, elections_.allowed_at());
+    if (!doubts_.appealed() && poll_.closed() && !verdicts_.pending()) doubts_.appeal(now);
 }
 
 // One appeal per election and subtree goes on. Those against a verdict that is about to be replaced are
@@ -167,17 +145,18 @@ void Engine::on_appeal(const wire::Header& header, Nanoseconds now) {
         ++counters_.unexpected_kind;
         return;
     }
-    if (number_of(header.operation) != poll_.number() || verdict_pending() || appealed_) return;
-    if (poll_.closed()) return appeal(now);
-    appealed_ = true;  // during an election it waits for its end
-    appeal_due_ = tree_parent_ != kNoRank;
+    if (number_of(header.operation) != poll_.number() || verdicts_.pending() || doubts_.appealed()) return;
+    if (poll_.closed())
+        doubts_.appeal(now);
+    else
+        doubts_.keep_appeal();
 }
 
 bool Engine::next_lane_multicast(Effect& effect) {
-    if (feeler_due_) {
+    if (doubts_.feeler_due()) {
         ++counters_.probes_sent;
         make_packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
-        feeler_due_ = !take_target(feeler_target_, effect);
+        if (take_target(feeler_target_, effect)) doubts_.feeler_sent();
         return true;
     }
     const std::uint32_t probe = poll_.next_probe();
@@ -200,16 +179,15 @@ bool Engine::next_lane_message(Effect& effect) {
                      poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
         return true;
     }
-    if (verdict_known_ && verdict_next_ < tree_children_.count) {
+    if (const Rank child = verdicts_.next_to_tell(); child != kNoRank) {
         const Verdict& verdict = graph().verdict();
-        make_message(effect, wire::Kind::verdict, tree_children_.ranks[verdict_next_++],
-                     operation_of(verdict_pending() ? next_from_ : 0),
+        make_message(effect, wire::Kind::verdict, child,
+                     operation_of(verdicts_.pending() ? verdicts_.first_operation() : 0),
                      static_cast<std::uint32_t>(verdict.deaf.size()),
-                     std::uint64_t{verdict_version_} << 1 | (verdict.lane ? 1 : 0), verdict_bytes_);
+                     std::uint64_t{verdicts_.version()} << 1 | (verdict.lane ? 1 : 0), verdicts_.bytes());
         return true;
     }
-    if (appeal_due_) {
-        appeal_due_ = false;
+    if (doubts_.take_appeal()) {
         ++counters_.appeals_sent;
         make_message(effect, wire::Kind::appeal, tree_parent_, operation_of(poll_.number()), 0, 0, {});
         return true;

@@ -1,0 +1,145 @@
+// The engine's small parts that go on after the join: verdicts and the doubts about them, deadlines, memory.
+#include <criterion/criterion.h>
+
+#include <set>
+
+#include "engine/deadlines.h"
+#include "engine/doubts.h"
+#include "engine/pool.h"
+#include "engine/verdicts.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::engine;
+
+namespace {
+
+constexpr Nanoseconds kBegin = Nanoseconds::from_ms(1);
+
+GroupConfig config_of(std::uint32_t members) {
+    GroupConfig config;
+    config.self = rank_of(1);
+    config.members = members;
+    return config;
+}
+
+RankList two_children() {
+    RankList children;
+    children.add(rank_of(5));
+    children.add(rank_of(6));
+    return children;
+}
+
+}  // namespace
+
+Test(verdicts, a_later_one_holds_from_an_operation_on) {
+    Verdicts verdicts(config_of(8), two_children());
+    cr_assert_not(verdicts.known() || verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
+    cr_assert_eq(verdicts.next_to_tell(), kNoRank);
+    verdicts.take_first({.lane = true, .deaf = {}, .mute = {}});
+    cr_assert(verdicts.known() && verdicts.of(0).can_hear(rank_of(0), rank_of(3)));
+    cr_assert(verdicts.next_to_tell() == rank_of(5) && verdicts.next_to_tell() == rank_of(6));
+    cr_assert_eq(verdicts.next_to_tell(), kNoRank, "once");
+
+    verdicts.take_next({.lane = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
+    cr_assert(verdicts.pending() && verdicts.version() == 1 && verdicts.first_operation() == 200);
+    cr_assert(verdicts.of(199).can_hear(rank_of(0), rank_of(3)));
+    cr_assert_not(verdicts.of(200).can_hear(rank_of(0), rank_of(3)));
+    cr_assert_eq(&verdicts.latest(), &verdicts.of(200));
+    cr_assert_eq(verdicts.next_to_tell(), rank_of(5), "this one, too");
+    verdicts.release_below(200);
+    cr_assert(verdicts.pending(), "operation 199 is over, but 200 may not have begun anywhere");
+    verdicts.release_below(201);
+    cr_assert_not(verdicts.pending());
+    cr_assert_not(verdicts.latest().can_hear(rank_of(0), rank_of(3)));
+    cr_assert_eq(verdicts.version(), 1U);
+}
+
+Test(doubts, a_run_of_silence_is_a_reason_and_one_appeal_an_answer) {
+    Doubts doubts(config_of(8), false);
+    const Rank root = rank_of(2);
+    for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
+    cr_assert(doubts.missed(root) && doubts.silent(root));
+    doubts.heard(root);
+    cr_assert_not(doubts.silent(root) || doubts.missed(root), "the run begins anew");
+    doubts.appeal(kBegin);
+    cr_assert(doubts.appealed() && doubts.take_appeal());
+    cr_assert_not(doubts.take_appeal(), "once");
+    cr_assert_eq(doubts.elect_at(), kNever, "that is rank 0's");
+    doubts.on_election(1, kBegin);
+    cr_assert_not(doubts.appealed());
+    // What the election measures is not doubted while it lasts.
+    for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
+    cr_assert(doubts.missed(root));
+    doubts.keep_appeal();
+    doubts.on_verdict();
+    cr_assert_not(doubts.appealed() || doubts.take_appeal(), "it was against the verdict before");
+}
+
+Test(doubts, rank_0_holds_elections_ever_less_often) {
+    const GroupConfig config = config_of(8);
+    Doubts doubts(config, true);
+    doubts.appeal(kBegin);
+    cr_assert_eq(doubts.elect_at(), kBegin);
+    cr_assert_not(doubts.take_appeal(), "there is nobody to tell");
+    doubts.on_election(1, kBegin);
+    doubts.keep_appeal();
+    doubts.on_same_verdict(kBegin);
+    cr_assert_eq(doubts.elect_at(), kBegin + config.least_election_interval);
+    doubts.on_election(2, doubts.elect_at());
+    cr_assert_eq(doubts.elect_at(), kNever);
+    doubts.on_same_verdict(kBegin);
+    cr_assert_eq(doubts.elect_at(), kNever, "nobody has appealed");
+    GroupConfig deaf = config;
+    deaf.multicast = false;
+    Doubts without(deaf, true);
+    without.appeal(kBegin);
+    cr_assert_eq(without.elect_at(), kNever, "it could not judge");
+}
+
+Test(doubts, feelers_are_rare) {
+    const GroupConfig config = config_of(8);
+    Doubts doubts(config, false);
+    doubts.feel(kBegin);
+    cr_assert(doubts.feeler_due());
+    doubts.feeler_sent();
+    doubts.feel(kBegin);
+    cr_assert_not(doubts.feeler_due());
+    doubts.feel(kBegin + config.least_feeler_interval);
+    cr_assert(doubts.feeler_due());
+}
+
+Test(deadlines, follow_what_was_measured) {
+    const GroupConfig config = config_of(8);
+    RoundTrip round_trip(config.initial_rtt, {}, config.most_silence);
+    Deadlines deadlines(config, round_trip);
+    cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
+    const Nanoseconds least = config.least_silence, late = Nanoseconds::from_us(800);
+    Slot slot(config, {}, 0);
+    slot.operation.kind = OperationKind::broadcast;
+    cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
+    for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
+    cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);
+    slot.heard_ever = true;
+    slot.longest_gap = Nanoseconds::from_us(400);
+    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.longest_gap.value, "by its own gaps");
+    cr_assert_eq(deadlines.nack(3),
+                 Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
+    for (int i = 0; i < 8; ++i) deadlines.on_nack_answer(Nanoseconds::from_us(500));
+    cr_assert_gt(deadlines.nack(3), Nanoseconds::from_us(500));
+}
+
+Test(pool, hands_out_each_piece_once) {
+    Pool pool({}, 3, 64);
+    std::set<std::byte*> pieces;
+    std::byte* piece = nullptr;
+    for (int i = 0; i < 3; ++i) pieces.insert(piece = pool.take());
+    cr_assert(pieces.size() == 3 && !pieces.contains(nullptr));
+    cr_assert_eq(pool.take(), nullptr);
+    cr_assert(*pieces.rbegin() - *pieces.begin() == 128);
+    std::byte* const last = piece;
+    pool.give_back(piece);
+    cr_assert_eq(piece, nullptr);
+    pool.give_back(piece);  // which is nothing
+    cr_assert_eq(pool.take(), last, "what was used last");
+    cr_assert_eq(pool.take(), nullptr);
+}

@@ -1,0 +1,58 @@
+#include "engine/deadlines.h"
+
+#include <algorithm>
+
+namespace mcastcoll::engine {
+
+// A quarter of a round trip: one loss then costs little more than a round trip.
+Nanoseconds Deadlines::gap() const {
+    return std::clamp(Nanoseconds{round_trip_.mean().value / 4}, config_.least_gap,
+                      std::max(config_.least_gap, config_.most_silence));
+}
+
+// What it usually takes until a fragment is heard. A question too early costs two messages, one too late
+// costs everybody's time, so the bounds are a few round trips.
+//
+// Once something was heard the rest follows closely, unless the root has to wait for reports: then the usual
+// gaps, and those of this very message, tell a lost run of fragments early.
+Nanoseconds Deadlines::silence(const Slot& slot) const {
+    const std::int64_t round_trip = round_trip_.mean().value;
+    const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
+    const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
+    if (!slot.heard_ever) {
+        if (releases(slot.operation.kind) && slot.pieces > 0) return first_result_.deadline(usual, most);
+        if (releases(slot.operation.kind)) return release(usual);
+        return first_arrival_.deadline(usual, most);
+    }
+    if (slot.revealed >= config_.initial_window || slot.partial) return arrival_gap_.deadline(4, usual, most);
+    const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
+    return std::clamp(slot.longest_gap + slot.longest_gap, stream_gap_.deadline(least, most), most);
+}
+
+// A barrier ends when the last has entered. Waiting for one that merely repairs must not teach everybody to
+// repair as late, so it is asked for after a few round trips whatever was usual; where cores are busy, after
+// a few times what it takes when nobody repairs.
+Nanoseconds Deadlines::release(Nanoseconds usual) const {
+    const std::int64_t busy = std::min(4 * first_release_.quick().value, 10 * config_.least_silence.value);
+    const std::int64_t most = std::max(4 * round_trip_.mean().value, busy);
+    return first_release_.deadline(usual, std::max(usual, Nanoseconds{most}));
+}
+
+// Up the tree to the root and down at once.
+Nanoseconds Deadlines::nack(std::int64_t hops) const {
+    const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{hops * round_trip_.mean().value / 2});
+    return nack_answer_.deadline(4, least, Nanoseconds{4 * least.value});
+}
+
+void Deadlines::on_gap(const Slot& slot, Nanoseconds gap) {
+    arrival_gap_.sample(gap);
+    if (slot.revealed < config_.initial_window && !slot.partial) stream_gap_.sample(gap);
+}
+
+// What the first of an operation's fragments may be measured by.
+RecentTimes& Deadlines::first_times(const Slot& slot) {
+    if (!releases(slot.operation.kind)) return first_arrival_;
+    return slot.pieces == 0 ? first_release_ : first_result_;
+}
+
+}  // namespace mcastcoll::engine

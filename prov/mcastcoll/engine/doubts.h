@@ -1,0 +1,92 @@
+// Whether this member still believes in the verdict about the multicast, and what it does when it does not.
+//
+// Too many silent operations in a row, or something heard that should not be heard, are reasons to appeal:
+// rank 0 is told, up the tree of messages, and holds another election. A member appeals once per election. A
+// root that counts as mute multicasts a feeler now and then, so that there is something to hear.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "engine/config.h"
+#include "engine/silence.h"
+
+namespace mcastcoll::engine {
+
+class Doubts {
+  public:
+    // judges: as rank 0, who holds the elections.
+    Doubts(const GroupConfig& config, bool judges)
+        : judges_(judges),
+          multicast_(config.multicast),
+          elections_(config.least_election_interval, config.most_election_interval),
+          feelers_(config.least_feeler_interval, config.most_feeler_interval) {}
+
+    void heard(Rank root) { silence_.heard(root); }
+    // So often that its operations are asked for at once.
+    bool silent(Rank root) const { return silence_.of(root); }
+    // An operation is over of which nothing was heard. True: that is a reason to appeal.
+    bool missed(Rank root) {
+        silence_.missed(root);
+        if (patience_ > 0) return --patience_, false;
+        return silent(root);
+    }
+
+    bool appealed() const { return appealed_; }
+    void appeal(Nanoseconds now) {
+        appealed_ = true;
+        if (!judges_)
+            appeal_due_ = true;
+        else if (multicast_)
+            elect_again(now);
+    }
+    // A child's, while an election is held: it waits for the end of that.
+    void keep_appeal() {
+        appealed_ = true;
+        appeal_due_ = !judges_;
+    }
+    // The parent is to be told.
+    bool take_appeal() { return std::exchange(appeal_due_, false); }
+
+    // Multicasts something that can be heard, unless that was done lately.
+    void feel(Nanoseconds now) {
+        if (now < feelers_.allowed_at()) return;
+        feelers_.use(now);
+        feeler_due_ = true;
+    }
+    bool feeler_due() const { return feeler_due_; }
+    void feeler_sent() { feeler_due_ = false; }
+
+    // Election number 0 is the join's.
+    void on_election(std::uint64_t number, Nanoseconds now) {
+        elect_at_ = kNever;
+        if (number > 0) elections_.use(now);
+        appealed_ = appeal_due_ = false;
+        patience_ = kSilentEnough;
+    }
+    // It ended in another verdict, or, of rank 0, in the same.
+    void on_verdict() {
+        appealed_ = appeal_due_ = false;
+        patience_ = 0;
+    }
+    void on_same_verdict(Nanoseconds now) {
+        if (appealed_) elect_again(now);
+    }
+
+    // When rank 0 holds the next election.
+    Nanoseconds elect_at() const { return elect_at_; }
+    void stop() { elect_at_ = kNever; }
+
+  private:
+    void elect_again(Nanoseconds now) { elect_at_ = std::max(now, elections_.allowed_at()); }
+
+    const bool judges_, multicast_;
+    Silence silence_;
+    bool appealed_ = false, appeal_due_ = false, feeler_due_ = false;
+    std::uint32_t patience_ = 0;  // silent operations that are no reason to appeal yet
+    Nanoseconds elect_at_ = kNever;
+    Backoff elections_, feelers_;
+};
+
+}  // namespace mcastcoll::engine
