@@ -66,6 +66,17 @@ else
     fail "long collectives count as several: code $code"
 fi
 
+# An operation that nobody knows is named, and the whole job is Open MPI's; one that is taken out is not served.
+on_host 3 120 unknown --mca coll_mcastcoll_enable bcast,broom "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
+if [ "$code" = 0 ] && grep -q "'broom' is none of all, none, bcast, barrier" "$work/unknown" && grep -q ' 0 bad$' "$work/unknown"; then
+    pass "an unknown operation is named"
+else
+    tail -n 3 "$work/unknown" | sed 's/^/     /'
+    fail "an unknown operation: code $code"
+fi
+on_host 3 120 without --mca coll_mcastcoll_enable ^bcast --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
+judge "all operations but one" without
+
 trouble() { # trouble LOG OPTIONS...: of mpirun, and behind -- of the program
     local log=$1 options=()
     shift

@@ -4,6 +4,8 @@
 #define MCASTCOLL_MPI_CORE_COLLECTIVES_H
 
 #include <rdma/fi_collective.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #define MCC_COLLECTIVES(X)                                  \
     X(kMccBcast, bcast, FI_BROADCAST)                       \
@@ -27,5 +29,9 @@ typedef enum {
 
 extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
 extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
+
+// A user's list of them, as bits: "all", "none" or names, with commas between; one with ^ before it is taken
+// out, of all of them where it is the first. False, with what is allowed, for a word that is none of these.
+bool mcc_read_collectives(const char* text, unsigned* enabled, char* reason, size_t reason_bytes);
 
 #endif

@@ -15,11 +15,6 @@
 #include "ompi/mca/rte/rte.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/argv.h"
-
-static const char kAllOperations[] =
-    "bcast,barrier,allreduce,reduce,allgather,allgatherv,gather,scatter,alltoall,reduce_scatter,"
-    "reduce_scatter_block";
 
 static int component_register(void);
 static int component_open(void);
@@ -92,11 +87,11 @@ static int component_register(void) {
         "A message of more bytes becomes several operations of the provider, one after the other; "
         "gathered parts of more bytes are left to the other components; less where the provider takes less",
         MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->segment);
-    c->enable = (char*)(uintptr_t)kAllOperations;
+    c->enable = "all";
     register_one("enable",
-                 "Comma-separated list of the operations to serve, where the provider has them: bcast, "
-                 "barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
-                 "reduce_scatter, reduce_scatter_block",
+                 "Comma-separated list of the operations to serve, where the provider has them: all, none, "
+                 "bcast, barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
+                 "reduce_scatter, reduce_scatter_block; one with ^ before it is taken out",
                  MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_4, &c->enable);
     c->selection = "";
     register_one(
@@ -149,26 +144,12 @@ static int component_register(void) {
 }
 
 static bool parse_enable(MccComponent* c) {
-    char** words = opal_argv_split(c->enable, ',');
-    bool good = true;
-    for (int i = 0; NULL != words && NULL != words[i] && good; ++i) {
-        int found = 0;
-        while (found < kMccCollectives && 0 != strcmp(words[i], mcc_collective_names[found])) ++found;
-        good = found < kMccCollectives;
-        if (good) {
-            c->enabled |= 1U << found;
-        } else {
-            snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable: unknown operation \"%.40s\" (%s)",
-                     words[i], kAllOperations);
-        }
-    }
-    opal_argv_free(words);
-    if (good && 0 == c->enabled) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable names no operation (%s)",
-                 kAllOperations);
-        good = false;
-    }
-    return good;
+    char wrong[kMccReasonBytes] = "";
+    const char* text = NULL != c->enable ? c->enable : "";
+    if (mcc_read_collectives(text, &c->enabled, wrong, sizeof(wrong)) && 0 != c->enabled) return true;
+    snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable: %.200s",
+             '\0' != wrong[0] ? wrong : "no operation is left");
+    return false;
 }
 
 static bool check_parameters(MccComponent* c) {

@@ -13,8 +13,6 @@
 
 #define PREFIX "MCASTCOLL_PMPI_"
 
-enum { kAll = (1 << kMccCollectives) - 1 };
-
 extern char** environ;
 
 static const char* const kSettings[] = {"ENABLE",       "PROVIDER", "MIN_MEMBERS", "MIN_BYTES", "MAX_BYTES",
@@ -77,42 +75,12 @@ static bool read_word(const char* name, const char* const* words, int* index, ch
     return false;
 }
 
-// "all", "none", or names; each with ^ before it is taken out of what is there.
 static bool read_enabled(unsigned* enabled, char* reason, size_t reason_bytes) {
+    static const char kPrefix[] = PREFIX "ENABLE: ";
     const char* value = value_of("ENABLE");
-    *enabled = kAll;
-    if (NULL == value) return true;
-    bool first = true;
-    while ('\0' != *value) {
-        const size_t length = strcspn(value, ",");
-        const bool without = '^' == value[0];
-        const char* word = value + without;
-        const size_t letters = length - without;
-        if (first) *enabled = without ? kAll : 0;
-        first = false;
-        unsigned bits = 0;
-        bool known = 3 == letters && 0 == strncmp(word, "all", 3);
-        if (known) bits = kAll;
-        known = known || (4 == letters && 0 == strncmp(word, "none", 4));
-        for (int i = 0; i < kMccCollectives; ++i) {
-            if (strlen(mcc_collective_names[i]) != letters ||
-                0 != strncmp(word, mcc_collective_names[i], letters))
-                continue;
-            bits = 1U << i;
-            known = true;
-        }
-        if (!known) {
-            snprintf(reason, reason_bytes,
-                     PREFIX
-                     "ENABLE: '%.*s' is none of all, none, bcast, barrier, reduce, allreduce, allgather, "
-                     "allgatherv, gather, scatter, alltoall, reduce_scatter, reduce_scatter_block",
-                     (int)letters, word);
-            return false;
-        }
-        *enabled = without ? *enabled & ~bits : *enabled | bits;
-        value += length + (',' == value[length]);
-    }
-    return true;
+    snprintf(reason, reason_bytes, "%s", kPrefix);
+    return mcc_read_collectives(NULL != value ? value : "all", enabled, reason + sizeof(kPrefix) - 1,
+                                reason_bytes - sizeof(kPrefix) + 1);
 }
 
 // A setting that is misspelt would otherwise be silently without effect.
