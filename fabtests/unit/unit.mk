@@ -29,7 +29,6 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_bitmap.cc \
 	%reldir%/test_ballots.cc \
 	%reldir%/test_engine_disagree.cc \
-	%reldir%/test_engine_doubts.cc \
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
 	%reldir%/test_engine_join.cc \
@@ -38,6 +37,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_engine_policies.cc \
 	%reldir%/test_engine_root_sync.cc \
 	%reldir%/test_engine_reduce.cc \
+	%reldir%/test_engine_running.cc \
 	%reldir%/test_engine_stream.cc \
 	%reldir%/test_engine_parts.cc \
 	%reldir%/test_engine_submit.cc \

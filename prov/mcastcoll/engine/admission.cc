@@ -1,6 +1,6 @@
 // The join, up and down the gather tree. A member whose subtree listens tells its parent (ready); rank 0 then
-// opens the first election about the multicast (elections.cc), whose verdict is the end of the join. Who is deaf
-// or mute is served point-to-point; the group works either way.
+// opens the first election about the multicast (elections.cc), whose verdict is the end of the join. Who is
+// deaf or mute is served point-to-point; the group works either way.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ void Engine::start(Nanoseconds now) {
     now_ = now;
     if (config_.members == 1) {
         phase_ = Phase::active;
-        notice_joined_ = true;
+        notices_.joined();
         begin_pending(now);
         return;
     }

@@ -107,7 +107,7 @@ bool Engine::next_checkpoint_message(Effect& effect) {
     }
     if (departure_.over() && phase_ == Phase::active) {
         phase_ = Phase::left;
-        notice_left_ = true;
+        notices_.left();
     }
     return false;
 }

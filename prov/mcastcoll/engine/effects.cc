@@ -1,5 +1,4 @@
-// What goes out, in which order: completions, then multicasts, then messages. Slots take turns, so that
-// operations pass each other freely and a long broadcast does not hold up a short one.
+// What goes out, in which order: completions, then multicasts, then messages. Operations take turns.
 #include <cassert>
 
 #include "engine/engine.h"
@@ -40,14 +39,9 @@ bool Engine::next_multicast(Effect& effect) {
         watermark_.set_cast_due(!take_target(watermark_cast_target_, effect));
         return true;
     }
-    const std::uint32_t bits = ready_.capacity();  // a multiple of the slots
-    for (std::uint32_t at = ready_.find_set(turn_, turn_ + bits); at < turn_ + bits;
-         at = ready_.find_set(at + 1, turn_ + bits)) {
-        if (!next_fragment(slots_[at % slots_.size()], effect)) continue;
-        turn_ = (at + 1) % bits;
-        return true;
-    }
-    return false;
+    return turns_.next([&](std::uint32_t at) {
+        return next_fragment(slots_[at % slots_.size()], effect) ? Turns::Use::sent : Turns::Use::waits;
+    });
 }
 
 bool Engine::next_slot_message(Slot& slot, Effect& effect) {
@@ -79,53 +73,17 @@ bool Engine::next_message(Effect& effect) {
     if (phase_ == Phase::failed || phase_ == Phase::left) return false;
     if (next_admission_message(effect) || next_lane_message(effect) || next_checkpoint_message(effect))
         return true;
-    const std::uint32_t bits = ready_.capacity();  // a multiple of the slots
-    for (std::uint32_t at = ready_.find_set(turn_, turn_ + bits); at < turn_ + bits;
-         at = ready_.find_set(at + 1, turn_ + bits)) {
+    return turns_.next([&](std::uint32_t at) {
         Slot& slot = slots_[at % slots_.size()];
-        if (next_slot_message(slot, effect)) {
-            turn_ = (at + 1) % bits;
-            return true;
-        }
-        // Nothing to say now. A root with fragments left waits for its turn to multicast, all others until
-        // marked again.
-        if (slot.next_multicast >= multicast_limit(slot) && !resends(slot)) ready_.clear(at);
-    }
-    return false;
-}
-
-bool Engine::next_notice(Effect& effect) {
-    if (notice_joined_) {
-        notice_joined_ = false;
-        effect = {.kind = Effect::Kind::joined};
-        return true;
-    }
-    if (notice_failed_) {
-        notice_failed_ = false;
-        effect = {.kind = Effect::Kind::failed, .to = failure_.lost(), .status = failure_.error()};
-        return true;
-    }
-    if (notice_left_) {
-        notice_left_ = false;
-        effect = {.kind = Effect::Kind::left};
-        return true;
-    }
-    return false;
+        if (next_slot_message(slot, effect)) return Turns::Use::sent;
+        // A root with fragments left waits for its turn to multicast, all others until marked again.
+        const bool multicasts = slot.next_multicast < multicast_limit(slot) || resends(slot);
+        return multicasts ? Turns::Use::waits : Turns::Use::idle;
+    });
 }
 
 bool Engine::poll_effects(Allowed allowed, Effect& effect) {
-    if (!completions_.empty()) {
-        effect = {.kind = Effect::Kind::complete,
-                  .cookie = completions_.front().cookie,
-                  .status = completions_.front().status};
-        completions_.pop();
-        return true;
-    }
-    if (!held_.empty()) {
-        effect = {.kind = Effect::Kind::gathered, .cookie = held_.front()};
-        held_.pop();
-        return true;
-    }
+    if (notices_.next_operation(effect)) return true;
     if (next_notice(effect) || next_watch(effect)) return true;
     if (allowed.multicast && next_multicast(effect)) return true;
     if (allowed.message && next_message(effect)) return true;

@@ -99,7 +99,7 @@ void Engine::take_first_verdict(Verdict verdict, Nanoseconds now) {
     poll_.stop();
     readiness_.stop();
     doubts_.on_verdict();
-    notice_joined_ = true;
+    notices_.joined();
     ping_due_ = true;  // not before: what the probes keep busy answers late, and teaches long deadlines
     begin_pending(now);
 }

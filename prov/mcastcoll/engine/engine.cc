@@ -35,9 +35,8 @@ Engine::Engine(const GroupConfig& config)
                config.most_gathered()),
       piece_(config.fragment_bytes),
       pending_(config.pending_operations),
-      completions_(2 * std::size_t{config.operation_slots} + config.pending_operations),
-      held_(config.operation_slots),
-      ready_(config.operation_slots),
+      notices_(2 * std::size_t{config.operation_slots} + config.pending_operations, config.operation_slots),
+      turns_(config.operation_slots),
       pongs_(16),
       // Silence lasts one and a half of it, at least.
       round_trip_(config.initial_rtt, Nanoseconds{config.least_silence.value * 2 / 3}, config.most_silence),
@@ -78,7 +77,7 @@ Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(operation); !fine) return fine;
-    if (completions_.size() + outstanding() >= 2 * slots_.size() + config_.pending_operations)
+    if (notices_.completions() + outstanding() >= 2 * slots_.size() + config_.pending_operations)
         return Error{EAGAIN, "too many completions have not been taken"};
     if (!pending_.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
     ++counters_.operations_submitted;
@@ -228,7 +227,7 @@ void Engine::finish(Slot& slot, int status) {
 
 void Engine::complete(std::uint64_t cookie, int status) {
     ++(status == 0 ? counters_.operations_completed : counters_.operations_failed);
-    [[maybe_unused]] const bool queued = completions_.push({cookie, status});
+    [[maybe_unused]] const bool queued = notices_.complete(cookie, status);
     assert(queued);
 }
 

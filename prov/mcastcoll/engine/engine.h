@@ -18,7 +18,7 @@
 //   reduce.cc     vectors that are too long for a gather
 //   checkpoint.cc what everybody has finished, and leaving; watermark.h, departure.h agree on them
 //   failure.cc    watching those we wait for (watch_list.h), ending everything when one is lost
-//   effects.cc    what goes out, in which order
+//   effects.cc    what goes out, in which order; turns.h: among operations, notices.h: to the caller
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@
 #include "engine/doubts.h"
 #include "engine/effects.h"
 #include "engine/failure.h"
+#include "engine/notices.h"
 #include "engine/policy.h"
 #include "engine/poll.h"
 #include "engine/pool.h"
@@ -42,6 +43,7 @@
 #include "engine/slot.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
+#include "engine/turns.h"
 #include "engine/verdicts.h"
 #include "engine/watch_list.h"
 #include "engine/watermark.h"
@@ -117,9 +119,7 @@ class Engine {
     bool later_was_heard(Slot& slot);
     void finish(Slot& slot, int status);
     void complete(std::uint64_t cookie, int status);
-    void mark_ready(const Slot& slot) {
-        ready_.set(static_cast<std::uint32_t>(number_of(slot.id) % ready_.capacity()));
-    }
+    void mark_ready(const Slot& slot) { turns_.mark(number_of(slot.id)); }
     bool is_large(const Slot& slot) const { return config_.large(slot.bytes); }
     std::uint32_t arity(const Slot& slot) const {
         return is_large(slot) ? config_.large_tree_arity : config_.tree_arity;
@@ -298,7 +298,9 @@ class Engine {
     bool next_multicast(Effect& effect);
     bool next_message(Effect& effect);
     bool next_slot_message(Slot& slot, Effect& effect);
-    bool next_notice(Effect& effect);
+    bool next_notice(Effect& effect) {
+        return notices_.next_of_group(effect, failure_.lost(), failure_.error());
+    }
     void make_message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
                       std::uint64_t total, Bytes payload);
     void make_packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
@@ -336,14 +338,11 @@ class Engine {
     std::uint64_t early_end_ = 0;      // no operation from here on was heard of before it was posted
     Ring<Operation> pending_;
     bool beginning_ = false;  // begin_pending() is at work
-    Ring<Completion> completions_;
-    Ring<std::uint64_t> held_;     // cookies of operations that were gathered and wait for their release
-    WindowBitmap ready_;           // operations, modulo its size, that may have something to send
-    std::uint32_t turn_ = 0;       // the bit of ready_ whose turn it is to send
+    Notices notices_;
+    Turns turns_;
     std::uint64_t in_flight_ = 0;  // multicast fragments of own large operations that are not acknowledged
 
     // Admission.
-    bool notice_joined_ = false;
     bool ping_due_ = false;
     Ring<wire::Header> pongs_;
 
@@ -358,8 +357,8 @@ class Engine {
     WatchList watches_;
     Nanoseconds watch_at_ = kNever;
     Nanoseconds moved_at_{};  // when an operation last began or ended here, or the watermark rose
-    bool notice_failed_ = false, notice_left_ = false, lingered_ = false;
-    Nanoseconds now_{};  // of the call being served
+    bool lingered_ = false;   // has failed with nothing to lose: leaves when everybody has been told
+    Nanoseconds now_{};       // of the call being served
 };
 
 }  // namespace mcastcoll::engine

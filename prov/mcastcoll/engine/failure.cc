@@ -24,9 +24,11 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
     const bool only_lingered = departure_.closing() && idle() && phase_ == Phase::active;
     phase_ = Phase::failed;
     failure_.begin(lost, error, tell);
-    notice_failed_ = !only_lingered;
-    lingered_ = only_lingered && tell;  // leaves when everybody has been told
-    notice_left_ = only_lingered && !tell;
+    lingered_ = only_lingered && tell;
+    if (!only_lingered)
+        notices_.failed();
+    else if (!tell)
+        notices_.left();
     for (std::uint64_t id = first_open_; id < next_id_; ++id) {
         Slot& slot = slot_at(id);
         if (slot.state != SlotState::active) continue;
@@ -46,7 +48,7 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
     poll_.cancel();
     while (!pushes_.empty()) pushes_.pop();
     while (!holds_.empty()) holds_.pop();
-    while (!held_.empty()) held_.pop();
+    notices_.forget_gathered();
 }
 
 void Engine::on_fail(const wire::Header& header, Nanoseconds now) {
@@ -62,7 +64,7 @@ bool Engine::next_failure_message(Effect& effect) {
         return true;
     }
     // Only now: who hears that we have left may destroy us.
-    if (std::exchange(lingered_, false)) notice_left_ = true;
+    if (std::exchange(lingered_, false)) notices_.left();
     return false;
 }
 

@@ -141,7 +141,7 @@ void Engine::all_gathered(Slot& slot, Nanoseconds now) {
     slot.gather_sent = true;
     if (slot.operation.kind == OperationKind::reduce) return finish(slot, 0);
     if (!slot.operation.hold) return let_go(slot, now);
-    slot.awaits_release = held_.push(slot.operation.cookie);
+    slot.awaits_release = notices_.gathered(slot.operation.cookie);
 }
 
 bool Engine::release(std::uint64_t cookie, Nanoseconds now) {

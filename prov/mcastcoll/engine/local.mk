@@ -16,6 +16,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/engine.h \
 	%reldir%/failure.cc \
 	%reldir%/failure.h \
+	%reldir%/notices.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
 	%reldir%/gather.cc \
@@ -41,6 +42,7 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/supply_graph.h \
 	%reldir%/sync.cc \
 	%reldir%/timing.h \
+	%reldir%/turns.h \
 	%reldir%/verdicts.h \
 	%reldir%/watch_list.h \
 	%reldir%/watermark.cc \

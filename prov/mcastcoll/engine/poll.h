@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/config.h"
 #include "engine/ballots.h"
+#include "engine/config.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::engine {

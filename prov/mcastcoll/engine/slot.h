@@ -175,11 +175,7 @@ struct Slot {
     ChildReport* report(Rank rank);
 };
 
-// What is told of an operation when it ends, and something that is to be done about one.
-struct Completion {
-    std::uint64_t cookie = 0;
-    int status = 0;
-};
+// Something that is to be done about an operation.
 struct Timed {
     OperationId operation{};
     Nanoseconds at{};

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/config.h"
 #include "engine/ballots.h"
+#include "engine/config.h"
 #include "engine/supply_graph.h"
 
 namespace mcastcoll::engine {

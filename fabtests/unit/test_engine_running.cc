@@ -1,11 +1,15 @@
-// The engine's small parts that go on after the join: verdicts and the doubts about them, deadlines, memory.
+// The engine's small parts that work after the join: verdicts and the doubts about them, deadlines, memory,
+// turns, notices.
 #include <criterion/criterion.h>
 
 #include <set>
+#include <vector>
 
 #include "engine/deadlines.h"
 #include "engine/doubts.h"
+#include "engine/notices.h"
 #include "engine/pool.h"
+#include "engine/turns.h"
 #include "engine/verdicts.h"
 
 using namespace mcastcoll;
@@ -142,4 +146,46 @@ Test(pool, hands_out_each_piece_once) {
     pool.give_back(piece);  // which is nothing
     cr_assert_eq(pool.take(), last, "what was used last");
     cr_assert_eq(pool.take(), nullptr);
+}
+
+Test(turns, pass_from_one_operation_to_the_next) {
+    using Use = Turns::Use;
+    Turns turns(8);
+    for (const std::uint64_t operation : {9U, 10U, 12U}) turns.mark(operation);
+    std::vector<std::uint32_t> offered;
+    const auto offer = [&](std::uint32_t sends) {
+        offered.clear();
+        return turns.next([&](std::uint32_t at) {
+            offered.push_back(at % 8);
+            return at % 8 == sends ? Use::sent : Use::waits;
+        });
+    };
+    cr_assert(offer(2) && offered == (std::vector<std::uint32_t>{1, 2}));
+    cr_assert(offer(2) && offered == (std::vector<std::uint32_t>{4, 1, 2}), "behind the last that sent");
+    cr_assert(!offer(7) && offered.size() == 3);
+    cr_assert_not(turns.next([](std::uint32_t) { return Use::idle; }));
+    cr_assert(!offer(2) && offered.empty(), "until they are marked again");
+    turns.mark(10);
+    cr_assert(offer(2));
+}
+
+Test(notices, tell_of_operations_first_and_of_each_once) {
+    Notices notices(2, 1);
+    Effect effect;
+    notices.left();
+    notices.joined();
+    cr_assert(notices.complete(7, 0) && notices.complete(8, 5) && !notices.complete(9, 0), "two at most");
+    cr_assert(notices.gathered(3) && !notices.gathered(4) && notices.completions() == 2);
+    cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::complete && effect.cookie == 7);
+    cr_assert(notices.next_operation(effect) && effect.cookie == 8 && effect.status == 5);
+    cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::gathered && effect.cookie == 3);
+    cr_assert_not(notices.next_operation(effect));
+    cr_assert(notices.next_of_group(effect, kNoRank, 0) && effect.kind == Effect::Kind::joined);
+    cr_assert(notices.next_of_group(effect, kNoRank, 0) && effect.kind == Effect::Kind::left);
+    cr_assert_not(notices.next_of_group(effect, kNoRank, 0));
+    notices.failed();
+    cr_assert(notices.next_of_group(effect, rank_of(2), 9) && effect.to == rank_of(2) && effect.status == 9);
+    cr_assert(notices.gathered(4));
+    notices.forget_gathered();
+    cr_assert_not(notices.next_operation(effect));
 }
