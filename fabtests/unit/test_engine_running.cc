@@ -1,5 +1,5 @@
 // The engine's small parts that work after the join: verdicts and the doubts about them, deadlines, memory,
-// turns, notices.
+// slots, turns, notices.
 #include <criterion/criterion.h>
 
 #include <set>
@@ -9,6 +9,7 @@
 #include "engine/doubts.h"
 #include "engine/notices.h"
 #include "engine/pool.h"
+#include "engine/slots.h"
 #include "engine/turns.h"
 #include "engine/verdicts.h"
 
@@ -146,6 +147,37 @@ Test(pool, hands_out_each_piece_once) {
     pool.give_back(piece);  // which is nothing
     cr_assert_eq(pool.take(), last, "what was used last");
     cr_assert_eq(pool.take(), nullptr);
+}
+
+Test(slots, are_those_of_a_window_of_operations) {
+    GroupConfig config = config_of(8);
+    config.operation_slots = 8;
+    Slots slots(config, 0);
+    const auto post = [&](std::uint64_t cookie) {
+        Slot& slot = slots.at(slots.post());
+        slot.state = SlotState::active;
+        slot.operation.cookie = cookie;
+    };
+    for (std::uint64_t cookie = 100; cookie < 104; ++cookie) post(cookie);
+    cr_assert(slots.next() == 4 && slots.first_open() == 0 && slots.end() == 8);
+    cr_assert(slots.has(0) && slots.has(7) && !slots.has(8));
+    cr_assert_eq(&slots.at(9), &slots.at(1), "operation 9 will have it");
+    for (const std::uint64_t cookie : {102U, 103U, 100U})
+        cr_assert_eq(slots.find(cookie)->operation.cookie, cookie);
+    cr_assert_eq(slots.find(104), nullptr);
+    for (const std::uint64_t done : {1U, 0U}) {
+        slots.at(done).state = SlotState::finished;
+        slots.close_finished();
+        cr_assert_eq(slots.first_open(), done == 0 ? 2 : 0, "in their order");
+    }
+    slots.release_below(2);
+    cr_assert(!slots.has(1) && slots.has(9) && slots.end() == 10);
+    cr_assert_eq(slots.find(100), nullptr, "it is over");
+    slots.note_early(7);
+    slots.note_early(5);
+    cr_assert_eq(slots.early_end(), 8);
+    slots.close_all();
+    cr_assert_eq(slots.first_open(), 4);
 }
 
 Test(turns, pass_from_one_operation_to_the_next) {

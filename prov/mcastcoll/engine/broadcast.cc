@@ -29,8 +29,8 @@ std::uint32_t Engine::window_limit(const Slot& slot) const {
 bool Engine::window_is_full(const Slot& slot) const {
     if (in_flight_ < config_.window) return false;
     if (slot.next_multicast - slot.acknowledged >= config_.report_step()) return true;
-    for (std::uint64_t id = first_open_; id < number_of(slot.id); ++id) {
-        const Slot& older = slot_at(id);
+    for (std::uint64_t id = slots_.first_open(); id < number_of(slot.id); ++id) {
+        const Slot& older = slots_.at(id);
         if (older.state == SlotState::active && is_large(older) && older.is_root(config_.self) &&
             older.acknowledged < older.fragments)
             return true;
@@ -107,7 +107,7 @@ void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds 
     }
     if (!posted && !relayed) {
         slot->early_root = header.sender;
-        early_end_ = std::max(early_end_, number_of(header.operation) + 1);
+        slots_.note_early(number_of(header.operation));
     }
     note_partial(*slot, is_partial(header));
     note_answer(*slot, index, now);
@@ -143,8 +143,8 @@ void Engine::note_multicast(Slot& slot, std::uint32_t index, Nanoseconds now) {
 // A root multicasts its small operations one after the other: something of a later one tells that an earlier
 // one was sent.
 void Engine::reveal_earlier(Rank sender, std::uint64_t before, Nanoseconds now) {
-    for (std::uint64_t id = first_open_; id < std::min(before, next_id_); ++id) {
-        Slot& slot = slot_at(id);
+    for (std::uint64_t id = slots_.first_open(); id < std::min(before, slots_.next()); ++id) {
+        Slot& slot = slots_.at(id);
         if (slot.state != SlotState::active || slot.operation.root != sender || is_large(slot)) continue;
         if (slot.plan.patience > 1 || slot.complete_here()) continue;
         slot.revealed = slot.fragments;

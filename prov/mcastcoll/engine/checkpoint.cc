@@ -7,19 +7,19 @@
 namespace mcastcoll::engine {
 
 void Engine::release_below(std::uint64_t id) {
-    if (id <= first_kept_ || id > first_open_) return;
-    for (std::uint64_t done = first_kept_; done < id; ++done) learn_from(slot_at(done));
-    first_kept_ = id;
+    if (id <= slots_.first_kept() || id > slots_.first_open()) return;
+    for (std::uint64_t done = slots_.first_kept(); done < id; ++done) learn_from(slots_.at(done));
+    slots_.release_below(id);
     moved_at_ = now_;
     ++counters_.checkpoints;
-    verdicts_.release_below(first_kept_);
+    verdicts_.release_below(slots_.first_kept());
 }
 
 // Operations up to a window above this watermark may be begun: it was told, not just learnt from somebody
 // who was, and with it the verdict that they need.
 void Engine::raise_watermark(std::uint64_t watermark, Nanoseconds now) {
     release_below(watermark);
-    watermark_.rise_to(std::min(watermark, first_kept_));
+    watermark_.rise_to(std::min(watermark, slots_.first_kept()));
     begin_pending(now);
 }
 
@@ -39,7 +39,7 @@ void Engine::learn_from(const Slot& slot) {
 
 void Engine::check_watermark(Nanoseconds now) {
     if (phase_ != Phase::active) return;
-    const std::uint64_t agreed = watermark_.agree(first_open_ - first_open_ % config_.checkpoint_interval());
+    const std::uint64_t agreed = watermark_.agree(finished_here());
     if (agreed == 0) return;
     watermark_.set_cast_due(config_.repair == Repair::sync && graph().audible(config_.self));
     raise_watermark(agreed, now);
@@ -102,7 +102,7 @@ bool Engine::next_checkpoint_message(Effect& effect) {
         return true;
     }
     if (departure_.next(word.kind, word.to)) {
-        make_message(effect, word.kind, word.to, operation_of(next_id_), 0, 0, {});
+        make_message(effect, word.kind, word.to, operation_of(slots_.next()), 0, 0, {});
         return true;
     }
     if (departure_.over() && phase_ == Phase::active) {

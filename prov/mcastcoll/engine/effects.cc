@@ -40,7 +40,7 @@ bool Engine::next_multicast(Effect& effect) {
         return true;
     }
     return turns_.next([&](std::uint32_t at) {
-        return next_fragment(slots_[at % slots_.size()], effect) ? Turns::Use::sent : Turns::Use::waits;
+        return next_fragment(slots_.at(at), effect) ? Turns::Use::sent : Turns::Use::waits;
     });
 }
 
@@ -74,7 +74,7 @@ bool Engine::next_message(Effect& effect) {
     if (next_admission_message(effect) || next_lane_message(effect) || next_checkpoint_message(effect))
         return true;
     return turns_.next([&](std::uint32_t at) {
-        Slot& slot = slots_[at % slots_.size()];
+        Slot& slot = slots_.at(at);
         if (next_slot_message(slot, effect)) return Turns::Use::sent;
         // A root with fragments left waits for its turn to multicast, all others until marked again.
         const bool multicasts = slot.next_multicast < multicast_limit(slot) || resends(slot);

@@ -71,8 +71,7 @@ void Engine::decide(Verdict verdict, Nanoseconds now) {
     const std::size_t most = (config_.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
     if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
     if (phase_ != Phase::active) return take_first_verdict(std::move(verdict), now);
-    if (!(verdict == graph().verdict()))
-        return take_verdict(std::move(verdict), first_kept_ + slots_.size(), now);
+    if (!(verdict == graph().verdict())) return take_verdict(std::move(verdict), slots_.end(), now);
     doubts_.on_same_verdict(now);
 }
 
@@ -80,9 +79,10 @@ void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds n
     Verdict verdict{.lane = (header.total & 1) != 0, .deaf = {}, .mute = {}};
     const bool first = !verdicts_.known();
     // Rank 0 passes one when everybody has finished what the one before the last was good for.
-    if (verdicts_.pending() && first_open_ > verdicts_.first_operation())
+    if (verdicts_.pending() && slots_.first_open() > verdicts_.first_operation())
         release_below(verdicts_.first_operation() + 1);
-    const bool next = verdicts_.known() && !verdicts_.pending() && number_of(header.operation) >= next_id_;
+    const bool next =
+        verdicts_.known() && !verdicts_.pending() && number_of(header.operation) >= slots_.next();
     const std::uint64_t version = first ? 0 : std::uint64_t{verdicts_.version()} + 1;
     if (header.sender != tree_parent_ || header.total >> 1 != version || !(first || next) ||
         !decode(payload, index_of(header.fragment), config_.members, verdict)) {
@@ -118,9 +118,9 @@ void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) 
 // Any fragment tells that the lane carries; one that should not be heard tells that the verdict is too bad.
 void Engine::note_heard(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t id = number_of(header.operation);
-    const bool posted = id >= first_open_ && id < next_id_;
-    doubts_.heard(posted && header.kind == wire::Kind::relay ? slot_at(id).operation.root : header.sender);
-    if (phase_ != Phase::active || id < first_kept_ || id - first_kept_ >= slots_.size()) return;
+    const bool posted = id >= slots_.first_open() && id < slots_.next();
+    doubts_.heard(posted && header.kind == wire::Kind::relay ? slots_.at(id).operation.root : header.sender);
+    if (phase_ != Phase::active || !slots_.has(id)) return;
     if (!verdicts_.of(id).can_hear(header.sender, config_.self)) appeal(now);
 }
 

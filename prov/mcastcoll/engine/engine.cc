@@ -28,7 +28,7 @@ Engine::Engine(const GroupConfig& config)
       watermark_(tree_children_, tree_parent_),
       departure_(tree_children_, tree_parent_),
       failure_(config.self, config.members),
-      retransmit_memory_(config.memory, std::size_t{config.operation_slots} * config.retransmit_bytes),
+      slots_(config, tree_children_.count),
       early_buffers_(config.memory, config.early_buffers,
                      std::size_t{config.initial_window} * config.fragment_bytes),
       vectors_(config.memory, std::size_t{config.operation_slots} * tree_children_.count,
@@ -55,15 +55,7 @@ Engine::Engine(const GroupConfig& config)
     assert(config.checkpoint_interval() >= 1 && config.checkpoint_interval() <= config.most_ahead());
     assert(config.most_ahead() <= config.operation_slots);
     assert(config.tree_arity <= kMaxArity && config.large_tree_arity <= kMaxArity);
-    slots_.reserve(config.operation_slots);
-    for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
-        slots_.emplace_back(config,
-                            MutableBytes(retransmit_memory_.get() + std::size_t{i} * config.retransmit_bytes,
-                                         config.retransmit_bytes),
-                            tree_children_.count);
-        slots_.back().id = operation_of(i);
-    }
-    ask_bytes_.resize(slots_.front().have.capacity() / 8);
+    ask_bytes_.resize(slots_.at(0).have.capacity() / 8);
 }
 
 Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
@@ -91,7 +83,7 @@ void Engine::begin_pending(Nanoseconds now) {
     if (beginning_) return;  // what begins may finish at once and move the watermark
     beginning_ = true;
     while (phase_ == Phase::active && !pending_.empty() &&
-           next_id_ < watermark_.opened() + config_.most_ahead()) {
+           slots_.next() < watermark_.opened() + config_.most_ahead()) {
         const Operation operation = pending_.front();
         pending_.pop();
         begin(operation, now);
@@ -104,21 +96,21 @@ void Engine::begin_pending(Nanoseconds now) {
 // far ahead.
 Slot* Engine::claim(OperationId id) {
     const std::uint64_t number = number_of(id);
-    if (number < first_kept_) {
+    if (number < slots_.first_kept()) {
         ++counters_.stale_operation;
         return nullptr;
     }
-    if (number - first_kept_ >= slots_.size()) {
+    if (number >= slots_.end()) {
         // The sender may only be there when everybody has finished what used the slot before: we learn the
         // watermark from it.
         const std::uint64_t implied = number - slots_.size() + 1;
-        if (implied > first_open_) {
+        if (implied > slots_.first_open()) {
             ++counters_.future_operation;
             return nullptr;
         }
         release_below(implied);
     }
-    Slot& slot = slot_at(number);
+    Slot& slot = slots_.at(number);
     if (slot.id != id) {
         for (Contribution& contribution : slot.contributions) vectors_.give_back(contribution.early);
         slot.reset(id);
@@ -127,7 +119,7 @@ Slot* Engine::claim(OperationId id) {
 }
 
 void Engine::begin(const Operation& operation, Nanoseconds now) {
-    Slot& slot = *claim(operation_of(next_id_++));
+    Slot& slot = *claim(operation_of(slots_.post()));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
     const bool root = operation.root == config_.self;
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
@@ -200,8 +192,8 @@ void Engine::begin_receiving(Slot& slot, Nanoseconds now) {
 // before this one was posted.
 bool Engine::later_was_heard(Slot& slot) {
     if (is_large(slot)) return false;
-    for (std::uint64_t id = number_of(slot.id) + 1; id < early_end_; ++id) {
-        if (slot_at(id).id != operation_of(id) || slot_at(id).early_root != slot.operation.root) continue;
+    for (std::uint64_t id = number_of(slot.id) + 1; id < slots_.early_end(); ++id) {
+        if (slots_.at(id).id != operation_of(id) || slots_.at(id).early_root != slot.operation.root) continue;
         slot.revealed = slot.fragments;
         return true;
     }
@@ -220,7 +212,7 @@ void Engine::finish(Slot& slot, int status) {
     counters_.policy_changes = policy_.changes();
     if (slot.is_root(config_.self) && is_large(slot)) in_flight_ -= slot.next_multicast - slot.acknowledged;
     complete(slot.operation.cookie, status);
-    while (first_open_ < next_id_ && slot_at(first_open_).state == SlotState::finished) ++first_open_;
+    slots_.close_finished();
     check_watermark(now_);
     check_leave();
 }
@@ -237,8 +229,8 @@ Nanoseconds Engine::next_deadline() const {
                                  doubts_.elect_at(), watermark_.next_deadline()});
     next = std::min(next, next_release());
     if (!pushes_.empty()) next = std::min(next, pushes_.front().at);
-    for (std::uint64_t id = first_open_; id < next_id_; ++id)
-        if (slot_at(id).state == SlotState::active) next = std::min(next, slot_at(id).ask_at);
+    for (std::uint64_t id = slots_.first_open(); id < slots_.next(); ++id)
+        if (slots_.at(id).state == SlotState::active) next = std::min(next, slots_.at(id).ask_at);
     return next;
 }
 
@@ -255,12 +247,12 @@ void Engine::on_timeout(Nanoseconds now) {
     poll_.on_timeout(now);
     follow_poll(now);
     if (doubts_.elect_at() <= now) begin_election(poll_.number() + 1, now);
-    for (std::uint64_t id = first_open_; id < next_id_; ++id) {
-        Slot& slot = slot_at(id);
+    for (std::uint64_t id = slots_.first_open(); id < slots_.next(); ++id) {
+        Slot& slot = slots_.at(id);
         if (slot.state == SlotState::active && slot.ask_at <= now) on_ask_timer(slot, now);
     }
     while (!pushes_.empty() && pushes_.front().at <= now) {
-        Slot& slot = slot_at(number_of(pushes_.front().operation));
+        Slot& slot = slots_.at(number_of(pushes_.front().operation));
         if (slot.id == pushes_.front().operation) supply_all(slot, true);
         pushes_.pop();
     }
@@ -268,11 +260,12 @@ void Engine::on_timeout(Nanoseconds now) {
 }
 
 void Engine::check_invariants() const {
-    assert(first_kept_ <= first_open_ && first_open_ <= next_id_ && next_id_ <= first_kept_ + slots_.size());
-    assert(watermark_.opened() <= first_kept_);
+    assert(slots_.first_kept() <= slots_.first_open() && slots_.first_open() <= slots_.next() &&
+           slots_.next() <= slots_.end());
+    assert(watermark_.opened() <= slots_.first_kept());
     std::uint64_t in_flight = 0;
-    for (std::uint64_t id = first_kept_; id < next_id_; ++id) {
-        const Slot& slot = slot_at(id);
+    for (std::uint64_t id = slots_.first_kept(); id < slots_.next(); ++id) {
+        const Slot& slot = slots_.at(id);
         if (phase_ == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
         assert(slot.base <= slot.fragments && slot.acknowledged <= slot.fragments);
         for (const Contribution& contribution : slot.contributions)

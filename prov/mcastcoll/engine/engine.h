@@ -3,7 +3,7 @@
 // is over.
 //
 // One file per idea:
-//   engine.cc     operations: submit, begin, finish, the slots and the pending queue, timers
+//   engine.cc     operations: submit, begin, finish, the pending queue, timers; slots.h
 //   admission.cc  the join; readiness.h: who listens
 //   elections.cc  elections about the multicast, now and then; poll.h holds one, ballots.h counts and judges,
 //                 verdicts.h keeps what came of them, doubts.h says when another one is wanted
@@ -40,7 +40,7 @@
 #include "engine/readiness.h"
 #include "engine/root_sync.h"
 #include "engine/round_trip.h"
-#include "engine/slot.h"
+#include "engine/slots.h"
 #include "engine/supply_graph.h"
 #include "engine/timing.h"
 #include "engine/turns.h"
@@ -92,7 +92,7 @@ class Engine {
     Phase phase() const { return phase_; }
     // After a failure: everybody who is to know has been sent word.
     bool failure_told() const { return failure_.told(); }
-    bool idle() const { return first_open_ == next_id_ && pending_.empty(); }
+    bool idle() const { return slots_.first_open() == slots_.next() && pending_.empty(); }
     // Operations posted and not completed.
     std::uint64_t outstanding() const {
         return counters_.operations_submitted - counters_.operations_completed - counters_.operations_failed;
@@ -110,8 +110,6 @@ class Engine {
 
   private:
     // engine.cc
-    Slot& slot_at(std::uint64_t id) { return slots_[id % slots_.size()]; }
-    const Slot& slot_at(std::uint64_t id) const { return slots_[id % slots_.size()]; }
     Slot* claim(OperationId id);
     void begin_pending(Nanoseconds now);
     void begin(const Operation& operation, Nanoseconds now);
@@ -173,7 +171,6 @@ class Engine {
     Bytes fragment_bytes(const Slot& slot, std::uint32_t from, std::uint32_t to) const;
 
     // stream.cc
-    const Slot* find(std::uint64_t cookie) const;
     Slot* find_active(std::uint64_t cookie);
     void advance_root(Slot& slot, Nanoseconds now);
     bool awaits_bytes(const Slot& slot) const;
@@ -269,6 +266,9 @@ class Engine {
     bool next_credit(Slot& slot, Effect& effect);
 
     // checkpoint.cc
+    std::uint64_t finished_here() const {  // operations, in whole checkpoints
+        return slots_.first_open() - slots_.first_open() % config_.checkpoint_interval();
+    }
     void release_below(std::uint64_t id);
     void raise_watermark(std::uint64_t watermark, Nanoseconds now);
     void learn_from(const Slot& slot);
@@ -325,17 +325,10 @@ class Engine {
     Counters counters_;
     Phase phase_ = Phase::forming;
 
-    // Operations [first_kept_, first_kept_ + slots) have a slot; those below first_open_ are finished here,
-    // those below first_kept_ everywhere. Not written before it is used: most groups never have as much in
-    // flight.
-    Region retransmit_memory_;
+    Slots slots_;
     Pool early_buffers_;            // for the first window of large operations that are not posted
     Pool vectors_;                  // for one of each child in each slot
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
-    std::vector<Slot> slots_;
-    std::uint64_t first_kept_ = 0, first_open_ = 0, next_id_ = 0;
-    mutable std::uint64_t found_ = 0;  // a hint: the operation that was last looked up by its cookie
-    std::uint64_t early_end_ = 0;      // no operation from here on was heard of before it was posted
     Ring<Operation> pending_;
     bool beginning_ = false;  // begin_pending() is at work
     Notices notices_;

@@ -29,13 +29,13 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         notices_.failed();
     else if (!tell)
         notices_.left();
-    for (std::uint64_t id = first_open_; id < next_id_; ++id) {
-        Slot& slot = slot_at(id);
+    for (std::uint64_t id = slots_.first_open(); id < slots_.next(); ++id) {
+        Slot& slot = slots_.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
         complete(slot.operation.cookie, error);
     }
-    first_open_ = next_id_;
+    slots_.close_all();
     while (!pending_.empty()) {
         complete(pending_.front().cookie, error);
         pending_.pop();
@@ -59,7 +59,7 @@ void Engine::on_fail(const wire::Header& header, Nanoseconds now) {
 bool Engine::next_failure_message(Effect& effect) {
     if (phase_ != Phase::failed) return false;
     if (const Rank to = failure_.next(); to != kNoRank) {
-        make_message(effect, wire::Kind::fail, to, operation_of(next_id_), index_of(failure_.lost()),
+        make_message(effect, wire::Kind::fail, to, operation_of(slots_.next()), index_of(failure_.lost()),
                      static_cast<std::uint64_t>(failure_.error()), {});
         return true;
     }
@@ -74,10 +74,10 @@ void Engine::watch(Rank rank) {
 
 bool Engine::waits_for_somebody() const {
     if (phase_ != Phase::active || departure_.closing() || !idle() ||
-        first_open_ - first_kept_ >= config_.checkpoint_interval())
+        slots_.first_open() - slots_.first_kept() >= config_.checkpoint_interval())
         return true;
-    for (std::uint64_t id = first_kept_; id < first_open_; ++id)
-        if (owes_report(slot_at(id))) return true;
+    for (std::uint64_t id = slots_.first_kept(); id < slots_.first_open(); ++id)
+        if (owes_report(slots_.at(id))) return true;
     return false;
 }
 
@@ -134,8 +134,8 @@ Rank Engine::waits_for(const Slot& slot) const {
 // An operation that has not come closer to its end for too long ends the group, when the user wants that.
 void Engine::check_stall(Nanoseconds now) {
     if (config_.stall_timeout == kNever || phase_ != Phase::active) return;
-    for (std::uint64_t id = first_open_; id < next_id_; ++id) {
-        const Slot& slot = slot_at(id);
+    for (std::uint64_t id = slots_.first_open(); id < slots_.next(); ++id) {
+        const Slot& slot = slots_.at(id);
         if (slot.state != SlotState::active) continue;
         // Who waits for a release waits for what rank 0 knows better.
         const bool knows = !releases(slot.operation.kind) || missing_child(slot) != kNoRank ||
@@ -147,9 +147,8 @@ void Engine::check_stall(Nanoseconds now) {
     }
     if (pending_.empty() || moved_at_ + config_.stall_timeout > now) return;
     // Nothing is open here: what is queued waits for others to finish what this member has.
-    const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
     Rank behind = tree_parent_;
-    for (const Rank child : watermark_.behind(finished)) behind = child;
+    for (const Rank child : watermark_.behind(finished_here())) behind = child;
     fail(behind, ETIMEDOUT, true, now);
 }
 
@@ -167,8 +166,8 @@ void Engine::scan_watches(Nanoseconds now) {
         for (Rank child : tree_children_) watch(child);
     }
     if (phase_ != Phase::active) return;
-    for (std::uint64_t id = first_kept_; id < next_id_; ++id) {
-        Slot& slot = slot_at(id);
+    for (std::uint64_t id = slots_.first_kept(); id < slots_.next(); ++id) {
+        Slot& slot = slots_.at(id);
         if (slot.state == SlotState::active && slot.posted_at + config_.watch_delay <= now) {
             watch_slot(slot);
             announce(slot);
@@ -176,8 +175,7 @@ void Engine::scan_watches(Nanoseconds now) {
         if (!owes_report(slot)) continue;
         for (Rank child : slot.report_children) watch(child);
     }
-    const std::uint64_t finished = first_open_ - first_open_ % config_.checkpoint_interval();
-    for (const Rank child : watermark_.behind(finished)) watch(child);
+    for (const Rank child : watermark_.behind(finished_here())) watch(child);
     if (!pending_.empty()) watch(tree_parent_);
 }
 

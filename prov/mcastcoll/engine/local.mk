@@ -37,6 +37,8 @@ noinst_LTLIBRARIES += %reldir%/libmccengine.la
 	%reldir%/silence.h \
 	%reldir%/slot.cc \
 	%reldir%/slot.h \
+	%reldir%/slots.cc \
+	%reldir%/slots.h \
 	%reldir%/stream.cc \
 	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \

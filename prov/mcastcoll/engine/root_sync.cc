@@ -101,14 +101,14 @@ void Engine::hold(Slot& slot, Nanoseconds now) {
 Nanoseconds Engine::next_release() const {
     if (holds_.empty()) return kNever;
     const Timed& first = holds_.front();
-    const Slot& slot = slot_at(number_of(first.operation));
+    const Slot& slot = slots_.at(number_of(first.operation));
     return slot.id == first.operation && awaits_bytes(slot) ? kNever : first.at;
 }
 
 void Engine::release_holds(Nanoseconds now) {
     while (!holds_.empty()) {
         const Timed& first = holds_.front();
-        Slot& slot = slot_at(number_of(first.operation));
+        Slot& slot = slots_.at(number_of(first.operation));
         const bool over =
             slot.id != first.operation ||
             (!awaits_bytes(slot) && (first.at <= now || (root_sync_.ends_early() && slot.entered)));

@@ -5,8 +5,8 @@
 
 namespace mcastcoll::engine {
 
-Slot::Slot(const GroupConfig& config, MutableBytes retransmit_bytes, std::uint32_t children)
-    : retransmit_buffer(retransmit_bytes), have(config.window), asked(config.window), nacks(config.window) {
+Slot::Slot(const GroupConfig& config, MutableBytes buffer, std::uint32_t children)
+    : retransmit_buffer(buffer), have(config.window), asked(config.window), nacks(config.window) {
     clients.assign(kMaxArity + 1, Client(config.window));
     contributions.assign(children, Contribution(config.window));
 }

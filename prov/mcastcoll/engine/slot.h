@@ -78,7 +78,7 @@ inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
 
 struct Slot {
     // children: in the gather tree.
-    Slot(const GroupConfig& config, MutableBytes retransmit_bytes, std::uint32_t children);
+    Slot(const GroupConfig& config, MutableBytes buffer, std::uint32_t children);
     // Forgets everything but the memory.
     void reset(OperationId operation);
 
@@ -88,8 +88,8 @@ struct Slot {
     bool length_known = false;
     std::uint64_t bytes = 0;  // valid when length_known
     std::uint32_t fragments = 0;
-    MutableBytes
-        retransmit_buffer;       // unposted fragments of a small message; its copy for repair once finished
+    // Unposted fragments of a small message; its copy for repairs once it is finished.
+    MutableBytes retransmit_buffer;
     std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
     bool retained = false;       // the whole message is in the retransmit buffer
 

@@ -12,24 +12,9 @@
 
 namespace mcastcoll::engine {
 
-// The slot of the latest operation with this cookie, or null. Callers ask for the same one again and again,
-// or for one after the other, so the last answer is tried first, and then what came next.
-const Slot* Engine::find(std::uint64_t cookie) const {
-    auto matches = [&](std::uint64_t id) {
-        const Slot& slot = slot_at(id);
-        return slot.id == operation_of(id) && slot.state >= SlotState::active &&
-               slot.operation.cookie == cookie;
-    };
-    for (std::uint64_t id = std::max(found_, first_kept_); id < std::min(found_ + 3, next_id_); ++id)
-        if (slot_at(id).state == SlotState::active && matches(id)) return &slot_at(found_ = id);
-    for (std::uint64_t id = next_id_; id-- > first_kept_;)
-        if (matches(id)) return &slot_at(found_ = id);
-    return nullptr;
-}
-
 Slot* Engine::find_active(std::uint64_t cookie) {
-    const Slot* slot = find(cookie);
-    return slot == nullptr || slot->state != SlotState::active ? nullptr : &slot_at(number_of(slot->id));
+    const Slot* slot = slots_.find(cookie);
+    return slot == nullptr || slot->state != SlotState::active ? nullptr : &slots_.at(number_of(slot->id));
 }
 
 void Engine::advance(std::uint64_t cookie, std::uint64_t ready, Nanoseconds now) {
@@ -77,7 +62,7 @@ bool Engine::awaits_bytes(const Slot& slot) const {
 }
 
 std::uint64_t Engine::arrived(std::uint64_t cookie) const {
-    const Slot* found = find(cookie);
+    const Slot* found = slots_.find(cookie);
     if (found == nullptr) return 0;
     const Slot& slot = *found;
     if (reduces(slot.operation.kind) && slot.is_root(config_.self)) return combined_bytes(slot);

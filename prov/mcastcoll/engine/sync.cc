@@ -182,7 +182,7 @@ void Engine::on_watermark_cast(const wire::Header& header, Nanoseconds now) {
 // The watermark is known to be there: from the parent or from rank 0's multicast.
 void Engine::take_watermark(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (watermark > first_open_) {
+    if (watermark > slots_.first_open()) {
         ++counters_.unexpected_kind;
         return;
     }

@@ -1,0 +1,58 @@
+// The operations of a group that a member still knows, each in a slot.
+//
+// Operations [first_kept, first_kept + size) have a slot. Those below `next` have been posted here, those
+// below `first_open` are finished here, and those below `first_kept` everywhere: nobody can ask for them any
+// more.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "engine/region.h"
+#include "engine/slot.h"
+
+namespace mcastcoll::engine {
+
+class Slots {
+  public:
+    // children: in the gather tree.
+    Slots(const GroupConfig& config, std::uint32_t children);
+
+    std::size_t size() const { return slots_.size(); }
+    // The one that this operation has, or had, or will have.
+    Slot& at(std::uint64_t operation) { return slots_[operation % slots_.size()]; }
+    const Slot& at(std::uint64_t operation) const { return slots_[operation % slots_.size()]; }
+    // Of the latest operation that was posted with this cookie; null: there is none.
+    const Slot* find(std::uint64_t cookie) const;
+
+    std::uint64_t first_kept() const { return kept_; }
+    std::uint64_t first_open() const { return open_; }
+    std::uint64_t next() const { return next_; }
+    // No operation from here on has a slot yet.
+    std::uint64_t end() const { return kept_ + slots_.size(); }
+    bool has(std::uint64_t operation) const { return operation >= kept_ && operation < end(); }
+
+    // An operation is posted: its number.
+    std::uint64_t post() { return next_++; }
+    // After one has finished here; after all have.
+    void close_finished() {
+        while (open_ < next_ && at(open_).state == SlotState::finished) ++open_;
+    }
+    void close_all() { open_ = next_; }
+    // At most up to `first_open`.
+    void release_below(std::uint64_t operation) { kept_ = operation; }
+
+    // Something of this operation was heard before it was posted; and no such one from `early_end` on.
+    void note_early(std::uint64_t operation) { early_end_ = std::max(early_end_, operation + 1); }
+    std::uint64_t early_end() const { return early_end_; }
+
+  private:
+    // Not written before it is used: most groups never have as much in flight.
+    Region retransmit_memory_;
+    std::vector<Slot> slots_;
+    std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
+    mutable std::uint64_t found_ = 0;  // a hint: the operation that was last looked up by its cookie
+};
+
+}  // namespace mcastcoll::engine
