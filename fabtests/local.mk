@@ -8,6 +8,7 @@ EXTRA_DIST += %reldir%/run-test
 
 include %reldir%/unit/unit.mk
 include %reldir%/unit/topology.mk
+include %reldir%/unit/ports.mk
 include %reldir%/unit/transport.mk
 include %reldir%/gateway/gateway.mk
 include %reldir%/split/split.mk

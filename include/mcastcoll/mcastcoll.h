@@ -87,8 +87,6 @@ struct fi_mcastcoll_request {
     uint32_t root;                    /* of those that have one: a rank of the group */
 };
 
-/* Later versions have more members: those that `size` does not reach are not there, and one that is NULL is
- * not offered. */
 /* Where a group's members are: how many of each there are. Segments that no multicast connects count as
  * sites, near each other or not. */
 struct fi_mcastcoll_group_shape {
@@ -97,6 +95,8 @@ struct fi_mcastcoll_group_shape {
     unsigned sites;
 };
 
+/* Later versions have more members: those that `size` does not reach are not there, and one that is NULL is
+ * not offered. */
 struct fi_mcastcoll_group_ops {
     size_t size;
     /* -FI_EOPBADSTATE until the join is complete. */

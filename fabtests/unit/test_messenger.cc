@@ -1,0 +1,149 @@
+// The messenger over a real inner provider: its pools one less than full, full, and beyond.
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ports/messenger.h"
+
+using namespace mcastcoll;
+using ofi::Messenger;
+
+namespace {
+
+constexpr std::size_t kSmallSends = 512, kLargeSends = 32, kReceives = 64;
+constexpr std::size_t kLargeBytes = 40'000;  // of a message that takes a large buffer
+using Clock = std::chrono::steady_clock;
+constexpr auto kLimit = std::chrono::seconds(60);  // of what takes milliseconds
+
+// Takes messages in, each of which begins with its number.
+class Counter final : public Messenger::Receiver {
+  public:
+    void on_message(Bytes message) override {
+        std::uint64_t number = 0;
+        std::memcpy(&number, message.data(), sizeof number);
+        in_order_ = in_order_ && number == count_++;
+        for (std::size_t i = sizeof number; i < message.size(); ++i)
+            whole_ = whole_ && message[i] == std::byte(number % 251);
+    }
+    void on_send_error(fi_addr_t, int error) override { error_ = error; }
+    std::uint64_t count() const { return count_; }
+    bool good() const { return in_order_ && whole_ && error_ == 0; }
+
+  private:
+    std::uint64_t count_ = 0;
+    int error_ = 0;
+    bool in_order_ = true, whole_ = true;
+};
+
+struct Info {
+    Info() {
+        fi_info* hints = fi_allocinfo();
+        hints->caps = FI_MSG;
+        hints->ep_attr->type = FI_EP_RDM;
+        hints->mode = FI_CONTEXT | FI_CONTEXT2;
+        hints->fabric_attr->prov_name = strdup("tcp;ofi_rxm");
+        cr_assert_eq(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints, &info), 0);
+        fi_freeinfo(hints);
+        cr_assert_eq(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
+    }
+    ~Info() {
+        fi_close(&fabric->fid);
+        fi_freeinfo(info);
+    }
+    fi_info* info = nullptr;
+    fid_fabric* fabric = nullptr;
+};
+
+// Two messengers of one process, of which each moves only when it is polled.
+class Pair {
+  public:
+    Pair() : from_(open(sent_)), to_(open(received_)) {
+        auto peer = from_->peer(to_->address());
+        cr_assert(peer.ok());
+        peer_ = peer.value();
+    }
+    // Sends messages of so many bytes while there is room, `most` at most; how many.
+    std::size_t send(std::size_t most, std::size_t bytes) {
+        std::size_t sent = 0;
+        for (; sent < most && from_->can_send(); ++sent) {
+            std::vector<std::byte> message(bytes, std::byte(number_ % 251));
+            std::memcpy(message.data(), &number_, sizeof number_);
+            from_->send(peer_, Bytes(message).first(8), Bytes(message).subspan(8));
+            ++number_;
+        }
+        return sent;
+    }
+    // Polls both until the receiver has everything, and the sender's buffers are free.
+    bool settle() {
+        for (const auto end = Clock::now() + kLimit; Clock::now() < end;) {
+            from_->poll();
+            to_->poll();
+            if (received_.count() == number_ && from_->under_way() == 0)
+                return sent_.good() && received_.good();
+        }
+        return false;
+    }
+    void poll_sender() { from_->poll(); }
+    std::size_t under_way() const { return from_->under_way(); }
+
+  private:
+    std::unique_ptr<Messenger> open(Counter& counter) {
+        auto opened = Messenger::open(info_.fabric, info_.info, counter);
+        cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
+        return std::move(opened).value();
+    }
+
+    Info info_;
+    Counter sent_, received_;
+    std::unique_ptr<Messenger> from_, to_;
+    fi_addr_t peer_ = FI_ADDR_UNSPEC;
+    std::uint64_t number_ = 0;
+};
+
+}  // namespace
+
+TestSuite(messenger, .timeout = 300);
+
+// Nobody answers, so that everything waits here.
+Test(messenger, as_many_small_messages_as_there_are_buffers) {
+    for (const std::size_t want : {kSmallSends - 1, kSmallSends, kSmallSends + 1}) {
+        Pair pair;
+        const std::size_t sent = pair.send(want, 100);
+        cr_assert_eq(sent, std::min(want, kSmallSends));
+        cr_assert_eq(pair.under_way(), sent);
+        cr_assert_eq(pair.send(1, 100), want < kSmallSends ? 1 : 0);
+        cr_assert(pair.settle());
+        cr_assert_eq(pair.send(kSmallSends + 1, 100) > 0, true, "there is room again");
+        cr_assert(pair.settle());
+    }
+}
+
+Test(messenger, as_many_large_messages_as_there_are_buffers) {
+    for (const std::size_t want : {kLargeSends - 1, kLargeSends, kLargeSends + 1}) {
+        Pair pair;
+        cr_assert_eq(pair.send(want, kLargeBytes), std::min(want, kLargeSends));
+        cr_assert_eq(pair.send(1, kLargeBytes), want < kLargeSends ? 1 : 0);
+        cr_assert(pair.settle());
+    }
+}
+
+// The receiver does not look while more comes than it has buffers for.
+Test(messenger, more_messages_than_receive_buffers_wait) {
+    Pair pair;
+    cr_assert(pair.send(1, 100) == 1 && pair.settle(), "they are connected");
+    for (const std::size_t want : {kReceives - 1, kReceives, kReceives + 1, 4 * kReceives})
+        for (const std::size_t bytes : {std::size_t{100}, ofi::kSmallMessageBytes}) {
+            std::size_t sent = 0;
+            for (const auto end = Clock::now() + kLimit; sent < want && Clock::now() < end;) {
+                sent += pair.send(want - sent, bytes);
+                pair.poll_sender();
+            }
+            cr_assert_eq(sent, want);
+            cr_assert(pair.settle(), "%zu messages of %zu bytes", want, bytes);
+        }
+}
