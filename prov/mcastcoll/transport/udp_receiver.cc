@@ -84,15 +84,16 @@ std::uint64_t UdpReceiver::drops() const {
     return ::getsockopt(socket_.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs) : max_payload_(max_payload), runs_(runs) {
+ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs)
+    : max_payload_(max_payload), runs_(runs), at_once_(runs ? kRunsAtOnce : kBatch) {
     const std::size_t length = runs ? kRunBuffer : max_payload;
     const std::size_t stride = runs ? kRunBufferStride : max_payload;
-    buffers_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * stride);
-    sources_.resize(kBatch);
-    messages_.resize(kBatch);
-    pieces_.resize(kBatch);
-    controls_.resize(kBatch);
-    for (std::size_t i = 0; i < kBatch; ++i) {
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(at_once_ * stride);
+    sources_.resize(at_once_);
+    messages_.resize(at_once_);
+    pieces_.resize(at_once_);
+    controls_.resize(at_once_);
+    for (std::size_t i = 0; i < at_once_; ++i) {
         pieces_[i] = {buffers_.get() + i * stride, length};
         msghdr& in = messages_[i].msg_hdr;
         in.msg_name = sources_[i].data();
@@ -106,16 +107,23 @@ ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs) : max_payload_(ma
 }
 
 std::size_t ReceiveBatch::take(int descriptor, DeliverDatagram deliver, MulticastCounters& counters) {
+    std::size_t taken = 0;
+    for (std::size_t got = at_once_; got == at_once_ && taken < kBatch; taken += got) {
+        got = receive(descriptor, counters);
+        for (std::size_t i = 0; i < got; ++i) deliver_message(i, deliver, counters);
+    }
+    return taken;
+}
+
+std::size_t ReceiveBatch::receive(int descriptor, MulticastCounters& counters) {
     int got;
     do {
-        got = ::recvmmsg(descriptor, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
+        got =
+            ::recvmmsg(descriptor, messages_.data(), static_cast<unsigned>(at_once_), MSG_DONTWAIT, nullptr);
     } while (got < 0 && errno == EINTR);
-    if (got < 0) {
-        if (errno != EAGAIN && errno != EWOULDBLOCK) ++counters.receive_errors;
-        return 0;
-    }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) deliver_message(i, deliver, counters);
-    return static_cast<std::size_t>(got);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EAGAIN && errno != EWOULDBLOCK) ++counters.receive_errors;
+    return 0;
 }
 
 void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, MulticastCounters& counters) {
