@@ -16,12 +16,14 @@ using engine::Effect;
 using wire::Kind;
 using ByteString = std::vector<std::byte>;
 
+inline constexpr OperationId kFirst{};  // what a group posts first
+
 struct Out {
     Effect::Kind kind = Effect::Kind::complete;
     Rank to = kNoRank;
     wire::Header header;
     ByteString payload;
-    std::uint64_t cookie = 0;
+    std::uint64_t operation = 0;
     int status = 0;
 };
 
@@ -104,8 +106,12 @@ class Bench {
         std::vector<Out> all;
         Effect effect;
         while (engine.poll_effects(allowed, effect)) {
-            Out out{effect.kind,   effect.to,    {}, ByteString(effect.payload.begin(), effect.payload.end()),
-                    effect.cookie, effect.status};
+            Out out{effect.kind,
+                    effect.to,
+                    {},
+                    ByteString(effect.payload.begin(), effect.payload.end()),
+                    number_of(effect.operation),
+                    effect.status};
             if (effect.kind == Effect::Kind::multicast || effect.kind == Effect::Kind::message) {
                 ByteString whole(effect.header.begin(), effect.header.end());
                 whole.insert(whole.end(), effect.payload.begin(), effect.payload.end());
@@ -218,29 +224,27 @@ class Bench {
             message({.kind = Kind::vote, .sender = index_of(child), .payload = {}, .key = {}, .epoch = {}});
     }
 
-    Result<void> broadcast(std::uint32_t root, ByteString& buffer, std::uint64_t cookie = 0) {
-        return engine.submit(
-            {engine::OperationKind::broadcast, rank_of(root), buffer.data(), buffer.size(), cookie}, now);
-    }
-    // As a root that has only so many bytes of it yet.
-    Result<void> stream(ByteString& buffer, std::uint64_t ready, std::uint64_t cookie = 0) {
-        return engine.submit({engine::OperationKind::broadcast, engine.config().self, buffer.data(),
-                              buffer.size(), cookie, ready},
+    Result<OperationId> broadcast(std::uint32_t root, ByteString& buffer) {
+        return engine.submit({engine::OperationKind::broadcast, rank_of(root), buffer.data(), buffer.size()},
                              now);
     }
+    // As a root that has only so many bytes of it yet.
+    Result<OperationId> stream(ByteString& buffer, std::uint64_t ready) {
+        return engine.submit(
+            {engine::OperationKind::broadcast, engine.config().self, buffer.data(), buffer.size(), ready},
+            now);
+    }
     // In place, of 4-byte words.
-    Result<void> reduction(engine::OperationKind kind, ByteString& buffer, std::uint64_t cookie = 0,
-                           bool hold = false) {
+    Result<OperationId> reduction(engine::OperationKind kind, ByteString& buffer, bool hold = false) {
         return engine.submit({.kind = kind,
                               .buffer = buffer.data(),
                               .bytes = buffer.size(),
-                              .cookie = cookie,
                               .combiner = {mix_words, 4},
                               .hold = hold},
                              now);
     }
-    Result<void> barrier(std::uint64_t cookie = 0) {
-        return engine.submit({engine::OperationKind::barrier, rank_of(0), nullptr, 0, cookie}, now);
+    Result<OperationId> barrier() {
+        return engine.submit({engine::OperationKind::barrier, rank_of(0), nullptr, 0}, now);
     }
 
     engine::Engine engine;

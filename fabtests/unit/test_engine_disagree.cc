@@ -35,11 +35,11 @@ Test(disagreement, members_that_disagree_end_the_group) {
             ByteString buffer = vector_of(1, row.bytes);
             auto post = [&] {
                 if (row.posted == OperationKind::broadcast)
-                    cr_assert(bench.broadcast(0, buffer, 7).ok());
+                    cr_assert(bench.broadcast(0, buffer).ok());
                 else if (row.posted == OperationKind::barrier)
-                    cr_assert(bench.barrier(7).ok());
+                    cr_assert(bench.barrier().ok());
                 else
-                    cr_assert(bench.reduction(row.posted, buffer, 7).ok());
+                    cr_assert(bench.reduction(row.posted, buffer).ok());
             };
             if (!early) post();
             bench.message(row.other);
@@ -53,7 +53,7 @@ Test(disagreement, members_that_disagree_end_the_group) {
     Bench bench(config_of(1, 6));
     bench.join();
     ByteString buffer = vector_of(1, large);
-    cr_assert(bench.reduction(OperationKind::reduce, buffer, 7).ok());
+    cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
     Packet odd = pieces(5, 0, 2, vector_of(5, large), true);
     odd.payload.resize(odd.payload.size() - 8);
     bench.message(odd);

@@ -34,7 +34,7 @@ struct Leaf : Bench {
     // A broadcast from rank 0 that only a message brings.
     std::vector<Out> silent_broadcast() {
         buffers.emplace_back(8);
-        cr_assert(broadcast(0, buffers.back(), next).ok());
+        cr_assert(broadcast(0, buffers.back()).ok());
         drain();
         Packet data = fragment(0, next++, 0, content(8));
         data.kind = Kind::data;
@@ -142,12 +142,12 @@ Test(lane, a_verdict_is_for_operations_from_its_own_on) {
     for (std::uint32_t i = 0; i < 64; ++i) {
         // Its ring predecessor is rank 0 under both; its client under the old verdict is rank 2.
         leaf.buffers.emplace_back(8);
-        cr_assert(leaf.broadcast(1, leaf.buffers.back(), i).ok());
+        cr_assert(leaf.broadcast(1, leaf.buffers.back()).ok());
         cr_assert_eq(count(leaf.drain(), Kind::fragment), 1U, "operation %u is multicast", i);
     }
     leaf.message(leaf.watermark(48, 1));
     leaf.buffers.emplace_back(8);
-    cr_assert(leaf.broadcast(1, leaf.buffers.back(), 64).ok());
+    cr_assert(leaf.broadcast(1, leaf.buffers.back()).ok());
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
     cr_assert_eq(count(out, Kind::data), 2U, "the tree brings it to both");
@@ -159,7 +159,7 @@ Test(lane, a_watermark_waits_for_its_verdict) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 65; ++i) {
         leaf.buffers.emplace_back(8);
-        cr_assert(leaf.broadcast(1, leaf.buffers.back(), i).ok());
+        cr_assert(leaf.broadcast(1, leaf.buffers.back()).ok());
     }
     cr_assert_eq(count(leaf.drain(), Kind::fragment), 64U, "the last has no slot yet");
     leaf.message(leaf.watermark(16, 1));
@@ -194,7 +194,7 @@ Test(lane, feelers_become_rare) {
     std::size_t feelers = 0;
     ByteString buffer(8);
     for (std::uint32_t i = 0; i < 2000; ++i) {
-        cr_assert(leaf.broadcast(1, buffer, i).ok());
+        cr_assert(leaf.broadcast(1, buffer).ok());
         if (i % 16 == 15) leaf.message(leaf.watermark(i + 1, 0));
         feelers += count(leaf.pass(Nanoseconds::from_ms(1)), Kind::probe);
     }

@@ -10,7 +10,7 @@ namespace {
 struct Receiver : Bench {
     explicit Receiver(std::uint64_t bytes) : Bench(config_of(1, 4)), sent(content(bytes)), buffer(bytes) {
         join();
-        cr_assert(broadcast(0, buffer, 7).ok());
+        cr_assert(broadcast(0, buffer).ok());
         drain();
     }
     bool finish_by_multicast() {
@@ -18,7 +18,7 @@ struct Receiver : Bench {
             datagram(fragment(0, 0, i, sent));
         const auto out = drain();
         return count(out, Effect::Kind::complete) == 1 && out.front().status == 0 &&
-               out.front().cookie == 7 && buffer == sent;
+               out.front().operation == 0 && buffer == sent;
     }
     ByteString sent, buffer;
 };
@@ -206,10 +206,10 @@ Test(packets, small_broadcasts_may_come_before_they_are_posted) {
     for (std::uint32_t i : {3U, 0U, 2U, 1U}) bench.datagram(bench.fragment(2, 0, i, sent));
     cr_assert(bench.drain().empty());
     ByteString buffer(5000);
-    cr_assert(bench.broadcast(2, buffer, 5).ok());
+    cr_assert(bench.broadcast(2, buffer).ok());
     const auto out = bench.drain();
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
-    cr_assert_eq(out.front().cookie, 5U);
+    cr_assert_eq(out.front().operation, 0U);
     cr_assert(buffer == sent);
 }
 
@@ -267,7 +267,7 @@ Test(packets, early_buffers_are_few_and_come_back) {
         for (std::uint64_t id = round; id < end; ++id) {
             // Every other time something else is posted than what came: then nothing of it may be used.
             const bool misled = id % 2 == 1;
-            cr_assert(bench.broadcast(misled ? 0 : 2, posted[id], id).ok());
+            cr_assert(bench.broadcast(misled ? 0 : 2, posted[id]).ok());
             const ByteString expected = misled || id == round + buffers ? ByteString(sent.size()) : sent;
             cr_assert(posted[id] == expected, "operation %lu", static_cast<unsigned long>(id));
         }

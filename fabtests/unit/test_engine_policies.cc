@@ -35,7 +35,7 @@ struct Receiver : Bench {
     Receiver(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
         : Bench(config_with(repair, self, members)), sent(content(bytes)), buffer(bytes) {
         join();
-        cr_assert(broadcast(0, buffer, 1).ok());
+        cr_assert(broadcast(0, buffer).ok());
         first = drain();
     }
     void hear(std::uint32_t index) { datagram(fragment(0, 0, index, sent)); }

@@ -22,11 +22,10 @@ Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come
                 bench.join();
                 ByteString buffer = vector_of(0, bytes);
                 for (std::size_t i = 0; i < 3; ++i) {
-                    if (i == posted_after)
-                        cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7).ok());
+                    if (i == posted_after) cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
                     bench.message(gather(order[i], vector_of(order[i], bytes)));
                 }
-                if (posted_after == 3) cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7).ok());
+                if (posted_after == 3) cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
                 const auto out = bench.drain();
                 cr_assert_eq(count(out, Effect::Kind::complete), 1U);
                 cr_assert(buffer == mixed({0, 1, 2, 3}, bytes));
@@ -35,7 +34,7 @@ Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come
                 });
                 cr_assert(released != out.end());
                 cr_assert(std::equal(released->payload.begin(), released->payload.end(), buffer.begin()));
-                cr_assert_eq(bench.engine.arrived(7), bytes);
+                cr_assert_eq(bench.engine.arrived(kFirst), bytes);
             }
 }
 
@@ -50,7 +49,7 @@ Test(reductions, kept_vectors_give_their_memory_back) {
         Packet second = gather(2, vector_of(2, 1000)), first = gather(1, vector_of(1, 1000));
         second.operation = first.operation = i;
         if (early) bench.message(second);
-        cr_assert(bench.reduction(OperationKind::allreduce, buffer, i).ok());
+        cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
         if (!early) bench.message(second);
         bench.message(first);
         cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U, "operation %u", i);
@@ -70,7 +69,7 @@ Test(reductions, an_inner_member_sends_what_its_subtree_comes_to) {
         Bench bench(config_of(1, 6));  // its only child is 5
         bench.join();
         ByteString buffer = vector_of(1, 64);
-        cr_assert(bench.reduction(reduce ? OperationKind::reduce : OperationKind::allreduce, buffer, 7).ok());
+        cr_assert(bench.reduction(reduce ? OperationKind::reduce : OperationKind::allreduce, buffer).ok());
         cr_assert_eq(count(bench.drain(), Kind::gather), 0U);
         bench.message(gather(5, vector_of(5, 64), reduce));
         const auto out = bench.drain();
@@ -120,7 +119,7 @@ Test(reductions, a_parent_grants_each_child_what_it_can_combine_at_once) {
     Bench bench(config_of(0, 3));
     bench.join();
     ByteString buffer = vector_of(0, bytes);
-    cr_assert(bench.reduction(OperationKind::reduce, buffer, 7).ok());
+    cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
     auto out = bench.drain();
     cr_assert_eq(granted(out, 1), 64U);
     cr_assert_eq(granted(out, 2), 0U);
@@ -133,10 +132,10 @@ Test(reductions, a_parent_grants_each_child_what_it_can_combine_at_once) {
     out = bench.drain();
     cr_assert_eq(granted(out, 1), 100U);
     cr_assert_eq(granted(out, 2), 40U);
-    cr_assert_eq(bench.engine.arrived(7), 0U);
+    cr_assert_eq(bench.engine.arrived(kFirst), 0U);
     bench.message(pieces(2, 0, 40, two, true));
     bench.drain();
-    cr_assert_eq(bench.engine.arrived(7), 40U * kPiece);
+    cr_assert_eq(bench.engine.arrived(kFirst), 40U * kPiece);
     bench.message(pieces(1, 40, 46, one, true));
     bench.message(pieces(1, 86, 14, one, true));
     cr_assert_eq(granted(bench.drain(), 2), 100U);
@@ -196,9 +195,9 @@ Test(reductions, a_held_operation_waits_for_its_release) {
         Bench bench(config_of(0, 2));
         bench.join();
         ByteString buffer = vector_of(0, bytes);
-        cr_assert(bench.reduction(OperationKind::allreduce, buffer, 7, true).ok());
+        cr_assert(bench.reduction(OperationKind::allreduce, buffer, true).ok());
         bench.drain();
-        cr_assert_not(bench.engine.release(7, bench.now), "nothing is gathered");
+        cr_assert_not(bench.engine.release(kFirst, bench.now), "nothing is gathered");
         const ByteString one = vector_of(1, bytes);
         if (bytes <= 1024) bench.message(gather(1, one));
         auto out = bench.drain();
@@ -208,13 +207,13 @@ Test(reductions, a_held_operation_waits_for_its_release) {
         }
         cr_assert_eq(count(out, Effect::Kind::gathered), 1U);
         cr_assert(count(out, Kind::release) == 0 && count(out, Effect::Kind::complete) == 0);
-        cr_assert_eq(bench.engine.arrived(7), bytes, "what is combined can be passed on");
+        cr_assert_eq(bench.engine.arrived(kFirst), bytes, "what is combined can be passed on");
         cr_assert(buffer == mixed({0, 1}, bytes));
         const ByteString changed = vector_of(50, bytes);
         std::copy(changed.begin(), changed.end(), buffer.begin());
-        cr_assert_not(bench.engine.release(8, bench.now));
-        cr_assert(bench.engine.release(7, bench.now));
-        cr_assert_not(bench.engine.release(7, bench.now), "once");
+        cr_assert_not(bench.engine.release(operation_of(1), bench.now));
+        cr_assert(bench.engine.release(kFirst, bench.now));
+        cr_assert_not(bench.engine.release(kFirst, bench.now), "once");
         out = bench.drain();
         cr_assert_gt(count(out, Kind::release), 0U);
         if (bytes > 0)
@@ -226,12 +225,11 @@ Test(reductions, a_held_operation_waits_for_its_release) {
 Test(reductions, a_held_barrier) {
     Bench bench(config_of(0, 2));
     bench.join();
-    cr_assert(
-        bench.engine.submit({.kind = OperationKind::barrier, .cookie = 3, .hold = true}, bench.now).ok());
+    cr_assert(bench.engine.submit({.kind = OperationKind::barrier, .hold = true}, bench.now).ok());
     bench.message(packet(Kind::gather, 1, 0, 0));
     auto out = bench.drain();
-    cr_assert(out.size() == 1 && out[0].kind == Effect::Kind::gathered && out[0].cookie == 3);
-    cr_assert(bench.engine.release(3, bench.now));
+    cr_assert(out.size() == 1 && out[0].kind == Effect::Kind::gathered && out[0].operation == 0);
+    cr_assert(bench.engine.release(kFirst, bench.now));
     out = bench.drain();
     cr_assert(count(out, Kind::release) == 1 && count(out, Effect::Kind::complete) == 1);
 }
@@ -241,23 +239,22 @@ Test(reductions, a_contribution_that_comes_bit_by_bit) {
     Bench bench(config_of(2, 3));
     bench.join();
     ByteString buffer = vector_of(2, bytes), small = vector_of(2, 8);
-    auto streaming = [&](ByteString& vector, std::uint64_t cookie) {
+    auto streaming = [&](ByteString& vector) {
         return bench.engine.submit({.kind = OperationKind::reduce,
                                     .buffer = vector.data(),
                                     .bytes = vector.size(),
-                                    .cookie = cookie,
                                     .ready = 0,
                                     .combiner = {mix_words, 4}},
                                    bench.now);
     };
-    cr_assert(streaming(buffer, 4).ok() && streaming(small, 5).ok());
+    cr_assert(streaming(buffer).ok() && streaming(small).ok());
     bench.message(packet(Kind::credit, 0, 4, bytes | wire::kReduceFlag));
     cr_assert(bench.drain().empty());
-    bench.engine.advance(5, 8, bench.now);
+    bench.engine.advance(operation_of(1), 8, bench.now);
     cr_assert_eq(count(bench.drain(), Kind::gather), 1U);
-    bench.engine.advance(4, 2 * kPiece + 5, bench.now);
+    bench.engine.advance(kFirst, 2 * kPiece + 5, bench.now);
     cr_assert_eq(the(bench.drain(), Kind::contribution).payload.size(), 2U * kPiece);
-    bench.engine.advance(4, bytes, bench.now);
+    bench.engine.advance(kFirst, bytes, bench.now);
     const auto out = bench.drain();
     cr_assert_eq(the(out, Kind::contribution).payload.size(), 2U * kPiece);
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);

@@ -153,26 +153,22 @@ Test(slots, are_those_of_a_window_of_operations) {
     GroupConfig config = config_of(8);
     config.operation_slots = 8;
     Slots slots(config, 0);
-    const auto post = [&](std::uint64_t cookie) {
-        Slot& slot = slots.at(slots.post());
-        slot.state = SlotState::active;
-        slot.operation.cookie = cookie;
-    };
-    for (std::uint64_t cookie = 100; cookie < 104; ++cookie) post(cookie);
+    for (int i = 0; i < 4; ++i) slots.at(slots.post()).state = SlotState::active;
     cr_assert(slots.next() == 4 && slots.first_open() == 0 && slots.end() == 8);
     cr_assert(slots.has(0) && slots.has(7) && !slots.has(8));
     cr_assert_eq(&slots.at(9), &slots.at(1), "operation 9 will have it");
-    for (const std::uint64_t cookie : {102U, 103U, 100U})
-        cr_assert_eq(slots.find(cookie)->operation.cookie, cookie);
-    cr_assert_eq(slots.find(104), nullptr);
+    cr_assert(slots.posted(operation_of(3)) && !slots.posted(operation_of(4)));
+    cr_assert_eq(slots.find_active(operation_of(3)), &slots.at(3));
+    cr_assert_eq(slots.find_active(operation_of(11)), nullptr, "it would have the same slot");
     for (const std::uint64_t done : {1U, 0U}) {
         slots.at(done).state = SlotState::finished;
         slots.close_finished();
         cr_assert_eq(slots.first_open(), done == 0 ? 2 : 0, "in their order");
     }
+    cr_assert(slots.posted(operation_of(0)) && slots.find_active(operation_of(0)) == nullptr);
     slots.release_below(2);
     cr_assert(!slots.has(1) && slots.has(9) && slots.end() == 10);
-    cr_assert_eq(slots.find(100), nullptr, "it is over");
+    cr_assert(!slots.posted(operation_of(1)) && slots.posted(operation_of(2)), "it is over");
     slots.note_early(7);
     slots.note_early(5);
     cr_assert_eq(slots.early_end(), 8);
@@ -206,18 +202,23 @@ Test(notices, tell_of_operations_first_and_of_each_once) {
     Effect effect;
     notices.left();
     notices.joined();
-    cr_assert(notices.complete(7, 0) && notices.complete(8, 5) && !notices.complete(9, 0), "two at most");
-    cr_assert(notices.gathered(3) && !notices.gathered(4) && notices.completions() == 2);
-    cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::complete && effect.cookie == 7);
-    cr_assert(notices.next_operation(effect) && effect.cookie == 8 && effect.status == 5);
-    cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::gathered && effect.cookie == 3);
+    cr_assert(notices.complete(operation_of(7), 0) && notices.complete(operation_of(8), 5) &&
+                  !notices.complete(operation_of(9), 0),
+              "two at most");
+    cr_assert(notices.gathered(operation_of(3)) && !notices.gathered(operation_of(4)) &&
+              notices.completions() == 2);
+    cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::complete &&
+              effect.operation == operation_of(7));
+    cr_assert(notices.next_operation(effect) && effect.operation == operation_of(8) && effect.status == 5);
+    cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::gathered &&
+              effect.operation == operation_of(3));
     cr_assert_not(notices.next_operation(effect));
     cr_assert(notices.next_of_group(effect, kNoRank, 0) && effect.kind == Effect::Kind::joined);
     cr_assert(notices.next_of_group(effect, kNoRank, 0) && effect.kind == Effect::Kind::left);
     cr_assert_not(notices.next_of_group(effect, kNoRank, 0));
     notices.failed();
     cr_assert(notices.next_of_group(effect, rank_of(2), 9) && effect.to == rank_of(2) && effect.status == 9);
-    cr_assert(notices.gathered(4));
+    cr_assert(notices.gathered(operation_of(4)));
     notices.forget_gathered();
     cr_assert_not(notices.next_operation(effect));
 }

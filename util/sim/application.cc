@@ -65,7 +65,6 @@ void World::post_one(std::uint32_t index) {
                                    .root = step.root,
                                    .buffer = posted.buffer.data(),
                                    .bytes = step.bytes,
-                                   .cookie = number,
                                    .ready = posted.ready,
                                    .input = posted.input.empty() ? nullptr : posted.input.data(),
                                    .combiner = combiner_of(step.combination),
@@ -88,7 +87,7 @@ void World::close(std::uint32_t index) {
 void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
     Member& member = members_[index];
     Group& group = groups_[member.group];
-    const std::uint64_t number = effect.cookie;
+    const std::uint64_t number = number_of(effect.operation);
     if (number >= member.posted.size())
         return trouble(fmt::format("{} completed step {}, which it never posted", name_of(index), number));
     Posted& posted = member.posted[number];

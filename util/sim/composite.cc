@@ -100,7 +100,6 @@ void Composite::enter(std::uint32_t rank) {
         operation.root = rank_of(members_[gate].rank_in_site);
         operation.buffer = member.buffer.data();
         operation.bytes = bytes();
-        operation.cookie = step_;
         if (rank == gate) operation.ready = member.have;
         if (!member.engine->submit(operation, network_->now()).ok())
             return trouble(fmt::format("rank {}'s engine refused it", rank));
@@ -122,7 +121,7 @@ void Composite::got(std::uint32_t rank, std::uint64_t have) {
     Member& member = members_[rank];
     member.have = have;
     if (leads(rank) && rank == gate_of(member.site) && rank != root())
-        member.engine->advance(step_, have, network_->now());
+        member.engine->advance(operation_of(step_), have, network_->now());
     if (have < bytes()) return;
     if (member.buffer != content_) trouble(fmt::format("rank {} has wrong bytes", rank));
 }
@@ -213,7 +212,8 @@ void Composite::pump(std::uint32_t rank) {
         }
     }
     if (leads(rank) && member.entered && rank != gate_of(member.site) && member.have < bytes())
-        if (const std::uint64_t have = member.engine->arrived(step_); have > member.have) got(rank, have);
+        if (const std::uint64_t have = member.engine->arrived(operation_of(step_)); have > member.have)
+            got(rank, have);
     if (leads(rank)) publish(rank);
     if (!network_->may_send(rank)) wake_pump(rank, network_->free_at(rank));
     if (member.engine != nullptr) arm_timer(rank);

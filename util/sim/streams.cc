@@ -63,7 +63,7 @@ void World::advance_streams(std::uint32_t index) {
         } else {
             ++i;
         }
-        call(index, [&](engine::Engine& engine) { engine.advance(step, ready, now()); });
+        call(index, [&](engine::Engine& engine) { engine.advance(operation_of(step), ready, now()); });
     }
     if (member.failed) return;
     if (!member.streams.empty()) network_->wake(index, now() + random_.up_to(options_.stream_pace), kAdvance);
@@ -92,7 +92,7 @@ void World::release_held(std::uint32_t index) {
                                           vector_of(member.group, number, kOutside, step.bytes).data(),
                                           step.bytes);
         bool released = false;
-        call(index, [&](engine::Engine& engine) { released = engine.release(number, now()); });
+        call(index, [&](engine::Engine& engine) { released = engine.release(operation_of(number), now()); });
         if (!released && !member.failed)
             trouble(fmt::format("{} could not release step {}", name_of(index), number));
     }
@@ -110,7 +110,7 @@ void World::check_arrived(std::uint32_t index) {
     if (member.posted.empty() || member.posted.back().done || member.failed) return;
     const std::uint64_t step = member.posted.size() - 1;
     Posted& posted = member.posted.back();
-    const std::uint64_t arrived = member.engine->arrived(step);
+    const std::uint64_t arrived = member.engine->arrived(operation_of(step));
     if (arrived == posted.arrived) return;
     const std::uint64_t most = std::min<std::uint64_t>(posted.buffer.size(), posted.ready);
     if (arrived < posted.arrived || arrived > most)

@@ -145,7 +145,7 @@ void World::take_effect(std::uint32_t index, const engine::Effect& effect) {
         case engine::Effect::Kind::complete:
             return take_completion(index, effect);
         case engine::Effect::Kind::gathered:
-            return take_gathered(index, effect.cookie);
+            return take_gathered(index, number_of(effect.operation));
         case engine::Effect::Kind::watch:
             member.watched.push_back(effect.to);
             if (network_->dead(begin_of(member.group) + index_of(effect.to)))

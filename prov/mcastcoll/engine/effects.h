@@ -36,7 +36,6 @@ struct Operation {
     // but at rank 0.
     std::byte* buffer = nullptr;
     std::uint64_t bytes = 0;
-    std::uint64_t cookie = 0;  // comes back in the completion
     // As root of a broadcast: bytes of the buffer, from its start, that may be sent; of a reduction: bytes of
     // the input that may be combined. Engine::advance() raises it.
     std::uint64_t ready = UINT64_MAX;
@@ -63,8 +62,8 @@ struct Effect {
     enum class Kind : std::uint8_t {
         multicast,  // send header and payload to the group's address of `range`
         message,    // send header and payload to `to`, reliably
-        complete,   // the operation with this cookie has ended; status 0 or a positive FI_E* code
-        gathered,   // rank 0 may change the buffer of the held operation with this cookie, then release() it
+        complete,   // the operation has ended; status 0 or a positive FI_E* code
+        gathered,   // rank 0 may change the buffer of the held operation, then release() it
         watch,      // tell on_peer_lost() should the process of rank `to` be gone
         joined,     // the verdict is in, operations run
         failed,     // the group has failed: status, and `to` is the rank that was lost or kNoRank
@@ -74,7 +73,7 @@ struct Effect {
     Rank to = kNoRank;
     wire::HeaderBytes header{};
     Bytes payload{};  // a view that holds until the next call into the engine
-    std::uint64_t cookie = 0;
+    OperationId operation{};
     int status = 0;
     std::uint32_t range = 0;
 };

@@ -58,7 +58,7 @@ Engine::Engine(const GroupConfig& config)
     ask_bytes_.resize(slots_.at(0).have.capacity() / 8);
 }
 
-Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
+Result<OperationId> Engine::submit(const Operation& operation, Nanoseconds now) {
     if (phase_ == Phase::failed) return Error{failure_.error(), "the group has failed"};
     if (departure_.closing()) return Error{ESHUTDOWN, "the group is closed"};
     if (index_of(operation.root) >= config_.members)
@@ -68,13 +68,14 @@ Result<void> Engine::submit(const Operation& operation, Nanoseconds now) {
     if (operation.kind == OperationKind::barrier && operation.bytes > 0)
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
-        if (auto fine = check_reduction(operation); !fine) return fine;
+        if (auto fine = check_reduction(operation); !fine) return fine.error();
     if (notices_.completions() + outstanding() >= 2 * slots_.size() + config_.pending_operations)
         return Error{EAGAIN, "too many completions have not been taken"};
+    const OperationId number = next_operation();
     if (!pending_.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
     ++counters_.operations_submitted;
     begin_pending(now);
-    return {};
+    return number;
 }
 
 void Engine::begin_pending(Nanoseconds now) {
@@ -211,15 +212,15 @@ void Engine::finish(Slot& slot, int status) {
         policy_.note_large(slot.heard_count, slot.fragments);
     counters_.policy_changes = policy_.changes();
     if (slot.is_root(config_.self) && is_large(slot)) in_flight_ -= slot.next_multicast - slot.acknowledged;
-    complete(slot.operation.cookie, status);
+    complete(slot.id, status);
     slots_.close_finished();
     check_watermark(now_);
     check_leave();
 }
 
-void Engine::complete(std::uint64_t cookie, int status) {
+void Engine::complete(OperationId operation, int status) {
     ++(status == 0 ? counters_.operations_completed : counters_.operations_failed);
-    [[maybe_unused]] const bool queued = notices_.complete(cookie, status);
+    [[maybe_unused]] const bool queued = notices_.complete(operation, status);
     assert(queued);
 }
 

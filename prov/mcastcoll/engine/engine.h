@@ -57,18 +57,21 @@ class Engine {
     // Begins the join. Every member calls it once; Effect::joined follows.
     void start(Nanoseconds now);
     // Appends an operation. Errors: EAGAIN when pending_operations are queued, ESHUTDOWN after close(), the
-    // group's own error once it has failed. An accepted operation ends with exactly one Effect::complete.
-    Result<void> submit(const Operation& operation, Nanoseconds now);
+    // group's own error once it has failed. An accepted operation ends with exactly one Effect::complete,
+    // which has the number that this returns.
+    Result<OperationId> submit(const Operation& operation, Nanoseconds now);
+    // The number of the operation that is submitted next.
+    OperationId next_operation() const { return operation_of(slots_.next() + pending_.size()); }
     // Of an operation that was submitted with less than all of it ready: so many bytes, from the start, may
-    // be sent or combined now. Less than before changes nothing, an unknown cookie neither.
-    void advance(std::uint64_t cookie, std::uint64_t ready, Nanoseconds now);
+    // be sent or combined now. Less than before changes nothing, an operation that is over neither.
+    void advance(OperationId operation, std::uint64_t ready, Nanoseconds now);
     // How many bytes of the message or result, from its start, are in the caller's buffer: what may be passed
     // on, and never less than before. Small ones arrive when they complete. Of a reduction at rank 0: what is
-    // combined, released or not. 0 when the operation is not known, or is over and forgotten.
-    std::uint64_t arrived(std::uint64_t cookie) const;
-    // After Effect::gathered: the buffer is as everybody is to have it. False when no operation with this
-    // cookie waits for it; the group may have failed meanwhile.
-    bool release(std::uint64_t cookie, Nanoseconds now);
+    // combined, released or not. 0 when the operation has not begun, or is over and forgotten.
+    std::uint64_t arrived(OperationId operation) const;
+    // After Effect::gathered: the buffer is as everybody is to have it. False when the operation does not
+    // wait for it; the group may have failed meanwhile.
+    bool release(OperationId operation, Nanoseconds now);
     // No more operations will come. Effect::left follows when all have closed and nobody needs this one.
     void close(Nanoseconds now);
 
@@ -116,7 +119,7 @@ class Engine {
     void begin_receiving(Slot& slot, Nanoseconds now);
     bool later_was_heard(Slot& slot);
     void finish(Slot& slot, int status);
-    void complete(std::uint64_t cookie, int status);
+    void complete(OperationId operation, int status);
     void mark_ready(const Slot& slot) { turns_.mark(number_of(slot.id)); }
     bool is_large(const Slot& slot) const { return config_.large(slot.bytes); }
     std::uint32_t arity(const Slot& slot) const {
@@ -171,7 +174,6 @@ class Engine {
     Bytes fragment_bytes(const Slot& slot, std::uint32_t from, std::uint32_t to) const;
 
     // stream.cc
-    Slot* find_active(std::uint64_t cookie);
     void advance_root(Slot& slot, Nanoseconds now);
     bool awaits_bytes(const Slot& slot) const;
     std::uint64_t announced_total(const Slot& slot) const;

@@ -33,13 +33,11 @@ void Engine::fail(Rank lost, int error, bool tell, Nanoseconds now) {
         Slot& slot = slots_.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
-        complete(slot.operation.cookie, error);
+        complete(slot.id, error);
     }
     slots_.close_all();
-    while (!pending_.empty()) {
-        complete(pending_.front().cookie, error);
-        pending_.pop();
-    }
+    for (std::uint64_t id = slots_.next(); !pending_.empty(); pending_.pop())
+        complete(operation_of(id++), error);
     watch_at_ = kNever;
     doubts_.stop();
     readiness_.stop();

@@ -141,13 +141,13 @@ void Engine::all_gathered(Slot& slot, Nanoseconds now) {
     slot.gather_sent = true;
     if (slot.operation.kind == OperationKind::reduce) return finish(slot, 0);
     if (!slot.operation.hold) return let_go(slot, now);
-    slot.awaits_release = notices_.gathered(slot.operation.cookie);
+    slot.awaits_release = notices_.gathered(slot.id);
 }
 
-bool Engine::release(std::uint64_t cookie, Nanoseconds now) {
+bool Engine::release(OperationId operation, Nanoseconds now) {
     now_ = now;
     if (phase_ != Phase::active) return false;
-    Slot* slot = find_active(cookie);
+    Slot* slot = slots_.find_active(operation);
     if (slot == nullptr || !std::exchange(slot->awaits_release, false)) return false;
     slot->progress_at = now;
     let_go(*slot, now);

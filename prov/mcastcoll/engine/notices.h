@@ -17,8 +17,8 @@ class Notices {
     // Operations that are over and that the caller has not been told of.
     std::size_t completions() const { return completions_.size(); }
     // False: there is no room.
-    bool complete(std::uint64_t cookie, int status) { return completions_.push({cookie, status}); }
-    bool gathered(std::uint64_t cookie) { return gathered_.push(cookie); }
+    bool complete(OperationId operation, int status) { return completions_.push({operation, status}); }
+    bool gathered(OperationId operation) { return gathered_.push(operation); }
     void forget_gathered() {
         while (!gathered_.empty()) gathered_.pop();
     }
@@ -32,24 +32,24 @@ class Notices {
 
   private:
     struct Completion {
-        std::uint64_t cookie = 0;
+        OperationId operation{};
         int status = 0;
     };
 
     Ring<Completion> completions_;
-    Ring<std::uint64_t> gathered_;  // cookies
+    Ring<OperationId> gathered_;
     bool joined_ = false, failed_ = false, left_ = false;
 };
 
 inline bool Notices::next_operation(Effect& effect) {
     if (!completions_.empty()) {
         const Completion done = completions_.front();
-        effect = {.kind = Effect::Kind::complete, .cookie = done.cookie, .status = done.status};
+        effect = {.kind = Effect::Kind::complete, .operation = done.operation, .status = done.status};
         completions_.pop();
         return true;
     }
     if (gathered_.empty()) return false;
-    effect = {.kind = Effect::Kind::gathered, .cookie = gathered_.front()};
+    effect = {.kind = Effect::Kind::gathered, .operation = gathered_.front()};
     gathered_.pop();
     return true;
 }

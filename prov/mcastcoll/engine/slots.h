@@ -23,8 +23,15 @@ class Slots {
     // The one that this operation has, or had, or will have.
     Slot& at(std::uint64_t operation) { return slots_[operation % slots_.size()]; }
     const Slot& at(std::uint64_t operation) const { return slots_[operation % slots_.size()]; }
-    // Of the latest operation that was posted with this cookie; null: there is none.
-    const Slot* find(std::uint64_t cookie) const;
+    // It has been posted, and not everybody has finished it.
+    bool posted(OperationId operation) const {
+        return number_of(operation) >= kept_ && number_of(operation) < next_;
+    }
+    // Null when it is not posted, or finished here.
+    Slot* find_active(OperationId operation) {
+        Slot& slot = at(number_of(operation));
+        return posted(operation) && slot.state == SlotState::active ? &slot : nullptr;
+    }
 
     std::uint64_t first_kept() const { return kept_; }
     std::uint64_t first_open() const { return open_; }
@@ -52,7 +59,6 @@ class Slots {
     Region retransmit_memory_;
     std::vector<Slot> slots_;
     std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
-    mutable std::uint64_t found_ = 0;  // a hint: the operation that was last looked up by its cookie
 };
 
 }  // namespace mcastcoll::engine

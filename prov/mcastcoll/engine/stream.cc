@@ -12,21 +12,16 @@
 
 namespace mcastcoll::engine {
 
-Slot* Engine::find_active(std::uint64_t cookie) {
-    const Slot* slot = slots_.find(cookie);
-    return slot == nullptr || slot->state != SlotState::active ? nullptr : &slots_.at(number_of(slot->id));
-}
-
-void Engine::advance(std::uint64_t cookie, std::uint64_t ready, Nanoseconds now) {
+void Engine::advance(OperationId operation, std::uint64_t ready, Nanoseconds now) {
     now_ = now;
     if (phase_ == Phase::failed || phase_ == Phase::left) return;
-    Slot* slot = find_active(cookie);
-    if (slot == nullptr) {
-        for (std::size_t i = 0; i < pending_.size(); ++i)
-            if (pending_.at(i).cookie == cookie) pending_.at(i).ready = std::max(pending_.at(i).ready, ready);
+    if (const std::uint64_t number = number_of(operation); number >= slots_.next()) {
+        const std::uint64_t behind = number - slots_.next();
+        if (behind < pending_.size()) pending_.at(behind).ready = std::max(pending_.at(behind).ready, ready);
         return;
     }
-    if (slot->operation.ready >= ready) return;
+    Slot* slot = slots_.find_active(operation);
+    if (slot == nullptr || slot->operation.ready >= ready) return;
     slot->operation.ready = ready;
     slot->progress_at = now;
     if (reduces(slot->operation.kind)) return check_gather(*slot, now);
@@ -61,10 +56,9 @@ bool Engine::awaits_bytes(const Slot& slot) const {
     return slot.state == SlotState::active && !is_large(slot) && !slot.complete_here();
 }
 
-std::uint64_t Engine::arrived(std::uint64_t cookie) const {
-    const Slot* found = slots_.find(cookie);
-    if (found == nullptr) return 0;
-    const Slot& slot = *found;
+std::uint64_t Engine::arrived(OperationId operation) const {
+    if (!slots_.posted(operation)) return 0;
+    const Slot& slot = slots_.at(number_of(operation));
     if (reduces(slot.operation.kind) && slot.is_root(config_.self)) return combined_bytes(slot);
     if (slot.complete_here()) return slot.bytes;
     return is_large(slot) ? std::uint64_t{slot.base} * config_.fragment_bytes : 0;

@@ -118,7 +118,7 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
         config.tree_arity = config.large_tree_arity = std::max<std::uint32_t>(1, algorithm.arity());
     }
     engine_ = std::make_unique<engine::Engine>(config);
-    segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_, most_open_);
+    segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_);
 }
 
 void LevelSet::make_conductor() {
@@ -205,9 +205,9 @@ void LevelSet::carry_out(const engine::Effect& effect, Nanoseconds now) {
         case engine::Effect::Kind::message:
             return port_.send_message(roster_.at(rank()).peer, effect.header, effect.payload);
         case engine::Effect::Kind::gathered:
-            return segment_level_->on_gathered(effect.cookie);
+            return segment_level_->on_gathered(effect.operation);
         case engine::Effect::Kind::complete:
-            return segment_level_->on_complete(effect.cookie, effect.status);
+            return segment_level_->on_complete(effect.operation, effect.status);
         case engine::Effect::Kind::watch:
             return port_.watch(roster_.at(rank()).peer, roster_.at(rank()).watch_point, now);
         case engine::Effect::Kind::joined:

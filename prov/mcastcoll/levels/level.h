@@ -59,7 +59,7 @@ struct Leg {
     bool done = false;
     int error = 0;  // positive FI_E*, with done
 
-    std::uint32_t handle = 0;  // the level's own
+    std::uint64_t handle = 0;  // the level's own
 };
 
 class Level {

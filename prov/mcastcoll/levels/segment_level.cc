@@ -1,6 +1,7 @@
 #include "levels/segment_level.h"
 
 #include <cerrno>
+#include <utility>
 
 namespace mcastcoll::levels {
 namespace {
@@ -26,19 +27,16 @@ engine::OperationKind kind_of(Kind kind) {
 
 }  // namespace
 
-SegmentLevel::SegmentLevel(engine::Engine& engine, std::size_t most_open)
-    : engine_(engine), entries_(most_open) {
-    free_.reserve(most_open);
-    receiving_.reserve(most_open);
-    for (std::size_t i = most_open; i > 0; --i) {
-        entries_[i - 1].cookie = i - 1;
-        free_.push_back(static_cast<std::uint32_t>(i - 1));
-    }
+// The numbers of what is open lie no further apart than what an engine has slots for, and keeps waiting.
+SegmentLevel::SegmentLevel(engine::Engine& engine)
+    : engine_(engine),
+      legs_(std::size_t{engine.config().operation_slots} + engine.config().pending_operations) {
+    receiving_.reserve(legs_.size());
 }
 
 int SegmentLevel::post(Leg& leg, Nanoseconds now) {
     if (moves_blocks(leg.kind)) return ENOSYS;
-    if (free_.empty()) return EAGAIN;
+    if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // its end has not been told yet
     engine::Operation operation;
     operation.kind = kind_of(leg.kind);
     operation.root = rank_of(leg.root);
@@ -48,64 +46,52 @@ int SegmentLevel::post(Leg& leg, Nanoseconds now) {
     operation.combiner = leg.combiner;
     operation.hold = leg.hold;
     if (leg.kind == Kind::broadcast) operation.ready = leg.ready;
-    leg.handle = free_.back();
-    Entry& entry = entries_[leg.handle];
-    // Never the same twice: the engine may still know the last operation of this entry.
-    operation.cookie = entry.cookie + entries_.size();
-    if (auto accepted = engine_.submit(operation, now); !accepted) return accepted.error().code;
-    free_.pop_back();
-    entry = {&leg, operation.cookie};
-    if (leg.kind == Kind::broadcast && operation.root != engine_.config().self)
-        receiving_.push_back(leg.handle);
+    const auto accepted = engine_.submit(operation, now);
+    if (!accepted) return accepted.error().code;
+    leg.handle = number_of(accepted.value());
+    at(accepted.value()) = &leg;
+    if (leg.kind == Kind::broadcast && operation.root != engine_.config().self) receiving_.push_back(&leg);
     return 0;
 }
 
 void SegmentLevel::advance(Leg& leg, Nanoseconds now) {
     if (leg.kind == Kind::broadcast)
-        engine_.advance(entries_[leg.handle].cookie, leg.ready, now);
+        engine_.advance(operation_of(leg.handle), leg.ready, now);
     else if (leg.released)
-        engine_.release(entries_[leg.handle].cookie, now);
+        engine_.release(operation_of(leg.handle), now);
 }
 
 bool SegmentLevel::progress(Nanoseconds) {
     bool moved = moved_;
     moved_ = false;
-    for (const std::uint32_t index : receiving_) {
-        const Entry& entry = entries_[index];
-        const std::size_t arrived = engine_.arrived(entry.cookie);
-        moved = moved || arrived > entry.leg->arrived;
-        entry.leg->arrived = arrived;
+    for (Leg* leg : receiving_) {
+        const std::size_t arrived = engine_.arrived(operation_of(leg->handle));
+        moved = moved || arrived > leg->arrived;
+        leg->arrived = arrived;
     }
     return moved;
 }
 
-SegmentLevel::Entry* SegmentLevel::find(std::uint64_t cookie) {
-    Entry& entry = entries_[cookie % entries_.size()];
-    return entry.leg != nullptr && entry.cookie == cookie ? &entry : nullptr;
+void SegmentLevel::on_gathered(OperationId operation) {
+    if (Leg* const leg = at(operation)) leg->gathered = moved_ = true;
 }
 
-void SegmentLevel::on_gathered(std::uint64_t cookie) {
-    if (const Entry* entry = find(cookie)) entry->leg->gathered = moved_ = true;
-}
-
-void SegmentLevel::on_complete(std::uint64_t cookie, int status) {
-    Entry* entry = find(cookie);
-    if (entry == nullptr) return;
-    entry->leg->error = status;
-    entry->leg->done = moved_ = true;
-    entry->leg = nullptr;
-    std::erase(receiving_, static_cast<std::uint32_t>(cookie % entries_.size()));
-    free_.push_back(static_cast<std::uint32_t>(cookie % entries_.size()));
+void SegmentLevel::on_complete(OperationId operation, int status) {
+    Leg* const leg = std::exchange(at(operation), nullptr);
+    if (leg == nullptr) return;
+    leg->error = status;
+    leg->done = moved_ = true;
+    std::erase(receiving_, leg);
 }
 
 // The group's end: completions that the engine still tells find no leg.
 void SegmentLevel::fail(int error, Nanoseconds now) {
     if (engine_.phase() != engine::Phase::failed) engine_.give_up(error, now);
-    for (Entry& entry : entries_) {
-        if (entry.leg == nullptr) continue;
-        entry.leg->error = error;
-        entry.leg->done = true;
-        entry.leg = nullptr;
+    for (Leg*& leg : legs_) {
+        if (leg == nullptr) continue;
+        leg->error = error;
+        leg->done = true;
+        leg = nullptr;
     }
     receiving_.clear();
 }

@@ -11,7 +11,7 @@ namespace mcastcoll::levels {
 
 class SegmentLevel final : public Level {
   public:
-    SegmentLevel(engine::Engine& engine, std::size_t most_open);
+    explicit SegmentLevel(engine::Engine& engine);
 
     int post(Leg& leg, Nanoseconds now) override;
     void advance(Leg& leg, Nanoseconds now) override;
@@ -21,21 +21,15 @@ class SegmentLevel final : public Level {
     std::string_view algorithm() const override { return "multicast"; }
 
     // Effects of the engine.
-    void on_gathered(std::uint64_t cookie);
-    void on_complete(std::uint64_t cookie, int status);
+    void on_gathered(OperationId operation);
+    void on_complete(OperationId operation, int status);
 
   private:
-    struct Entry {
-        Leg* leg = nullptr;
-        std::uint64_t cookie = 0;  // of its latest operation; modulo the number of entries its index
-    };
-
-    Entry* find(std::uint64_t cookie);
+    Leg*& at(OperationId operation) { return legs_[number_of(operation) % legs_.size()]; }
 
     engine::Engine& engine_;
-    std::vector<Entry> entries_;
-    std::vector<std::uint32_t> free_;
-    std::vector<std::uint32_t> receiving_;  // entries of broadcasts from others
+    std::vector<Leg*> legs_;       // by the engine's number, modulo their number; null when it is over
+    std::vector<Leg*> receiving_;  // broadcasts from others
     bool moved_ = false;
 };
 
