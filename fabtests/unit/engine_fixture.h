@@ -225,17 +225,15 @@ class Bench {
     }
 
     Result<OperationId> broadcast(std::uint32_t root, ByteString& buffer) {
-        return engine.submit({engine::OperationKind::broadcast, rank_of(root), buffer.data(), buffer.size()},
-                             now);
+        return engine.submit({CollectiveKind::broadcast, rank_of(root), buffer.data(), buffer.size()}, now);
     }
     // As a root that has only so many bytes of it yet.
     Result<OperationId> stream(ByteString& buffer, std::uint64_t ready) {
         return engine.submit(
-            {engine::OperationKind::broadcast, engine.config().self, buffer.data(), buffer.size(), ready},
-            now);
+            {CollectiveKind::broadcast, engine.config().self, buffer.data(), buffer.size(), ready}, now);
     }
     // In place, of 4-byte words.
-    Result<OperationId> reduction(engine::OperationKind kind, ByteString& buffer, bool hold = false) {
+    Result<OperationId> reduction(CollectiveKind kind, ByteString& buffer, bool hold = false) {
         return engine.submit({.kind = kind,
                               .buffer = buffer.data(),
                               .bytes = buffer.size(),
@@ -244,7 +242,7 @@ class Bench {
                              now);
     }
     Result<OperationId> barrier() {
-        return engine.submit({engine::OperationKind::barrier, rank_of(0), nullptr, 0}, now);
+        return engine.submit({CollectiveKind::barrier, rank_of(0), nullptr, 0}, now);
     }
 
     engine::Engine engine;

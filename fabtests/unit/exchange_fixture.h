@@ -129,7 +129,7 @@ class ExchangeWorld {
         Leg& leg = work.leg;
         leg.kind = one.kind;
         leg.number = 3 * number + 1;  // other levels have the others
-        leg.root = one.root;
+        leg.root = rank_of(one.root);
         leg.bytes = one.elements * sizeof(float);
         leg.combiner = {&add_floats, sizeof(float)};
         leg.buffer = work.buffer.empty() ? nullptr : reinterpret_cast<std::byte*>(work.buffer.data());

@@ -190,7 +190,7 @@ class Group {
         const Work& work = script[i];
         Request request;
         request.kind = work.kind;
-        request.root = work.root;
+        request.root = rank_of(work.root);
         request.buffer = reinterpret_cast<std::byte*>(one.buffers[i].data());
         request.input = work.in_place ? request.buffer : reinterpret_cast<std::byte*>(one.inputs[i].data());
         if (work.in_place && work.kind == Kind::allgather)

@@ -34,7 +34,7 @@ class MeetingLevel final : public Level {
         : meeting_(meeting), self_(self), random_(random) {}
     int post(Leg& leg, Nanoseconds) override {
         meeting_.legs[self_].push_back(&leg);
-        if (leg.kind == Kind::broadcast) meeting_.broadcaster = leg.root;
+        if (leg.kind == Kind::broadcast) meeting_.broadcaster = index_of(leg.root);
         return 0;
     }
     void advance(Leg&, Nanoseconds) override {}
@@ -77,7 +77,7 @@ class MeetingLevel final : public Level {
         }
         return true;
     }
-    static std::uint32_t leader(const Leg& leg) { return leg.kind == Kind::reduce ? leg.root : 0; }
+    static std::uint32_t leader(const Leg& leg) { return leg.kind == Kind::reduce ? index_of(leg.root) : 0; }
     void gather(Leg& leg, std::size_t i) {
         if (leg.bytes == 0) return;
         if (leg.kind == Kind::allgather) {
@@ -91,12 +91,12 @@ class MeetingLevel final : public Level {
         std::memcpy(leg.buffer, sum.data(), leg.bytes);
     }
     bool broadcast(Leg& leg, std::size_t i) {
-        if (self_ == leg.root) {
-            if (leg.ready < leg.bytes || !meeting_.all_arrived(i, leg.root)) return false;
+        if (self_ == index_of(leg.root)) {
+            if (leg.ready < leg.bytes || !meeting_.all_arrived(i, index_of(leg.root))) return false;
             end(meeting_.legs[self_][i], 0);
             return true;
         }
-        const auto& roots = meeting_.legs[leg.root];
+        const auto& roots = meeting_.legs[index_of(leg.root)];
         if (roots.size() <= i) return false;
         const Leg& root = *roots[i];
         const std::size_t step = std::min<std::size_t>(root.ready - leg.arrived, random_() % 5000);

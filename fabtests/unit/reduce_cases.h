@@ -8,8 +8,6 @@
 
 namespace mcastcoll::bench {
 
-using engine::OperationKind;
-
 inline constexpr std::uint32_t kPiece = 1424;
 
 // Words that depend on who contributes them.

@@ -13,20 +13,20 @@ Test(disagreement, members_that_disagree_end_the_group) {
     const std::uint64_t large = 10 * kPiece;
     const struct {
         const char* what;
-        OperationKind posted;
+        CollectiveKind posted;
         std::uint64_t bytes;
         Packet other;
     } rows[] = {
-        {"a gather of another length", OperationKind::allreduce, 64, gather(5, vector_of(5, 60))},
-        {"of another sort", OperationKind::allreduce, 64, gather(5, vector_of(5, 64), true)},
-        {"a short one for a long one", OperationKind::allreduce, large, gather(5, vector_of(5, 64))},
-        {"word of a long one", OperationKind::allreduce, 64, packet(Kind::gather, 5, 0, large)},
-        {"a credit of another length", OperationKind::allreduce, large,
+        {"a gather of another length", CollectiveKind::allreduce, 64, gather(5, vector_of(5, 60))},
+        {"of another sort", CollectiveKind::allreduce, 64, gather(5, vector_of(5, 64), true)},
+        {"a short one for a long one", CollectiveKind::allreduce, large, gather(5, vector_of(5, 64))},
+        {"word of a long one", CollectiveKind::allreduce, 64, packet(Kind::gather, 5, 0, large)},
+        {"a credit of another length", CollectiveKind::allreduce, large,
          packet(Kind::credit, 0, 3, large - 4)},
-        {"a credit for a short one", OperationKind::reduce, 64,
+        {"a credit for a short one", CollectiveKind::reduce, 64,
          packet(Kind::credit, 0, 3, large | wire::kReduceFlag)},
-        {"a gather for a broadcast", OperationKind::broadcast, 64, gather(5, vector_of(5, 64))},
-        {"a gather for a barrier", OperationKind::barrier, 0, gather(5, vector_of(5, 64))},
+        {"a gather for a broadcast", CollectiveKind::broadcast, 64, gather(5, vector_of(5, 64))},
+        {"a gather for a barrier", CollectiveKind::barrier, 0, gather(5, vector_of(5, 64))},
     };
     for (const auto& row : rows)
         for (bool early : {false, true}) {
@@ -34,9 +34,9 @@ Test(disagreement, members_that_disagree_end_the_group) {
             bench.join();
             ByteString buffer = vector_of(1, row.bytes);
             auto post = [&] {
-                if (row.posted == OperationKind::broadcast)
+                if (row.posted == CollectiveKind::broadcast)
                     cr_assert(bench.broadcast(0, buffer).ok());
-                else if (row.posted == OperationKind::barrier)
+                else if (row.posted == CollectiveKind::barrier)
                     cr_assert(bench.barrier().ok());
                 else
                     cr_assert(bench.reduction(row.posted, buffer).ok());
@@ -53,7 +53,7 @@ Test(disagreement, members_that_disagree_end_the_group) {
     Bench bench(config_of(1, 6));
     bench.join();
     ByteString buffer = vector_of(1, large);
-    cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+    cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
     Packet odd = pieces(5, 0, 2, vector_of(5, large), true);
     odd.payload.resize(odd.payload.size() - 8);
     bench.message(odd);
@@ -90,7 +90,7 @@ Test(disagreement, what_cannot_be_is_counted_and_changes_nothing) {
         Bench bench(config_of(1, 6));
         bench.join();
         ByteString buffer = vector_of(1, bytes);
-        cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
+        cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
         bench.drain();
         const engine::Counters before = bench.engine.counters();
         bench.message(row.packet);
@@ -111,7 +111,7 @@ Test(disagreement, a_fragment_for_a_reduce_is_counted) {
         Bench bench(config);
         bench.join();
         ByteString buffer = vector_of(1, 64);
-        cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+        cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
         const Packet nothing = packet(kind, 0, 0, 0);
         if (kind == Kind::data)
             bench.message(nothing);
@@ -126,23 +126,23 @@ Test(disagreement, what_cannot_be_submitted) {
     Bench bench(config_of(0, 2));
     bench.join();
     ByteString buffer(100);
-    engine::Operation good{
-        .kind = OperationKind::allreduce, .buffer = buffer.data(), .bytes = 100, .combiner = {mix_words, 4}};
+    Collective good{
+        .kind = CollectiveKind::allreduce, .buffer = buffer.data(), .bytes = 100, .combiner = {mix_words, 4}};
     auto refused = [&](auto spoil) {
-        engine::Operation operation = good;
+        Collective operation = good;
         spoil(operation);
         const auto result = bench.engine.submit(operation, bench.now);
         return result.ok() ? 0 : result.error().code;
     };
-    cr_assert_eq(refused([](engine::Operation& o) { o.root = rank_of(1); }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.buffer = nullptr; }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.combiner = {}; }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.combiner.element_bytes = 0; }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.combiner.element_bytes = 2000; }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.combiner.element_bytes = 8; }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.bytes = UINT64_MAX - 3; }), EMSGSIZE);
-    cr_assert_eq(refused([](engine::Operation& o) { o.kind = OperationKind::barrier; }), EINVAL);
-    cr_assert_eq(refused([](engine::Operation& o) { o.bytes = 0; }), 0, "a vector may be empty");
+    cr_assert_eq(refused([](Collective& o) { o.root = rank_of(1); }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.buffer = nullptr; }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.combiner = {}; }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.combiner.element_bytes = 0; }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.combiner.element_bytes = 2000; }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.combiner.element_bytes = 8; }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.bytes = UINT64_MAX - 3; }), EMSGSIZE);
+    cr_assert_eq(refused([](Collective& o) { o.kind = CollectiveKind::barrier; }), EINVAL);
+    cr_assert_eq(refused([](Collective& o) { o.bytes = 0; }), 0, "a vector may be empty");
 }
 
 // Whom the group blames when the user limits how long an operation may take.
@@ -161,7 +161,7 @@ Test(disagreement, a_stall_names_who_is_missing) {
         Bench bench(config);
         bench.join();
         ByteString buffer = vector_of(1, row.bytes);
-        cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
+        cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
         if (row.child_came) bench.message(pieces(5, 0, 10, vector_of(5, row.bytes)));
         bool named = false, watched = false;
         for (const Out& out : bench.pass(Nanoseconds::from_ms(600))) {
@@ -176,7 +176,7 @@ Test(disagreement, who_waits_for_a_credit_says_so_once) {
     Bench bench(config_of(3, 4));
     bench.join();
     ByteString buffer = vector_of(3, 10 * kPiece);
-    cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+    cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
     const auto out = bench.pass(Nanoseconds::from_ms(900));
     cr_assert_eq(count(out, Kind::gather), 1U);
     cr_assert_eq(the(out, Kind::gather).header.total, 10 * kPiece | wire::kReduceFlag);

@@ -22,10 +22,10 @@ Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come
                 bench.join();
                 ByteString buffer = vector_of(0, bytes);
                 for (std::size_t i = 0; i < 3; ++i) {
-                    if (i == posted_after) cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
+                    if (i == posted_after) cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
                     bench.message(gather(order[i], vector_of(order[i], bytes)));
                 }
-                if (posted_after == 3) cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
+                if (posted_after == 3) cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
                 const auto out = bench.drain();
                 cr_assert_eq(count(out, Effect::Kind::complete), 1U);
                 cr_assert(buffer == mixed({0, 1, 2, 3}, bytes));
@@ -49,7 +49,7 @@ Test(reductions, kept_vectors_give_their_memory_back) {
         Packet second = gather(2, vector_of(2, 1000)), first = gather(1, vector_of(1, 1000));
         second.operation = first.operation = i;
         if (early) bench.message(second);
-        cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
+        cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
         if (!early) bench.message(second);
         bench.message(first);
         cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U, "operation %u", i);
@@ -69,7 +69,7 @@ Test(reductions, an_inner_member_sends_what_its_subtree_comes_to) {
         Bench bench(config_of(1, 6));  // its only child is 5
         bench.join();
         ByteString buffer = vector_of(1, 64);
-        cr_assert(bench.reduction(reduce ? OperationKind::reduce : OperationKind::allreduce, buffer).ok());
+        cr_assert(bench.reduction(reduce ? CollectiveKind::reduce : CollectiveKind::allreduce, buffer).ok());
         cr_assert_eq(count(bench.drain(), Kind::gather), 0U);
         bench.message(gather(5, vector_of(5, 64), reduce));
         const auto out = bench.drain();
@@ -94,7 +94,7 @@ Test(reductions, a_member_without_children_sends_its_input_and_leaves_it_alone) 
         const ByteString input = vector_of(3, bytes);
         ByteString buffer(bytes);
         cr_assert(bench.engine
-                      .submit({.kind = OperationKind::reduce,
+                      .submit({.kind = CollectiveKind::reduce,
                                .buffer = buffer.data(),
                                .bytes = bytes,
                                .input = input.data(),
@@ -119,7 +119,7 @@ Test(reductions, a_parent_grants_each_child_what_it_can_combine_at_once) {
     Bench bench(config_of(0, 3));
     bench.join();
     ByteString buffer = vector_of(0, bytes);
-    cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+    cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
     auto out = bench.drain();
     cr_assert_eq(granted(out, 1), 64U);
     cr_assert_eq(granted(out, 2), 0U);
@@ -157,7 +157,7 @@ Test(reductions, a_long_result_goes_down_as_far_as_it_is_final) {
     Bench bench(config_of(0, 2));
     bench.join();
     ByteString buffer = vector_of(0, bytes);
-    cr_assert(bench.reduction(OperationKind::allreduce, buffer).ok());
+    cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
     bench.drain();
     const ByteString one = vector_of(1, bytes);
     bench.message(pieces(1, 0, 30, one));
@@ -179,7 +179,7 @@ Test(reductions, what_comes_twice_is_combined_once) {
     Bench bench(config_of(0, 2));
     bench.join();
     ByteString buffer = vector_of(0, bytes);
-    cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+    cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
     const ByteString one = vector_of(1, bytes);
     bench.message(pieces(1, 2, 3, one, true));
     bench.message(pieces(1, 0, 7, one, true));
@@ -195,7 +195,7 @@ Test(reductions, a_held_operation_waits_for_its_release) {
         Bench bench(config_of(0, 2));
         bench.join();
         ByteString buffer = vector_of(0, bytes);
-        cr_assert(bench.reduction(OperationKind::allreduce, buffer, true).ok());
+        cr_assert(bench.reduction(CollectiveKind::allreduce, buffer, true).ok());
         bench.drain();
         cr_assert_not(bench.engine.release(kFirst, bench.now), "nothing is gathered");
         const ByteString one = vector_of(1, bytes);
@@ -225,7 +225,7 @@ Test(reductions, a_held_operation_waits_for_its_release) {
 Test(reductions, a_held_barrier) {
     Bench bench(config_of(0, 2));
     bench.join();
-    cr_assert(bench.engine.submit({.kind = OperationKind::barrier, .hold = true}, bench.now).ok());
+    cr_assert(bench.engine.submit({.kind = CollectiveKind::barrier, .hold = true}, bench.now).ok());
     bench.message(packet(Kind::gather, 1, 0, 0));
     auto out = bench.drain();
     cr_assert(out.size() == 1 && out[0].kind == Effect::Kind::gathered && out[0].operation == 0);
@@ -240,7 +240,7 @@ Test(reductions, a_contribution_that_comes_bit_by_bit) {
     bench.join();
     ByteString buffer = vector_of(2, bytes), small = vector_of(2, 8);
     auto streaming = [&](ByteString& vector) {
-        return bench.engine.submit({.kind = OperationKind::reduce,
+        return bench.engine.submit({.kind = CollectiveKind::reduce,
                                     .buffer = vector.data(),
                                     .bytes = vector.size(),
                                     .ready = 0,
@@ -266,7 +266,7 @@ Test(reductions, gathered_vectors_at_any_address) {
         Bench bench(config_of(0, 2));
         bench.join();
         ByteString buffer = vector_of(0, 1000);
-        cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+        cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
         const ByteString message = bench.bytes_of(gather(1, vector_of(1, 1000), true));
         ByteString moved(shift);
         moved.insert(moved.end(), message.begin(), message.end());
@@ -281,7 +281,7 @@ Test(reductions, payloads_at_any_address) {
         Bench bench(config_of(0, 2));
         bench.join();
         ByteString buffer = vector_of(0, bytes);
-        cr_assert(bench.reduction(OperationKind::reduce, buffer).ok());
+        cr_assert(bench.reduction(CollectiveKind::reduce, buffer).ok());
         const ByteString message = bench.bytes_of(pieces(1, 0, 10, vector_of(1, bytes), true));
         ByteString moved(shift);
         moved.insert(moved.end(), message.begin(), message.end());

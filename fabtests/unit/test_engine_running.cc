@@ -120,7 +120,7 @@ Test(deadlines, follow_what_was_measured) {
     cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
     const Nanoseconds least = config.least_silence, late = Nanoseconds::from_us(800);
     Slot slot(config, {}, 0);
-    slot.operation.kind = OperationKind::broadcast;
+    slot.operation.kind = CollectiveKind::broadcast;
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);

@@ -11,7 +11,7 @@ Test(submit, bad_arguments) {
     bench.join();
     ByteString buffer(10);
     cr_assert_eq(bench.broadcast(3, buffer).error().code, EINVAL);
-    const engine::Operation endless{engine::OperationKind::broadcast, rank_of(1), buffer.data(), UINT64_MAX};
+    const Collective endless{CollectiveKind::broadcast, rank_of(1), buffer.data(), UINT64_MAX};
     cr_assert_eq(bench.engine.submit(endless, bench.now).error().code, EMSGSIZE);
     cr_assert_eq(bench.engine.counters().operations_submitted, 0U);
     cr_assert(bench.drain().empty());

@@ -29,7 +29,8 @@ std::vector<Collective> all_kinds(std::uint32_t members) {
     std::vector<Collective> script;
     for (std::size_t kind = 0; kind < levels::kKinds; ++kind)
         for (const std::size_t bytes : {1, 3'000})
-            script.push_back({static_cast<Kind>(kind), (members - 1) / 2, bytes});
+            script.push_back(
+                {.kind = static_cast<Kind>(kind), .root = rank_of((members - 1) / 2), .bytes = bytes});
     for (Collective& what : script)
         if (what.kind == Kind::barrier) what.bytes = 0;
     return script;
@@ -64,7 +65,9 @@ Test(groups, as_large_as_they_may_be) {
     for (const std::uint32_t members : {33U, 34U, 128U, 256U})
         for (const std::uint32_t each : {1U, members}) {
             GroupOptions options = everybody(members / each, each, 1);
-            options.groups[0].script = {{Kind::barrier, 0, 0}, {Kind::broadcast, members - 1, 3'000}};
+            options.groups[0].script = {
+                {.kind = Kind::barrier},
+                {.kind = Kind::broadcast, .root = rank_of(members - 1), .bytes = 3'000}};
             expect_fine(std::move(options));
         }
 }

@@ -94,7 +94,7 @@ Test(levels, failure_ends_all_of_a_member) {
     request.buffer = reinterpret_cast<std::byte*>(data.data());
     request.bytes = 800;
     request.kind = Kind::broadcast;
-    request.root = 1;
+    request.root = rank_of(1);
     cr_assert_eq(one.hierarchy->submit(request, {}), 0);
     request.kind = Kind::allreduce;
     request.input = request.buffer;

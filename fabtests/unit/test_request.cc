@@ -15,6 +15,10 @@ namespace {
 
 std::array<double, 64> g_input{}, g_result{};  // only their addresses are used
 
+std::byte* as_bytes(double* at) {
+    return reinterpret_cast<std::byte*>(at);
+}
+
 Call good_call(fi_collective_op collective) {
     return {.collective = collective,
             .input = g_input.data(),
@@ -128,16 +132,17 @@ Test(request, null_buffers) {
 
 Test(request, roots_are_ranks) {
     for (const fi_collective_op one : {FI_BROADCAST, FI_REDUCE, FI_GATHER, FI_SCATTER}) {
-        Request request = good_request(one);
-        for (const fi_addr_t root : {fi_addr_t{4}, fi_addr_t{FI_ADDR_NOTAVAIL}}) {
-            request.root = root;
-            cr_assert_eq(group_code(request, 0, 4), FI_EINVAL);
+        for (const fi_addr_t root : {fi_addr_t{4}, fi_addr_t{1} << 32, fi_addr_t{FI_ADDR_NOTAVAIL}}) {
+            Call call = good_call(one);
+            call.root = root;
+            cr_assert_eq(group_code(make_request(call).value(), 0, 4), FI_EINVAL);
         }
-        request.root = 3;
+        Request request = good_request(one);
+        request.root = rank_of(3);
         cr_assert_eq(group_code(request, 0, 4), 0);
     }
     Request request = good_request(FI_ALLREDUCE);
-    request.root = 99;
+    request.root = rank_of(99);
     cr_assert_eq(group_code(request, 0, 4), 0, "not looked at");
 }
 
@@ -146,19 +151,19 @@ Test(request, input_and_result_are_apart_or_the_same) {
         Request request = good_request(one);
         request.input = request.buffer;
         cr_assert_eq(group_code(request, 2, 4), 0);
-        request.input = g_result.data() + 8;
+        request.input = as_bytes(g_result.data() + 8);
         cr_assert_eq(group_code(request, 2, 4), 0);
         for (const double* input : {g_result.data() + 1, g_result.data() + 7}) {
-            request.input = input;
+            request.input = as_bytes(const_cast<double*>(input));
             cr_assert_eq(group_code(request, 2, 4), FI_EINVAL);
-            request.buffer = const_cast<double*>(input);
-            request.input = g_result.data();
+            request.buffer = as_bytes(const_cast<double*>(input));
+            request.input = as_bytes(g_result.data());
             cr_assert_eq(group_code(request, 2, 4), FI_EINVAL);
-            request.buffer = g_result.data();
+            request.buffer = as_bytes(g_result.data());
         }
     }
     Request request = good_request(FI_REDUCE);
-    request.input = g_result.data() + 1;
+    request.input = as_bytes(g_result.data() + 1);
     cr_assert_eq(group_code(request, 1, 4), 0, "only the root's result is looked at");
 }
 
@@ -166,7 +171,7 @@ Test(request, allgather_in_place) {
     Request request = good_request(FI_ALLGATHER);
     for (std::size_t self = 0; self < 4; ++self)
         for (std::size_t part = 0; part < 5; ++part) {
-            request.input = g_result.data() + 8 * part;
+            request.input = as_bytes(g_result.data() + 8 * part);
             cr_assert_eq(group_code(request, self, 4), part == self || part == 4 ? 0 : FI_EINVAL);
         }
     request.bytes = SIZE_MAX / 3;
@@ -176,8 +181,8 @@ Test(request, allgather_in_place) {
 Test(request, gather_and_scatter_in_place) {
     for (std::size_t part = 0; part < 5; ++part) {
         Request gather = good_request(FI_GATHER), scatter = good_request(FI_SCATTER);
-        gather.input = g_result.data() + 8 * part;
-        scatter.buffer = g_input.data() + 8 * part;
+        gather.input = as_bytes(g_result.data() + 8 * part);
+        scatter.buffer = as_bytes(g_input.data() + 8 * part);
         const int wanted = part == 2 || part == 4 ? 0 : FI_EINVAL;
         cr_assert_eq(group_code(gather, 2, 4), wanted);
         cr_assert_eq(group_code(scatter, 2, 4), wanted);
@@ -194,13 +199,13 @@ Test(request, gather_and_scatter_in_place) {
 Test(request, alltoall_and_reduce_scatter_in_place) {
     for (const fi_collective_op one : {FI_ALLTOALL, FI_REDUCE_SCATTER}) {
         Request request = good_request(one);
-        request.buffer = g_input.data();
+        request.buffer = as_bytes(g_input.data());
         cr_assert_eq(group_code(request, 1, 4), 0);
-        request.buffer = g_input.data() + 2;  // where the slice is
+        request.buffer = as_bytes(g_input.data() + 2);  // where the slice is
         cr_assert_eq(group_code(request, 1, 4), FI_EINVAL);
-        request.buffer = g_input.data() + 8;
+        request.buffer = as_bytes(g_input.data() + 8);
         cr_assert_eq(group_code(request, 1, 4), one == FI_ALLTOALL ? FI_EINVAL : 0);
-        request.buffer = g_input.data() + 32;
+        request.buffer = as_bytes(g_input.data() + 32);
         cr_assert_eq(group_code(request, 1, 4), 0);
     }
 }

@@ -259,7 +259,7 @@ TestSuite(canary, .timeout = 300);
 // A wrong byte at the root must be noticed: otherwise none of the tests above proves anything.
 Test(canary, a_wrong_byte_is_noticed) {
     Options options = options_of(3, engine::Repair::pull, 1);
-    options.tamper = [](Rank rank, std::uint64_t step, engine::Operation& operation) {
+    options.tamper = [](Rank rank, std::uint64_t step, Collective& operation) {
         if (rank == operation.root && step == 2) operation.buffer[17] ^= std::byte{1};
     };
     World world(options);
@@ -289,7 +289,7 @@ Test(canary, members_that_disagree_are_told) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(3, repair, 1);
         options.time_limit = Nanoseconds::from_ms(3000);
-        options.tamper = [](Rank rank, std::uint64_t step, engine::Operation& operation) {
+        options.tamper = [](Rank rank, std::uint64_t step, Collective& operation) {
             if (rank == rank_of(2) && step == 1) operation.bytes = 50;
         };
         World world(options);

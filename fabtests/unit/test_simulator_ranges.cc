@@ -48,7 +48,7 @@ void run_all(std::uint64_t seed, const Faults& faults) {
 // One broadcast from the first member, nothing lost.
 World once(const std::vector<std::uint32_t>& lengths, bool relay, std::uint64_t bytes) {
     World world(split(lengths, relay));
-    const std::string trouble = world.run({{engine::OperationKind::broadcast, rank_of(0), bytes}});
+    const std::string trouble = world.run({{CollectiveKind::broadcast, rank_of(0), bytes}});
     cr_assert(trouble.empty(), "%s", trouble.c_str());
     return world;
 }
@@ -126,8 +126,8 @@ Test(simulator_ranges, a_range_without_an_able_leader_is_chained) {
     // Nobody hears what members 4 to 7 say, but they hear.
     options.faults.drop = [](const wire::Header& header, Rank) { return index_of(header.sender) >= 4; };
     World world(options);
-    const std::string trouble = world.run({{engine::OperationKind::broadcast, rank_of(0), 5000},
-                                           {engine::OperationKind::barrier, rank_of(0), 0}});
+    const std::string trouble =
+        world.run({{CollectiveKind::broadcast, rank_of(0), 5000}, {CollectiveKind::barrier, rank_of(0), 0}});
     cr_assert(trouble.empty(), "%s", trouble.c_str());
     cr_assert_eq(world.total().fragments_relayed, 0);
     cr_assert_gt(world.engine(5).counters().fragments_by_multicast, 0);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "levels/selection.h"
 #include "world.h"
 
 namespace mcastcoll::sim {
@@ -61,15 +62,15 @@ void World::post_one(std::uint32_t index) {
     Posted& posted = member.posted.emplace_back();
     posted.posted_at = now();
     fill(index, number);
-    const engine::Operation wanted{.kind = step.kind,
-                                   .root = step.root,
-                                   .buffer = posted.buffer.data(),
-                                   .bytes = step.bytes,
-                                   .ready = posted.ready,
-                                   .input = posted.input.empty() ? nullptr : posted.input.data(),
-                                   .combiner = combiner_of(step.combination),
-                                   .hold = step.hold};
-    engine::Operation operation = wanted;
+    const Collective wanted{.kind = step.kind,
+                            .root = step.root,
+                            .buffer = posted.buffer.data(),
+                            .bytes = step.bytes,
+                            .ready = posted.ready,
+                            .input = posted.input.empty() ? nullptr : posted.input.data(),
+                            .combiner = combiner_of(step.combination),
+                            .hold = step.hold};
+    Collective operation = wanted;
     if (options_.tamper) options_.tamper(rank_of(index - group.begin), number, operation);
     bool taken = false;
     call(index, [&](engine::Engine& engine) { taken = engine.submit(operation, now()).ok(); });
@@ -201,7 +202,7 @@ std::string World::check_member(std::uint32_t index, bool must_succeed) const {
         const Step& step = script[number];
         if (!posted.done)
             return fmt::format("{} never ended step {} ({} of {} bytes from {})", name_of(index), number,
-                               engine::name_of(step.kind), step.bytes, index_of(step.root));
+                               levels::name_of(step.kind), step.bytes, index_of(step.root));
         if (must_succeed && posted.status != 0)
             return fmt::format("{} ended step {} with {}", name_of(index), number, posted.status);
         if (!scribbled(posted))

@@ -96,7 +96,7 @@ void Composite::enter(std::uint32_t rank) {
     if (rank == root()) member.have = bytes();
     if (leads(rank)) {
         const std::uint32_t gate = gate_of(member.site);
-        engine::Operation operation;
+        Collective operation;
         operation.root = rank_of(members_[gate].rank_in_site);
         operation.buffer = member.buffer.data();
         operation.bytes = bytes();
@@ -280,7 +280,7 @@ void Composite::on_timer(std::uint32_t rank) {
 
 std::string Composite::run() {
     for (const Step& step : script_)
-        if (step.kind != engine::OperationKind::broadcast || step.bytes == 0 ||
+        if (step.kind != CollectiveKind::broadcast || step.bytes == 0 ||
             index_of(step.root) >= options_.ranks)
             return "only broadcasts of a byte or more, by a rank that there is";
     for (const auto& site : leaders_)

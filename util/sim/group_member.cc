@@ -66,17 +66,17 @@ std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, st
         case Kind::barrier:
             return {};
         case Kind::broadcast:
-            return of(what.root);
+            return of(index_of(what.root));
         case Kind::reduce:
-            return rank == what.root ? combined() : std::vector<std::byte>();
+            return rank_of(rank) == what.root ? combined() : std::vector<std::byte>();
         case Kind::allreduce:
             return combined();
         case Kind::allgather:
             return everybody(of);
         case Kind::gather:
-            return rank == what.root ? everybody(of) : std::vector<std::byte>();
+            return rank_of(rank) == what.root ? everybody(of) : std::vector<std::byte>();
         case Kind::scatter:
-            return block(what.root, rank);
+            return block(index_of(what.root), rank);
         case Kind::alltoall:
             return everybody([&](std::uint32_t other) { return block(other, rank); });
         case Kind::reduce_scatter: {
@@ -161,17 +161,14 @@ void GroupMember::post(std::size_t number) {
     const auto members = static_cast<std::uint32_t>(plan_.members.size());
     Posted& posted = operations_[number];
     posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), std::byte{0xee});
-    const bool gives = (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_ == what.root;
+    const bool gives =
+        (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
     if (gives) posted.input = given(what, id_.list_hash, number, rank_, members);
     if (what.kind == Kind::broadcast && gives) posted.buffer = posted.input;
-    levels::Request request;
-    request.kind = what.kind;
-    request.root = what.root;
+    levels::Request request{what, number};
     request.buffer = posted.buffer.data();
     request.input = what.kind == Kind::broadcast ? nullptr : posted.input.data();
-    request.bytes = what.bytes;
     request.combiner = {combine_by_xor, 1};
-    request.cookie = number;
     const int refused = core_.submit(request, process_.world().now());
     if (refused == 0) return core_.move(process_.world().now());
     if (core_.error() == 0) process_.world().complain(fmt::format("{}: refused, {}", state(), refused));

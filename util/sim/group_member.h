@@ -11,16 +11,9 @@
 
 namespace mcastcoll::sim {
 
-// One collective, the same on all members of a group.
-struct Collective {
-    levels::Kind kind = levels::Kind::barrier;
-    std::uint32_t root = 0;
-    std::size_t bytes = 0;  // as of levels::Request
-};
-
 struct GroupPlan {
     std::vector<std::uint32_t> members;  // processes, by rank
-    std::vector<Collective> script;
+    std::vector<Collective> script;      // without buffers
     std::vector<levels::Row> selection;  // of rank 0
     std::size_t in_flight = 1;
     engine::Repair repair = engine::Repair::pull;

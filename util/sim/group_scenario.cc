@@ -19,9 +19,9 @@ const T& pick(Random& random, std::initializer_list<T> choices) {
 Collective draw_collective(Random& random, std::uint32_t members) {
     Collective what;
     what.kind = static_cast<Kind>(random.below(levels::kKinds));
-    what.root = static_cast<std::uint32_t>(random.below(members));
+    what.root = rank_of(random.below(members));
     if (what.kind == Kind::barrier) return what;
-    const bool blocks = levels::moves_blocks(what.kind);
+    const bool blocks = moves_blocks(what.kind);
     what.bytes = blocks ? pick<std::size_t>(random, {1, 8, 100, 1'500, 6'000})
                         : pick<std::size_t>(random, {1, 8, 100, 1'500, 9'000, 40'000, 120'000});
     return what;

@@ -14,7 +14,7 @@ namespace {
 
 std::size_t input_bytes(const levels::Leg& leg, std::uint32_t self, std::uint32_t members) {
     if (leg.kind == Kind::barrier || leg.kind == Kind::broadcast) return 0;
-    if (leg.kind == Kind::scatter) return self == leg.root ? leg.bytes * members : 0;
+    if (leg.kind == Kind::scatter) return self == index_of(leg.root) ? leg.bytes * members : 0;
     return leg.kind == Kind::alltoall ? leg.bytes * members : leg.bytes;
 }
 
@@ -80,7 +80,7 @@ bool MemoryLevel::move(levels::Leg& leg) {
 
 bool MemoryLevel::move_broadcast(levels::Leg& leg, HostMemory::Operation& operation) {
     std::vector<std::byte>& there = operation.result;
-    if (self_ == leg.root) {
+    if (self_ == index_of(leg.root)) {
         const bool more = leg.ready > there.size();
         if (more) {
             there.insert(there.end(), leg.buffer + there.size(), leg.buffer + leg.ready);
@@ -91,8 +91,8 @@ bool MemoryLevel::move_broadcast(levels::Leg& leg, HostMemory::Operation& operat
     const bool more = there.size() > leg.arrived;
     if (more) std::memcpy(leg.buffer + leg.arrived, there.data() + leg.arrived, there.size() - leg.arrived);
     leg.arrived = there.size();
-    if (is_here(operation, leg.root) && leg.arrived == leg.bytes) return end(leg, 0);
-    if (awaited_ == HostMemory::kNobody) awaited_ = leg.root;
+    if (is_here(operation, index_of(leg.root)) && leg.arrived == leg.bytes) return end(leg, 0);
+    if (awaited_ == HostMemory::kNobody) awaited_ = index_of(leg.root);
     return more;
 }
 
@@ -106,7 +106,7 @@ void MemoryLevel::combine(const levels::Leg& leg, HostMemory::Operation& operati
 
 bool MemoryLevel::move_reduction(levels::Leg& leg, HostMemory::Operation& operation) {
     if (leg.kind == Kind::reduce) {
-        if (self_ != leg.root) return end(leg, 0);
+        if (self_ != index_of(leg.root)) return end(leg, 0);
         if (!all_here(operation)) return false;
         combine(leg, operation, leg.buffer);
         return end(leg, 0);
@@ -138,11 +138,11 @@ bool MemoryLevel::move_blocks(levels::Leg& leg, HostMemory::Operation& operation
         return operation.parts[member].input.data() + index * bytes;
     };
     if (leg.kind == Kind::scatter) {
-        if (!is_here(operation, leg.root)) return false;
-        std::memcpy(leg.buffer, block(leg.root, self_), bytes);
+        if (!is_here(operation, index_of(leg.root))) return false;
+        std::memcpy(leg.buffer, block(index_of(leg.root), self_), bytes);
         return end(leg, 0);
     }
-    if (leg.kind == Kind::gather && self_ != leg.root) return end(leg, 0);
+    if (leg.kind == Kind::gather && self_ != index_of(leg.root)) return end(leg, 0);
     if (!all_here(operation)) return false;
     if (leg.kind == Kind::reduce_scatter) {
         std::vector<std::byte> whole(bytes);

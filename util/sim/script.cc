@@ -66,7 +66,7 @@ std::vector<std::byte> fold(std::uint32_t group, std::uint64_t number, const Ste
 
 // Makes a reduction of a broadcast.
 Step reduction_of(Step step, Random& random) {
-    step.kind = random.chance(0.4) ? engine::OperationKind::reduce : engine::OperationKind::allreduce;
+    step.kind = random.chance(0.4) ? CollectiveKind::reduce : CollectiveKind::allreduce;
     step.root = rank_of(0);
     step.combination = static_cast<Combination>(random.below(kCombinationCount));
     step.bytes -= step.bytes % combiner_of(step.combination).element_bytes;
@@ -93,9 +93,8 @@ std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::
     Random random(~seed);
     std::vector<Step> script = mixed_script(seed, members, count, most_bytes);
     for (Step& step : script) {
-        if (step.kind == engine::OperationKind::broadcast && random.chance(0.4))
-            step = reduction_of(step, random);
-        step.streamed = step.kind != engine::OperationKind::barrier && random.chance(0.2);
+        if (step.kind == CollectiveKind::broadcast && random.chance(0.4)) step = reduction_of(step, random);
+        step.streamed = step.kind != CollectiveKind::barrier && random.chance(0.2);
         step.hold = engine::releases(step.kind) && random.chance(0.2);
     }
     return script;

@@ -15,7 +15,7 @@ inline constexpr std::uint8_t kCombinationCount = 3;
 Combiner combiner_of(Combination combination);
 
 struct Step {
-    engine::OperationKind kind = engine::OperationKind::broadcast;
+    CollectiveKind kind = CollectiveKind::broadcast;
     Rank root{};
     std::uint64_t bytes = 0;
     bool streamed = false;  // the root, of a reduction everybody, gets its bytes bit by bit
@@ -25,19 +25,19 @@ struct Step {
 };
 
 inline Step broadcast(std::uint32_t root, std::uint64_t bytes) {
-    return {engine::OperationKind::broadcast, rank_of(root), bytes};
+    return {CollectiveKind::broadcast, rank_of(root), bytes};
 }
 inline Step streamed(std::uint32_t root, std::uint64_t bytes) {
-    return {engine::OperationKind::broadcast, rank_of(root), bytes, true};
+    return {CollectiveKind::broadcast, rank_of(root), bytes, true};
 }
 inline Step reduce(std::uint64_t bytes, Combination combination = Combination::mix) {
-    return {.kind = engine::OperationKind::reduce, .bytes = bytes, .combination = combination};
+    return {.kind = CollectiveKind::reduce, .bytes = bytes, .combination = combination};
 }
 inline Step allreduce(std::uint64_t bytes, Combination combination = Combination::mix) {
-    return {.kind = engine::OperationKind::allreduce, .bytes = bytes, .combination = combination};
+    return {.kind = CollectiveKind::allreduce, .bytes = bytes, .combination = combination};
 }
 inline Step barrier() {
-    return {engine::OperationKind::barrier, rank_of(0), 0};
+    return {CollectiveKind::barrier, rank_of(0), 0};
 }
 // Broadcasts of mixed sizes from mixed roots, and barriers.
 std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,

@@ -101,7 +101,7 @@ void World::release_held(std::uint32_t index) {
 
 bool World::gets_result(std::uint32_t index, std::uint64_t step) const {
     const Group& group = groups_[members_[index].group];
-    return group.plan->script[step].kind != engine::OperationKind::reduce || index == group.begin;
+    return group.plan->script[step].kind != CollectiveKind::reduce || index == group.begin;
 }
 
 // Of the operation that was posted last.

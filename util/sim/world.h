@@ -57,7 +57,7 @@ struct Options {
     // A member's own word on its configuration.
     std::function<void(engine::GroupConfig&)> each;
     // What the application of a member really posts, when it is not what the script says. Only for canaries.
-    std::function<void(Rank, std::uint64_t step, engine::Operation&)> tamper;
+    std::function<void(Rank, std::uint64_t step, Collective&)> tamper;
     std::function<void(Nanoseconds now, std::uint64_t events)> progress;  // called now and then
 };
 

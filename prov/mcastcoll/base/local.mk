@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/attempt.h \
 	%reldir%/bitmap.h \
 	%reldir%/clock.h \
+	%reldir%/collective.h \
 	%reldir%/deadline.h \
 	%reldir%/file_descriptor.h \
 	%reldir%/function_ref.h \

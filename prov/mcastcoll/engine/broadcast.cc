@@ -74,7 +74,7 @@ bool Engine::learn_length(Slot& slot, std::uint64_t bytes) {
 // Nothing comes of a reduce, and to a root nothing that it has not sent.
 bool Engine::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
-    return slot.operation.kind == OperationKind::reduce || (slot.is_root(config_.self) && !slot.has(index));
+    return slot.operation.kind == CollectiveKind::reduce || (slot.is_root(config_.self) && !slot.has(index));
 }
 
 void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now) {

@@ -26,7 +26,7 @@ void Engine::raise_watermark(std::uint64_t watermark, Nanoseconds now) {
 // Nobody can ask for this operation any more: what its repairs tell.
 void Engine::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
-    if (slot.is_root(config_.self) && slot.operation.kind == OperationKind::broadcast)
+    if (slot.is_root(config_.self) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync_.note_operation(slot.troubled);
     if (is_large(slot) || slot.plan.hands_on) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i) {

@@ -3,52 +3,23 @@
 
 #include <cstdint>
 #include <iterator>
-#include <string_view>
 
-#include "base/types.h"
-#include "reduce/combiner.h"
+#include "base/collective.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::engine {
 
-enum class OperationKind : std::uint8_t { broadcast, barrier, reduce, allreduce };
 // Begins with everybody's word, or vector, up a tree to rank 0 ...
-constexpr bool gathers(OperationKind kind) {
-    return kind != OperationKind::broadcast;
+constexpr bool gathers(CollectiveKind kind) {
+    return kind != CollectiveKind::broadcast;
 }
 // ... and ends with a release by rank 0, which carries the result.
-constexpr bool releases(OperationKind kind) {
-    return kind == OperationKind::barrier || kind == OperationKind::allreduce;
+constexpr bool releases(CollectiveKind kind) {
+    return kind == CollectiveKind::barrier || kind == CollectiveKind::allreduce;
 }
-constexpr bool reduces(OperationKind kind) {
-    return kind == OperationKind::reduce || kind == OperationKind::allreduce;
+constexpr bool reduces(CollectiveKind kind) {
+    return kind == CollectiveKind::reduce || kind == CollectiveKind::allreduce;
 }
-constexpr std::string_view name_of(OperationKind kind) {
-    constexpr std::string_view kNames[] = {"broadcast", "barrier", "reduce", "allreduce"};
-    return kNames[static_cast<std::uint8_t>(kind) % std::size(kNames)];
-}
-
-struct Operation {
-    OperationKind kind = OperationKind::broadcast;
-    Rank root{};  // 0 for all but broadcasts
-    // bytes long, the caller's until the operation completes. Of a reduction: for the result, and on the way
-    // for what this member has combined. Every member needs it, though a reduce leaves nothing of use in it
-    // but at rank 0.
-    std::byte* buffer = nullptr;
-    std::uint64_t bytes = 0;
-    // As root of a broadcast: bytes of the buffer, from its start, that may be sent; of a reduction: bytes of
-    // the input that may be combined. Engine::advance() raises it.
-    std::uint64_t ready = UINT64_MAX;
-
-    // Of a reduction: what this member contributes (null: it is in the buffer), and how two vectors become
-    // one. Each member combines its own first, then its children's in their order, so that the same inputs
-    // give the same bits.
-    const std::byte* input = nullptr;
-    Combiner combiner{};
-    // Rank 0, barrier and allreduce: gathered follows, and nobody is released before Engine::release().
-    bool hold = false;
-};
-
 enum class Phase : std::uint8_t {
     forming,  // waiting until every member listens
     probing,  // multicasting probes and listening to the others'

@@ -58,14 +58,15 @@ Engine::Engine(const GroupConfig& config)
     ask_bytes_.resize(slots_.at(0).have.capacity() / 8);
 }
 
-Result<OperationId> Engine::submit(const Operation& operation, Nanoseconds now) {
+Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now) {
     if (phase_ == Phase::failed) return Error{failure_.error(), "the group has failed"};
     if (departure_.closing()) return Error{ESHUTDOWN, "the group is closed"};
+    if (moves_blocks(operation.kind)) return Error{ENOSYS, "blocks are not the engine's"};
     if (index_of(operation.root) >= config_.members)
         return Error{EINVAL, "the root is not a rank of the group"};
     if (operation.bytes / config_.fragment_bytes >= UINT32_MAX / 2)
         return Error{EMSGSIZE, "the message is too long"};
-    if (operation.kind == OperationKind::barrier && operation.bytes > 0)
+    if (operation.kind == CollectiveKind::barrier && operation.bytes > 0)
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(operation); !fine) return fine.error();
@@ -85,7 +86,7 @@ void Engine::begin_pending(Nanoseconds now) {
     beginning_ = true;
     while (phase_ == Phase::active && !pending_.empty() &&
            slots_.next() < watermark_.opened() + config_.most_ahead()) {
-        const Operation operation = pending_.front();
+        const Collective operation = pending_.front();
         pending_.pop();
         begin(operation, now);
     }
@@ -119,12 +120,12 @@ Slot* Engine::claim(OperationId id) {
     return &slot;
 }
 
-void Engine::begin(const Operation& operation, Nanoseconds now) {
+void Engine::begin(const Collective& operation, Nanoseconds now) {
     Slot& slot = *claim(operation_of(slots_.post()));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
     const bool root = operation.root == config_.self;
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
-                                               operation.kind == OperationKind::reduce)) ||
+                                               operation.kind == CollectiveKind::reduce)) ||
                         (slot.early_root != kNoRank && slot.early_root != operation.root);
     if (misled) {  // what came before the post was for something else: take it again from the supplier, who
                    // will object
@@ -139,12 +140,12 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
     slot.state = SlotState::active;
     slot.posted_at = slot.progress_at = moved_at_ = now;
     slot.length_known = true;
-    slot.bytes = operation.kind == OperationKind::reduce ? 0 : operation.bytes;
+    slot.bytes = operation.kind == CollectiveKind::reduce ? 0 : operation.bytes;
     slot.fragments = config_.fragments(slot.bytes);
     mark_ready(slot);
-    if (operation.kind == OperationKind::broadcast && slot.told != kNothingTold)
-        return fail(kNoRank, EMSGSIZE, true, now);  // others gather
-    if (operation.kind == OperationKind::reduce) {  // nothing comes down
+    if (operation.kind == CollectiveKind::broadcast && slot.told != kNothingTold)
+        return fail(kNoRank, EMSGSIZE, true, now);   // others gather
+    if (operation.kind == CollectiveKind::reduce) {  // nothing comes down
         slot.base = slot.fragments;
         return begin_gather(slot, now);
     }
@@ -164,7 +165,7 @@ void Engine::begin(const Operation& operation, Nanoseconds now) {
         advance_root(slot, now);
     }
     if (root || slot.state != SlotState::active) return;
-    if (operation.kind == OperationKind::broadcast) tell_entered(slot);
+    if (operation.kind == CollectiveKind::broadcast) tell_entered(slot);
     begin_receiving(slot, now);
     // What a supplier sent unasked was thrown away with the rest: only asking brings it, or its objection,
     // again.
@@ -207,7 +208,7 @@ void Engine::finish(Slot& slot, int status) {
     moved_at_ = now_;
     slot.ask_at = kNever;
     slot.ask_due = false;
-    if (status == 0 && slot.operation.kind != OperationKind::reduce) note_finished(slot, now_);
+    if (status == 0 && slot.operation.kind != CollectiveKind::reduce) note_finished(slot, now_);
     if (is_large(slot) && graph_of(slot).hears(slot.operation.root, config_.self))
         policy_.note_large(slot.heard_count, slot.fragments);
     counters_.policy_changes = policy_.changes();

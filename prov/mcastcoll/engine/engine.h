@@ -59,7 +59,7 @@ class Engine {
     // Appends an operation. Errors: EAGAIN when pending_operations are queued, ESHUTDOWN after close(), the
     // group's own error once it has failed. An accepted operation ends with exactly one Effect::complete,
     // which has the number that this returns.
-    Result<OperationId> submit(const Operation& operation, Nanoseconds now);
+    Result<OperationId> submit(const Collective& operation, Nanoseconds now);
     // The number of the operation that is submitted next.
     OperationId next_operation() const { return operation_of(slots_.next() + pending_.size()); }
     // Of an operation that was submitted with less than all of it ready: so many bytes, from the start, may
@@ -115,7 +115,7 @@ class Engine {
     // engine.cc
     Slot* claim(OperationId id);
     void begin_pending(Nanoseconds now);
-    void begin(const Operation& operation, Nanoseconds now);
+    void begin(const Collective& operation, Nanoseconds now);
     void begin_receiving(Slot& slot, Nanoseconds now);
     bool later_was_heard(Slot& slot);
     void finish(Slot& slot, int status);
@@ -184,7 +184,7 @@ class Engine {
     // relay.cc
     static std::vector<std::uint32_t> other_ranges(const GroupConfig& config);
     bool relays(const Slot& slot) const {
-        return slot.state >= SlotState::active && slot.operation.kind != OperationKind::reduce &&
+        return slot.state >= SlotState::active && slot.operation.kind != CollectiveKind::reduce &&
                graph_of(slot).relays(slot.operation.root, config_.self);
     }
     bool may_relay(Rank sender) const {
@@ -254,7 +254,7 @@ class Engine {
     std::uint64_t combined_bytes(const Slot& slot) const;
 
     // reduce.cc
-    Result<void> check_reduction(const Operation& operation) const;
+    Result<void> check_reduction(const Collective& operation) const;
     std::uint32_t own_pieces(const Slot& slot) const;
     std::uint32_t combined_pieces(const Slot& slot) const;
     void update_grants(Slot& slot);
@@ -331,7 +331,7 @@ class Engine {
     Pool early_buffers_;            // for the first window of large operations that are not posted
     Pool vectors_;                  // for one of each child in each slot
     std::vector<std::byte> piece_;  // one, where a message has it at an address that is not aligned
-    Ring<Operation> pending_;
+    Ring<Collective> pending_;
     bool beginning_ = false;  // begin_pending() is at work
     Notices notices_;
     Turns turns_;

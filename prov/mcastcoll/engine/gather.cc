@@ -15,7 +15,7 @@ namespace mcastcoll::engine {
 
 // What the members must agree about.
 std::uint64_t Engine::vector_total(const Slot& slot) const {
-    const bool reduce = slot.operation.kind == OperationKind::reduce;
+    const bool reduce = slot.operation.kind == CollectiveKind::reduce;
     return slot.operation.bytes | (reduce ? wire::kReduceFlag : 0);
 }
 
@@ -72,7 +72,7 @@ void Engine::on_gather(const wire::Header& header, Bytes payload, Nanoseconds no
 
 // Straight from the message, where it is this child's turn.
 bool Engine::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
-    const Operation& operation = slot.operation;
+    const Collective& operation = slot.operation;
     if (slot.state != SlotState::active || slot.combined != child || operation.ready < operation.bytes ||
         reinterpret_cast<std::uintptr_t>(vector.data()) % kVectorAlignment != 0)
         return false;
@@ -90,7 +90,7 @@ void Engine::keep_vector(Contribution& contribution, Bytes vector) {
 // This member's vector comes into the buffer where others are combined with it.
 void Engine::take_own(Slot& slot) {
     if (std::exchange(slot.own_combined, true)) return;
-    const Operation& operation = slot.operation;
+    const Collective& operation = slot.operation;
     if (operation.bytes == 0 || operation.input == operation.buffer) return;
     if (tree_children_.count > 0 || slot.is_root(config_.self))
         std::memcpy(operation.buffer, operation.input, operation.bytes);
@@ -98,7 +98,7 @@ void Engine::take_own(Slot& slot) {
 
 // Something came for it.
 void Engine::check_gather(Slot& slot, Nanoseconds now) {
-    const Operation& operation = slot.operation;
+    const Collective& operation = slot.operation;
     if (slot.pieces > 0) {
         update_grants(slot);
         return note_combined(slot, now);
@@ -132,14 +132,14 @@ bool Engine::next_gather(Slot& slot, Effect& effect) {
     ++counters_.gathers_sent;
     make_message(effect, wire::Kind::gather, tree_parent_, slot.id, 0, vector_total(slot),
                  due ? Bytes(contribution_of(slot), slot.operation.bytes) : Bytes{});
-    if (due && slot.operation.kind == OperationKind::reduce) finish(slot, 0);
+    if (due && slot.operation.kind == CollectiveKind::reduce) finish(slot, 0);
     return true;
 }
 
 // As rank 0: everybody's vector is in the buffer.
 void Engine::all_gathered(Slot& slot, Nanoseconds now) {
     slot.gather_sent = true;
-    if (slot.operation.kind == OperationKind::reduce) return finish(slot, 0);
+    if (slot.operation.kind == CollectiveKind::reduce) return finish(slot, 0);
     if (!slot.operation.hold) return let_go(slot, now);
     slot.awaits_release = notices_.gathered(slot.id);
 }

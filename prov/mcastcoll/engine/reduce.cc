@@ -14,7 +14,7 @@
 
 namespace mcastcoll::engine {
 
-Result<void> Engine::check_reduction(const Operation& operation) const {
+Result<void> Engine::check_reduction(const Collective& operation) const {
     const Combiner& combiner = operation.combiner;
     if (operation.root != rank_of(0)) return Error{EINVAL, "the root of a reduction is rank 0"};
     if (operation.bytes / config_.fragment_bytes >= UINT32_MAX / 4)
@@ -30,7 +30,7 @@ Result<void> Engine::check_reduction(const Operation& operation) const {
 }
 
 std::uint32_t Engine::own_pieces(const Slot& slot) const {
-    const Operation& operation = slot.operation;
+    const Collective& operation = slot.operation;
     if (operation.ready >= operation.bytes) return slot.pieces;
     return static_cast<std::uint32_t>(operation.ready / slot.piece_bytes);
 }
@@ -74,7 +74,7 @@ void Engine::note_combined(Slot& slot, Nanoseconds now) {
 
 // Pieces from `from` on, of this child.
 void Engine::combine(Slot& slot, std::uint32_t child, std::uint32_t from, Bytes vector) {
-    const Operation& operation = slot.operation;
+    const Collective& operation = slot.operation;
     const std::size_t begin = std::size_t{from} * slot.piece_bytes;
     std::byte* at = operation.buffer + begin;
     if (child == 0 && operation.input != operation.buffer)
@@ -180,7 +180,7 @@ bool Engine::next_contribution(Slot& slot, Effect& effect) {
     const std::uint64_t end = std::min(slot.operation.bytes, std::uint64_t{to} * slot.piece_bytes);
     make_message(effect, wire::Kind::contribution, tree_parent_, slot.id, from, vector_total(slot),
                  Bytes(contribution_of(slot) + begin, end - begin));
-    if (to == slot.pieces && slot.operation.kind == OperationKind::reduce) finish(slot, 0);
+    if (to == slot.pieces && slot.operation.kind == CollectiveKind::reduce) finish(slot, 0);
     return true;
 }
 

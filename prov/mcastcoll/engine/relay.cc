@@ -30,7 +30,7 @@ std::vector<std::uint32_t> Engine::other_ranges(const GroupConfig& config) {
 std::uint32_t Engine::multicast_limit(const Slot& slot) const {
     if (relays(slot)) return slot.base;
     if (slot.state < SlotState::active || !slot.is_root(config_.self) || slot.held) return 0;
-    if (slot.operation.kind == OperationKind::reduce) return 0;
+    if (slot.operation.kind == CollectiveKind::reduce) return 0;
     return graph_of(slot).multicasts(config_.self) ? std::min(window_limit(slot), slot.base) : 0;
 }
 

@@ -84,7 +84,7 @@ struct Slot {
 
     OperationId id{};
     SlotState state = SlotState::vacant;
-    Operation operation;  // valid from active on
+    Collective operation;  // valid from active on
     bool length_known = false;
     std::uint64_t bytes = 0;  // valid when length_known
     std::uint32_t fragments = 0;

@@ -25,7 +25,7 @@ void Engine::advance(OperationId operation, std::uint64_t ready, Nanoseconds now
     slot->operation.ready = ready;
     slot->progress_at = now;
     if (reduces(slot->operation.kind)) return check_gather(*slot, now);
-    if (slot->operation.kind == OperationKind::broadcast && slot->is_root(config_.self))
+    if (slot->operation.kind == CollectiveKind::broadcast && slot->is_root(config_.self))
         advance_root(*slot, now);
 }
 

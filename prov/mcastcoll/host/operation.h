@@ -5,22 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reduce/combiner.h"
+#include "base/collective.h"
 
 namespace mcastcoll::host {
 
-// As levels::Kind.
-enum class Kind : std::uint8_t {
-    broadcast,
-    barrier,
-    reduce,
-    allreduce,
-    allgather,
-    gather,
-    scatter,
-    alltoall,
-    reduce_scatter
-};
+using Kind = CollectiveKind;
 
 constexpr bool is_rooted(Kind kind) {
     return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;

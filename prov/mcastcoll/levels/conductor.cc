@@ -205,11 +205,11 @@ bool Conductor::post_part(Plan& plan, Nanoseconds now) {
         request = scatter_part(plan);
     } else if (plan.parts > 1) {
         request.kind = Kind::broadcast;
-        request.root = part - (split ? 1 : 0);
-        request.bytes = block_bytes(plan, request.root);
+        request.root = rank_of(part - (split ? 1 : 0));
+        request.bytes = block_bytes(plan, index_of(request.root));
         request.buffer += plan.next_offset;
         request.input = nullptr;
-        request.held = part == plan.own && !plan.may_begin();
+        if (part == plan.own && !plan.may_begin()) request.ready = 0;
     }
     if (plan.parts > 1 && request.bytes == 0) {
         ++plan.posted;
@@ -224,7 +224,7 @@ bool Conductor::post_part(Plan& plan, Nanoseconds now) {
     ++plan.posted;
     if (request.kind == Kind::broadcast) plan.next_offset += request.bytes;
     if (part == plan.own) {
-        plan.held = request.held;
+        plan.held = request.held();
         plan.number = hierarchy_.last_number();
     }
     return true;

@@ -70,14 +70,14 @@ struct Maker {
 };
 
 void Maker::gather_linear() {
-    if (self != leg.root) return send(leg.root, 0, 0, leg.input, leg.bytes);
+    if (self != index_of(leg.root)) return send(index_of(leg.root), 0, 0, leg.input, leg.bytes);
     move_block(result(self), leg.input, leg.bytes);
     for (std::uint32_t i = 1; i < members; ++i)
         receive(around(self + i), 0, result(around(self + i)), leg.bytes);
 }
 
 void Maker::scatter_linear() {
-    if (self != leg.root) return receive(leg.root, 0, leg.buffer, leg.bytes);
+    if (self != index_of(leg.root)) return receive(index_of(leg.root), 0, leg.buffer, leg.bytes);
     move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
     for (std::uint32_t i = 1; i < members; ++i)
         send(around(self + i), 0, 0, leg.input + around(self + i) * leg.bytes, leg.bytes);
@@ -94,8 +94,8 @@ struct Node {
 
 // The largest subtree is served last in a gather, and first in a scatter: it takes longest.
 void Maker::gather_binomial() {
-    const Node node(self, leg.root, members);
-    const std::uint32_t parent = around(node.parent + leg.root);
+    const Node node(self, index_of(leg.root), members);
+    const std::uint32_t parent = around(node.parent + index_of(leg.root));
     if (node.place > 0 && node.subtree == 1) return send(parent, 0, 0, leg.input, leg.bytes);
     const bool root = node.place == 0;
     std::byte* blocks = root ? leg.buffer : scratch(node.subtree * leg.bytes);
@@ -112,8 +112,8 @@ void Maker::gather_binomial() {
 }
 
 void Maker::scatter_binomial() {
-    const Node node(self, leg.root, members);
-    const std::uint32_t parent = around(node.parent + leg.root);
+    const Node node(self, index_of(leg.root), members);
+    const std::uint32_t parent = around(node.parent + index_of(leg.root));
     if (node.place > 0 && node.subtree == 1) return receive(parent, 0, leg.buffer, leg.bytes);
     const bool root = node.place == 0;
     const std::byte* blocks = leg.input;

@@ -40,34 +40,30 @@ int Hierarchy::submit(const Request& request, Nanoseconds now) {
 void Hierarchy::let_go(std::uint64_t number, Nanoseconds now) {
     if (number < first_open_ || number >= next_) return;
     Operation& operation = at(number);
-    if (operation.over || !operation.request.held) return;
-    operation.request.held = false;
+    if (operation.over || !operation.request.held()) return;
+    operation.request.ready = UINT64_MAX;
     relay(operation, now);
 }
 
-Leg& Hierarchy::want(Operation& operation, std::size_t level, Kind kind, std::uint32_t root) {
+Leg& Hierarchy::want(Operation& operation, std::size_t level, std::uint32_t root) {
     operation.wanted[level] = true;
     Leg& leg = operation.legs[level];
-    leg = Leg{};
-    leg.kind = kind;
+    leg = Leg{operation.request};
     leg.number = next_;
-    leg.root = root;
+    leg.root = rank_of(root);
     leg.buffer = operation.result;
-    leg.input = operation.request.input;
-    leg.bytes = operation.request.bytes;
-    leg.combiner = operation.request.combiner;
+    if (leg.kind == Kind::broadcast) leg.ready = 0;
     return leg;
 }
 
 void Hierarchy::plan_broadcast(Operation& operation) {
-    const std::uint32_t root = operation.request.root, self = placement_.self();
+    const std::uint32_t root = index_of(operation.request.root), self = placement_.self();
     const std::uint32_t host_root = placement_.host_root(root), segment_root = placement_.segment_root(root);
-    if (placement_.host().size() > 1) want(operation, kHost, Kind::broadcast, host_root);
-    if (placement_.leads_host() && placement_.segment().size() > 1)
-        want(operation, kSegment, Kind::broadcast, segment_root);
+    if (placement_.host().size() > 1) want(operation, kHost, host_root);
+    if (placement_.leads_host() && placement_.segment().size() > 1) want(operation, kSegment, segment_root);
     const bool abroad = placement_.segment_of(root) != placement_.segment_of(self);
     if (placement_.segments().size() > 1 && (self == root || (placement_.leads_segment() && abroad)))
-        want(operation, kSite, Kind::broadcast, root);
+        want(operation, kSite, root);
 
     if (self == root) return;
     if (operation.wanted[kSite])
@@ -81,10 +77,11 @@ void Hierarchy::plan_broadcast(Operation& operation) {
 void Hierarchy::plan_reduction(Operation& operation) {
     const Request& request = operation.request;
     const bool to_root = request.kind == Kind::reduce;
-    const bool is_root = request.root == placement_.self();
+    const std::uint32_t root = index_of(request.root);
+    const bool is_root = root == placement_.self();
     if (placement_.hosts() == 1) {
         if (placement_.host().size() > 1) {
-            want(operation, kHost, request.kind, request.root);
+            want(operation, kHost, root);
         } else if (request.bytes > 0 && request.input != nullptr && request.buffer != nullptr &&
                    request.input != request.buffer) {
             std::memcpy(request.buffer, request.input, request.bytes);
@@ -92,7 +89,7 @@ void Hierarchy::plan_reduction(Operation& operation) {
         return;
     }
     if (moves_blocks(request.kind)) {
-        want(operation, kExchange, request.kind, request.root);
+        want(operation, kExchange, root);
         return;
     }
     if (to_root && !is_root && placement_.leads_host()) {
@@ -101,7 +98,7 @@ void Hierarchy::plan_reduction(Operation& operation) {
     }
     // A level's own result is the contribution to the next level out.
     const auto inward = [&](std::size_t level) {
-        Leg& leg = want(operation, level, request.kind, 0);
+        Leg& leg = want(operation, level, 0);
         for (std::size_t inner = 0; inner < level; ++inner)
             if (operation.wanted[inner]) leg.input = operation.result;
         return &leg;
@@ -112,7 +109,7 @@ void Hierarchy::plan_reduction(Operation& operation) {
         inward(kSegment)->hold = !to_root && several_segments;
     if (!to_root) {
         if (several_segments && placement_.leads_segment()) inward(kSite);
-    } else if (several_segments || placement_.segments().front() != request.root) {
+    } else if (several_segments || placement_.segments().front() != root) {
         if (placement_.leads_segment() || is_root) inward(kSite)->root = request.root;
     }
 }
@@ -153,7 +150,7 @@ bool Hierarchy::post_legs(Nanoseconds now) {
 
 // What has arrived from the source may be passed on to the sinks.
 bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
-    std::size_t here = operation.request.held ? 0 : operation.request.bytes;
+    std::size_t here = std::min(operation.request.ready, operation.request.bytes);
     if (operation.source >= 0) {
         const Leg& source = operation.legs[static_cast<std::size_t>(operation.source)];
         if (!source.done) here = source.arrived;
@@ -186,7 +183,7 @@ bool Hierarchy::release(Operation& operation, Nanoseconds now) {
 }
 
 bool Hierarchy::step(Operation& operation, Nanoseconds now) {
-    bool moved = false, all_done = !operation.request.held;
+    bool moved = false, all_done = !operation.request.held();
     if (operation.request.kind == Kind::broadcast) moved |= relay(operation, now);
     if (operation.request.kind != Kind::broadcast) moved |= release(operation, now);
     for (std::size_t level = 0; level < kLevels; ++level) {

@@ -27,19 +27,14 @@
 
 namespace mcastcoll::levels {
 
-struct Request {
-    Kind kind = Kind::broadcast;
-    std::uint32_t root = 0;  // rank in the group
-    std::byte* buffer = nullptr;
-    const std::byte* input = nullptr;  // may be the buffer
-    std::size_t bytes = 0;
-    Combiner combiner;
+// Its root is a rank in the group. A broadcast of which nothing is ready is held: its root passes nothing on
+// before let_go().
+struct Request : Collective {
     std::uint64_t cookie = 0;  // comes back in the completion
-    // A broadcast's root passes nothing on before let_go().
-    bool held = false;
     // Of an allgather whose blocks differ in length: theirs, by rank, the same on all members. Looked at
     // until the operation is over. Only the conductor knows what to do with them.
     const std::size_t* block_bytes = nullptr;
+    bool held() const { return kind == Kind::broadcast && ready == 0; }
 };
 
 struct Completion {
@@ -93,7 +88,7 @@ class Hierarchy {
     Operation& at(std::uint64_t number) { return operations_[number % operations_.size()]; }
     void plan_broadcast(Operation& operation);
     void plan_reduction(Operation& operation);
-    Leg& want(Operation& operation, std::size_t level, Kind kind, std::uint32_t root);
+    Leg& want(Operation& operation, std::size_t level, std::uint32_t root);
     bool may_post(const Operation& operation, std::size_t level) const;
     bool gathered_below(const Operation& operation, std::size_t level) const;
     bool post_legs(Nanoseconds now);

@@ -10,51 +10,21 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/types.h"
-#include "reduce/combiner.h"
+#include "base/collective.h"
 
 namespace mcastcoll::levels {
 
-// What each makes of `input` and `buffer`, with n members and blocks of `bytes`:
-//   gather          bytes -> n blocks, at the root only      scatter     n blocks, of the root -> bytes
-//   allgather       bytes -> n blocks                        alltoall    n blocks -> n blocks
-//   reduce_scatter  a vector of `bytes` in all -> this member's slice_of() it (reduce/slices.h)
-enum class Kind : std::uint8_t {
-    broadcast,
-    barrier,
-    reduce,
-    allreduce,
-    allgather,
-    gather,
-    scatter,
-    alltoall,
-    reduce_scatter
-};
+using Kind = CollectiveKind;
 
-// Each member has a block of its own, or one for each other.
-constexpr bool moves_blocks(Kind kind) {
-    return kind >= Kind::allgather;
-}
-
-struct Leg {
-    Kind kind = Kind::broadcast;
+// Its root is a member of this level.
+struct Leg : Collective {
     std::uint64_t number = 0;  // of the operation in its group
-    std::uint32_t root = 0;    // where there is one: a member of this level
-    // A broadcast's message; the result of a reduction, everybody's blocks of an allgather.
-    std::byte* buffer = nullptr;
-    const std::byte* input = nullptr;  // this member's contribution, may be the buffer
-    std::size_t bytes = 0;             // of the message, the vector, or one block
-    Combiner combiner;
-    // Barrier and allreduce: when all contributions are in the leader's buffer it is told (gathered), and the
-    // result goes to the others only when it is released.
-    bool hold = false;
 
-    // Said by who walks the levels, followed by Level::advance().
-    std::size_t ready = 0;  // at a broadcast's root: so many bytes, from the first, may be passed on
+    // Said by who walks the levels, followed by Level::advance(), as what is ready.
     bool released = false;
 
     // Said by the level.
-    std::size_t arrived = 0;  // elsewhere: so many bytes, from the first, are in the buffer
+    std::size_t arrived = 0;  // elsewhere than at a broadcast's root: so many bytes, from the first, are here
     bool gathered = false;
     bool done = false;
     int error = 0;  // positive FI_E*, with done

@@ -4,28 +4,6 @@
 #include <utility>
 
 namespace mcastcoll::levels {
-namespace {
-
-engine::OperationKind kind_of(Kind kind) {
-    switch (kind) {
-        case Kind::broadcast:
-            return engine::OperationKind::broadcast;
-        case Kind::barrier:
-            return engine::OperationKind::barrier;
-        case Kind::reduce:
-            return engine::OperationKind::reduce;
-        case Kind::allreduce:
-        case Kind::allgather:  // from here on never posted: post() refuses them
-        case Kind::gather:
-        case Kind::scatter:
-        case Kind::alltoall:
-        case Kind::reduce_scatter:
-            break;
-    }
-    return engine::OperationKind::allreduce;
-}
-
-}  // namespace
 
 // The numbers of what is open lie no further apart than what an engine has slots for, and keeps waiting.
 SegmentLevel::SegmentLevel(engine::Engine& engine)
@@ -35,22 +13,12 @@ SegmentLevel::SegmentLevel(engine::Engine& engine)
 }
 
 int SegmentLevel::post(Leg& leg, Nanoseconds now) {
-    if (moves_blocks(leg.kind)) return ENOSYS;
     if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // its end has not been told yet
-    engine::Operation operation;
-    operation.kind = kind_of(leg.kind);
-    operation.root = rank_of(leg.root);
-    operation.buffer = leg.buffer;
-    operation.input = leg.input;
-    operation.bytes = leg.bytes;
-    operation.combiner = leg.combiner;
-    operation.hold = leg.hold;
-    if (leg.kind == Kind::broadcast) operation.ready = leg.ready;
-    const auto accepted = engine_.submit(operation, now);
+    const auto accepted = engine_.submit(leg, now);
     if (!accepted) return accepted.error().code;
     leg.handle = number_of(accepted.value());
     at(accepted.value()) = &leg;
-    if (leg.kind == Kind::broadcast && operation.root != engine_.config().self) receiving_.push_back(&leg);
+    if (leg.kind == Kind::broadcast && leg.root != engine_.config().self) receiving_.push_back(&leg);
     return 0;
 }
 

@@ -84,11 +84,11 @@ void SiteLevel::expect(Course& course, Phase phase, const std::vector<std::uint3
 SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
     const bool rooted = leg.kind == Kind::broadcast || leg.kind == Kind::reduce;
     std::vector<std::uint32_t> nodes;
-    if (rooted) nodes.push_back(leg.root);
+    if (rooted) nodes.push_back(index_of(leg.root));
     for (const std::uint32_t leader : placement_.segments()) {
-        const bool with_root =
-            leg.kind == Kind::broadcast && placement_.segment_of(leader) == placement_.segment_of(leg.root);
-        if (!(rooted && (leader == leg.root || with_root))) nodes.push_back(leader);
+        const bool with_root = leg.kind == Kind::broadcast &&
+                               placement_.segment_of(leader) == placement_.segment_of(index_of(leg.root));
+        if (!(rooted && (leader == index_of(leg.root) || with_root))) nodes.push_back(leader);
     }
     // The first node of each site, and those of this member's own.
     std::vector<std::uint32_t> heads, own;

@@ -136,10 +136,7 @@ const char* Group::advice(fid_mc* mc, const fi_mcastcoll_request* request) noexc
         question.input = question.buffer = &question;
         const auto made = make_request(question, group.token());
         if (!made) return nullptr;
-        levels::Request asked;
-        asked.kind = made.value().kind;
-        asked.bytes = made.value().bytes;
-        const auto decision = group.core_.levels().conductor().decide(asked);
+        const auto decision = group.core_.levels().conductor().decide({made.value()});
         return decision.aside ? nullptr : levels::name_of(decision.choice.algorithm).data();
     } catch (...) {
         return nullptr;
@@ -189,14 +186,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
     int refused = 0;
     const int thrown = guard([&] {
-        refused = core_.submit({.kind = request.kind,
-                                .root = static_cast<std::uint32_t>(request.root),
-                                .buffer = static_cast<std::byte*>(request.buffer),
-                                .input = static_cast<const std::byte*>(request.input),
-                                .bytes = request.bytes,
-                                .combiner = request.combiner,
-                                .cookie = cookie},
-                               now);
+        refused = core_.submit({request, cookie}, now);
         return 0;
     });
     if (thrown != 0) {
@@ -213,7 +203,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
         return -refused;
     }
     // What is sent is where it belongs.
-    if (request.copies && request.kind == Kind::broadcast && request.root == index_of(plan_.self))
+    if (request.copies && request.kind == Kind::broadcast && request.root == plan_.self)
         request.copies->targets.clear();
     // From here on it is open, and what goes wrong is told by its completion.
     if (const int later = guard([&] { return core_.move(now), 0; }); later != 0)

@@ -48,10 +48,10 @@ bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host
 }
 
 void fill(const Request& request, host::Operation& operation) {
-    operation.kind = team_kind(request.kind);
-    operation.root = static_cast<std::uint32_t>(request.root);
-    operation.buffer = static_cast<std::byte*>(request.buffer);
-    operation.input = static_cast<const std::byte*>(request.input);
+    operation.kind = request.kind;
+    operation.root = index_of(request.root);
+    operation.buffer = request.buffer;
+    operation.input = request.input;
     operation.bytes = request.bytes;
     operation.combiner = request.combiner;
     operation.ready = request.bytes;

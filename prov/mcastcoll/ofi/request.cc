@@ -19,7 +19,7 @@ constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TR
 
 enum class Needs : std::uint8_t { nothing, datatype, operation };
 
-struct Collective {
+struct Served {
     fi_collective_op name;
     Kind kind;
     Needs needs;
@@ -28,32 +28,31 @@ struct Collective {
 
 // The station may still refuse one for a group, with -FI_ENOSYS on all members alike. In the order of Kind.
 constexpr std::array kCollectives = {
-    Collective{FI_BROADCAST, Kind::broadcast, Needs::datatype, {.result = Extent::part, .rooted = true}},
-    Collective{FI_BARRIER, Kind::barrier, Needs::nothing, {}},
-    Collective{FI_REDUCE,
-               Kind::reduce,
-               Needs::operation,
-               {.input = Extent::part, .result = Extent::part, .rooted = true, .only_root_gets = true}},
-    Collective{
-        FI_ALLREDUCE, Kind::allreduce, Needs::operation, {.input = Extent::part, .result = Extent::part}},
-    Collective{
+    Served{FI_BROADCAST, Kind::broadcast, Needs::datatype, {.result = Extent::part, .rooted = true}},
+    Served{FI_BARRIER, Kind::barrier, Needs::nothing, {}},
+    Served{FI_REDUCE,
+           Kind::reduce,
+           Needs::operation,
+           {.input = Extent::part, .result = Extent::part, .rooted = true, .only_root_gets = true}},
+    Served{FI_ALLREDUCE, Kind::allreduce, Needs::operation, {.input = Extent::part, .result = Extent::part}},
+    Served{
         FI_ALLGATHER, Kind::allgather, Needs::datatype, {.input = Extent::part, .result = Extent::all_parts}},
-    Collective{FI_GATHER,
-               Kind::gather,
-               Needs::datatype,
-               {.input = Extent::part, .result = Extent::all_parts, .rooted = true, .only_root_gets = true}},
-    Collective{FI_SCATTER,
-               Kind::scatter,
-               Needs::datatype,
-               {.input = Extent::all_parts, .result = Extent::part, .rooted = true, .only_root_gives = true}},
-    Collective{FI_ALLTOALL,
-               Kind::alltoall,
-               Needs::datatype,
-               {.input = Extent::all_parts, .result = Extent::all_parts}},
-    Collective{FI_REDUCE_SCATTER,
-               Kind::reduce_scatter,
-               Needs::operation,
-               {.input = Extent::part, .result = Extent::slice}},
+    Served{FI_GATHER,
+           Kind::gather,
+           Needs::datatype,
+           {.input = Extent::part, .result = Extent::all_parts, .rooted = true, .only_root_gets = true}},
+    Served{FI_SCATTER,
+           Kind::scatter,
+           Needs::datatype,
+           {.input = Extent::all_parts, .result = Extent::part, .rooted = true, .only_root_gives = true}},
+    Served{FI_ALLTOALL,
+           Kind::alltoall,
+           Needs::datatype,
+           {.input = Extent::all_parts, .result = Extent::all_parts}},
+    Served{FI_REDUCE_SCATTER,
+           Kind::reduce_scatter,
+           Needs::operation,
+           {.input = Extent::part, .result = Extent::slice}},
 };
 static_assert([] {
     for (std::size_t i = 0; i < kCollectives.size(); ++i)
@@ -61,9 +60,9 @@ static_assert([] {
     return true;
 }());
 
-const Collective* find_collective(fi_collective_op name) {
+const Served* find_collective(fi_collective_op name) {
     const auto* found = std::find_if(kCollectives.begin(), kCollectives.end(),
-                                     [&](const Collective& one) { return one.name == name; });
+                                     [&](const Served& one) { return one.name == name; });
     return found == kCollectives.end() ? nullptr : found;
 }
 
@@ -104,7 +103,7 @@ Result<void> check_buffers(const Request& request) {
 
 // Where input and result may be the same memory.
 const std::byte* place_in_place(const Shape& shape, const Request& request, std::size_t self) {
-    const auto* result = static_cast<const std::byte*>(request.buffer);
+    const std::byte* const result = request.buffer;
     if (shape.input == Extent::part && shape.result == Extent::all_parts)
         return result + request.bytes * self;
     if (shape.input == Extent::all_parts && shape.result == Extent::part)
@@ -122,21 +121,20 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 Result<Request> make_request(const Call& call) {
     if (call.collective > FI_GATHER)
         return Error{FI_EINVAL, fmt::format("{} is no collective", static_cast<int>(call.collective))};
-    const Collective* collective = find_collective(call.collective);
-    if (collective == nullptr) return Error{FI_ENOSYS, "there is no such collective"};
+    const Served* served = find_collective(call.collective);
+    if (served == nullptr) return Error{FI_ENOSYS, "there is no such collective"};
     if ((call.flags & ~kKnownFlags) != 0)
         return Error{FI_EINVAL, fmt::format("unknown flags {:#x}", call.flags & ~kKnownFlags)};
-    Request request{.kind = collective->kind,
-                    .input = call.input,
-                    .buffer = call.buffer,
-                    .bytes = 0,
-                    .combiner = {},
-                    .group = call.group,
-                    .root = call.root,
-                    .flags = call.flags,
-                    .context = call.context};
-    if (collective->needs != Needs::nothing)
-        if (auto measured = measure(call, collective->needs, request); !measured) return measured.error();
+    Request request;
+    request.kind = served->kind;
+    request.input = static_cast<const std::byte*>(call.input);
+    request.buffer = static_cast<std::byte*>(call.buffer);
+    request.group = call.group;
+    request.root = call.root < index_of(kNoRank) ? rank_of(call.root) : kNoRank;
+    request.flags = call.flags;
+    request.context = call.context;
+    if (served->needs != Needs::nothing)
+        if (auto measured = measure(call, served->needs, request); !measured) return measured.error();
     if (auto checked = check_buffers(request); !checked) return checked.error();
     return request;
 }
@@ -194,7 +192,7 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         if (*said == needed) return {};
         return Error{FI_EINVAL, fmt::format("{} has {} bytes, must have {}", what, *said, needed)};
     };
-    const bool is_root = request.root == index_of(self);
+    const bool is_root = request.root == self;
     if (auto fine = check("the input", shape.input, is_root || !shape.only_root_gives, request.input_bytes);
         !fine)
         return fine;
@@ -203,15 +201,15 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
 
 Result<void> check_in_group(const Request& request, Rank self, std::size_t members) {
     const Shape& shape = shape_of(request.kind);
-    if (shape.rooted && request.root >= members)
+    if (shape.rooted && index_of(request.root) >= members)
         return Error{FI_EINVAL,
-                     fmt::format("the root is {}, must be a rank below {}", request.root, members)};
+                     fmt::format("the root is {}, must be a rank below {}", index_of(request.root), members)};
     if (request.bytes > SIZE_MAX / members &&
         (shape.input == Extent::all_parts || shape.result == Extent::all_parts))
         return Error{FI_EINVAL,
                      fmt::format("{} bytes for each of {} members are too many", request.bytes, members)};
     const std::size_t rank = index_of(self);
-    const bool is_root = request.root == rank;
+    const bool is_root = request.root == self;
     const auto used = [&](Extent extent, bool only_root) {
         return only_root && !is_root ? 0 : extent_bytes(extent, request, rank, members);
     };
@@ -226,9 +224,9 @@ Result<void> check_in_group(const Request& request, Rank self, std::size_t membe
 }
 
 int supports(fi_collective_op name, fi_datatype datatype, fi_op op) {
-    const Collective* collective = find_collective(name);
-    if (collective == nullptr) return -FI_ENOSYS;
-    switch (collective->needs) {
+    const Served* served = find_collective(name);
+    if (served == nullptr) return -FI_ENOSYS;
+    switch (served->needs) {
         case Needs::nothing:
             return 0;
         case Needs::datatype:

@@ -18,7 +18,6 @@
 #include "base/types.h"
 #include "levels/level.h"
 #include "mcastcoll/mcastcoll.h"
-#include "reduce/combiner.h"
 
 namespace mcastcoll::ofi {
 
@@ -26,14 +25,9 @@ using levels::Kind;
 
 struct Copies;
 
-struct Request {
-    Kind kind = Kind::barrier;
-    const void* input = nullptr;  // of all but barrier and broadcast: what this member gives
-    void* buffer = nullptr;       // of a broadcast: what is sent or received; else where the result goes
-    std::size_t bytes = 0;        // of one member's part; reduce_scatter: of the whole vector
-    Combiner combiner;            // of reductions; element_bytes is that of the datatype in any case
+// Its combiner's element_bytes is that of the datatype in any case.
+struct Request : Collective {
     fi_addr_t group = FI_ADDR_NOTAVAIL;
-    fi_addr_t root = 0;  // a rank
     std::uint64_t flags = 0;
     void* context = nullptr;
     // Of the message form, which says how long both buffers are in all.

@@ -4,29 +4,6 @@
 #include <cerrno>
 
 namespace mcastcoll::ofi {
-host::Kind team_kind(levels::Kind kind) {
-    switch (kind) {
-        case levels::Kind::broadcast:
-            return host::Kind::broadcast;
-        case levels::Kind::barrier:
-            return host::Kind::barrier;
-        case levels::Kind::reduce:
-            return host::Kind::reduce;
-        case levels::Kind::allreduce:
-            return host::Kind::allreduce;
-        case levels::Kind::allgather:
-            return host::Kind::allgather;
-        case levels::Kind::gather:
-            return host::Kind::gather;
-        case levels::Kind::scatter:
-            return host::Kind::scatter;
-        case levels::Kind::alltoall:
-            return host::Kind::alltoall;
-        case levels::Kind::reduce_scatter:
-            break;
-    }
-    return host::Kind::reduce_scatter;
-}
 
 TeamLevel::TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open)
     : team_(std::move(team)), entries_(most_open) {
@@ -43,8 +20,8 @@ int TeamLevel::post(levels::Leg& leg, Nanoseconds) {
     entry.two = leg.hold;
     entry.first = {};
     host::Operation& operation = entry.first;
-    operation.kind = team_kind(leg.kind);
-    operation.root = leg.root;
+    operation.kind = leg.kind;
+    operation.root = index_of(leg.root);
     operation.buffer = leg.buffer;
     operation.input = leg.input;
     operation.bytes = leg.bytes;

@@ -10,8 +10,6 @@
 
 namespace mcastcoll::ofi {
 
-host::Kind team_kind(levels::Kind kind);
-
 class TeamLevel final : public group::HostLevel {
   public:
     TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open);

@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "reduce/combiner.h"
+#include "base/collective.h"
 
 namespace mcastcoll {
 

@@ -1,7 +1,6 @@
 # Vectors combined element by element.
 noinst_LTLIBRARIES += %reldir%/libmccreduce.la
 %canon_reldir%_libmccreduce_la_SOURCES = \
-	%reldir%/combiner.h \
 	%reldir%/kernels.cc \
 	%reldir%/kernels.h \
 	%reldir%/slices.h
