@@ -13,8 +13,8 @@
 #include <optional>
 #include <random>
 
-#include "levels/conductor.h"
 #include "levels/exchange_level.h"
+#include "levels/planner.h"
 #include "levels/site_level.h"
 #include "meeting_level.h"
 #include "reduce/slices.h"
@@ -49,15 +49,22 @@ inline double value_of(std::size_t operation, std::uint32_t rank, std::size_t i)
     return 1.0 / static_cast<double>(1 + operation * 7 + rank * 131 + i);
 }
 
-struct Member {
+struct Member final : Owner {
     std::unique_ptr<Placement> placement;
     std::unique_ptr<MeetingLevel> host, segment;
     std::unique_ptr<SiteLevel> site;
     std::unique_ptr<ExchangeLevel> exchange;
-    std::unique_ptr<Conductor> hierarchy;
+    std::unique_ptr<Planner> planner;
     std::vector<std::vector<double>> inputs, buffers;
     std::size_t submitted = 0, completed = 0;
     std::vector<int> errors;
+    std::vector<std::uint64_t> cookies;  // in the order in which they ended
+
+    void on_complete(std::uint64_t cookie, int error, Nanoseconds) override {
+        ++completed;
+        errors.push_back(error);
+        cookies.push_back(cookie);
+    }
 };
 
 class Group {
@@ -101,11 +108,11 @@ class Group {
             exchange.message_bytes = message_bytes;
             exchange.least_window_bytes = exchange.most_window_bytes = 4 * message_bytes;
             if (placement.hosts() > 1) member.exchange = std::make_unique<ExchangeLevel>(exchange);
-            member.hierarchy = std::make_unique<Conductor>(
+            member.planner = std::make_unique<Planner>(
                 placement,
                 std::array<Level*, kLevels>{member.host.get(), member.segment.get(), member.site.get(),
                                             member.exchange.get()},
-                64, Selection(rows.value(), placement.members(), placement.hosts()));
+                64, member, Selection(rows.value(), placement.members(), placement.hosts()));
         }
     }
 
@@ -141,20 +148,16 @@ class Group {
             now_ = now_ + Nanoseconds::from_us(1);
             if (one.submitted < script.size() && all_greeted() && random_() % 4 == 0)
                 if (const std::string wrong = submit(one, script); !wrong.empty()) return wrong;
-            one.hierarchy->progress(now_);
+            one.planner->progress(now_);
             carry(one);
             if (!mail_.empty() && random_() % 2 == 0) deliver();
-            for (Completion done; one.hierarchy->take_completion(done);) {
-                ++one.completed;
-                one.errors.push_back(done.error);
-            }
             if (all_completed(script.size())) return check(script);
         }
         return "does not end";
     }
 
     // Ends the group on one member, as if it had seen somebody die.
-    void fail(std::size_t rank, int error) { members_[rank].hierarchy->fail(error, now_); }
+    void fail(std::size_t rank, int error) { members_[rank].planner->fail(error, now_); }
 
   private:
     struct Letter {
@@ -199,7 +202,7 @@ class Group {
         request.bytes = work.elements * sizeof(double);
         request.combiner = kSum;
         request.cookie = i;
-        const int error = one.hierarchy->submit(request, now_);
+        const int error = one.planner->submit(request, now_);
         if (error == EAGAIN) return {};
         ++one.submitted;
         return error == 0 ? std::string() : fmt::format("submit says {}", error);

@@ -51,7 +51,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/exchange_fixture.h \
 	%reldir%/levels_fixture.h \
 	%reldir%/meeting_level.h \
-	%reldir%/test_conductor.cc \
+	%reldir%/test_planner.cc \
 	%reldir%/test_exchange_level.cc \
 	%reldir%/test_levels.cc \
 	%reldir%/test_selection.cc \

@@ -62,7 +62,8 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
 
 // All or nothing: who has no memory for the levels has none of them.
 void Group::make_levels(const wire::Welcome& welcome, Nanoseconds now) {
-    levels_ = std::make_unique<LevelSet>(welcome, plan_.self, plan_.means, roster_, port_);
+    levels::Owner& owner = *this;
+    levels_ = std::make_unique<LevelSet>(welcome, plan_.self, plan_.means, roster_, port_, owner);
     try {
         if (const int error = levels_->start(now); error != 0) fail(error, kNoRank, now);
     } catch (...) {
@@ -80,7 +81,7 @@ void Group::check_formed(Nanoseconds now) {
     levels::Request barrier;
     barrier.kind = levels::Kind::barrier;
     barrier.cookie = kJoinCookie;
-    if (const int error = levels_->conductor().submit(barrier, now); error != 0)
+    if (const int error = levels_->planner().submit(barrier, now); error != 0)
         return fail(error, kNoRank, now);
     move(now);
 }
@@ -139,7 +140,7 @@ bool Group::on_datagram(Bytes bytes, Nanoseconds now) {
 
 int Group::submit(const levels::Request& request, Nanoseconds now) {
     const bool first = open_operations() == 0;
-    const int error = levels_->conductor().submit(request, now);
+    const int error = levels_->planner().submit(request, now);
     if (error != 0) return error;
     if (first) moved_at_ = now;
     if (first && !late_.empty()) ask_at_ = now + kAskInterval;
@@ -156,7 +157,7 @@ void Group::move(Nanoseconds now) {
     for (int round = 0; unfinished_ && round < kMostRounds; ++round) {
         bool again = levels_->carry_out(now);
         fail_for(levels_->engine_failure(), now);
-        if (levels_->conductor().progress(now)) {
+        if (levels_->planner().progress(now)) {
             again = true;
             moved_at_ = now;
         }
@@ -164,19 +165,16 @@ void Group::move(Nanoseconds now) {
         unfinished_ = again;
     }
     look_after_late(now);
-    take_completions(now);
+    // A level can fail by itself: the host's when a process dies.
+    if (const int error = levels_->planner().error(); error != 0) fail(error, levels_->lost_here(), now);
     if (!joined_ && !ended_) check_formed(now);
 }
 
-void Group::take_completions(Nanoseconds now) {
-    for (levels::Completion done; levels_->conductor().take_completion(done);) {
-        if (done.cookie != kJoinCookie)
-            port_.completed(done.cookie, done.error);
-        else if (done.error == 0 && !ended_)
-            on_joined();
-    }
-    // A level can fail by itself: the host's when a process dies.
-    if (const int error = levels_->conductor().error(); error != 0) fail(error, levels_->lost_here(), now);
+void Group::on_complete(std::uint64_t cookie, int error, Nanoseconds) {
+    if (cookie != kJoinCookie)
+        port_.completed(cookie, error);
+    else if (error == 0 && !ended_)
+        on_joined();
 }
 
 void Group::close(Nanoseconds now) {

@@ -36,7 +36,7 @@ struct Plan {
     Means means;
 };
 
-class Group {
+class Group final : private levels::Owner {
   public:
     Group(const Plan& plan, Port& port);
 
@@ -94,7 +94,7 @@ class Group {
     // follows.
     int submit(const levels::Request& request, Nanoseconds now);
     // Operations posted and not completed.
-    std::size_t open_operations() const { return joined_ ? levels_->conductor().open_operations() : 0; }
+    std::size_t open_operations() const { return joined_ ? levels_->planner().open_operations() : 0; }
     // Moves everything that can be moved.
     void move(Nanoseconds now);
     // No more operations will come.
@@ -123,7 +123,7 @@ class Group {
     void make_levels(const wire::Welcome& welcome, Nanoseconds now);
     void check_formed(Nanoseconds now);
     void on_joined();
-    void take_completions(Nanoseconds now);
+    void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
     void lose(Rank rank, int error, const std::string& reason);
     void on_lost(Rank rank, int error, Nanoseconds now);
     void fail_for(const Losses::Loss& loss, Nanoseconds now);

@@ -58,7 +58,6 @@ void Group::fail(int error, Rank lost, Nanoseconds now) {
         [&] { port_.warn(fmt::format("failed: {}{}", port_.text_of(error), describe_loss(error, lost))); });
     levels_->fail(error, lost, now);
     attempt([&] { tell_others(); });
-    attempt([&] { take_completions(now); });
     attempt([&] { levels_->carry_out(now); });
     if (!joined_) return end_join(error);
     if (!closed_) port_.failed(error, lost);
@@ -140,8 +139,8 @@ void Group::explain_join() {
 
 void Group::explain_selection() {
     const levels::Placement& placement = levels_->placement();
-    levels::Conductor::News news;
-    if (!levels_->conductor().poll_news(news) || placement.members() == 1) return;
+    levels::Planner::News news;
+    if (!levels_->planner().poll_news(news) || placement.members() == 1) return;
     port_.explain(
         fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news.kind),
                     news.bytes, placement.members(), placement.hosts(), levels::to_text(news.choice),

@@ -85,9 +85,10 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
 }  // namespace
 
 LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, const Roster& roster,
-                   Port& port)
+                   Port& port, levels::Owner& owner)
     : roster_(roster),
       port_(port),
+      owner_(owner),
       key_(welcome.key),
       epoch_(welcome.epoch),
       most_open_(means.most_open),
@@ -101,7 +102,7 @@ LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, 
     if (placement_.hosts() > 1)
         exchange_level_ =
             std::make_unique<levels::ExchangeLevel>(exchange_config(welcome, placement_, means));
-    make_conductor();
+    make_planner();
 }
 
 void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
@@ -121,12 +122,12 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_);
 }
 
-void LevelSet::make_conductor() {
-    conductor_ = std::make_unique<levels::Conductor>(
+void LevelSet::make_planner() {
+    planner_ = std::make_unique<levels::Planner>(
         placement_,
         std::array<levels::Level*, levels::kLevels>{host_level_.get(), segment_level_.get(), &site_level_,
                                                     exchange_level_.get()},
-        most_open_, selection_);
+        most_open_, owner_, selection_);
 }
 
 int LevelSet::start(Nanoseconds now) {
@@ -157,9 +158,9 @@ int LevelSet::make_host(Nanoseconds now) {
     }
     host_level_ = std::move(opened).value();
     try {
-        make_conductor();
+        make_planner();
     } catch (...) {
-        // The conductor there is knows nothing of it.
+        // The planner there is knows nothing of it.
         host_level_.reset();
         attach_at_ = now + kAttachInterval;
         throw;
@@ -283,7 +284,7 @@ void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
         if (found != here.end())
             host_level_->end_because_of(static_cast<std::uint32_t>(found - here.begin()), error);
     }
-    attempt([&] { conductor_->fail(error, now); });
+    attempt([&] { planner_->fail(error, now); });
 }
 
 }  // namespace mcastcoll::group

@@ -20,8 +20,8 @@
 #include "group/losses.h"
 #include "group/port.h"
 #include "group/roster.h"
-#include "levels/conductor.h"
 #include "levels/exchange_level.h"
+#include "levels/planner.h"
 #include "levels/segment_level.h"
 #include "levels/site_level.h"
 #include "topology/group_report.h"
@@ -39,13 +39,15 @@ struct Means {
 
 class LevelSet {
   public:
-    LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, const Roster& roster, Port& port);
+    // owner: of the operations.
+    LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, const Roster& roster, Port& port,
+             levels::Owner& owner);
     // 0, or the error that this member cannot take part with.
     int start(Nanoseconds now);
 
     const levels::Placement& placement() const { return placement_; }
-    levels::Conductor& conductor() { return *conductor_; }
-    const levels::Conductor& conductor() const { return *conductor_; }
+    levels::Planner& planner() { return *planner_; }
+    const levels::Planner& planner() const { return *planner_; }
     // Among the leaders of this segment's hosts, for those only; else null.
     engine::Engine* engine() { return engine_.get(); }
     const engine::Engine* engine() const { return engine_.get(); }
@@ -65,7 +67,7 @@ class LevelSet {
     void on_message(Bytes message, Nanoseconds now);
     // Timers of the engine, and looks for the host's memory. 0, or the error that ends the group.
     int on_timeout(Nanoseconds now);
-    Nanoseconds next_deadline() const { return std::min(conductor_->next_deadline(), attach_at_); }
+    Nanoseconds next_deadline() const { return std::min(planner_->next_deadline(), attach_at_); }
     // What the engine wants done, what goes between segments and among all members: true if there was
     // anything.
     bool carry_out(Nanoseconds now);
@@ -98,12 +100,13 @@ class LevelSet {
 
   private:
     void make_engine(const wire::Welcome& welcome, const Means& means);
-    void make_conductor();
+    void make_planner();
     int make_host(Nanoseconds now);
     void carry_out(const engine::Effect& effect, Nanoseconds now);
 
     const Roster& roster_;
     Port& port_;
+    levels::Owner& owner_;
     const GroupKey key_;
     const Epoch epoch_;
     const std::size_t most_open_;
@@ -118,7 +121,7 @@ class LevelSet {
     levels::SiteLevel site_level_;
     std::unique_ptr<levels::ExchangeLevel> exchange_level_;  // in groups of more than one host
     std::unique_ptr<HostLevel> host_level_;
-    std::unique_ptr<levels::Conductor> conductor_;
+    std::unique_ptr<levels::Planner> planner_;
     Nanoseconds attach_at_ = kNever;  // when to look for the host's memory again
     bool engine_joined_ = false;
     Losses::Loss engine_failure_;

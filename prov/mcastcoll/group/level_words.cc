@@ -9,17 +9,17 @@ namespace mcastcoll::group {
 void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const {
     if (engine_) engine::add(sum, engine_->counters());
     if (host_level_) host_level_->add_counters(levels);
-    const levels::PlanCounters& plans = conductor_->counters();
+    const levels::PlanCounters& plans = planner_->counters();
     levels.plans_reduction += plans.reductions;
     levels.plans_chains += plans.chains;
     levels.plans_split += plans.splits;
     levels.block_bytes_broadcast += plans.block_bytes_broadcast;
-    const levels::CourierCounters& between_sites = site_level_.counters();
+    const levels::PieceCounters& between_sites = site_level_.counters();
     levels.site_pieces_sent += between_sites.pieces_sent;
     levels.site_bytes_sent += between_sites.bytes_sent;
     levels.site_bad_pieces += between_sites.bad_pieces;
     if (!exchange_level_) return;
-    const levels::CourierCounters& among_all = exchange_level_->counters();
+    const levels::PieceCounters& among_all = exchange_level_->counters();
     levels.exchange_pieces_sent += among_all.pieces_sent;
     levels.exchange_bytes_sent += among_all.bytes_sent;
     levels.exchange_bad_pieces += among_all.bad_pieces;

@@ -28,13 +28,13 @@ ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
       window_bytes_(window_of(config)),
       piece_bytes_(piece_of(config)),
       policy_(config.policy),
-      courier_({.key = config.key,
-                .epoch = config.epoch,
-                .self = config.self,
-                .members = config.members,
-                .window_bytes = window_bytes_,
-                .piece = wire::Kind::block,
-                .grant = wire::Kind::block_grant}),
+      flow_({.key = config.key,
+             .epoch = config.epoch,
+             .self = config.self,
+             .members = config.members,
+             .window_bytes = window_bytes_,
+             .piece = wire::Kind::block,
+             .grant = wire::Kind::block_grant}),
       peers_(config.members) {
     assert(config.members <= kMostMembers && config.self < config.members);
     assert(piece_bytes_ > 0 && window_bytes_ >= 2 * cost_of(piece_bytes_));
@@ -44,19 +44,19 @@ ExchangeLevel::Peer& ExchangeLevel::peer(std::uint32_t rank) {
     if (!peers_[rank]) {
         peers_[rank] = std::make_unique<Peer>();
         peers_[rank]->rank = rank;
-        peers_[rank]->credit = courier_.new_credit();
+        peers_[rank]->credit = flow_.new_credit();
     }
     return *peers_[rank];
 }
 
-ExchangeLevel::Course& ExchangeLevel::new_course() {
-    if (spare_courses_.empty()) {
-        courses_.push_back(std::make_unique<Course>());
+ExchangeLevel::Transfer& ExchangeLevel::new_transfer() {
+    if (spare_transfers_.empty()) {
+        transfers_.push_back(std::make_unique<Transfer>());
     } else {
-        courses_.push_back(std::move(spare_courses_.back()));
-        spare_courses_.pop_back();
+        transfers_.push_back(std::move(spare_transfers_.back()));
+        spare_transfers_.pop_back();
     }
-    return *courses_.back();
+    return *transfers_.back();
 }
 
 void ExchangeLevel::enqueue(Peer& one) {
@@ -68,26 +68,26 @@ void ExchangeLevel::enqueue(Peer& one) {
 int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
     if (error_ != 0) return error_;
     if (!serves(leg.kind)) return ENOSYS;
-    Course& course = new_course();
-    course.leg = &leg;
-    course.word = leg.number << (kWordBits - kMessageBits) | static_cast<std::uint64_t>(leg.kind);
-    course.complete = course.due = 0;
-    course.dirty = course.moved = true;
-    course.watched = false;
-    course.still_since = now;
-    Schedule& schedule = course.schedule;
+    Transfer& transfer = new_transfer();
+    transfer.leg = &leg;
+    transfer.word = leg.number << (kWordBits - kMessageBits) | static_cast<std::uint64_t>(leg.kind);
+    transfer.complete = transfer.due = 0;
+    transfer.dirty = transfer.moved = true;
+    transfer.watched = false;
+    transfer.still_since = now;
+    Schedule& schedule = transfer.schedule;
     schedule.begin(leg, choose(policy_, leg.kind, leg.bytes, config_.members), config_.self, config_.members);
-    course.open_sends = schedule.sends.size();
-    course.open_receives = schedule.receives.size();
+    transfer.open_sends = schedule.sends.size();
+    transfer.open_receives = schedule.receives.size();
     for (std::uint32_t i = 0; i < schedule.receives.size(); ++i)
         if (const Inbound& in = schedule.receives[i]; in.own == nullptr) {
             Peer& from = peer(in.from);
-            from.receives.push_back({&course, i});
+            from.receives.push_back({&transfer, i});
             enqueue(from);
         }
     for (std::uint32_t i = 0; i < schedule.sends.size(); ++i) {
         Peer& to = peer(schedule.sends[i].to);
-        to.sends.push_back({&course, i});
+        to.sends.push_back({&transfer, i});
         enqueue(to);
     }
     posted_below_ = leg.number + 1;
@@ -99,16 +99,16 @@ int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
 bool ExchangeLevel::progress(Nanoseconds now) {
     bool moved = moved_;
     moved_ = false;
-    for (std::size_t i = 0; i < courses_.size();) {
-        Course& course = *courses_[i];
-        if (course.dirty) moved |= advance_receives(course);
-        if (course.moved) {
-            course.moved = course.watched = false;
-            course.still_since = now;
-        } else if (!course.watched && now - course.still_since >= config_.watch_delay) {
-            watch_still(course);
+    for (std::size_t i = 0; i < transfers_.size();) {
+        Transfer& transfer = *transfers_[i];
+        if (transfer.dirty) moved |= advance_receives(transfer);
+        if (transfer.moved) {
+            transfer.moved = transfer.watched = false;
+            transfer.still_since = now;
+        } else if (!transfer.watched && now - transfer.still_since >= config_.watch_delay) {
+            watch_still(transfer);
         }
-        if (course.open_sends > 0 || course.open_receives > 0) {
+        if (transfer.open_sends > 0 || transfer.open_receives > 0) {
             ++i;
             continue;
         }
@@ -121,20 +121,20 @@ bool ExchangeLevel::progress(Nanoseconds now) {
 
 // Nothing of it is expected and nothing to be sent.
 void ExchangeLevel::settle(std::size_t index) {
-    Course& course = *courses_[index];
-    course.schedule.finish(*course.leg, config_.self, config_.members);
-    course.leg->done = true;
-    spare_courses_.push_back(std::move(courses_[index]));
-    courses_.erase(courses_.begin() + static_cast<std::ptrdiff_t>(index));
+    Transfer& transfer = *transfers_[index];
+    transfer.schedule.finish(*transfer.leg, config_.self, config_.members);
+    transfer.leg->done = true;
+    spare_transfers_.push_back(std::move(transfers_[index]));
+    transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
 // Nobody has moved for a while: whoever this member waits for may be gone.
-void ExchangeLevel::watch_still(Course& course) {
-    course.watched = true;
-    for (const Inbound& in : course.schedule.receives)
-        if (!in.finished && in.own == nullptr) courier_.watch(in.from);
-    for (const Outbound& out : course.schedule.sends)
-        if (!out.finished) courier_.watch(out.to);
+void ExchangeLevel::watch_still(Transfer& transfer) {
+    transfer.watched = true;
+    for (const Inbound& in : transfer.schedule.receives)
+        if (!in.finished && in.own == nullptr) flow_.watch(in.from);
+    for (const Outbound& out : transfer.schedule.sends)
+        if (!out.finished) flow_.watch(out.to);
 }
 
 // Only who cannot send all that is expected of it with what it was granted.
@@ -144,7 +144,7 @@ bool ExchangeLevel::grant_due(const Peer& one) const {
     const std::uint64_t granted = credit.told + window_bytes_ - credit.used;
     std::uint64_t expected = 0;
     for (const Turn& turn : one.receives) {
-        const Inbound& in = turn.course->schedule.receives[turn.index];
+        const Inbound& in = turn.transfer->schedule.receives[turn.index];
         const std::uint64_t rest = in.bytes - in.taken;
         expected += rest + (rest + piece_bytes_ - 1) / piece_bytes_ * kPieceCost;
         if (expected > granted) return true;
@@ -155,10 +155,10 @@ bool ExchangeLevel::grant_due(const Peer& one) const {
 bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
     if (to.sends.empty()) return false;
     const Turn turn = to.sends.front();
-    Course& course = *turn.course;
-    Outbound& out = course.schedule.sends[turn.index];
+    Transfer& transfer = *turn.transfer;
+    Outbound& out = transfer.schedule.sends[turn.index];
     const std::size_t bytes = std::min<std::size_t>(out.bytes - out.sent, piece_bytes_);
-    if (course.complete < out.after || !to.credit.may_send(bytes)) return false;
+    if (transfer.complete < out.after || !to.credit.may_send(bytes)) return false;
     BlockMap::Place place = out.map.place(out.sent);
     if (place.run >= bytes) {
         message.payload = Bytes(out.data + place.offset, bytes);
@@ -172,17 +172,17 @@ bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
         }
         message.payload = Bytes(staging_).first(bytes);
     }
-    courier_.make_piece(to.rank, to.credit, course.word << kMessageBits | out.message, course.leg->bytes,
-                        out.sent, message);
+    flow_.make_piece(to.rank, to.credit, transfer.word << kMessageBits | out.message, transfer.leg->bytes,
+                     out.sent, message);
     out.sent += bytes;
-    course.moved = moved_ = true;
+    transfer.moved = moved_ = true;
     if (out.sent == out.bytes) {
         out.finished = true;
-        --course.open_sends;
+        --transfer.open_sends;
         to.sends.pop_front();
     }
-    const Schedule::Order order = course.schedule.order;
-    if (order == Schedule::Order::in_place || order == Schedule::Order::in_turn) course.dirty = true;
+    const Schedule::Order order = transfer.schedule.order;
+    if (order == Schedule::Order::in_place || order == Schedule::Order::in_turn) transfer.dirty = true;
     return true;
 }
 
@@ -193,7 +193,7 @@ bool ExchangeLevel::poll_outgoing(Outgoing& message) {
         ready_.pop_front();
         to.queued = false;
         if (grant_due(to)) {
-            courier_.make_grant(to.rank, to.credit, message);
+            flow_.make_grant(to.rank, to.credit, message);
             enqueue(to);
             return true;
         }
@@ -211,16 +211,16 @@ bool ExchangeLevel::needs(std::uint32_t rank) const {
 }
 
 std::uint32_t ExchangeLevel::awaited() const {
-    for (const auto& course : courses_)
-        for (const Inbound& in : course->schedule.receives)
+    for (const auto& transfer : transfers_)
+        for (const Inbound& in : transfer->schedule.receives)
             if (!in.finished && in.own == nullptr) return in.from;
     return kNotThere;
 }
 
 Nanoseconds ExchangeLevel::next_deadline() const {
     Nanoseconds next = kNever;
-    for (const auto& course : courses_)
-        if (!course->watched) next = std::min(next, course->still_since + config_.watch_delay);
+    for (const auto& transfer : transfers_)
+        if (!transfer->watched) next = std::min(next, transfer->still_since + config_.watch_delay);
     return next;
 }
 
@@ -234,11 +234,11 @@ void ExchangeLevel::fail(int error, Nanoseconds) {
         one->pieces.clear();
     }
     ready_.clear();
-    for (const auto& course : courses_) {
-        course->leg->done = true;
-        course->leg->error = error;
+    for (const auto& transfer : transfers_) {
+        transfer->leg->done = true;
+        transfer->leg->error = error;
     }
-    courses_.clear();
+    transfers_.clear();
     spare_bytes_.clear();
     moved_ = true;
 }

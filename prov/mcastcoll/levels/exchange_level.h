@@ -23,10 +23,10 @@
 #include <string_view>
 #include <vector>
 
-#include "levels/courier.h"
 #include "levels/exchange_algorithm.h"
 #include "levels/exchange_schedule.h"
 #include "levels/level.h"
+#include "levels/piece_flow.h"
 #include "levels/placement.h"
 
 namespace mcastcoll::levels {
@@ -65,25 +65,25 @@ class ExchangeLevel final : public Level {
     // What is to go out, one at a time, while messages can be sent.
     bool poll_outgoing(Outgoing& message);
     // A member whose process is to be watched, because an operation has waited long for it.
-    bool poll_watch(std::uint32_t& rank) { return courier_.poll_watch(rank); }
+    bool poll_watch(std::uint32_t& rank) { return flow_.poll_watch(rank); }
     // This member is gone. It may have done its share, so that is no error by itself.
     void lose(std::uint32_t rank) { peer(rank).credit.lose(); }
     // Something that is open here waits for this member, or it is lost and was sent something since.
     bool needs(std::uint32_t rank) const;
 
-    bool busy() const { return !courses_.empty(); }
+    bool busy() const { return !transfers_.empty(); }
     // The first member that the oldest operation still waits for, or kNotThere.
     std::uint32_t awaited() const;
 
     std::uint32_t window_bytes() const { return window_bytes_; }
-    const CourierCounters& counters() const { return courier_.counters(); }
+    const PieceCounters& counters() const { return flow_.counters(); }
 
   private:
     // In a header an operation is its number, its kind, and the message between these two members.
     static constexpr std::uint64_t kMessageBits = 8, kWordBits = 12;
 
-    // A leg on its way. Courses are used again, with the memory that they have got.
-    struct Course {
+    // A leg on its way. Transfers are used again, with the memory that they have got.
+    struct Transfer {
         Leg* leg = nullptr;
         std::uint64_t word = 0;  // number and kind, as in a header
         Schedule schedule;
@@ -94,7 +94,7 @@ class ExchangeLevel final : public Level {
         Nanoseconds still_since{};
     };
     struct Turn {
-        Course* course = nullptr;
+        Transfer* transfer = nullptr;
         std::uint32_t index = 0;
     };
     struct Piece {
@@ -112,31 +112,31 @@ class ExchangeLevel final : public Level {
     };
 
     Peer& peer(std::uint32_t rank);
-    Course& new_course();
+    Transfer& new_transfer();
     void enqueue(Peer& one);
     const Turn* expected(const Peer& from, std::uint64_t operation) const;
-    std::size_t takeable(const Course& course, std::size_t index) const;
+    std::size_t takeable(const Transfer& transfer, std::size_t index) const;
     bool take(const Turn& turn, Bytes bytes);
     bool take_kept(Peer& from, const Turn& turn);
-    bool take_own(Course& course, std::size_t index);
+    bool take_own(Transfer& transfer, std::size_t index);
     void check_kept();
     bool contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const;
-    bool advance_receives(Course& course);
-    void end_receive(Course& course, std::size_t index);
+    bool advance_receives(Transfer& transfer);
+    void end_receive(Transfer& transfer, std::size_t index);
     void settle(std::size_t index);
     bool grant_due(const Peer& one) const;
     bool next_piece(Peer& to, Outgoing& message);
-    void watch_still(Course& course);
+    void watch_still(Transfer& transfer);
 
     const ExchangeConfig config_;
     const std::uint32_t window_bytes_, piece_bytes_;
     ExchangePolicy policy_;
-    Courier courier_;
+    PieceFlow flow_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by rank, made when first heard of or spoken to
     std::deque<Peer*> ready_;                   // those that something may have to be sent to
-    std::vector<std::unique_ptr<Course>> courses_, spare_courses_;  // open, in the order of posting
-    std::vector<std::vector<std::byte>> spare_bytes_;               // of kept pieces
-    std::vector<std::byte> staging_;                                // of a piece that lies in several blocks
+    std::vector<std::unique_ptr<Transfer>> transfers_, spare_transfers_;  // open, in the order of posting
+    std::vector<std::vector<std::byte>> spare_bytes_;                     // of kept pieces
+    std::vector<std::byte> staging_;  // of a piece that lies in several blocks
     std::uint64_t posted_below_ = 0;  // all operations below this number that are exchanges are posted
     int error_ = 0, failure_ = 0;
     bool moved_ = false;

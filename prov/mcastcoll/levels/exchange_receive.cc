@@ -26,7 +26,7 @@ void ExchangeLevel::check_kept() {
 // The receive that a message of this operation and number is for.
 const ExchangeLevel::Turn* ExchangeLevel::expected(const Peer& from, std::uint64_t operation) const {
     for (const Turn& turn : from.receives)
-        if ((turn.course->word << kMessageBits | turn.course->schedule.receives[turn.index].message) ==
+        if ((turn.transfer->word << kMessageBits | turn.transfer->schedule.receives[turn.index].message) ==
             operation)
             return &turn;
     return nullptr;
@@ -37,18 +37,18 @@ const ExchangeLevel::Turn* ExchangeLevel::expected(const Peer& from, std::uint64
 bool ExchangeLevel::contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const {
     if (operation >> kWordBits >= posted_below_) return false;
     const Turn* turn = expected(from, operation);
-    return turn == nullptr || of != static_cast<std::uint32_t>(turn->course->leg->bytes);
+    return turn == nullptr || of != static_cast<std::uint32_t>(turn->transfer->leg->bytes);
 }
 
 // Bytes of a receive, from its first, that may be written by now.
-std::size_t ExchangeLevel::takeable(const Course& course, std::size_t index) const {
-    const Schedule& schedule = course.schedule;
+std::size_t ExchangeLevel::takeable(const Transfer& transfer, std::size_t index) const {
+    const Schedule& schedule = transfer.schedule;
     const Inbound& in = schedule.receives[index];
     switch (schedule.order) {
         case Schedule::Order::any:
             break;
         case Schedule::Order::in_turn:
-            return course.complete == index ? schedule.sends[index].sent : 0;
+            return transfer.complete == index ? schedule.sends[index].sent : 0;
         case Schedule::Order::in_place:
             return schedule.sends[index].sent;
         case Schedule::Order::combined:
@@ -59,15 +59,15 @@ std::size_t ExchangeLevel::takeable(const Course& course, std::size_t index) con
 }
 
 bool ExchangeLevel::take(const Turn& turn, Bytes bytes) {
-    Course& course = *turn.course;
-    Inbound& in = course.schedule.receives[turn.index];
+    Transfer& transfer = *turn.transfer;
+    Inbound& in = transfer.schedule.receives[turn.index];
     if (bytes.empty() || bytes.size() > in.bytes - in.taken) {
         failure_ = EMSGSIZE;
         return false;
     }
-    if (in.taken + bytes.size() > takeable(course, turn.index)) return false;
-    if (course.schedule.order == Schedule::Order::combined && turn.index > 0) {
-        course.leg->combiner(in.data + in.taken, bytes.data(), bytes.size());
+    if (in.taken + bytes.size() > takeable(transfer, turn.index)) return false;
+    if (transfer.schedule.order == Schedule::Order::combined && turn.index > 0) {
+        transfer.leg->combiner(in.data + in.taken, bytes.data(), bytes.size());
         in.taken += bytes.size();
     } else {
         for (Bytes rest = bytes; !rest.empty();) {
@@ -78,40 +78,40 @@ bool ExchangeLevel::take(const Turn& turn, Bytes bytes) {
             rest = rest.subspan(run);
         }
     }
-    course.moved = true;
+    transfer.moved = true;
     return true;
 }
 
-void ExchangeLevel::end_receive(Course& course, std::size_t index) {
-    Inbound& in = course.schedule.receives[index];
+void ExchangeLevel::end_receive(Transfer& transfer, std::size_t index) {
+    Inbound& in = transfer.schedule.receives[index];
     if (in.taken < in.bytes || in.finished) return;
     in.finished = true;
-    --course.open_receives;
-    const auto& receives = course.schedule.receives;
-    while (course.complete < receives.size() && receives[course.complete].finished) ++course.complete;
-    const auto& sends = course.schedule.sends;
-    for (; course.due < sends.size() && sends[course.due].after <= course.complete; ++course.due)
-        enqueue(peer(sends[course.due].to));
+    --transfer.open_receives;
+    const auto& receives = transfer.schedule.receives;
+    while (transfer.complete < receives.size() && receives[transfer.complete].finished) ++transfer.complete;
+    const auto& sends = transfer.schedule.sends;
+    for (; transfer.due < sends.size() && sends[transfer.due].after <= transfer.complete; ++transfer.due)
+        enqueue(peer(sends[transfer.due].to));
     if (in.own != nullptr) return;
     std::erase_if(peer(in.from).receives,
-                  [&](const Turn& turn) { return turn.course == &course && turn.index == index; });
+                  [&](const Turn& turn) { return turn.transfer == &transfer && turn.index == index; });
 }
 
 // This member's own contribution, as far as those before it have come.
-bool ExchangeLevel::take_own(Course& course, std::size_t index) {
-    Inbound& in = course.schedule.receives[index];
-    const std::size_t bytes = takeable(course, index) - in.taken;
+bool ExchangeLevel::take_own(Transfer& transfer, std::size_t index) {
+    Inbound& in = transfer.schedule.receives[index];
+    const std::size_t bytes = takeable(transfer, index) - in.taken;
     if (bytes == 0) return false;
-    const bool taken = take({&course, static_cast<std::uint32_t>(index)}, Bytes(in.own + in.taken, bytes));
-    end_receive(course, index);
+    const bool taken = take({&transfer, static_cast<std::uint32_t>(index)}, Bytes(in.own + in.taken, bytes));
+    end_receive(transfer, index);
     return taken;
 }
 
 // The next piece of this receive, if it was kept and may be taken by now.
 bool ExchangeLevel::take_kept(Peer& from, const Turn& turn) {
-    const Course& course = *turn.course;
-    const Inbound& in = course.schedule.receives[turn.index];
-    const std::uint64_t operation = course.word << kMessageBits | in.message;
+    const Transfer& transfer = *turn.transfer;
+    const Inbound& in = transfer.schedule.receives[turn.index];
+    const std::uint64_t operation = transfer.word << kMessageBits | in.message;
     const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
         return piece.operation == operation && piece.offset == in.taken;
     });
@@ -125,13 +125,13 @@ bool ExchangeLevel::take_kept(Peer& from, const Turn& turn) {
 
 void ExchangeLevel::on_message(Bytes message, Nanoseconds) {
     wire::Decoded decoded;
-    if (error_ != 0 || !courier_.accept(message, decoded)) return;
+    if (error_ != 0 || !flow_.accept(message, decoded)) return;
     const wire::Header& header = decoded.header;
     Peer& from = peer(index_of(header.sender));
     moved_ = true;
     enqueue(from);
-    if (header.kind == wire::Kind::block_grant) return Courier::take_grant(from.credit, header);
-    if (!courier_.take_piece(from.credit, decoded)) return;
+    if (header.kind == wire::Kind::block_grant) return PieceFlow::take_grant(from.credit, header);
+    if (!flow_.take_piece(from.credit, decoded)) return;
     const std::uint64_t operation = number_of(header.operation);
     const std::uint32_t of = index_of(header.fragment);
     if (contradicts(from, operation, of)) {
@@ -140,14 +140,14 @@ void ExchangeLevel::on_message(Bytes message, Nanoseconds) {
     }
     if (const Turn* found = expected(from, operation); found != nullptr) {
         const Turn turn = *found;
-        Course& course = *turn.course;
-        if (course.schedule.receives[turn.index].taken == header.total && take(turn, decoded.payload)) {
+        Transfer& transfer = *turn.transfer;
+        if (transfer.schedule.receives[turn.index].taken == header.total && take(turn, decoded.payload)) {
             from.credit.use(decoded.payload.size());
-            end_receive(course, turn.index);
-            course.dirty = true;
+            end_receive(transfer, turn.index);
+            transfer.dirty = true;
             return;
         }
-        course.dirty = true;
+        transfer.dirty = true;
     }
     Piece& piece = from.pieces.emplace_back();
     piece.operation = operation;
@@ -161,23 +161,23 @@ void ExchangeLevel::on_message(Bytes message, Nanoseconds) {
 }
 
 // In their order, so that one pass is enough for those that wait for each other.
-bool ExchangeLevel::advance_receives(Course& course) {
-    course.dirty = false;
+bool ExchangeLevel::advance_receives(Transfer& transfer) {
+    transfer.dirty = false;
     bool moved = false;
-    auto& receives = course.schedule.receives;
-    for (std::size_t i = course.complete; i < receives.size(); ++i) {
+    auto& receives = transfer.schedule.receives;
+    for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
         Inbound& in = receives[i];
         if (in.finished) continue;
         if (in.own != nullptr) {
-            moved |= take_own(course, i);
+            moved |= take_own(transfer, i);
             continue;
         }
         Peer& from = peer(in.from);
-        const Turn turn{&course, static_cast<std::uint32_t>(i)};
+        const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
         if (from.pieces.empty()) continue;
         while (!in.finished && take_kept(from, turn)) {
             moved = true;
-            end_receive(course, i);
+            end_receive(transfer, i);
         }
     }
     return moved;

@@ -6,8 +6,9 @@
 
 namespace mcastcoll::levels {
 
-Hierarchy::Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open)
-    : placement_(placement), levels_(levels), operations_(most_open), completions_(most_open) {}
+Hierarchy::Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+                     Owner& owner)
+    : placement_(placement), levels_(levels), owner_(owner), operations_(most_open) {}
 
 bool Hierarchy::supports(Kind kind) const {
     return !moves_blocks(kind) || placement_.hosts() == 1 || levels_[kExchange] != nullptr;
@@ -16,8 +17,7 @@ bool Hierarchy::supports(Kind kind) const {
 int Hierarchy::submit(const Request& request, Nanoseconds now) {
     if (error_ != 0) return error_;
     if (!supports(request.kind)) return ENOSYS;
-    if (next_ - first_open_ == operations_.size() || open_ + completion_count_ == completions_.size())
-        return EAGAIN;
+    if (next_ - first_open_ == operations_.size()) return EAGAIN;
     Operation& operation = at(next_);
     operation.request = request;
     operation.over = false;
@@ -30,10 +30,8 @@ int Hierarchy::submit(const Request& request, Nanoseconds now) {
     else
         plan_reduction(operation);
     ++next_;
-    ++open_;
     if (request.kind == Kind::broadcast) relay(operation, now);
     post_legs(now);
-    if (error_ == 0) step(operation, now);
     return 0;
 }
 
@@ -196,7 +194,7 @@ bool Hierarchy::step(Operation& operation, Nanoseconds now) {
         all_done = all_done && leg.done;
     }
     if (all_done) {
-        finish(operation, 0);
+        finish(operation, now);
         moved = true;
     }
     return moved;
@@ -213,20 +211,10 @@ bool Hierarchy::progress(Nanoseconds now) {
     return moved;
 }
 
-void Hierarchy::finish(Operation& operation, int error) {
+void Hierarchy::finish(Operation& operation, Nanoseconds now) {
     operation.over = true;
-    completions_[(completion_head_ + completion_count_++) % completions_.size()] = {operation.request.cookie,
-                                                                                    error};
-    --open_;
     while (first_open_ < next_ && at(first_open_).over) ++first_open_;
-}
-
-bool Hierarchy::take_completion(Completion& completion) {
-    if (completion_count_ == 0) return false;
-    completion = completions_[completion_head_];
-    completion_head_ = (completion_head_ + 1) % completions_.size();
-    --completion_count_;
-    return true;
+    owner_.on_complete(operation.request.cookie, 0, now);
 }
 
 Nanoseconds Hierarchy::next_deadline() const {
@@ -241,8 +229,7 @@ void Hierarchy::fail(int error, Nanoseconds now) {
     error_ = error;
     for (Level* level : levels_)
         if (level != nullptr) level->fail(error, now);
-    for (std::uint64_t number = first_open_; number < next_; ++number)
-        if (Operation& operation = at(number); !operation.over) finish(operation, error);
+    for (; first_open_ < next_; ++first_open_) at(first_open_).over = true;
 }
 
 }  // namespace mcastcoll::levels

@@ -30,16 +30,20 @@ namespace mcastcoll::levels {
 // Its root is a rank in the group. A broadcast of which nothing is ready is held: its root passes nothing on
 // before let_go().
 struct Request : Collective {
-    std::uint64_t cookie = 0;  // comes back in the completion
+    std::uint64_t cookie = 0;  // what its owner is told when it is over
     // Of an allgather whose blocks differ in length: theirs, by rank, the same on all members. Looked at
-    // until the operation is over. Only the conductor knows what to do with them.
+    // until the operation is over. Only the planner knows what to do with them.
     const std::size_t* block_bytes = nullptr;
     bool held() const { return kind == Kind::broadcast && ready == 0; }
 };
 
-struct Completion {
-    std::uint64_t cookie = 0;
-    int error = 0;  // positive FI_E*
+// Who submits operations, and is told of the end of each, never while it submits.
+class Owner {
+  public:
+    virtual void on_complete(std::uint64_t cookie, int error, Nanoseconds now) = 0;  // 0 or positive FI_E*
+
+  protected:
+    ~Owner() = default;
 };
 
 // From the inside out; the exchange is beside them, among all members wherever they are.
@@ -51,7 +55,9 @@ class Hierarchy {
     // Levels that do not exist in this group, or that this member has no part in, are null. The site level is
     // needed wherever there is more than one host: it also brings a reduce's result to its root. So is the
     // exchange level, or else what moves blocks is not served there.
-    Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open);
+    // The owner is told of what ends well.
+    Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+              Owner& owner);
 
     // 0; EAGAIN: too many are open; ENOSYS: not over this group's levels. All members of a group get the same
     // answer to the latter. Once the group has failed, its error.
@@ -63,11 +69,7 @@ class Hierarchy {
     // One turn of moving what can be moved in and between the levels. True if anything was; then there may be
     // more.
     bool progress(Nanoseconds now);
-    // The next operation that is over, in any order.
-    bool take_completion(Completion& completion);
-
     Nanoseconds next_deadline() const;
-    std::size_t open_operations() const { return open_; }
     // Ends everything with this error, here and in all levels that this member has part in.
     void fail(int error, Nanoseconds now);
     int error() const { return error_; }
@@ -95,16 +97,14 @@ class Hierarchy {
     bool relay(Operation& operation, Nanoseconds now);
     bool release(Operation& operation, Nanoseconds now);
     bool step(Operation& operation, Nanoseconds now);
-    void finish(Operation& operation, int error);
+    void finish(Operation& operation, Nanoseconds now);
 
     const Placement& placement_;
     const std::array<Level*, kLevels> levels_;
+    Owner& owner_;
     std::vector<Operation> operations_;
-    std::vector<Completion> completions_;  // a ring
-    std::size_t completion_head_ = 0, completion_count_ = 0;
     std::uint64_t next_ = 0, first_open_ = 0;
     std::array<std::uint64_t, kLevels> next_to_post_{};  // operations below have posted their legs there
-    std::size_t open_ = 0;
     int error_ = 0;
 };
 

@@ -1,10 +1,10 @@
 # The walk of operations through host, segment and site.
 noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 %canon_reldir%_libmcclevels_la_SOURCES = \
-	%reldir%/conductor.cc \
-	%reldir%/conductor.h \
-	%reldir%/courier.cc \
-	%reldir%/courier.h \
+	%reldir%/planner.cc \
+	%reldir%/planner.h \
+	%reldir%/piece_flow.cc \
+	%reldir%/piece_flow.h \
 	%reldir%/exchange_algorithm.cc \
 	%reldir%/exchange_algorithm.h \
 	%reldir%/exchange_level.cc \

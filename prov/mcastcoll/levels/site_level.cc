@@ -20,11 +20,11 @@ SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
       config_(config),
       piece_bytes_((config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
                    kElementMultiple * kElementMultiple),
-      courier_({.key = config.key,
-                .epoch = config.epoch,
-                .self = placement.self(),
-                .members = placement.members(),
-                .window_bytes = config.window_bytes}) {
+      flow_({.key = config.key,
+             .epoch = config.epoch,
+             .self = placement.self(),
+             .members = placement.members(),
+             .window_bytes = config.window_bytes}) {
     assert(config.window_bytes >= 2 * cost_of(piece_bytes_));
 }
 
@@ -34,7 +34,7 @@ SiteLevel::Peer& SiteLevel::peer(std::uint32_t rank) {
     if (found != peers_.end()) return *found;
     peers_.emplace_back();
     peers_.back().rank = rank;
-    peers_.back().credit = courier_.new_credit();
+    peers_.back().credit = flow_.new_credit();
     return peers_.back();
 }
 
@@ -68,14 +68,14 @@ void SiteLevel::on_greeting(Peer& from) {
     for (Peer& one : peers_) one.grant_due = true;
 }
 
-void SiteLevel::send_to(std::uint32_t rank, Course& course, Phase phase, const std::byte* data,
+void SiteLevel::send_to(std::uint32_t rank, Transfer& transfer, Phase phase, const std::byte* data,
                         Nanoseconds now) {
-    peer(rank).sends.push_back({&course, phase, data, 0, now});
+    peer(rank).sends.push_back({&transfer, phase, data, 0, now});
 }
 
-void SiteLevel::expect(Course& course, Phase phase, const std::vector<std::uint32_t>& from, How how,
+void SiteLevel::expect(Transfer& transfer, Phase phase, const std::vector<std::uint32_t>& from, How how,
                        Nanoseconds now) {
-    Receive receive{&course, phase, how, {}, now};
+    Receive receive{&transfer, phase, how, {}, now};
     for (const std::uint32_t rank : from) receive.sources.push_back({rank, 0, false});
     if (!from.empty()) receives_.push_back(std::move(receive));
 }
@@ -118,18 +118,18 @@ void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology:
 }
 
 // Vectors come from the children and go to the parent; node 0 has the sum.
-void SiteLevel::post_inward(Course& course, const Neighbours& near, Nanoseconds now) {
-    Leg& leg = *course.leg;
+void SiteLevel::post_inward(Transfer& transfer, const Neighbours& near, Nanoseconds now) {
+    Leg& leg = *transfer.leg;
     const bool contributes = placement_.leads_segment();
     if (near.children.empty()) {
-        if (!near.is_root) return send_to(near.parent, course, Phase::in, leg.input, now);
+        if (!near.is_root) return send_to(near.parent, transfer, Phase::in, leg.input, now);
         if (leg.bytes > 0 && leg.buffer != leg.input) std::memcpy(leg.buffer, leg.input, leg.bytes);
         return;
     }
     if (contributes && leg.bytes > 0 && leg.buffer != leg.input)
         std::memcpy(leg.buffer, leg.input, leg.bytes);
-    expect(course, Phase::in, near.children, contributes ? How::combine : How::copy_then_combine, now);
-    if (!near.is_root) send_to(near.parent, course, Phase::in, leg.buffer, now);
+    expect(transfer, Phase::in, near.children, contributes ? How::combine : How::copy_then_combine, now);
+    if (!near.is_root) send_to(near.parent, transfer, Phase::in, leg.buffer, now);
 }
 
 bool SiteLevel::exchanges(const Leg& leg) const {
@@ -139,46 +139,47 @@ bool SiteLevel::exchanges(const Leg& leg) const {
 }
 
 // What is sent is a copy, since the result may go where the input is.
-void SiteLevel::post_exchange(Course& course, const Neighbours& near, Nanoseconds now) {
-    Leg& leg = *course.leg;
+void SiteLevel::post_exchange(Transfer& transfer, const Neighbours& near, Nanoseconds now) {
+    Leg& leg = *transfer.leg;
     const std::uint32_t other = near.is_root ? near.children.front() : near.parent;
-    course.exchanges = course.leaf = true;
-    course.own = std::make_shared<std::vector<std::byte>>(leg.input, leg.input + leg.bytes);
+    transfer.exchanges = transfer.leaf = true;
+    transfer.own = std::make_shared<std::vector<std::byte>>(leg.input, leg.input + leg.bytes);
     if (near.is_root && leg.bytes > 0 && leg.buffer != leg.input)
         std::memcpy(leg.buffer, leg.input, leg.bytes);
-    expect(course, Phase::in, {other}, near.is_root ? How::combine : How::combine_own, now);
-    send_to(other, course, Phase::in, course.own->data(), now);
+    expect(transfer, Phase::in, {other}, near.is_root ? How::combine : How::combine_own, now);
+    send_to(other, transfer, Phase::in, transfer.own->data(), now);
 }
 
 // The first segment's vector with this one's, in that order on both sides: the same bits.
-void SiteLevel::combine_own(const Course& course, std::vector<std::byte>& piece, std::size_t offset) const {
-    course.leg->combiner(piece.data(), course.own->data() + offset, piece.size());
-    std::memcpy(course.leg->buffer + offset, piece.data(), piece.size());
+void SiteLevel::combine_own(const Transfer& transfer, std::vector<std::byte>& piece,
+                            std::size_t offset) const {
+    transfer.leg->combiner(piece.data(), transfer.own->data() + offset, piece.size());
+    std::memcpy(transfer.leg->buffer + offset, piece.data(), piece.size());
 }
 
 // A message or result comes from the parent and goes to the children.
-void SiteLevel::post_outward(Course& course, const Neighbours& near, Nanoseconds now) {
-    if (!near.is_root) expect(course, Phase::out, {near.parent}, How::copy, now);
+void SiteLevel::post_outward(Transfer& transfer, const Neighbours& near, Nanoseconds now) {
+    if (!near.is_root) expect(transfer, Phase::out, {near.parent}, How::copy, now);
     for (const std::uint32_t child : near.children)
-        send_to(child, course, Phase::out, course.leg->buffer, now);
+        send_to(child, transfer, Phase::out, transfer.leg->buffer, now);
 }
 
 int SiteLevel::post(Leg& leg, Nanoseconds now) {
     if (error_ != 0) return error_;
     if (moves_blocks(leg.kind)) return ENOSYS;
     const Neighbours near = neighbours(leg);
-    Course& course = courses_.emplace_back();
-    course.leg = &leg;
-    course.is_root = near.is_root;
-    course.leaf = near.children.empty();
+    Transfer& transfer = transfers_.emplace_back();
+    transfer.leg = &leg;
+    transfer.is_root = near.is_root;
+    transfer.leaf = near.children.empty();
     if (exchanges(leg)) {
-        post_exchange(course, near, now);
+        post_exchange(transfer, near, now);
     } else {
-        if (leg.kind != Kind::broadcast) post_inward(course, near, now);
-        if (leg.kind != Kind::reduce) post_outward(course, near, now);
+        if (leg.kind != Kind::broadcast) post_inward(transfer, near, now);
+        if (leg.kind != Kind::reduce) post_outward(transfer, near, now);
     }
     moved_ = true;
-    settle(course);
+    settle(transfer);
     return 0;
 }
 
@@ -188,16 +189,16 @@ void SiteLevel::advance(Leg&, Nanoseconds) {
 
 void SiteLevel::on_message(Bytes message, Nanoseconds) {
     wire::Decoded decoded;
-    if (!courier_.accept(message, decoded)) return;
+    if (!flow_.accept(message, decoded)) return;
     const wire::Header& header = decoded.header;
     moved_ = true;
     Peer& from = peer(index_of(header.sender));
     if (header.kind == wire::Kind::grant) {
-        Courier::take_grant(from.credit, header);
+        PieceFlow::take_grant(from.credit, header);
         on_greeting(from);
         return;
     }
-    if (!courier_.take_piece(from.credit, decoded)) return;
+    if (!flow_.take_piece(from.credit, decoded)) return;
     const std::uint64_t operation = number_of(header.operation);
     from.pieces.push_back({operation >> 1,
                            static_cast<Phase>(operation & 1),
@@ -210,7 +211,7 @@ void SiteLevel::on_message(Bytes message, Nanoseconds) {
 bool SiteLevel::take(Receive& receive, std::size_t index) {
     Source& source = receive.sources[index];
     Peer& from = peer(source.rank);
-    const Leg& leg = *receive.course->leg;
+    const Leg& leg = *receive.transfer->leg;
     const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
         return piece.number == leg.number && piece.phase == receive.phase && piece.offset == source.taken &&
                !source.finished(leg.bytes);
@@ -225,7 +226,7 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     if (bytes > 0) {
         std::byte* to = leg.buffer + source.taken;
         if (receive.how == How::combine_own)
-            combine_own(*receive.course, next->bytes, source.taken);
+            combine_own(*receive.transfer, next->bytes, source.taken);
         else if (receive.how == How::copy || (receive.how == How::copy_then_combine && index == 0))
             std::memcpy(to, next->bytes.data(), bytes);
         else
@@ -244,26 +245,25 @@ bool SiteLevel::progress(Nanoseconds now) {
     moved_ = false;
     for (std::size_t i = 0; i < receives_.size();) {
         Receive& receive = receives_[i];
-        Course& course = *receive.course;
-        Leg& leg = *course.leg;
+        Transfer& transfer = *receive.transfer;
+        Leg& leg = *transfer.leg;
         bool all = true;
         for (std::size_t index = 0; index < receive.sources.size(); ++index) {
             while (take(receive, index)) moved = true;
             all = all && receive.sources[index].finished(leg.bytes);
         }
-        (receive.phase == Phase::in ? course.combined : leg.arrived) = receive.sources.back().taken;
-        if (course.exchanges) leg.arrived = course.combined;
+        (receive.phase == Phase::in ? transfer.combined : leg.arrived) = receive.sources.back().taken;
+        if (transfer.exchanges) leg.arrived = transfer.combined;
         if (!all) {
             watch_late(receive, now);
             ++i;
             continue;
         }
         receives_.erase(receives_.begin() + static_cast<std::ptrdiff_t>(i));
-        settle(course);
+        settle(transfer);
     }
     for (const Peer& one : peers_)
-        if (!one.sends.empty() && now - one.sends.front().since >= config_.watch_delay)
-            courier_.watch(one.rank);
+        if (!one.sends.empty() && now - one.sends.front().since >= config_.watch_delay) flow_.watch(one.rank);
     if (failure_ != 0) fail(failure_, now);
     return moved;
 }
@@ -271,37 +271,37 @@ bool SiteLevel::progress(Nanoseconds now) {
 void SiteLevel::watch_late(const Receive& receive, Nanoseconds now) {
     if (now - receive.since < config_.watch_delay) return;
     for (const Source& source : receive.sources)
-        if (is_late(receive, source)) courier_.watch(source.rank);
+        if (is_late(receive, source)) flow_.watch(source.rank);
 }
 
 // Done when nothing of it is expected and nothing to be sent.
-void SiteLevel::settle(Course& course) {
+void SiteLevel::settle(Transfer& transfer) {
     for (const Receive& receive : receives_)
-        if (receive.course == &course) return;
+        if (receive.transfer == &transfer) return;
     for (const Peer& one : peers_)
         for (const Send& send : one.sends)
-            if (send.course == &course) return;
-    course.leg->done = true;
-    courses_.remove_if([&](const Course& one) { return &one == &course; });
+            if (send.transfer == &transfer) return;
+    transfer.leg->done = true;
+    transfers_.remove_if([&](const Transfer& one) { return &one == &transfer; });
     moved_ = true;
 }
 
 // Bytes that may be sent by now: what is said to be ready, what is combined, or what has come.
 std::size_t SiteLevel::sendable(const Send& send) {
-    const Course& course = *send.course;
-    const Leg& leg = *course.leg;
-    if (send.phase == Phase::in) return course.leaf ? leg.bytes : course.combined;
-    if (!course.is_root) return leg.arrived;
+    const Transfer& transfer = *send.transfer;
+    const Leg& leg = *transfer.leg;
+    if (send.phase == Phase::in) return transfer.leaf ? leg.bytes : transfer.combined;
+    if (!transfer.is_root) return leg.arrived;
     if (leg.kind == Kind::broadcast) return leg.ready;
-    return course.leaf ? leg.bytes : course.combined;
+    return transfer.leaf ? leg.bytes : transfer.combined;
 }
 
 // Of a message of no bytes too something has to come before it goes on.
 bool SiteLevel::is_due(const Send& send) const {
-    if (send.course->exchanges) return true;
-    const bool result = send.phase == Phase::out && send.course->is_root;
+    if (send.transfer->exchanges) return true;
+    const bool result = send.phase == Phase::out && send.transfer->is_root;
     for (const Receive& receive : receives_) {
-        if (receive.course != send.course || receive.phase != (result ? Phase::in : send.phase)) continue;
+        if (receive.transfer != send.transfer || receive.phase != (result ? Phase::in : send.phase)) continue;
         return std::all_of(receive.sources.begin(), receive.sources.end(),
                            [](const Source& source) { return source.heard; });
     }
@@ -311,20 +311,20 @@ bool SiteLevel::is_due(const Send& send) const {
 bool SiteLevel::next_piece(Peer& to, Outgoing& message) {
     if (to.sends.empty()) return false;
     Send& send = to.sends.front();
-    Course& course = *send.course;
-    const Leg& leg = *course.leg;
+    Transfer& transfer = *send.transfer;
+    const Leg& leg = *transfer.leg;
     const std::size_t bytes = std::min<std::size_t>(sendable(send) - send.sent, piece_bytes_);
     const bool last = send.sent + bytes == leg.bytes;
     if (!last && bytes < std::min<std::size_t>(kLeastPiece, piece_bytes_)) return false;
     if (!is_due(send) || !to.credit.may_send(bytes)) return false;
     message.payload = Bytes(send.data + send.sent, bytes);
-    courier_.make_piece(to.rank, to.credit, leg.number << 1 | static_cast<std::uint64_t>(send.phase),
-                        leg.bytes, send.sent, message);
+    flow_.make_piece(to.rank, to.credit, leg.number << 1 | static_cast<std::uint64_t>(send.phase), leg.bytes,
+                     send.sent, message);
     send.sent += bytes;
     if (last) {
         to.sends.pop_front();
-        departing_ = course.own;  // the course may end here, the payload may not
-        settle(course);
+        departing_ = transfer.own;  // the transfer may end here, the payload may not
+        settle(transfer);
     }
     return true;
 }
@@ -335,7 +335,7 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
         Peer& to = peers_[turn_];
         if (to.grant_due || to.credit.used - to.credit.told >= config_.window_bytes / 4) {
             to.grant_due = false;
-            courier_.make_grant(to.rank, to.credit, message);
+            flow_.make_grant(to.rank, to.credit, message);
             return true;
         }
         if (next_piece(to, message)) return true;
@@ -346,7 +346,7 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
 bool SiteLevel::needs(std::uint32_t rank) const {
     for (const Receive& receive : receives_)
         for (const Source& source : receive.sources)
-            if (source.rank == rank && !source.finished(receive.course->leg->bytes)) return true;
+            if (source.rank == rank && !source.finished(receive.transfer->leg->bytes)) return true;
     return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& one) {
         return one.rank == rank && (!one.sends.empty() || one.credit.missed());
     });
@@ -357,10 +357,10 @@ Nanoseconds SiteLevel::next_deadline() const {
     Nanoseconds next = greeted_ ? kNever : greet_at_;
     for (const Receive& receive : receives_)
         for (const Source& source : receive.sources)
-            if (is_late(receive, source) && !courier_.watched(source.rank))
+            if (is_late(receive, source) && !flow_.watched(source.rank))
                 next = std::min(next, receive.since + config_.watch_delay);
     for (const Peer& one : peers_)
-        if (!one.sends.empty() && !courier_.watched(one.rank))
+        if (!one.sends.empty() && !flow_.watched(one.rank))
             next = std::min(next, one.sends.front().since + config_.watch_delay);
     return next;
 }
@@ -373,11 +373,11 @@ void SiteLevel::fail(int error, Nanoseconds) {
         one.sends.clear();
         one.pieces.clear();
     }
-    for (const Course& course : courses_) {
-        course.leg->done = true;
-        course.leg->error = error;
+    for (const Transfer& transfer : transfers_) {
+        transfer.leg->done = true;
+        transfer.leg->error = error;
     }
-    courses_.clear();
+    transfers_.clear();
     moved_ = true;
 }
 

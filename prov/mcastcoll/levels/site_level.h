@@ -28,8 +28,8 @@
 #include <string_view>
 #include <vector>
 
-#include "levels/courier.h"
 #include "levels/level.h"
+#include "levels/piece_flow.h"
 #include "levels/placement.h"
 #include "topology/algorithm.h"
 
@@ -73,19 +73,19 @@ class SiteLevel final : public Level {
     // What is to go out, one at a time, while messages can be sent.
     bool poll_outgoing(Outgoing& message);
     // A member whose process is to be watched, because an operation has waited long for it.
-    bool poll_watch(std::uint32_t& rank) { return courier_.poll_watch(rank); }
+    bool poll_watch(std::uint32_t& rank) { return flow_.poll_watch(rank); }
     // This member is gone. It may have done its share, so that is no error by itself.
     void lose(std::uint32_t rank) { peer(rank).credit.lose(); }
     // Something that is open here waits for this member, or it is lost and was sent something since.
     bool needs(std::uint32_t rank) const;
 
-    const CourierCounters& counters() const { return courier_.counters(); }
+    const PieceCounters& counters() const { return flow_.counters(); }
 
   private:
     enum class Phase : std::uint8_t { in, out };
     enum class How : std::uint8_t { copy, combine, copy_then_combine, combine_own };
     // A leg on its way.
-    struct Course {
+    struct Transfer {
         Leg* leg = nullptr;
         bool is_root = false, leaf = false, exchanges = false;
         std::size_t combined = 0;                           // bytes that hold all children's contributions
@@ -93,7 +93,7 @@ class SiteLevel final : public Level {
     };
     // A vector or message on its way to another member.
     struct Send {
-        Course* course = nullptr;
+        Transfer* transfer = nullptr;
         Phase phase = Phase::in;
         const std::byte* data = nullptr;
         std::size_t sent = 0;
@@ -126,7 +126,7 @@ class SiteLevel final : public Level {
     };
     // What a posted leg still expects.
     struct Receive {
-        Course* course = nullptr;
+        Transfer* transfer = nullptr;
         Phase phase = Phase::in;
         How how = How::copy;
         std::vector<Source> sources;  // in the order of combination
@@ -140,31 +140,31 @@ class SiteLevel final : public Level {
     Neighbours neighbours(const Leg& leg) const;
     void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                  Neighbours& result) const;
-    void post_inward(Course& course, const Neighbours& near, Nanoseconds now);
-    void post_outward(Course& course, const Neighbours& near, Nanoseconds now);
+    void post_inward(Transfer& transfer, const Neighbours& near, Nanoseconds now);
+    void post_outward(Transfer& transfer, const Neighbours& near, Nanoseconds now);
     bool exchanges(const Leg& leg) const;
-    void post_exchange(Course& course, const Neighbours& near, Nanoseconds now);
-    void combine_own(const Course& course, std::vector<std::byte>& piece, std::size_t offset) const;
-    void send_to(std::uint32_t rank, Course& course, Phase phase, const std::byte* data, Nanoseconds now);
-    void expect(Course& course, Phase phase, const std::vector<std::uint32_t>& from, How how,
+    void post_exchange(Transfer& transfer, const Neighbours& near, Nanoseconds now);
+    void combine_own(const Transfer& transfer, std::vector<std::byte>& piece, std::size_t offset) const;
+    void send_to(std::uint32_t rank, Transfer& transfer, Phase phase, const std::byte* data, Nanoseconds now);
+    void expect(Transfer& transfer, Phase phase, const std::vector<std::uint32_t>& from, How how,
                 Nanoseconds now);
     bool take(Receive& receive, std::size_t index);
     static std::size_t sendable(const Send& send);
     bool is_due(const Send& send) const;
     bool next_piece(Peer& to, Outgoing& message);
-    void settle(Course& course);
+    void settle(Transfer& transfer);
     static bool is_late(const Receive& receive, const Source& source) {
-        return !source.finished(receive.course->leg->bytes);
+        return !source.finished(receive.transfer->leg->bytes);
     }
     void watch_late(const Receive& receive, Nanoseconds now);
 
     const Placement& placement_;
     const SiteConfig config_;
     const std::uint32_t piece_bytes_;
-    Courier courier_;
+    PieceFlow flow_;
     std::deque<Peer> peers_;
     std::vector<Receive> receives_;
-    std::list<Course> courses_;                                // of legs posted and not done
+    std::list<Transfer> transfers_;                            // of legs posted and not done
     std::shared_ptr<const std::vector<std::byte>> departing_;  // what the last message's payload is in
     std::size_t turn_ = 0;
     int error_ = 0, failure_ = 0;

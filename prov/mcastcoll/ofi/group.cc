@@ -136,7 +136,7 @@ const char* Group::advice(fid_mc* mc, const fi_mcastcoll_request* request) noexc
         question.input = question.buffer = &question;
         const auto made = make_request(question, group.token());
         if (!made) return nullptr;
-        const auto decision = group.core_.levels().conductor().decide({made.value()});
+        const auto decision = group.core_.levels().planner().decide({made.value()});
         return decision.aside ? nullptr : levels::name_of(decision.choice.algorithm).data();
     } catch (...) {
         return nullptr;

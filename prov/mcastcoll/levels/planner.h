@@ -40,16 +40,15 @@ struct PlanCounters {
     std::uint64_t walks = 0, reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
 };
 
-class Conductor {
+class Planner final : private Owner {
   public:
-    // The first three as the hierarchy's.
-    Conductor(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
-              Selection selection = {});
+    // The first three as the hierarchy's. The owner is told of everything that was accepted, once.
+    Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+            Owner& owner, Selection selection = {});
 
     // These as the hierarchy's.
     int submit(const Request& request, Nanoseconds now);
     bool progress(Nanoseconds now);
-    bool take_completion(Completion& completion);
     Nanoseconds next_deadline() const { return hierarchy_.next_deadline(); }
     std::size_t open_operations() const { return open_; }
     void fail(int error, Nanoseconds now);
@@ -96,17 +95,16 @@ class Conductor {
     Request scatter_part(Plan& plan) const;
     bool post_part(Plan& plan, Nanoseconds now);
     bool post_parts(Nanoseconds now);
-    bool drain(Nanoseconds now);
+    void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
     void end_part(Plan& plan, std::uint32_t part, Nanoseconds now);
-    void finish(Plan& plan, int error);
-    void end_all();
+    void finish(Plan& plan, int error, Nanoseconds now);
+    void end_all(Nanoseconds now);
 
     const Placement& placement_;
     const Selection selection_;
+    Owner& owner_;
     Hierarchy hierarchy_;
     std::vector<Plan> plans_;
-    std::vector<Completion> completions_;  // a ring
-    std::size_t completion_head_ = 0, completion_count_ = 0;
     std::uint64_t next_ = 0, next_to_post_ = 0, first_open_ = 0;
     std::size_t open_ = 0;
     int error_ = 0;

@@ -1,4 +1,4 @@
-#include "levels/conductor.h"
+#include "levels/planner.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,15 +21,15 @@ void or_bytes(void* inout, const void* in, std::size_t bytes) {
 
 }  // namespace
 
-Conductor::Conductor(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
-                     Selection selection)
+Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+                 Owner& owner, Selection selection)
     : placement_(placement),
       selection_(std::move(selection)),
-      hierarchy_(placement, levels, most_open),
-      plans_(most_open),
-      completions_(most_open) {}
+      owner_(owner),
+      hierarchy_(placement, levels, most_open, *this),
+      plans_(most_open) {}
 
-std::size_t Conductor::result_bytes(const Request& request) const {
+std::size_t Planner::result_bytes(const Request& request) const {
     if (request.kind != Kind::allgather) return request.bytes;
     if (request.block_bytes == nullptr) return request.bytes * placement_.members();
     std::size_t sum = 0;
@@ -38,14 +38,14 @@ std::size_t Conductor::result_bytes(const Request& request) const {
 }
 
 // What the selection says, unless this group has not got what it takes.
-Choice Conductor::choose(const Request& request) const {
+Choice Planner::choose(const Request& request) const {
     const Choice choice = decide(request).choice;
     if (request.block_bytes != nullptr)
         return {Algorithm::chains, std::max(choice.chains, std::uint16_t{kUsualChains})};
     return choice;
 }
 
-Selection::Decision Conductor::decide(const Request& request) const {
+Selection::Decision Planner::decide(const Request& request) const {
     const std::uint64_t bytes = request.kind == Kind::allgather
                                     ? result_bytes(request)
                                     : longest_buffer(request.kind, request.bytes, placement_.members());
@@ -62,13 +62,12 @@ Selection::Decision Conductor::decide(const Request& request) const {
     return decision;
 }
 
-int Conductor::submit(const Request& request, Nanoseconds now) {
+int Planner::submit(const Request& request, Nanoseconds now) {
     if (error_ != 0) return error_;
     const Choice choice = choose(request);
     const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
     if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
-    if (next_ - first_open_ == plans_.size() || open_ + completion_count_ == completions_.size())
-        return EAGAIN;
+    if (next_ - first_open_ == plans_.size()) return EAGAIN;
     Plan& plan = at(next_);
     plan.request = request;
     plan.choice = choice;
@@ -82,11 +81,10 @@ int Conductor::submit(const Request& request, Nanoseconds now) {
     ++next_;
     ++open_;
     post_parts(now);
-    drain(now);
     return 0;
 }
 
-void Conductor::tell(const Request& request, const Choice& choice) {
+void Planner::tell(const Request& request, const Choice& choice) {
     const std::size_t bit =
         static_cast<std::size_t>(request.kind) * kAlgorithms + static_cast<std::size_t>(choice.algorithm);
     if ((told_ >> bit & 1U) != 0) return;
@@ -98,14 +96,14 @@ void Conductor::tell(const Request& request, const Choice& choice) {
     has_news_ = true;
 }
 
-bool Conductor::poll_news(News& news) {
+bool Planner::poll_news(News& news) {
     if (!has_news_) return false;
     news = news_;
     has_news_ = false;
     return true;
 }
 
-void Conductor::count(const Plan& plan) {
+void Planner::count(const Plan& plan) {
     switch (plan.choice.algorithm) {
         case Algorithm::levels:
         case Algorithm::messages:
@@ -125,7 +123,7 @@ void Conductor::count(const Plan& plan) {
 }
 
 // Makes of a request what its parts are made of, and puts this member's own block into its place.
-void Conductor::set_up(Plan& plan) {
+void Planner::set_up(Plan& plan) {
     Request& request = plan.request;
     const std::size_t result = result_bytes(request);
     if (result == 0) {  // nothing moves, but who disagrees about that shall find out
@@ -145,7 +143,7 @@ void Conductor::set_up(Plan& plan) {
     request.combiner = {&or_bytes, 1};
 }
 
-void Conductor::set_up_chains(Plan& plan) {
+void Planner::set_up_chains(Plan& plan) {
     const Request& request = plan.request;
     const std::uint32_t self = placement_.self(), chains = plan.choice.chains;
     const bool split = plan.choice.algorithm == Algorithm::split;
@@ -172,7 +170,7 @@ void Conductor::set_up_chains(Plan& plan) {
         std::memcpy(request.buffer + offset, request.input, own_bytes);
 }
 
-std::size_t Conductor::block_bytes(const Plan& plan, std::uint32_t root) const {
+std::size_t Planner::block_bytes(const Plan& plan, std::uint32_t root) const {
     const Request& request = plan.request;
     if (plan.choice.algorithm == Algorithm::split)
         return slice_of(root, placement_.members(), request.bytes / request.combiner.element_bytes,
@@ -181,14 +179,14 @@ std::size_t Conductor::block_bytes(const Plan& plan, std::uint32_t root) const {
     return request.block_bytes != nullptr ? request.block_bytes[root] : request.bytes;
 }
 
-Slice Conductor::own_slice(const Plan& plan) const {
+Slice Planner::own_slice(const Plan& plan) const {
     const Combiner& combiner = plan.request.combiner;
     return slice_of(placement_.self(), placement_.members(), plan.request.bytes / combiner.element_bytes,
                     combiner.element_bytes);
 }
 
 // Of an allreduce in place the slice is made beside it: contributions to it are read from where it will be.
-Request Conductor::scatter_part(Plan& plan) const {
+Request Planner::scatter_part(Plan& plan) const {
     Request part = plan.request;
     part.kind = Kind::reduce_scatter;
     const bool in_place = part.input == part.buffer && own_slice(plan).bytes > 0;
@@ -197,7 +195,7 @@ Request Conductor::scatter_part(Plan& plan) const {
 }
 
 // The plan's next part; false if there is no room for it now.
-bool Conductor::post_part(Plan& plan, Nanoseconds now) {
+bool Planner::post_part(Plan& plan, Nanoseconds now) {
     const std::uint32_t part = plan.posted;
     const bool split = plan.choice.algorithm == Algorithm::split;
     Request request = plan.request;
@@ -220,7 +218,7 @@ bool Conductor::post_part(Plan& plan, Nanoseconds now) {
     request.cookie = slot << 32 | part;
     const int error = hierarchy_.submit(request, now);
     if (error == EAGAIN) return false;
-    if (error != 0) return fail(error, now), false;
+    if (error != 0) return hierarchy_.fail(error, now), false;
     ++plan.posted;
     if (request.kind == Kind::broadcast) plan.next_offset += request.bytes;
     if (part == plan.own) {
@@ -231,9 +229,9 @@ bool Conductor::post_part(Plan& plan, Nanoseconds now) {
 }
 
 // In the order of operations, and in each in the order of its parts.
-bool Conductor::post_parts(Nanoseconds now) {
+bool Planner::post_parts(Nanoseconds now) {
     bool moved = false;
-    while (next_to_post_ < next_ && error_ == 0) {
+    while (next_to_post_ < next_ && hierarchy_.error() == 0) {
         Plan& plan = at(next_to_post_);
         while (plan.posted < plan.parts && plan.posted - plan.ended < plan.window) {
             if (!post_part(plan, now)) return moved;
@@ -245,7 +243,7 @@ bool Conductor::post_parts(Nanoseconds now) {
     return moved;
 }
 
-void Conductor::end_part(Plan& plan, std::uint32_t part, Nanoseconds now) {
+void Planner::end_part(Plan& plan, std::uint32_t part, Nanoseconds now) {
     ++plan.ended;
     if (part == plan.awaited) plan.awaiting_part = false;
     if (plan.awaiting_slice && part == 0) {
@@ -258,56 +256,40 @@ void Conductor::end_part(Plan& plan, std::uint32_t part, Nanoseconds now) {
         plan.held = false;
         hierarchy_.let_go(plan.number, now);
     }
-    if (plan.ended == plan.parts) finish(plan, 0);
+    if (plan.ended == plan.parts) finish(plan, 0, now);
 }
 
-void Conductor::finish(Plan& plan, int error) {
+void Planner::finish(Plan& plan, int error, Nanoseconds now) {
     plan.over = true;
-    completions_[(completion_head_ + completion_count_++) % completions_.size()] = {plan.request.cookie,
-                                                                                    error};
     --open_;
     while (first_open_ < next_ && at(first_open_).over) ++first_open_;
+    owner_.on_complete(plan.request.cookie, error, now);
 }
 
-// What has ended below.
-bool Conductor::drain(Nanoseconds now) {
-    bool moved = false;
-    for (Completion done; hierarchy_.take_completion(done); moved = true)
-        if (done.error == 0)
-            end_part(plans_[done.cookie >> 32], static_cast<std::uint32_t>(done.cookie), now);
-    if (error_ == 0 && hierarchy_.error() != 0) {
-        error_ = hierarchy_.error();
-        end_all();
-        moved = true;
-    }
-    return moved;
+// A walk has ended well.
+void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
+    end_part(plans_[cookie >> 32], static_cast<std::uint32_t>(cookie), now);
 }
 
-bool Conductor::progress(Nanoseconds now) {
+bool Planner::progress(Nanoseconds now) {
     if (error_ != 0) return false;
     bool moved = hierarchy_.progress(now);
-    moved |= drain(now);
-    if (error_ == 0) moved |= post_parts(now);
-    return moved;
-}
-
-bool Conductor::take_completion(Completion& completion) {
-    if (completion_count_ == 0) return false;
-    completion = completions_[completion_head_];
-    completion_head_ = (completion_head_ + 1) % completions_.size();
-    --completion_count_;
+    if (hierarchy_.error() == 0) moved |= post_parts(now);
+    if (hierarchy_.error() == 0) return moved;
+    end_all(now);
     return true;
 }
 
-void Conductor::fail(int error, Nanoseconds now) {
+void Planner::fail(int error, Nanoseconds now) {
     if (error_ != 0) return;
     hierarchy_.fail(error, now);
-    drain(now);
+    end_all(now);
 }
 
-void Conductor::end_all() {
+void Planner::end_all(Nanoseconds now) {
+    error_ = hierarchy_.error();
     for (std::uint64_t number = first_open_; number < next_; ++number)
-        if (Plan& plan = at(number); !plan.over) finish(plan, error_);
+        if (Plan& plan = at(number); !plan.over) finish(plan, error_, now);
 }
 
 }  // namespace mcastcoll::levels

@@ -20,7 +20,7 @@ struct Outgoing {
     Bytes payload;
 };
 
-struct CourierCounters {
+struct PieceCounters {
     std::uint64_t pieces_sent = 0, pieces_received = 0, bytes_sent = 0, bytes_received = 0, grants_sent = 0,
                   bad_pieces = 0;
 };
@@ -51,7 +51,7 @@ struct Credit {
     }
 };
 
-struct CourierConfig {
+struct PieceFlowConfig {
     GroupKey key{};
     Epoch epoch{};
     std::uint32_t self = 0, members = 0;
@@ -59,9 +59,9 @@ struct CourierConfig {
     wire::Kind piece = wire::Kind::piece, grant = wire::Kind::grant;
 };
 
-class Courier {
+class PieceFlow {
   public:
-    explicit Courier(const CourierConfig& config) : config_(config), watched_(config.members) {}
+    explicit PieceFlow(const PieceFlowConfig& config) : config_(config), watched_(config.members) {}
 
     Credit new_credit() const { return {.granted = config_.window_bytes}; }
     // Of this group, from another member, and one of the two kinds; anything else is counted.
@@ -82,16 +82,16 @@ class Courier {
     bool poll_watch(std::uint32_t& rank);
 
     void refuse() { ++counters_.bad_pieces; }
-    const CourierCounters& counters() const { return counters_; }
+    const PieceCounters& counters() const { return counters_; }
 
   private:
     wire::HeaderBytes header(wire::Kind kind, std::uint64_t operation, std::uint64_t of, std::uint64_t total,
                              Bytes payload) const;
 
-    const CourierConfig config_;
+    const PieceFlowConfig config_;
     std::vector<std::uint32_t> watches_;
     std::vector<bool> watched_;
-    CourierCounters counters_;
+    PieceCounters counters_;
 };
 
 }  // namespace mcastcoll::levels

@@ -1,10 +1,10 @@
-#include "levels/courier.h"
+#include "levels/piece_flow.h"
 
 #include <algorithm>
 
 namespace mcastcoll::levels {
 
-bool Courier::accept(Bytes message, wire::Decoded& decoded) {
+bool PieceFlow::accept(Bytes message, wire::Decoded& decoded) {
     decoded = wire::decode(message);
     const wire::Header& header = decoded.header;
     const std::uint32_t sender = index_of(header.sender);
@@ -15,11 +15,11 @@ bool Courier::accept(Bytes message, wire::Decoded& decoded) {
     return ours;
 }
 
-void Courier::take_grant(Credit& credit, const wire::Header& header) {
+void PieceFlow::take_grant(Credit& credit, const wire::Header& header) {
     credit.granted = std::max(credit.granted, header.total);
 }
 
-bool Courier::take_piece(Credit& credit, const wire::Decoded& piece) {
+bool PieceFlow::take_piece(Credit& credit, const wire::Decoded& piece) {
     const std::uint64_t cost = cost_of(piece.payload.size());
     if (credit.kept + cost > config_.window_bytes) {
         refuse();
@@ -31,7 +31,7 @@ bool Courier::take_piece(Credit& credit, const wire::Decoded& piece) {
     return true;
 }
 
-void Courier::make_grant(std::uint32_t to, Credit& credit, Outgoing& message) {
+void PieceFlow::make_grant(std::uint32_t to, Credit& credit, Outgoing& message) {
     credit.told = credit.used;
     message.to = to;
     message.payload = {};
@@ -39,8 +39,8 @@ void Courier::make_grant(std::uint32_t to, Credit& credit, Outgoing& message) {
     ++counters_.grants_sent;
 }
 
-void Courier::make_piece(std::uint32_t to, Credit& credit, std::uint64_t operation, std::uint64_t of,
-                         std::uint64_t offset, Outgoing& message) {
+void PieceFlow::make_piece(std::uint32_t to, Credit& credit, std::uint64_t operation, std::uint64_t of,
+                           std::uint64_t offset, Outgoing& message) {
     message.to = to;
     message.header = header(config_.piece, operation, of, offset, message.payload);
     credit.sent += cost_of(message.payload.size());
@@ -48,21 +48,21 @@ void Courier::make_piece(std::uint32_t to, Credit& credit, std::uint64_t operati
     counters_.bytes_sent += message.payload.size();
 }
 
-void Courier::watch(std::uint32_t rank) {
+void PieceFlow::watch(std::uint32_t rank) {
     if (watched_[rank]) return;
     watched_[rank] = true;
     watches_.push_back(rank);
 }
 
-bool Courier::poll_watch(std::uint32_t& rank) {
+bool PieceFlow::poll_watch(std::uint32_t& rank) {
     if (watches_.empty()) return false;
     rank = watches_.back();
     watches_.pop_back();
     return true;
 }
 
-wire::HeaderBytes Courier::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
-                                  std::uint64_t total, Bytes payload) const {
+wire::HeaderBytes PieceFlow::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
+                                    std::uint64_t total, Bytes payload) const {
     wire::Header header;
     header.kind = kind;
     header.key = config_.key;

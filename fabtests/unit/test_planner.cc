@@ -22,9 +22,9 @@ std::vector<MemberPlace> hosts_of_two(std::uint32_t hosts) {
 
 }  // namespace
 
-TestSuite(conductor, .timeout = 300);
+TestSuite(planner, .timeout = 300);
 
-Test(conductor, all_kinds_by_all_algorithms_over_all_shapes) {
+Test(planner, all_kinds_by_all_algorithms_over_all_shapes) {
     for (const char* selection : kSelections)
         for (std::size_t shape = 0; shape < kShapes.size(); ++shape)
             for (const std::uint64_t seed : seeds(10)) {
@@ -37,7 +37,7 @@ Test(conductor, all_kinds_by_all_algorithms_over_all_shapes) {
 }
 
 // More members than a plan has parts open at once.
-Test(conductor, more_members_than_the_window) {
+Test(planner, more_members_than_the_window) {
     for (const char* selection : kSelections) {
         Group group(hosts_of_two(20), 3, "flat", 4096, selection);
         const std::string wrong = group.run({{Kind::allgather, 0, 30, false},
@@ -49,7 +49,7 @@ Test(conductor, more_members_than_the_window) {
 }
 
 // Until there is no room below, and again.
-Test(conductor, many_in_flight) {
+Test(planner, many_in_flight) {
     std::vector<Work> script(60, Work{Kind::allgather, 0, 11, false});
     for (std::size_t i = 0; i < script.size(); i += 3) script[i] = {Kind::broadcast, 1, 50, false};
     for (std::size_t i = 1; i < script.size(); i += 9) script[i] = {Kind::allreduce, 0, 40, true};
@@ -60,7 +60,7 @@ Test(conductor, many_in_flight) {
     }
 }
 
-Test(conductor, blocks_of_different_lengths) {
+Test(planner, blocks_of_different_lengths) {
     for (const auto& shape : kShapes)
         for (const std::uint64_t seed : seeds(10)) {
             Random random(seed);
@@ -79,18 +79,18 @@ Test(conductor, blocks_of_different_lengths) {
 }
 
 // Each block crosses from its site to each other once.
-Test(conductor, chains_cross_between_sites_once) {
+Test(planner, chains_cross_between_sites_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
     const auto& shape = kShapes.back();
     Group group(shape, 1, "flat", 4096, "allgather * * * chains:2");
     cr_assert(group.run({{Kind::allgather, 0, kElements, false}}).empty());
     cr_assert_eq(group.bytes_between_segments(), shape.size() * 2 * kBytes);
     for (std::size_t rank = 0; rank < shape.size(); ++rank)
-        cr_assert_eq(group.member(rank).hierarchy->counters().block_bytes_broadcast, kBytes);
+        cr_assert_eq(group.member(rank).planner->counters().block_bytes_broadcast, kBytes);
 }
 
 // Member 0 posts nothing yet: whose chain it begins waits, who begins one of its own does not.
-Test(conductor, roots_wait_for_their_chain) {
+Test(planner, roots_wait_for_their_chain) {
     for (const auto& [selection, arrives] :
          {std::pair{"allgather * * * chains:1", false}, std::pair{"allgather * * * chains:2", true}}) {
         Group group(kShapes[2], 1, "flat", 4096, selection);
@@ -102,11 +102,11 @@ Test(conductor, roots_wait_for_their_chain) {
             request.buffer = reinterpret_cast<std::byte*>(results[rank].data());
             request.input = request.buffer + 800 * rank;
             request.bytes = 800;
-            cr_assert_eq(group.member(rank).hierarchy->submit(request, {}), 0);
+            cr_assert_eq(group.member(rank).planner->submit(request, {}), 0);
         };
         const auto turn = [&] {
             for (int i = 0; i < 200; ++i)
-                for (std::size_t rank = 0; rank < 3; ++rank) group.member(rank).hierarchy->progress({});
+                for (std::size_t rank = 0; rank < 3; ++rank) group.member(rank).planner->progress({});
         };
         submit(1);
         submit(2);
@@ -121,7 +121,7 @@ Test(conductor, roots_wait_for_their_chain) {
 }
 
 // The same inputs give the same bits, whoever comes first.
-Test(conductor, results_do_not_depend_on_timing) {
+Test(planner, results_do_not_depend_on_timing) {
     const std::vector<Work> script(2, Work{Kind::allreduce, 0, 1000, true});
     std::vector<double> first;
     for (const std::uint64_t seed : seeds(10)) {
@@ -136,9 +136,9 @@ Test(conductor, results_do_not_depend_on_timing) {
 }
 
 // What is posted, what waits for room and what comes later.
-Test(conductor, failure_ends_all_plans) {
+Test(planner, failure_ends_all_plans) {
     Group group(hosts_of_two(20), 7, "flat", 4096, "allgather * * * chains:2");
-    Conductor& one = *group.member(0).hierarchy;
+    Planner& one = *group.member(0).planner;
     std::vector<double> block(10), result(400);
     Request request;
     request.kind = Kind::allgather;
@@ -148,22 +148,17 @@ Test(conductor, failure_ends_all_plans) {
     for (request.cookie = 0; request.cookie < 3; ++request.cookie) cr_assert_eq(one.submit(request, {}), 0);
     cr_assert_eq(one.open_operations(), 3);
     group.fail(0, ECONNRESET);
-    Completion done;
-    for (std::uint64_t i = 0; i < 3; ++i) {
-        cr_assert(one.take_completion(done));
-        cr_assert_eq(done.error, ECONNRESET);
-        cr_assert_eq(done.cookie, i);
-    }
-    cr_assert_not(one.take_completion(done));
+    cr_assert(group.member(0).errors == std::vector<int>(3, ECONNRESET));
+    cr_assert(group.member(0).cookies == (std::vector<std::uint64_t>{0, 1, 2}));
     cr_assert_eq(one.submit(request, {}), ECONNRESET);
 }
 
-Test(conductor, each_choice_is_told_once) {
+Test(planner, each_choice_is_told_once) {
     Group group(kShapes[2], 1, "flat", 4096, "allgather * * -1K reduction\nallgather * * * chains:3");
     const auto gather = [](std::size_t elements) { return Work{Kind::allgather, 0, elements, false}; };
     cr_assert(group.run({gather(10), gather(20)}).empty());
-    Conductor::News news;
-    Conductor& one = *group.member(1).hierarchy;
+    Planner::News news;
+    Planner& one = *group.member(1).planner;
     cr_assert(one.poll_news(news));
     cr_assert_eq(news.choice.algorithm, Algorithm::reduction);
     cr_assert_eq(news.bytes, 240);
