@@ -143,7 +143,7 @@ class Bench {
         const std::uint32_t members = engine.config().members;
         engine.start(now);
         if (members > 1 && engine.config().self != rank_of(0)) {
-            engine::Verdict verdict{.lane = true, .deaf = {}, .mute = {}};
+            engine::Verdict verdict{.works = true, .deaf = {}, .mute = {}};
             for (std::uint32_t r : deaf) verdict.deaf.push_back(rank_of(r));
             for (std::uint32_t r : mute) verdict.mute.push_back(rank_of(r));
             message(verdict_message(verdict));
@@ -167,7 +167,7 @@ class Bench {
         Packet packet{.kind = Kind::verdict,
                       .sender = parent(),
                       .fragment = static_cast<std::uint32_t>(verdict.deaf.size()),
-                      .total = verdict.lane ? 1U : 0U,
+                      .total = verdict.works ? 1U : 0U,
                       .payload = {},
                       .key = {},
                       .epoch = {}};

@@ -50,7 +50,7 @@ Test(election, who_heard_everybody_casts_nothing) {
     for (std::uint32_t r = 0; r < 1000; ++r) ballots.cast(rank_of(r), all_but(1000, {}), true);
     cr_assert(ballots.bytes().empty());
     const Verdict verdict = ballots.judge();
-    cr_assert(verdict.lane && verdict.deaf.empty() && verdict.mute.empty());
+    cr_assert(verdict.works && verdict.deaf.empty() && verdict.mute.empty());
 }
 
 Test(election, large_groups_are_judged_by_their_speakers) {
@@ -65,7 +65,7 @@ Test(election, large_groups_are_judged_by_their_speakers) {
             ballots.cast(rank_of(r), all_but(n, {3}), true);  // rank 300 is heard by a third
     }
     const Verdict verdict = ballots.judge();
-    cr_assert(verdict.lane);
+    cr_assert(verdict.works);
     cr_assert(verdict.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
     cr_assert(verdict.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
 }
@@ -74,7 +74,7 @@ Test(election, when_no_speaker_is_heard_there_is_no_lane) {
     const std::uint32_t n = 300;
     Ballots ballots(n, n, kMuch);
     for (std::uint32_t r = 0; r < n; ++r) ballots.cast(rank_of(r), std::vector<bool>(16), true);
-    cr_assert(!ballots.judge().lane);
+    cr_assert(!ballots.judge().works);
 }
 
 Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
@@ -84,7 +84,7 @@ Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
     cr_assert_eq(child.bytes().size() % 7, 0U);
     cr_assert(parent.merge(copy(child), child.too_many()));
     cr_assert(parent.too_many());
-    cr_assert(!parent.judge().lane);
+    cr_assert(!parent.judge().works);
 }
 
 Test(election, merging_is_the_same_as_casting) {
@@ -98,7 +98,7 @@ Test(election, merging_is_the_same_as_casting) {
     }
     cr_assert(top.merge(copy(left), false) && top.merge(copy(right), false));
     const Verdict a = one.judge(), b = top.judge();
-    cr_assert(a.lane == b.lane && a.deaf == b.deaf && a.mute == b.mute);
+    cr_assert(a.works == b.works && a.deaf == b.deaf && a.mute == b.mute);
     cr_assert(a.deaf == std::vector<Rank>{rank_of(39)});
 }
 
@@ -116,7 +116,7 @@ Test(election, ballots_that_make_no_sense_change_nothing) {
 }
 
 Test(election, a_verdict_survives_its_message) {
-    const Verdict verdict{.lane = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
+    const Verdict verdict{.works = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
     ByteString bytes;
     engine::encode(verdict, bytes);
     cr_assert_eq(bytes.size(), 12U);

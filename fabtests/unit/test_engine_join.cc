@@ -37,7 +37,7 @@ Test(join, round_trips_are_measured_when_the_probes_are_over) {
     const auto probing = bench.pass(Nanoseconds::from_ms(100));
     cr_assert_gt(count(probing, Kind::probe), 0U);
     cr_assert_eq(count(probing, Kind::ping), 0U);
-    bench.message(bench.verdict_message({.lane = true, .deaf = {}, .mute = {}}));
+    bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
     cr_assert_eq(count(bench.drain(), Kind::ping), 1U);
 }
 
@@ -47,7 +47,7 @@ namespace {
 struct Pinging : Bench {
     explicit Pinging(const engine::GroupConfig& config) : Bench(config) {
         engine.start(now);
-        message(verdict_message({.lane = true, .deaf = {}, .mute = {}}));
+        message(verdict_message({.works = true, .deaf = {}, .mute = {}}));
         look();
     }
     // How many new pings went out.
@@ -157,7 +157,7 @@ Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
     // Times before and after all others: their difference is no number.
     const std::uint64_t totals[] = {0, 1ULL << 63, UINT64_MAX, static_cast<std::uint64_t>(bench.now.value)};
     for (const std::uint64_t total : totals) refused(1, total);
-    bench.message(bench.verdict_message({.lane = true, .deaf = {}, .mute = {}}));
+    bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
     cr_assert_eq(count(bench.drain(), Kind::ping), 1U);
     before = bench.engine.counters();
     const auto sent_at = static_cast<std::uint64_t>(bench.now.value);
@@ -307,7 +307,7 @@ Test(join, a_group_of_one_is_ready_at_once) {
 Test(join, a_verdict_that_makes_no_sense_is_refused) {
     Bench bench(config_of(1, 3));
     bench.engine.start(bench.now);
-    const auto good = bench.verdict_message({.lane = true, .deaf = ranks_of({0, 2}), .mute = {}});
+    const auto good = bench.verdict_message({.works = true, .deaf = ranks_of({0, 2}), .mute = {}});
     auto from_a_stranger = good, too_short = good, more_deaf_than_ranks = good, no_rank = good,
          unsorted = good;
     from_a_stranger.sender = 2;

@@ -40,12 +40,12 @@ Test(verdicts, a_later_one_holds_from_an_operation_on) {
     Verdicts verdicts(config_of(8), two_children());
     cr_assert_not(verdicts.known() || verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
     cr_assert_eq(verdicts.next_to_tell(), kNoRank);
-    verdicts.take_first({.lane = true, .deaf = {}, .mute = {}});
+    verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
     cr_assert(verdicts.known() && verdicts.of(0).can_hear(rank_of(0), rank_of(3)));
     cr_assert(verdicts.next_to_tell() == rank_of(5) && verdicts.next_to_tell() == rank_of(6));
     cr_assert_eq(verdicts.next_to_tell(), kNoRank, "once");
 
-    verdicts.take_next({.lane = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
+    verdicts.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
     cr_assert(verdicts.pending() && verdicts.version() == 1 && verdicts.first_operation() == 200);
     cr_assert(verdicts.of(199).can_hear(rank_of(0), rank_of(3)));
     cr_assert_not(verdicts.of(200).can_hear(rank_of(0), rank_of(3)));
@@ -59,58 +59,58 @@ Test(verdicts, a_later_one_holds_from_an_operation_on) {
     cr_assert_eq(verdicts.version(), 1U);
 }
 
-Test(doubts, a_run_of_silence_is_a_reason_and_one_appeal_an_answer) {
+Test(doubts, a_run_of_silence_is_a_reason_and_one_request_an_answer) {
     Doubts doubts(config_of(8), false);
     const Rank root = rank_of(2);
     for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
     cr_assert(doubts.missed(root) && doubts.silent(root));
     doubts.heard(root);
     cr_assert_not(doubts.silent(root) || doubts.missed(root), "the run begins anew");
-    doubts.appeal(kBegin);
-    cr_assert(doubts.appealed() && doubts.take_appeal());
-    cr_assert_not(doubts.take_appeal(), "once");
+    doubts.request(kBegin);
+    cr_assert(doubts.requested() && doubts.take_request());
+    cr_assert_not(doubts.take_request(), "once");
     cr_assert_eq(doubts.elect_at(), kNever, "that is rank 0's");
     doubts.on_election(1, kBegin);
-    cr_assert_not(doubts.appealed());
+    cr_assert_not(doubts.requested());
     // What the election measures is not doubted while it lasts.
     for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
     cr_assert(doubts.missed(root));
-    doubts.keep_appeal();
+    doubts.keep_request();
     doubts.on_verdict();
-    cr_assert_not(doubts.appealed() || doubts.take_appeal(), "it was against the verdict before");
+    cr_assert_not(doubts.requested() || doubts.take_request(), "it was against the verdict before");
 }
 
 Test(doubts, rank_0_holds_elections_ever_less_often) {
     const GroupConfig config = config_of(8);
     Doubts doubts(config, true);
-    doubts.appeal(kBegin);
+    doubts.request(kBegin);
     cr_assert_eq(doubts.elect_at(), kBegin);
-    cr_assert_not(doubts.take_appeal(), "there is nobody to tell");
+    cr_assert_not(doubts.take_request(), "there is nobody to tell");
     doubts.on_election(1, kBegin);
-    doubts.keep_appeal();
+    doubts.keep_request();
     doubts.on_same_verdict(kBegin);
     cr_assert_eq(doubts.elect_at(), kBegin + config.least_election_interval);
     doubts.on_election(2, doubts.elect_at());
     cr_assert_eq(doubts.elect_at(), kNever);
     doubts.on_same_verdict(kBegin);
-    cr_assert_eq(doubts.elect_at(), kNever, "nobody has appealed");
+    cr_assert_eq(doubts.elect_at(), kNever, "nobody has asked");
     GroupConfig deaf = config;
     deaf.multicast = false;
     Doubts without(deaf, true);
-    without.appeal(kBegin);
+    without.request(kBegin);
     cr_assert_eq(without.elect_at(), kNever, "it could not judge");
 }
 
-Test(doubts, feelers_are_rare) {
+Test(doubts, beacons_are_rare) {
     const GroupConfig config = config_of(8);
     Doubts doubts(config, false);
-    doubts.feel(kBegin);
-    cr_assert(doubts.feeler_due());
-    doubts.feeler_sent();
-    doubts.feel(kBegin);
-    cr_assert_not(doubts.feeler_due());
-    doubts.feel(kBegin + config.least_feeler_interval);
-    cr_assert(doubts.feeler_due());
+    doubts.want_beacon(kBegin);
+    cr_assert(doubts.beacon_due());
+    doubts.beacon_sent();
+    doubts.want_beacon(kBegin);
+    cr_assert_not(doubts.beacon_due());
+    doubts.want_beacon(kBegin + config.least_beacon_interval);
+    cr_assert(doubts.beacon_due());
 }
 
 Test(deadlines, follow_what_was_measured) {

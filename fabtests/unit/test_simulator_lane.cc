@@ -74,9 +74,9 @@ void expect_verdict(const World& world, std::uint32_t members, const Outage& out
     for (std::uint32_t m = 0; m < members; ++m) {
         const engine::Verdict& verdict = world.engine(m).graph().verdict();
         const auto deaf = indices(verdict.deaf), mute = indices(verdict.mute);
-        cr_assert(verdict.lane == outage.lane && deaf == outage.deaf && mute == outage.mute,
+        cr_assert(verdict.works == outage.lane && deaf == outage.deaf && mute == outage.mute,
                   "%s: member %u has version %u: lane %d, deaf %s, mute %s (%s)", outage.name, m,
-                  world.engine(m).verdict_version(), verdict.lane, show(deaf).c_str(), show(mute).c_str(),
+                  world.engine(m).verdict_version(), verdict.works, show(deaf).c_str(), show(mute).c_str(),
                   replay(options).c_str());
         cr_assert_eq(world.engine(m).verdict_version(), world.engine(0).verdict_version());
     }

@@ -64,7 +64,7 @@ template <typename Check>
 void for_all(Check check) {
     for (const Case& c : all_cases()) {
         SupplyGraph graph(c.members);
-        graph.set_verdict({.lane = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
+        graph.set_verdict({.works = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
         for (std::uint32_t root = 0; root < c.members; ++root) check(c, graph, rank_of(root));
     }
 }

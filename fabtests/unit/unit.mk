@@ -32,7 +32,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
 	%reldir%/test_engine_join.cc \
-	%reldir%/test_engine_lane.cc \
+	%reldir%/test_engine_elections.cc \
 	%reldir%/test_engine_packets.cc \
 	%reldir%/test_engine_policies.cc \
 	%reldir%/test_engine_root_sync.cc \

@@ -42,7 +42,7 @@ void Engine::check_ready(Nanoseconds now) {
     if (tree_parent_ != kNoRank)
         readiness_.tell(now);
     else if (!config_.multicast)
-        take_first_verdict({}, now);  // nobody can be the judge of a lane its leader does not have
+        take_first_verdict({}, now);  // nobody can be the judge of a multicast that its leader does not have
     else
         begin_election(0, now);
 }

@@ -88,8 +88,8 @@ Verdict Ballots::judge() const {
     if (too_many_) return verdict;
     std::vector<bool> mute(speakers_);
     for (std::uint32_t i = 0; i < speakers_; ++i) mute[i] = is_mute(i);
-    verdict.lane = std::find(mute.begin(), mute.end(), false) != mute.end();
-    if (!verdict.lane) return verdict;
+    verdict.works = std::find(mute.begin(), mute.end(), false) != mute.end();
+    if (!verdict.works) return verdict;
     for (std::uint32_t i = 0; i < speakers_; ++i)
         if (mute[i]) verdict.mute.push_back(speaker_rank(i, members_));
     for (std::size_t i = 0; i < count(); ++i) {

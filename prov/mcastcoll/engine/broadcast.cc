@@ -116,7 +116,7 @@ void Engine::on_fragment(const wire::Header& header, Bytes payload, Nanoseconds 
     after_store(*slot, now);
 }
 
-// What a multicast fragment tells besides its bytes: the lane works, and what came before it was sent before
+// What a multicast fragment tells besides its bytes: the path works, and what came before it was sent before
 // it.
 void Engine::note_multicast(Slot& slot, std::uint32_t index, Nanoseconds now) {
     slot.heard = true;

@@ -77,11 +77,11 @@ struct GroupConfig {
     std::uint32_t probes = 4;                 // datagrams each member multicasts at the join
     Nanoseconds probe_interval = Nanoseconds::from_ms(1);
     Nanoseconds probe_settle = Nanoseconds::from_ms(50);  // longest wait for the last probe
-    // Between two elections about the multicast while operations run, and between two feelers of a mute root.
+    // Between two elections about the multicast while operations run, and between two beacons of a mute root.
     Nanoseconds least_election_interval = Nanoseconds::from_ms(50),
                 most_election_interval = Nanoseconds::from_ms(5000);
-    Nanoseconds least_feeler_interval = Nanoseconds::from_ms(1),
-                most_feeler_interval = Nanoseconds::from_ms(1000);
+    Nanoseconds least_beacon_interval = Nanoseconds::from_ms(1),
+                most_beacon_interval = Nanoseconds::from_ms(1000);
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
     // Bounds of the deadlines that are measured otherwise. The least ones stand for how long this machine may
     // merely be busy with something else; a few round trips may raise the most.

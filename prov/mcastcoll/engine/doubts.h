@@ -1,8 +1,8 @@
 // Whether this member still believes in the verdict about the multicast, and what it does when it does not.
 //
-// Too many silent operations in a row, or something heard that should not be heard, are reasons to appeal:
-// rank 0 is told, up the tree of messages, and holds another election. A member appeals once per election. A
-// root that counts as mute multicasts a feeler now and then, so that there is something to hear.
+// Too many silent operations in a row, or something heard that should not be heard, are reasons to ask
+// for an election: rank 0 is told, up the tree of messages, and holds another one. A member asks once per
+// election. A root that counts as mute multicasts a beacon now and then, so that there is something to hear.
 #pragma once
 
 #include <algorithm>
@@ -21,57 +21,57 @@ class Doubts {
         : judges_(judges),
           multicast_(config.multicast),
           elections_(config.least_election_interval, config.most_election_interval),
-          feelers_(config.least_feeler_interval, config.most_feeler_interval) {}
+          beacons_(config.least_beacon_interval, config.most_beacon_interval) {}
 
     void heard(Rank root) { silence_.heard(root); }
     // So often that its operations are asked for at once.
     bool silent(Rank root) const { return silence_.of(root); }
-    // An operation is over of which nothing was heard. True: that is a reason to appeal.
+    // An operation is over of which nothing was heard. True: that is a reason to ask.
     bool missed(Rank root) {
         silence_.missed(root);
         if (patience_ > 0) return --patience_, false;
         return silent(root);
     }
 
-    bool appealed() const { return appealed_; }
-    void appeal(Nanoseconds now) {
-        appealed_ = true;
+    bool requested() const { return requested_; }
+    void request(Nanoseconds now) {
+        requested_ = true;
         if (!judges_)
-            appeal_due_ = true;
+            request_due_ = true;
         else if (multicast_)
             elect_again(now);
     }
     // A child's, while an election is held: it waits for the end of that.
-    void keep_appeal() {
-        appealed_ = true;
-        appeal_due_ = !judges_;
+    void keep_request() {
+        requested_ = true;
+        request_due_ = !judges_;
     }
     // The parent is to be told.
-    bool take_appeal() { return std::exchange(appeal_due_, false); }
+    bool take_request() { return std::exchange(request_due_, false); }
 
     // Multicasts something that can be heard, unless that was done lately.
-    void feel(Nanoseconds now) {
-        if (now < feelers_.allowed_at()) return;
-        feelers_.use(now);
-        feeler_due_ = true;
+    void want_beacon(Nanoseconds now) {
+        if (now < beacons_.allowed_at()) return;
+        beacons_.use(now);
+        beacon_due_ = true;
     }
-    bool feeler_due() const { return feeler_due_; }
-    void feeler_sent() { feeler_due_ = false; }
+    bool beacon_due() const { return beacon_due_; }
+    void beacon_sent() { beacon_due_ = false; }
 
     // Election number 0 is the join's.
     void on_election(std::uint64_t number, Nanoseconds now) {
         elect_at_ = kNever;
         if (number > 0) elections_.use(now);
-        appealed_ = appeal_due_ = false;
+        requested_ = request_due_ = false;
         patience_ = kSilentEnough;
     }
     // It ended in another verdict, or, of rank 0, in the same.
     void on_verdict() {
-        appealed_ = appeal_due_ = false;
+        requested_ = request_due_ = false;
         patience_ = 0;
     }
     void on_same_verdict(Nanoseconds now) {
-        if (appealed_) elect_again(now);
+        if (requested_) elect_again(now);
     }
 
     // When rank 0 holds the next election.
@@ -83,10 +83,10 @@ class Doubts {
 
     const bool judges_, multicast_;
     Silence silence_;
-    bool appealed_ = false, appeal_due_ = false, feeler_due_ = false;
-    std::uint32_t patience_ = 0;  // silent operations that are no reason to appeal yet
+    bool requested_ = false, request_due_ = false, beacon_due_ = false;
+    std::uint32_t patience_ = 0;  // silent operations that are no reason to ask yet
     Nanoseconds elect_at_ = kNever;
-    Backoff elections_, feelers_;
+    Backoff elections_, beacons_;
 };
 
 }  // namespace mcastcoll::engine

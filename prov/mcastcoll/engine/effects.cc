@@ -32,7 +32,7 @@ void Engine::make_packet(Effect& effect, wire::Kind kind, OperationId operation,
 }
 
 bool Engine::next_multicast(Effect& effect) {
-    if (next_lane_multicast(effect)) return true;
+    if (next_election_multicast(effect)) return true;
     if (phase_ != Phase::active) return false;
     if (const std::uint64_t watermark = watermark_.to_cast(); watermark != 0) {
         make_packet(effect, wire::Kind::watermark_cast, operation_of(watermark), verdicts_.version(), 0, {});
@@ -71,7 +71,7 @@ bool Engine::next_slot_message(Slot& slot, Effect& effect) {
 bool Engine::next_message(Effect& effect) {
     if (next_failure_message(effect)) return true;
     if (phase_ == Phase::failed || phase_ == Phase::left) return false;
-    if (next_admission_message(effect) || next_lane_message(effect) || next_checkpoint_message(effect))
+    if (next_admission_message(effect) || next_election_message(effect) || next_checkpoint_message(effect))
         return true;
     return turns_.next([&](std::uint32_t at) {
         Slot& slot = slots_.at(at);
@@ -171,8 +171,8 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
             return on_vote(header, decoded.payload, now);
         case wire::Kind::verdict:
             return on_verdict(header, decoded.payload, now);
-        case wire::Kind::appeal:
-            return on_appeal(header, now);
+        case wire::Kind::elect:
+            return on_election_request(header, now);
         case wire::Kind::ping:
             pongs_.push(header);
             return;

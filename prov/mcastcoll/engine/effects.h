@@ -75,7 +75,7 @@ struct Counters {
                   unexpected_kind = 0;
     // operations
     std::uint64_t operations_submitted = 0, operations_completed = 0, operations_failed = 0, checkpoints = 0;
-    // the multicast lane, in mid-run
+    // elections about the multicast, in mid-run
     std::uint64_t appeals_sent = 0, elections = 0, verdicts = 0, lane_demotions = 0, lane_promotions = 0;
 };
 

@@ -5,12 +5,12 @@
 // whom it hears; the votes are gathered (vote, up the tree), rank 0 judges, and everybody learns who is deaf
 // and who is mute (verdict, down the tree).
 //
-// In mid-run a member appeals, up the tree, when too many operations in a row were silent, or when it hears
-// what it should not be able to hear. A root that is mute multicasts a feeler now and then, so that there is
-// something to hear. Operations go on meanwhile: who hears nothing is supplied all the same. A new verdict is
-// valid from an operation on that nobody can have begun, a window above the last watermark, and every later
-// one names the verdict that one must have to act on it. So all members use the same graph for an operation,
-// and two graphs at a time are enough.
+// In mid-run a member asks for an election, up the tree, when too many operations in a row were silent, or
+// when it hears what it should not be able to hear. A root that is mute multicasts a beacon now and then, so
+// that there is something to hear. Operations go on meanwhile: who hears nothing is supplied all the same. A
+// new verdict is valid from an operation on that nobody can have begun, a window above the last watermark,
+// and every later one names the verdict that one must have to act on it. So all members use the same graph
+// for an operation, and two graphs at a time are enough.
 #include <algorithm>
 
 #include "engine/engine.h"
@@ -50,8 +50,8 @@ void Engine::on_probe(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t number = number_of(header.operation);
     if (phase_ == Phase::active) {
         doubts_.heard(header.sender);
-        if (index_of(header.fragment) == 0) {  // a feeler
-            if (!graph().can_hear(header.sender, config_.self)) appeal(now);
+        if (index_of(header.fragment) == 0) {  // a beacon
+            if (!graph().can_hear(header.sender, config_.self)) request_election(now);
             return;
         }
     }
@@ -76,7 +76,7 @@ void Engine::decide(Verdict verdict, Nanoseconds now) {
 }
 
 void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds now) {
-    Verdict verdict{.lane = (header.total & 1) != 0, .deaf = {}, .mute = {}};
+    Verdict verdict{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
     const bool first = !verdicts_.known();
     // Rank 0 passes one when everybody has finished what the one before the last was good for.
     if (verdicts_.pending() && slots_.first_open() > verdicts_.first_operation())
@@ -115,48 +115,49 @@ void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) 
     if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise_watermark(parked, now);
 }
 
-// Any fragment tells that the lane carries; one that should not be heard tells that the verdict is too bad.
+// Any fragment tells that the multicast works; one that should not be heard tells that the verdict is too
+// bad.
 void Engine::note_heard(const wire::Header& header, Nanoseconds now) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= slots_.first_open() && id < slots_.next();
     doubts_.heard(posted && header.kind == wire::Kind::relay ? slots_.at(id).operation.root : header.sender);
     if (phase_ != Phase::active || !slots_.has(id)) return;
-    if (!verdicts_.of(id).can_hear(header.sender, config_.self)) appeal(now);
+    if (!verdicts_.of(id).can_hear(header.sender, config_.self)) request_election(now);
 }
 
 void Engine::note_finished(const Slot& slot, Nanoseconds now) {
     if (slot.heard_ever || !graph_of(slot).hears(slot.operation.root, config_.self)) return;
-    if (doubts_.missed(slot.operation.root)) appeal(now);
+    if (doubts_.missed(slot.operation.root)) request_election(now);
 }
 
 // Called by a root that begins an operation and is not to multicast it.
-void Engine::feel(Nanoseconds now) {
-    if (config_.multicast && config_.members > 1 && !verdicts_.pending()) doubts_.feel(now);
+void Engine::want_beacon(Nanoseconds now) {
+    if (config_.multicast && config_.members > 1 && !verdicts_.pending()) doubts_.want_beacon(now);
 }
 
-void Engine::appeal(Nanoseconds now) {
-    if (!doubts_.appealed() && poll_.closed() && !verdicts_.pending()) doubts_.appeal(now);
+void Engine::request_election(Nanoseconds now) {
+    if (!doubts_.requested() && poll_.closed() && !verdicts_.pending()) doubts_.request(now);
 }
 
-// One appeal per election and subtree goes on. Those against a verdict that is about to be replaced are
-// dropped: whoever has still reason to will appeal against the next.
-void Engine::on_appeal(const wire::Header& header, Nanoseconds now) {
+// One request per election and subtree goes on. Those against a verdict that is about to be replaced are
+// dropped: whoever has still reason to will ask again.
+void Engine::on_election_request(const wire::Header& header, Nanoseconds now) {
     if (child_index(header.sender) == kMaxArity || phase_ != Phase::active) {
         ++counters_.unexpected_kind;
         return;
     }
-    if (number_of(header.operation) != poll_.number() || verdicts_.pending() || doubts_.appealed()) return;
+    if (number_of(header.operation) != poll_.number() || verdicts_.pending() || doubts_.requested()) return;
     if (poll_.closed())
-        doubts_.appeal(now);
+        doubts_.request(now);
     else
-        doubts_.keep_appeal();
+        doubts_.keep_request();
 }
 
-bool Engine::next_lane_multicast(Effect& effect) {
-    if (doubts_.feeler_due()) {
+bool Engine::next_election_multicast(Effect& effect) {
+    if (doubts_.beacon_due()) {
         ++counters_.probes_sent;
         make_packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
-        if (take_target(feeler_target_, effect)) doubts_.feeler_sent();
+        if (take_target(beacon_target_, effect)) doubts_.beacon_sent();
         return true;
     }
     const std::uint32_t probe = poll_.next_probe();
@@ -169,7 +170,7 @@ bool Engine::next_lane_multicast(Effect& effect) {
     return true;
 }
 
-bool Engine::next_lane_message(Effect& effect) {
+bool Engine::next_election_message(Effect& effect) {
     if (const Rank child = poll_.next_go(); child != kNoRank) {
         make_message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
         return true;
@@ -184,12 +185,12 @@ bool Engine::next_lane_message(Effect& effect) {
         make_message(effect, wire::Kind::verdict, child,
                      operation_of(verdicts_.pending() ? verdicts_.first_operation() : 0),
                      static_cast<std::uint32_t>(verdict.deaf.size()),
-                     std::uint64_t{verdicts_.version()} << 1 | (verdict.lane ? 1 : 0), verdicts_.bytes());
+                     std::uint64_t{verdicts_.version()} << 1 | (verdict.works ? 1 : 0), verdicts_.bytes());
         return true;
     }
-    if (doubts_.take_appeal()) {
+    if (doubts_.take_request()) {
         ++counters_.appeals_sent;
-        make_message(effect, wire::Kind::appeal, tree_parent_, operation_of(poll_.number()), 0, 0, {});
+        make_message(effect, wire::Kind::elect, tree_parent_, operation_of(poll_.number()), 0, 0, {});
         return true;
     }
     return false;

@@ -157,7 +157,7 @@ void Engine::begin(const Collective& operation, Nanoseconds now) {
     slot.report_to = graph.report_parent(operation.root, config_.self, config_.tree_arity);
     slot.report_children = graph.report_children(operation.root, config_.self, config_.tree_arity);
 
-    if (root && !graph.audible(config_.self)) feel(now);
+    if (root && !graph.audible(config_.self)) want_beacon(now);
     if (gathers(operation.kind)) {
         begin_gather(slot, now);
     } else if (root) {

@@ -145,13 +145,13 @@ class Engine {
     void take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now);
     void note_heard(const wire::Header& header, Nanoseconds now);
     void note_finished(const Slot& slot, Nanoseconds now);
-    void feel(Nanoseconds now);
-    void appeal(Nanoseconds now);
-    void on_appeal(const wire::Header& header, Nanoseconds now);
+    void want_beacon(Nanoseconds now);
+    void request_election(Nanoseconds now);
+    void on_election_request(const wire::Header& header, Nanoseconds now);
     Rank member_before() const;
     void on_pong(const wire::Header& header, Nanoseconds now);
-    bool next_lane_multicast(Effect& effect);
-    bool next_lane_message(Effect& effect);
+    bool next_election_multicast(Effect& effect);
+    bool next_election_message(Effect& effect);
 
     // broadcast.cc
     void on_fragment(const wire::Header& header, Bytes payload, Nanoseconds now);
@@ -313,7 +313,7 @@ class Engine {
     const RankList tree_children_;  // of gathers, watermarks and leaving
     const Rank tree_parent_;
     const std::vector<std::uint32_t> targets_;            // ranges that somebody else listens to
-    std::uint32_t probe_target_ = 0, feeler_target_ = 0;  // of those, where the next copy goes
+    std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // of those, where the next copy goes
     std::uint32_t watermark_cast_target_ = 0;
     Policy policy_;
     RootSynchronizer root_sync_;

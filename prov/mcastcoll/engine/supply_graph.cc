@@ -40,7 +40,7 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     verdict_ = std::move(verdict);
     leaders_.clear();
     supplied_.clear();
-    if (range_of_.empty() || !verdict_.lane) return;
+    if (range_of_.empty() || !verdict_.works) return;
     // The first member of a range that hears and is heard leads it.
     leaders_.assign(1U + *std::max_element(range_of_.begin(), range_of_.end()), kNoRank);
     std::vector<bool> needs_leader(leaders_.size());
@@ -62,7 +62,7 @@ void SupplyGraph::set_verdict(Verdict verdict) {
 }
 
 bool SupplyGraph::audible(Rank root) const {
-    return verdict_.lane && !RankSet::of(verdict_.mute, members_).contains(root) &&
+    return verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
            length_behind(listening(), root) > 0;
 }
 

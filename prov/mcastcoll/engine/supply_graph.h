@@ -27,16 +27,17 @@ struct RankList {
     bool contains(Rank rank) const { return std::find(begin(), end(), rank) != end(); }
 };
 
-// What the members agreed about the multicast. Without a lane nobody hears anybody, and the lists are empty.
+// What the members agreed about the multicast. When it does not work nobody hears anybody, and the lists are
+// empty.
 struct Verdict {
-    bool lane = false;
+    bool works = false;
     std::vector<Rank> deaf, mute;  // ascending: who cannot hear, who cannot be heard
     bool operator==(const Verdict&) const = default;
 };
 
 class SupplyGraph {
   public:
-    // Until a verdict is known there is no lane: all is point-to-point.
+    // Until a verdict is known it does not work: all is point-to-point.
     // range_of: by rank, when a root multicasts to its own range and leaders onward to the others (relay.cc).
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
@@ -74,7 +75,7 @@ class SupplyGraph {
 
   private:
     RankSet listening() const {
-        return verdict_.lane ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
+        return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
     }
     // Who is supplied with messages from the start: the deaf, and other ranges' leaders.
     const std::vector<Rank>& supplied(Rank root) const {
@@ -82,7 +83,7 @@ class SupplyGraph {
     }
     // Who is to hear this root, and the root itself when it is not deaf.
     RankSet hearing(Rank root) const {
-        return verdict_.lane ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
+        return verdict_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
     }
     // Who hangs in the tree below this root.
     RankSet fallback(Rank root) const {

@@ -35,8 +35,8 @@ std::string EngineNews::about_multicast(const engine::Engine& engine,
         if (members->size() > 1) who += ", ...";
     }
     const std::string reach =
-        verdict.lane ? fmt::format("it reaches {} of {} members", graph.hearing_count(), ranks.size())
-                     : std::string("it reaches nobody, all is point-to-point");
+        verdict.works ? fmt::format("it reaches {} of {} members", graph.hearing_count(), ranks.size())
+                      : std::string("it reaches nobody, all is point-to-point");
     return fmt::format("verdict {} about the multicast: {}{}", verdict_, reach, who);
 }
 

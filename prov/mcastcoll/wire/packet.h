@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t {
     verdict = 29,         // message: the deaf and the mute
     ping = 30,            // message: answer me
     pong = 31,            // message: the answer, with the question's time stamp
-    appeal = 32,          // message: the multicast is not as the verdict says, hold an election
+    elect = 32,           // message: the multicast is not as the verdict says, hold an election
     nack = 40,            // message: bitmap of the fragments that the root is to multicast again
     watermark_ask = 41,   // message: has everybody finished more than all below?
     entered = 42,         // message: the sender has posted the operation that the receiver is the root of

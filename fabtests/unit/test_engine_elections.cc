@@ -1,4 +1,4 @@
-// Elections in mid-run, message by message: appeals, go, probes, votes, verdicts, and the watermarks that
+// Elections in mid-run, message by message: requests, go, probes, votes, verdicts, and the watermarks that
 // wait for them.
 #include <deque>
 
@@ -9,7 +9,7 @@ using namespace mcastcoll::bench;
 
 namespace {
 
-engine::GroupConfig lane_config(std::uint32_t self, std::uint32_t members) {
+engine::GroupConfig election_config(std::uint32_t self, std::uint32_t members) {
     auto config = config_of(self, members);
     config.probes = 2;
     return config;
@@ -18,7 +18,7 @@ engine::GroupConfig lane_config(std::uint32_t self, std::uint32_t members) {
 // A member whose parent is rank 0 and which has no children: rank 1 of three.
 struct Leaf : Bench {
     explicit Leaf(std::vector<std::uint32_t> deaf = {}, std::vector<std::uint32_t> mute = {})
-        : Bench(lane_config(1, 3)) {
+        : Bench(election_config(1, 3)) {
         join(std::move(deaf), std::move(mute));
     }
     Packet of(Kind kind, std::uint64_t operation = 0, std::uint32_t sender = 0) const {
@@ -51,31 +51,31 @@ struct Leaf : Bench {
 };
 
 const engine::Verdict kNoLane{};
-const engine::Verdict kLane{.lane = true, .deaf = {}, .mute = {}};
+const engine::Verdict kLane{.works = true, .deaf = {}, .mute = {}};
 
 }  // namespace
 
-TestSuite(lane, .timeout = 300);
+TestSuite(elections, .timeout = 300);
 
-Test(lane, eight_silent_operations_are_an_appeal) {
+Test(elections, eight_silent_operations_are_reason_to_ask) {
     Leaf leaf;
     for (std::uint32_t i = 1; i < engine::kSilentEnough; ++i)
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::appeal), 0U, "operation %u", i);
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U, "operation %u", i);
     const auto out = leaf.silent_broadcast();
-    cr_assert_eq(count(out, Kind::appeal), 1U);
+    cr_assert_eq(count(out, Kind::elect), 1U);
     for (std::uint32_t i = 0; i < 20; ++i)
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::appeal), 0U, "one for each election");
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U, "one for each election");
 }
 
-Test(lane, one_that_is_heard_begins_the_count_anew) {
+Test(elections, one_that_is_heard_begins_the_count_anew) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 30; ++i) {
         if (i % engine::kSilentEnough == 5) leaf.datagram(leaf.fragment(0, leaf.next, 0, content(8)));
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::appeal), 0U);
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U);
     }
 }
 
-Test(lane, after_a_go_it_votes_for_whom_it_hears) {
+Test(elections, after_a_go_it_votes_for_whom_it_hears) {
     Leaf leaf;
     leaf.message(leaf.of(Kind::go, 1));
     Packet probe = leaf.of(Kind::probe, 1, 2);
@@ -93,7 +93,7 @@ Test(lane, after_a_go_it_votes_for_whom_it_hears) {
 }
 
 // The first probe of an election may overtake its go; those of other elections say nothing.
-Test(lane, probes_count_for_their_own_election) {
+Test(elections, probes_count_for_their_own_election) {
     Leaf leaf;
     for (std::uint64_t number : {1, 0, 2})
         for (std::uint32_t sender : {0U, 2U}) {
@@ -108,14 +108,14 @@ Test(lane, probes_count_for_their_own_election) {
     cr_assert_eq(count(out, Kind::vote), 1U);
 }
 
-Test(lane, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
+Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
     Leaf leaf;
     const Packet refused[] = {
         leaf.of(Kind::go, 2),
         leaf.of(Kind::go, 0),
         leaf.of(Kind::go, 1, 2),
         leaf.of(Kind::vote, 0, 2),
-        leaf.of(Kind::appeal, 0, 2),
+        leaf.of(Kind::elect, 0, 2),
         leaf.verdict(0, 64, kNoLane),
         leaf.verdict(2, 64, kNoLane),
         [&] {
@@ -134,7 +134,7 @@ Test(lane, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
     }
 }
 
-Test(lane, a_verdict_is_for_operations_from_its_own_on) {
+Test(elections, a_verdict_is_for_operations_from_its_own_on) {
     Leaf leaf;
     leaf.message(leaf.verdict(1, 64, kNoLane));
     cr_assert_eq(leaf.engine.verdict_version(), 1U);
@@ -151,11 +151,11 @@ Test(lane, a_verdict_is_for_operations_from_its_own_on) {
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
     cr_assert_eq(count(out, Kind::data), 2U, "the tree brings it to both");
-    cr_assert_eq(count(out, Kind::probe), 0U, "a feeler would only bring up the verdict that it just had");
+    cr_assert_eq(count(out, Kind::probe), 0U, "a beacon would only bring up the verdict that it just had");
 }
 
 // Nobody begins an operation without the verdict for it, whatever overtakes what.
-Test(lane, a_watermark_waits_for_its_verdict) {
+Test(elections, a_watermark_waits_for_its_verdict) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 65; ++i) {
         leaf.buffers.emplace_back(8);
@@ -173,41 +173,41 @@ Test(lane, a_watermark_waits_for_its_verdict) {
     cr_assert_eq(count(out, Kind::fragment), 0U);
 }
 
-Test(lane, the_deaf_appeal_when_they_hear) {
+Test(elections, the_deaf_ask_when_they_hear) {
     Leaf leaf({1});
     leaf.datagram(leaf.fragment(0, 0, 0, content(8)));
-    cr_assert_eq(count(leaf.drain(), Kind::appeal), 1U);
+    cr_assert_eq(count(leaf.drain(), Kind::elect), 1U);
     leaf.datagram(leaf.fragment(0, 1, 0, content(8)));
-    cr_assert_eq(count(leaf.drain(), Kind::appeal), 0U, "once");
+    cr_assert_eq(count(leaf.drain(), Kind::elect), 0U, "once");
 }
 
-Test(lane, a_feeler_of_a_mute_root_is_answered_by_an_appeal) {
+Test(elections, a_beacon_of_a_mute_root_is_answered_by_a_request) {
     Leaf leaf({}, {2});
     leaf.datagram(leaf.of(Kind::probe, 0, 0));
-    cr_assert_eq(count(leaf.drain(), Kind::appeal), 0U, "rank 0 may be heard");
+    cr_assert_eq(count(leaf.drain(), Kind::elect), 0U, "rank 0 may be heard");
     leaf.datagram(leaf.of(Kind::probe, 0, 2));
-    cr_assert_eq(count(leaf.drain(), Kind::appeal), 1U);
+    cr_assert_eq(count(leaf.drain(), Kind::elect), 1U);
 }
 
-Test(lane, feelers_become_rare) {
+Test(elections, beacons_become_rare) {
     Leaf leaf({}, {1});
-    std::size_t feelers = 0;
+    std::size_t beacons = 0;
     ByteString buffer(8);
     for (std::uint32_t i = 0; i < 2000; ++i) {
         cr_assert(leaf.broadcast(1, buffer).ok());
         if (i % 16 == 15) leaf.message(leaf.watermark(i + 1, 0));
-        feelers += count(leaf.pass(Nanoseconds::from_ms(1)), Kind::probe);
+        beacons += count(leaf.pass(Nanoseconds::from_ms(1)), Kind::probe);
     }
-    cr_assert(feelers >= 5 && feelers <= 12, "%zu in two seconds", feelers);
+    cr_assert(beacons >= 5 && beacons <= 12, "%zu in two seconds", beacons);
 }
 
 namespace {
 
 // Rank 0 of three, to which both others are children.
 struct Leader : Bench {
-    Leader() : Bench(lane_config(0, 3)) { join(); }
-    void appeal(std::uint32_t sender, std::uint64_t election) {
-        message({.kind = Kind::appeal,
+    Leader() : Bench(election_config(0, 3)) { join(); }
+    void request(std::uint32_t sender, std::uint64_t election) {
+        message({.kind = Kind::elect,
                  .sender = sender,
                  .operation = election,
                  .payload = {},
@@ -242,10 +242,10 @@ struct Leader : Bench {
 
 }  // namespace
 
-Test(lane, the_leader_holds_an_election_for_an_appeal) {
+Test(elections, the_leader_holds_an_election_when_asked) {
     Leader leader;
-    leader.appeal(2, 0);
-    leader.appeal(1, 0);
+    leader.request(2, 0);
+    leader.request(1, 0);
     auto out = leader.pass(Nanoseconds{1});
     cr_assert_eq(count(out, Kind::go), 2U);
     leader.hear(1, 1);
@@ -264,10 +264,10 @@ Test(lane, the_leader_holds_an_election_for_an_appeal) {
     cr_assert_eq(leader.engine.counters().unexpected_kind, 1U);
 }
 
-Test(lane, an_election_that_finds_all_well_changes_nothing_and_the_next_waits) {
+Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_waits) {
     Leader leader;
     for (std::uint64_t election = 1; election <= 3; ++election) {
-        leader.appeal(1, election - 1);
+        leader.request(1, election - 1);
         const Nanoseconds asked = leader.now;
         std::vector<Out> out;
         while (count(out = leader.pass(Nanoseconds::from_ms(1)), Kind::go) == 0)
@@ -286,14 +286,14 @@ Test(lane, an_election_that_finds_all_well_changes_nothing_and_the_next_waits) {
 }
 
 // What was said about an election that is over, or against a verdict that is about to be replaced.
-Test(lane, late_appeals_are_dropped) {
+Test(elections, late_requests_are_dropped) {
     Leader leader;
-    leader.appeal(1, 0);
+    leader.request(1, 0);
     leader.pass(Nanoseconds{1});
-    leader.appeal(2, 0);
+    leader.request(2, 0);
     for (std::uint32_t r : {1U, 2U}) leader.vote_for(1, r, 0U);
     leader.pass(Nanoseconds::from_ms(60));
     cr_assert_eq(leader.engine.verdict_version(), 1U);
-    leader.appeal(2, 1);
+    leader.request(2, 1);
     cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(1000)), Kind::go), 0U);
 }
