@@ -181,7 +181,7 @@ step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --
 step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
 step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
-step large 1200 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
+step large 1500 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"

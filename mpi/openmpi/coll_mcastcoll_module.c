@@ -127,13 +127,14 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
 }
 
 // Smaller communicators are served all the same. As above, a user hears of the whole job only.
-static void report_too_large(ompi_communicator_t* comm, size_t most) {
+static void report_too_large(ompi_communicator_t* comm, size_t most, double took_s) {
     char text[kMccReasonBytes];
     if (0 != ompi_comm_rank(comm)) return;
     snprintf(text, sizeof(text), "%.64s to Open MPI's own collectives: it has %d ranks, a group at most %zu",
              comm->c_name, ompi_comm_size(comm), most);
     if (MPI_COMM_WORLD == comm) {
         opal_output(0, "coll/mcastcoll leaves %s", text);
+        MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
     } else {
         MCC_VERBOSE(1, "coll/mcastcoll leaves %s", text);
     }
@@ -160,6 +161,7 @@ bool mcc_module_fits(MccModule* m, ompi_communicator_t* comm) {
 
 mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority) {
     MccComponent* c = &mca_coll_mcastcoll_component;
+    const double begun_s = mcc_now_s();
     *priority = -1;
     if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
     if (!c->ready) {
@@ -169,7 +171,7 @@ mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority)
     // Our own provider is opened later, but its limit is known.
     const size_t most = mcc_fabric_is_eager() ? c->fabric.max_members : FI_MCASTCOLL_MAX_MEMBERS;
     if ((size_t)ompi_comm_size(comm) > most) {
-        report_too_large(comm, most);
+        report_too_large(comm, most, mcc_now_s() - begun_s);
         return NULL;
     }
     MccModule* m = OBJ_NEW(MccModule);
