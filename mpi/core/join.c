@@ -1,19 +1,27 @@
 #include "core/join.h"
 
 #include <rdma/fi_cm.h>
+#include <stdlib.h>
 
-#include "core/wait.h"
+#include "core/clock.h"
+
+enum { kMostEnding = 32 };
+
+void mcc_join_add(MccProvider* p, MccJoin* j) {
+    MccJoin** at = &p->joins;
+    while (NULL != *at) at = &(*at)->next;
+    *at = j;
+}
 
 // The set starts with one address and is then filled: the one form of fi_av_set that libfabric's own
 // implementation and others read alike.
 int mcc_join_begin(MccProvider* p, MccJoin* j, size_t members, void* key, size_t key_bytes,
-                   int (*address_of)(const void* who, size_t rank, fi_addr_t* address), const void* who) {
+                   const uint8_t* (*address_of)(const void* who, size_t rank), const void* who) {
     struct fi_av_set_attr attr = {.count = members, .stride = 1, .comm_key_size = key_bytes, .comm_key = key};
-    j->next = p->joins;
-    p->joins = j;
     for (size_t rank = 0; rank < members; ++rank) {
         fi_addr_t address = FI_ADDR_NOTAVAIL;
-        const int error = address_of(who, rank, &address);
+        const uint8_t* bytes = address_of(who, rank);
+        const int error = NULL != bytes ? mcc_peer(p, bytes, &address) : FI_EADDRNOTAVAIL;
         if (0 != error) return error;
         if (0 == rank) attr.start_addr = attr.end_addr = address;
         const int rc = 0 == rank ? fi_av_set(p->av, &attr, &j->set, NULL) : fi_av_set_insert(j->set, address);
@@ -35,20 +43,20 @@ static void find_extensions(MccJoin* j) {
 #undef HAS
 }
 
-int mcc_join(MccProvider* p, MccJoin* j, size_t members, int timeout_ms, const MccWaiting* w, void* who) {
+int mcc_join(MccProvider* p, MccJoin* j, size_t members, int timeout_ms, int (*step)(void* who), void* who) {
     const double deadline = mcc_now_s() + timeout_ms * 1e-3 * (double)(1 + members / 64);
     for (;;) {
         int rc = 0;
-        w->lock();
+        pthread_mutex_lock(&p->lock);
         if (!j->posted) rc = fi_join_collective(p->ep, j->address, j->set, 0, &j->mc, &j->context);
         if (0 == rc) j->posted = true;
         mcc_poll_joins(p);
         const bool done = j->done;
-        w->unlock();
+        pthread_mutex_unlock(&p->lock);
         if (done) break;
         if (0 != rc && -FI_EAGAIN != rc) return -rc;
         if (mcc_now_s() > deadline) return FI_ETIMEDOUT;
-        const int error = w->step(who);
+        const int error = step(who);
         if (0 != error) return error;
     }
     if (0 != j->error) return j->error;
@@ -57,10 +65,16 @@ int mcc_join(MccProvider* p, MccJoin* j, size_t members, int timeout_ms, const M
     return 0;
 }
 
-MccJoin* mcc_find_join(const MccProvider* p, const struct fid* fid, const void* context) {
+static MccJoin* find_join(const MccProvider* p, const struct fid* fid, const void* context) {
     for (MccJoin* j = p->joins; NULL != j; j = j->next)
         if (context == &j->context || (NULL != fid && NULL != j->mc && fid == &j->mc->fid)) return j;
     return NULL;
+}
+
+static void end_join(MccJoin* j, int error) {
+    if (NULL == j) return;
+    j->error = error;
+    j->done = true;
 }
 
 // Events name the join by its context, by its group's fid, or by both. False: there was none.
@@ -69,15 +83,11 @@ static bool read_event(MccProvider* p) {
     struct fi_eq_entry entry;
     const ssize_t got = fi_eq_read(p->eq, &event, &entry, sizeof(entry), 0);
     if (got > 0 && FI_JOIN_COMPLETE == event) {
-        MccJoin* j = mcc_find_join(p, entry.fid, entry.context);
-        if (NULL != j) j->done = true;
+        end_join(find_join(p, entry.fid, entry.context), 0);
     } else if (-FI_EAVAIL == got) {
         struct fi_eq_err_entry error = {0};
         if (fi_eq_readerr(p->eq, &error, 0) < 1) return false;
-        MccJoin* j = mcc_find_join(p, error.fid, error.context);
-        if (NULL == j) return true;
-        j->error = 0 != error.err ? error.err : FI_EOTHER;
-        j->done = true;
+        end_join(find_join(p, error.fid, error.context), 0 != error.err ? error.err : FI_EOTHER);
     }
     return got > 0 || -FI_EAVAIL == got;
 }
@@ -87,16 +97,67 @@ void mcc_poll_joins(MccProvider* p) {
     for (int i = 0; i < kMaxEvents && read_event(p); ++i) continue;
 }
 
-int mcc_join_close(MccProvider* p, MccJoin* j) {
+// Some providers say here, too, that a join ended.
+static void end_one(MccProvider* p, void* context, int error, const char* text, MccEnded ended) {
+    MccJoin* j = find_join(p, NULL, context);
+    end_join(j, error);
+    if (NULL == j) ended(context, error, text);
+}
+
+int mcc_poll(MccProvider* p, MccEnded ended) {
+    struct fi_cq_entry entries[8];
+    const ssize_t got = fi_cq_read(p->cq, entries, sizeof(entries) / sizeof(entries[0]));
+    for (ssize_t i = 0; i < got; ++i) end_one(p, entries[i].op_context, 0, "", ended);
+    if (-FI_EAVAIL != got) return -FI_EAGAIN == got || -FI_EINTR == got ? 0 : (int)got;
+    struct fi_cq_err_entry entry = {0};
+    if (fi_cq_readerr(p->cq, &entry, 0) < 1) return 1;
+    // The buffer given is for one text only; providers may ignore it and return a constant.
+    const char* text = fi_cq_strerror(p->cq, entry.prov_errno, entry.err_data, NULL, 0);
+    end_one(p, entry.op_context, 0 != entry.err ? entry.err : FI_EOTHER, NULL != text ? text : "", ended);
+    return 1;
+}
+
+static int close_one(MccProvider* p, MccJoin* j) {
     const bool joined = NULL != j->mc;
     int rc = joined ? fi_close(&j->mc->fid) : 0;
     if (0 == rc && NULL != j->set) rc = fi_close(&j->set->fid);
     j->mc = NULL;
     j->set = NULL;
-    MccJoin** at = &p->joins;
-    while (NULL != *at && j != *at) at = &(*at)->next;
-    if (NULL != *at) *at = j->next;
     // What was said of it before is read now: the next group may lie where this one did.
     if (joined) mcc_poll_joins(p);
     return -rc;
+}
+
+void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable) {
+    if (!j->ends) {
+        ++p->ending;
+        j->close_at_s = NULL != j->mc ? mcc_now_s() + linger_ms * 1e-3 : 0;
+    }
+    j->ends = true;
+    j->disposable = j->disposable || disposable;
+}
+
+// The oldest are first, near enough to the order of their ends for the limit.
+int mcc_joins_reap(MccProvider* p, bool all) {
+    int worst = 0;
+    if (!all && 0 == p->ending) return 0;
+    const double now = mcc_now_s();
+    for (MccJoin **at = &p->joins, *j; NULL != (j = *at);) {
+        if (!all && j->ends && mcc_join_is_open(j)) mcc_poll_joins(p);
+        const bool unused = j->ends && 0 == j->users && !mcc_join_is_open(j);
+        const bool due = all || (unused && (now >= j->close_at_s || p->ending > kMostEnding));
+        if (due) {
+            const int error = close_one(p, j);
+            if (0 != error) worst = error;
+            p->ending -= j->ends;
+            j->ends = false;
+        }
+        if (due && j->disposable) {
+            *at = j->next;
+            free(j);
+        } else {
+            at = &j->next;
+        }
+    }
+    return worst;
 }

@@ -2,6 +2,7 @@
 mcc_mpi_core = \
 	%reldir%/agree.h \
 	%reldir%/blocks.c \
+	%reldir%/clock.h \
 	%reldir%/collectives.c \
 	%reldir%/collectives.h \
 	%reldir%/join.c \
@@ -11,8 +12,8 @@ mcc_mpi_core = \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
 	%reldir%/reduce.c \
+	%reldir%/stand_in.c \
+	%reldir%/stand_in.h \
 	%reldir%/types.c \
-	%reldir%/types.h \
-	%reldir%/wait.c \
-	%reldir%/wait.h
+	%reldir%/types.h
 EXTRA_DIST += mpi/README.md

@@ -2,6 +2,7 @@
 
 #include <rdma/fi_cm.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool explain(char* reason, const char* name, const char* call, int error) {
@@ -94,9 +95,13 @@ static bool query_all(MccProvider* p, const char* name, char* reason) {
     return false;
 }
 
+static void forget(MccProvider* p) {
+    memset(&p->info, 0, sizeof(*p) - offsetof(MccProvider, info));
+}
+
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason) {
-    memset(p, 0, sizeof(*p));
+    forget(p);
     if (!find(p, name, reason)) return false;
     struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = peers};
     struct fi_cq_attr cq_attr = {.size = 1024, .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = wait_object};
@@ -127,5 +132,39 @@ void mcc_provider_close(MccProvider* p) {
     if (NULL != p->eq) (void)fi_close(&p->eq->fid);
     if (NULL != p->fabric) (void)fi_close(&p->fabric->fid);
     if (NULL != p->info) fi_freeinfo(p->info);
-    memset(p, 0, sizeof(*p));
+    free(p->peers);
+    free(p->peer_bytes);
+    forget(p);
+}
+
+bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, enum fi_datatype type,
+                      enum fi_op op) {
+    return 0 != (p->collectives >> collective & 1) &&
+           (FI_NOOP == op || 0 != (p->reductions[collective][type] >> op & 1));
+}
+
+static bool make_room(MccProvider* p) {
+    const size_t room = 0 == p->peer_room ? 64 : 2 * p->peer_room;
+    if (p->peer_count < p->peer_room) return true;
+    fi_addr_t* peers = realloc(p->peers, room * sizeof(*peers));
+    if (NULL != peers) p->peers = peers;
+    uint8_t* bytes = realloc(p->peer_bytes, room * p->address_bytes);
+    if (NULL != bytes) p->peer_bytes = bytes;
+    if (NULL == peers || NULL == bytes) return false;
+    p->peer_room = room;
+    return true;
+}
+
+int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address) {
+    const size_t width = p->address_bytes;
+    for (size_t i = 0; i < p->peer_count; ++i) {
+        *address = p->peers[i];
+        if (0 == memcmp(p->peer_bytes + i * width, bytes, width)) return 0;
+    }
+    if (!make_room(p)) return FI_ENOMEM;
+    const int rc = fi_av_insert(p->av, bytes, 1, address, 0, NULL);
+    if (1 != rc) return rc < 0 ? -rc : FI_EADDRNOTAVAIL;
+    memcpy(p->peer_bytes + p->peer_count * width, bytes, width);
+    p->peers[p->peer_count++] = *address;
+    return 0;
 }

@@ -1,12 +1,13 @@
 // A libfabric provider with collectives, as an MPI library's face opens it: without any MPI types, so that
 // faces of different MPIs can share it.
 //
-// Who owns what: MccProvider owns its libfabric objects and closes them in order. It does not lock; whoever
-// has several threads does.
+// Who owns what: MccProvider owns its libfabric objects and closes them in order, and knows every join that
+// was begun (join.h), whether it is open or not. It has the lock, and whoever calls it takes that.
 
 #ifndef MCASTCOLL_MPI_CORE_PROVIDER_H
 #define MCASTCOLL_MPI_CORE_PROVIDER_H
 
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_domain.h>
@@ -29,6 +30,10 @@ enum {
 typedef ssize_t (*MccRun)(struct fid_mc*, const struct fi_mcastcoll_request*, int (*)(void*), void*);
 
 typedef struct {
+    pthread_mutex_t lock;   // guards all below, and every call of the provider but MccRun
+    struct MccJoin* joins;  // oldest first
+    unsigned ending;        // of these, which nobody uses any more
+    // What is open.
     struct fi_info* info;
     struct fid_fabric* fabric;
     struct fid_domain* domain;
@@ -42,7 +47,10 @@ typedef struct {
     uint16_t reductions[kMccProviderCollectives][kMccProviderDatatypes];
     uint8_t address[kMccProviderAddressBytes];
     size_t address_bytes;
-    struct MccJoin* joins;
+    // The addresses met so far, in the order in which they were met.
+    fi_addr_t* peers;
+    uint8_t* peer_bytes;
+    size_t peer_count, peer_room;
 } MccProvider;
 
 // Opens everything, up to an enabled endpoint. `wait_object`: of the completion queue. On failure false, with
@@ -50,5 +58,11 @@ typedef struct {
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason);
 void mcc_provider_close(MccProvider* p);
+// Whether it has this collective, for these elements and this operator where it combines any (else FI_NOOP).
+bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, enum fi_datatype type,
+                      enum fi_op op);
+// What the provider calls the process at these address_bytes: 0, or a positive FI_E code. A member of several
+// communicators is put into the address vector once, so that all its groups name it alike.
+int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address);
 
 #endif

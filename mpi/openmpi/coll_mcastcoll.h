@@ -16,23 +16,17 @@
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 
-#include <pthread.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
-#include <rdma/fi_collective.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
-#include <rdma/fi_errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/clock.h"
 #include "core/collectives.h"
 #include "core/join.h"
 #include "core/plan.h"
-#include "core/wait.h"
+#include "core/stand_in.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
@@ -40,9 +34,7 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi_config.h"
 #include "opal/class/opal_hash_table.h"
-#include "opal/class/opal_list.h"
 #include "opal/datatype/opal_convertor.h"
-#include "opal/threads/mutex.h"
 #include "opal/util/output.h"
 
 // Each collective has two forms.
@@ -51,7 +43,6 @@ typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
 enum {
     kMccReasonBytes = 240,
     kMccAddressBytes = kMccProviderAddressBytes,
-    kMccDatatypes = kMccProviderDatatypes,
 };
 
 // What coll_mcastcoll_single_host and _form_after are unless somebody says otherwise.
@@ -79,22 +70,17 @@ typedef struct MccChunk {
 
 // A communicator's members as the provider knows them.
 typedef struct {
-    opal_list_item_t super;
-    MccJoin join;  // where it has no way to run an operation to its end, that is posted and polled for
+    MccJoin join;  // first; where it has no way to run an operation to its end, that is posted and polled for
     // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
     // known to have.
     unsigned refused, known;
     bool failed;          // an operation failed; every further one does
-    unsigned open;        // requests that are not complete
-    atomic_uint waiting;  // of these, not yet handed to the provider, first to last:
+    atomic_uint waiting;  // requests that are not yet handed to the provider, first to last:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
     int rank, size;
-    bool orphan;  // its communicator is gone, close_at says when it may go
-    double close_at_s;
     MccOperation operation;
 } MccGroup;
-OBJ_CLASS_DECLARATION(MccGroup);
 
 typedef enum {
     kMccFresh,    // too few collectives yet for a group to be worth it
@@ -163,23 +149,17 @@ typedef struct {
     // state
     int output;
     unsigned enabled;  // 1 << kMccBcast | ...
-    unsigned offered;  // by the provider: 1 << FI_BROADCAST | ...
     struct MccRules* rules;
-    // Bit FI_SUM of the entry of FI_INT32 and so on: what the provider reduces.
-    uint16_t reductions[kMccDatatypes];
     uint64_t terms;                // digest of all parameters that must be the same everywhere
     uint64_t offers;               // and of what the provider has, once it is open
     bool ready;                    // the parameters are good
     bool opened;                   // the provider is
     char reason[kMccReasonBytes];  // why it is not so
     bool reported;
-    opal_mutex_t lock;  // guards all below and every fi_* call but the run of a group
-    MccProvider fabric;
+    MccProvider fabric;       // its lock guards all below, too
     atomic_int broken;        // positive FI_E code once the completion queue itself failed
     opal_hash_table_t peers;  // process name -> MccPeer*
-    opal_list_t groups;
     atomic_int modules;
-    int orphans;
     MccChunk* chunks;
     MccOperation* free_slots;
     struct MccRequest *finished, *finished_last;  // to be completed without the lock
@@ -193,12 +173,7 @@ typedef struct {
     uint64_t asked;
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
-    // The thread that stands in for those of the program's.
-    atomic_bool thread_runs, thread_stops;
-    atomic_bool stands_in;        // none of them has come by for long
-    _Atomic int64_t rings_at_ns;  // the alarm, which tells of that
-    int alarm;
-    pthread_t thread;
+    MccStandIn stand_in;
 } MccComponent;
 
 // The one exported symbol.
@@ -215,13 +190,13 @@ void mcc_component_stop(void);  // ends every group and closes the provider; the
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless that was tried before.
 void mcc_fabric_open(void);  // the lock is held, or there is one thread
-int mcc_fabric_poll(void);   // reads completions; the lock is held
+void mcc_ended(const void* context, int error,
+               const char* text);  // the provider's operation; the lock is held
 
 // coll_mcastcoll_progress.c
 void mcc_progress_start(void);  // when there is a group; the lock is held
 void mcc_progress_stop(void);   // the lock is not held
 int mcc_progress(void);         // opal_progress callback
-void mcc_progress_seen(void);   // a thread of the program's is here, and makes progress
 void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
 
 // coll_mcastcoll_peers.c
@@ -232,8 +207,7 @@ int mcc_card_publish(void);
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
 // Exchanges the cards anew, now that the provider is open. An Open MPI code.
 int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason);
-int mcc_peers_address(ompi_communicator_t* comm, int rank,
-                      fi_addr_t* address);       // positive FI_E code; the lock is held
+const uint8_t* mcc_peers_address(const void* comm, size_t rank);  // or NULL; the lock is held
 int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
 
 // coll_mcastcoll_group.c

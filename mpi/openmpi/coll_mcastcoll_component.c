@@ -38,6 +38,7 @@ MccComponent mca_coll_mcastcoll_component = {
             .collm_init_query = component_init_query,
             .collm_comm_query = mcc_comm_query,
         },
+    .fabric = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
 static void register_one(const char* name, const char* help, mca_base_var_type_t type,
@@ -207,8 +208,6 @@ static int component_open(void) {
 
     c->output = opal_output_open(NULL);
     opal_output_set_verbosity(c->output, c->verbose);
-    OBJ_CONSTRUCT(&c->lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&c->groups, opal_list_t);
     mcc_peers_init();
 
     c->ready = check_parameters(c);
@@ -232,9 +231,9 @@ static int component_init_query(bool progress_threads, bool mpi_threads) {
 void mcc_component_stop(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     mcc_progress_stop();
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     mcc_groups_reap(true);
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     mcc_provider_close(&c->fabric);
     c->opened = false;
 }
@@ -247,8 +246,6 @@ static int component_close(void) {
     mcc_peers_close();
     mcc_rules_free(c->rules);
     c->rules = NULL;
-    OBJ_DESTRUCT(&c->groups);
-    OBJ_DESTRUCT(&c->lock);
     opal_output_close(c->output);
     c->output = 0;
     c->ready = false;

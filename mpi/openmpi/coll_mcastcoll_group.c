@@ -11,9 +11,6 @@
 //
 // That allgather may itself call this communicator's collectives. The module's state says so meanwhile, and
 // they go to the previous modules at once.
-//
-// A group outlives its communicator by coll_mcastcoll_linger: MPI_Comm_free does not synchronise, and a
-// slower member may still need its data repaired.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,74 +20,37 @@
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
-enum { kMaxOrphans = 32 };
-
-static void group_construct(MccGroup* g) {
-    memset((char*)g + sizeof(g->super), 0, sizeof(*g) - sizeof(g->super));
-    g->join.address = FI_ADDR_NOTAVAIL;
-}
-OBJ_CLASS_INSTANCE(MccGroup, opal_list_item_t, group_construct, NULL);
-
-static void close_group(MccGroup* g) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    const int error = mcc_join_close(&c->fabric, &g->join);
-    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(error));
-    opal_list_remove_item(&c->groups, &g->super);
-    if (g->orphan) --c->orphans;
-    OBJ_RELEASE(g);
-}
-
 void mcc_groups_reap(bool all) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    MccGroup *g, *next;
-    const double now = all ? 0 : mcc_now_s();
-    OPAL_LIST_FOREACH_SAFE(g, next, &c->groups, MccGroup) {
-        // The list is in the order of creation, near enough to the order of release for the limit.
-        // MPI lets communicators be freed before their requests are complete.
-        if (g->orphan && mcc_join_is_open(&g->join)) mcc_poll_joins(&c->fabric);
-        const bool idle = !mcc_join_is_open(&g->join) && 0 == g->open;
-        if (all || (g->orphan && idle && (now >= g->close_at_s || c->orphans > kMaxOrphans))) close_group(g);
-    }
+    const int error = mcc_joins_reap(&mca_coll_mcastcoll_component.fabric, all);
+    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(error));
 }
 
 void mcc_group_orphan(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    opal_mutex_lock(&c->lock);
-    g->orphan = true;
-    g->close_at_s = mcc_now_s() + c->linger_ms * 1e-3;
-    ++c->orphans;
+    pthread_mutex_lock(&c->fabric.lock);
+    mcc_join_end(&c->fabric, &g->join, c->linger_ms, true);
     mcc_groups_reap(false);
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
 }
 
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
     if (NULL == m->group) return true;
-    return 0 != ((mca_coll_mcastcoll_component.offered & ~m->group->refused) >> collective & 1);
-}
-
-static int address_of(const void* comm, size_t rank, fi_addr_t* address) {
-    return mcc_peers_address((ompi_communicator_t*)(uintptr_t)comm, (int)rank, address);
+    return 0 != ((mca_coll_mcastcoll_component.fabric.collectives & ~m->group->refused) >> collective & 1);
 }
 
 // Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
 // when its first set was made, hence the whole world first.
 static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) {
-    fi_addr_t address;
-    for (int rank = 0; mcc_fabric_is_eager() && rank < ompi_comm_size(MPI_COMM_WORLD); ++rank) {
-        (void)mcc_peers_address(MPI_COMM_WORLD, rank, &address);  // a member's failure shows below
+    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
+    const size_t everybody = mcc_fabric_is_eager() ? (size_t)ompi_comm_size(MPI_COMM_WORLD) : 0;
+    for (size_t rank = 0; rank < everybody; ++rank) {
+        fi_addr_t address;
+        const uint8_t* bytes = mcc_peers_address(MPI_COMM_WORLD, rank);
+        if (NULL != bytes) (void)mcc_peer(fabric, bytes, &address);  // a member's failure shows below
     }
     // The attempt is in it as well: an earlier one may not be over.
     uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
-    return mcc_join_begin(&mca_coll_mcastcoll_component.fabric, &g->join, (size_t)g->size, key, sizeof(key),
-                          address_of, comm);
-}
-
-static void lock(void) {
-    opal_mutex_lock(&mca_coll_mcastcoll_component.lock);
-}
-
-static void unlock(void) {
-    opal_mutex_unlock(&mca_coll_mcastcoll_component.lock);
+    return mcc_join_begin(fabric, &g->join, (size_t)g->size, key, sizeof(key), mcc_peers_address, comm);
 }
 
 static int go_on(void* nothing) {
@@ -100,28 +60,28 @@ static int go_on(void* nothing) {
 }
 
 static int join(MccGroup* g) {
-    static const MccWaiting kWaiting = {.lock = lock, .unlock = unlock, .step = go_on};
     MccComponent* c = &mca_coll_mcastcoll_component;
     MCC_VERBOSE(2, "coll/mcastcoll: rank %d of %d joins the group of %s", g->rank, g->size, g->name);
     (void)atomic_fetch_add(&c->waiting, 1);
-    const int error = mcc_join(&c->fabric, &g->join, (size_t)g->size, c->join_timeout_ms, &kWaiting, NULL);
+    const int error = mcc_join(&c->fabric, &g->join, (size_t)g->size, c->join_timeout_ms, go_on, NULL);
     (void)atomic_fetch_sub(&c->waiting, 1);
     return error;
 }
 
 static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* error) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    MccGroup* g = OBJ_NEW(MccGroup);
+    MccGroup* g = calloc(1, sizeof(*g));
     *error = FI_ENOMEM;
     if (NULL == g) return NULL;
-    opal_mutex_lock(&c->lock);
-    opal_list_append(&c->groups, &g->super);
+    pthread_mutex_lock(&c->fabric.lock);
+    g->join.address = FI_ADDR_NOTAVAIL;
+    mcc_join_add(&c->fabric, &g->join);
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->rank = ompi_comm_rank(comm);
     g->size = ompi_comm_size(comm);
     *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt);
     mcc_progress_start();
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     return g;
 }
 
@@ -165,9 +125,9 @@ static int report_silence(ompi_communicator_t* comm, const char* step, int rc) {
 static int is_possible(MccModule* m, ompi_communicator_t* comm, bool* possible) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     char reason[kMccReasonBytes] = "";
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     const int rc = mcc_peers_exchange(m, comm, reason);
     *possible = OMPI_SUCCESS == rc && '\0' == reason[0];
     if ('\0' != reason[0]) mcc_report_off(comm, reason);

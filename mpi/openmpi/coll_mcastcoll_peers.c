@@ -20,7 +20,7 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 4 };
+enum { kCardVersion = 5 };
 
 typedef struct {
     uint32_t version;
@@ -34,9 +34,7 @@ typedef struct {
 } Card;
 
 typedef struct {
-    bool known;     // the card was there and is of our version
-    bool inserted;  // address_here is valid
-    fi_addr_t address_here;
+    bool known;  // the card was there and is of our version
     Card card;
 } MccPeer;
 
@@ -58,8 +56,9 @@ static uint64_t digest_terms(const MccComponent* c) {
 }
 
 static uint64_t digest_offers(const MccComponent* c) {
-    const uint64_t numbers[] = {c->offered, c->longest, c->fabric.max_members};
-    return mcc_digest(mcc_digest(kMccDigest, numbers, sizeof(numbers)), c->reductions, sizeof(c->reductions));
+    const uint64_t numbers[] = {c->fabric.collectives, c->longest, c->fabric.max_members};
+    return mcc_digest(mcc_digest(kMccDigest, numbers, sizeof(numbers)), c->fabric.reductions,
+                      sizeof(c->fabric.reductions));
 }
 
 void mcc_peers_init(void) {
@@ -139,7 +138,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const int size = ompi_comm_size(comm);
     bool agreed = true;
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
     for (int rank = 0; rank < size && agreed; ++rank) {
         // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
@@ -161,7 +160,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
                      "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
         }
     }
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     return agreed;
 }
 
@@ -181,12 +180,12 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
     const MccPrevious* previous = &m->previous[kMccBlocking][kMccAllgather];
     Card own, *cards = malloc((size_t)size * sizeof(*cards));
     if (NULL == cards) return OMPI_ERR_OUT_OF_RESOURCE;
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     write_card(&own);
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     const int rc = ((mca_coll_base_module_allgather_fn_t)previous->function)(
         &own, sizeof(own), MPI_BYTE, cards, sizeof(own), MPI_BYTE, comm, previous->module);
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     for (int rank = 0; rank < size && OMPI_SUCCESS == rc && '\0' == reason[0]; ++rank) {
         MccPeer* peer = find_peer(comm, rank);
         if (NULL == peer) continue;  // its address will be missing
@@ -195,7 +194,7 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
     }
     if ('\0' == reason[0] && (size_t)size > c->fabric.max_members)
         snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     free(cards);
     return rc;
 }
@@ -210,12 +209,12 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
     if (NULL == hosts) return 0;
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     for (int rank = 0; rank < size; ++rank) {
         const MccPeer* peer = find_peer(comm, rank);
         hosts[rank] = NULL != peer ? peer->card.host : 0;
     }
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
     int count = 1;
     for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
@@ -223,15 +222,7 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
     return count;
 }
 
-int mcc_peers_address(ompi_communicator_t* comm, int rank, fi_addr_t* address) {
-    MccPeer* peer = find_peer(comm, rank);
-    if (NULL == peer || !peer->known || 0 == peer->card.address_bytes) return FI_EADDRNOTAVAIL;
-    if (!peer->inserted) {
-        const int rc = fi_av_insert(mca_coll_mcastcoll_component.fabric.av, peer->card.address, 1,
-                                    &peer->address_here, 0, NULL);
-        if (1 != rc) return rc < 0 ? -rc : FI_EADDRNOTAVAIL;
-        peer->inserted = true;
-    }
-    *address = peer->address_here;
-    return 0;
+const uint8_t* mcc_peers_address(const void* comm, size_t rank) {
+    const MccPeer* peer = find_peer((ompi_communicator_t*)(uintptr_t)comm, (int)rank);
+    return NULL != peer && peer->known && 0 != peer->card.address_bytes ? peer->card.address : NULL;
 }

@@ -6,49 +6,20 @@
 // every eighth, as Open MPI's own callbacks of low priority.
 //
 // Not all MPI calls come by there: a blocking send of the pml cm waits in a loop of its own, for a receiver
-// that may itself wait for what this rank has to repair. So there is a thread that stands in where no thread
-// of the program has come by for a while. A timer tells it, which every such thread keeps putting off: while
-// they poll the stand-in does not wake at all. While it stands in it sleeps on the descriptor of the
-// provider's queue. It makes no MPI calls and completes no requests, so that the program's thread level does
-// not matter; the component's lock is a real one for its sake, whatever that level is.
-
-#define _GNU_SOURCE  // pthread_setname_np()
-#include <poll.h>
-#include <sched.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
+// that may itself wait for what this rank has to repair. So there a thread stands in (core/stand_in.h) where
+// no thread of the program has come by for a while. It completes no requests, since that may call back into
+// MPI.
 
 #include "coll_mcastcoll.h"
 #include "opal/runtime/opal_progress.h"
 
-// The timer is put off when it was not for kPutOffNs, and rings kAwayNs after that. The kernel's coarse clock
-// may have ticks of 10 ms.
-enum { kPutOffNs = 2000000, kAwayNs = 16000000, kNapNs = 500000 };
-
-static void set_alarm(const MccComponent* c, int64_t at_ns) {
-    const struct itimerspec at = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
-    (void)timerfd_settime(c->alarm, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
-void mcc_progress_seen(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    if (!atomic_load_explicit(&c->thread_runs, memory_order_acquire)) return;
-    // Up to a tick behind, and so much cheaper than the clock itself that every call can look at it.
-    const int64_t now = mcc_now_ns(CLOCK_MONOTONIC_COARSE);
-    const int64_t rings = now + kAwayNs;
-    if (rings - atomic_load_explicit(&c->rings_at_ns, memory_order_relaxed) < kPutOffNs) return;
-    atomic_store(&c->rings_at_ns, rings);
-    atomic_store(&c->stands_in, false);
-    set_alarm(c, rings);
-}
-
 // The lock is held.
 static int turn(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    const int events = mcc_fabric_poll();
+    const int events = mcc_poll(&c->fabric, mcc_ended);
+    if (events < 0) c->broken = -events;
     if (0 != atomic_load(&c->backlog)) mcc_post_backlog();
-    return events;
+    return events > 0 ? events : 0;
 }
 
 // While nothing is open here, others may still want something: what they have lost, say. They can wait for a
@@ -68,10 +39,9 @@ static bool is_due(MccComponent* c) {
 static void choose_pace(MccComponent* c) {
     static const double kLeast_s = 0.25e-3, kMost_s = 4e-3;
     uint64_t asked = 0;
-    MccGroup* g;
-    OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
+    for (MccJoin* j = c->fabric.joins; NULL != j; j = j->next) {
         uint64_t times = 0;
-        if (NULL != g->join.get_asked && 0 == g->join.get_asked(g->join.mc, &times)) asked += times;
+        if (NULL != j->mc && NULL != j->get_asked && 0 == j->get_asked(j->mc, &times)) asked += times;
     }
     const double every = atomic_load_explicit(&c->poll_every_s, memory_order_relaxed);
     const double next = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
@@ -81,64 +51,30 @@ static void choose_pace(MccComponent* c) {
 
 int mcc_progress(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    mcc_progress_seen();
+    mcc_seen(&c->stand_in);
     if (c->waiting > 0) return 0;  // the waiting thread polls already
     const bool idle = !c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed);
     if (idle && !is_due(c)) return 0;
-    if (0 != opal_mutex_trylock(&c->lock)) return 0;
+    if (0 != pthread_mutex_trylock(&c->fabric.lock)) return 0;
     const int events = turn();
     if (idle) choose_pace(c);
-    if (c->orphans > 0) mcc_groups_reap(false);
-    opal_mutex_unlock(&c->lock);
+    mcc_groups_reap(false);
+    pthread_mutex_unlock(&c->fabric.lock);
     return events + mcc_complete_requests();
 }
 
 void mcc_wait_step(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    mcc_progress_seen();
-    opal_mutex_lock(&c->lock);
+    mcc_seen(&c->stand_in);
+    pthread_mutex_lock(&c->fabric.lock);
     const int events = turn();
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
 }
 
-// What the thread does in place of the program. True: it may sleep until something comes for the provider.
-static bool stand_in(MccComponent* c, int queue) {
-    bool quiet = false;
-    if (0 == opal_mutex_trylock(&c->lock)) {
-        (void)turn();
-        quiet = mcc_queue_is_quiet(&c->fabric, queue);
-        opal_mutex_unlock(&c->lock);
-    }
-    if (!quiet && queue >= 0) (void)sched_yield();
-    if (!quiet && queue < 0) mcc_nap(kNapNs);
-    return quiet;
-}
-
-// Sleeps until the alarm rings or, while the thread stands in, something comes for the provider.
-static void sleep_on(MccComponent* c, int queue) {
-    uint64_t rings;
-    struct pollfd any[] = {{.fd = c->alarm, .events = POLLIN}, {.fd = queue, .events = POLLIN}};
-    (void)poll(any, sizeof(any) / sizeof(any[0]), -1);
-    if (sizeof(rings) != read(c->alarm, &rings, sizeof(rings))) return;
-    // Else somebody has come by meanwhile. Of several threads that did, the last to set the alarm need not
-    // have been the last to look at the clock.
-    const int64_t at = atomic_load(&c->rings_at_ns);
-    if (mcc_now_ns(CLOCK_MONOTONIC) >= at) {
-        atomic_store(&c->stands_in, true);
-    } else {
-        set_alarm(c, at);
-    }
-}
-
-static void* watch(void* nothing) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    const int queue = mcc_queue_descriptor(&c->fabric);
-    while (!atomic_load(&c->thread_stops)) {
-        const bool stands_in = atomic_load(&c->stands_in);
-        if (!stands_in || stand_in(c, queue)) sleep_on(c, stands_in ? queue : -1);
-    }
-    return nothing;
+static int stand_in(void) {
+    (void)turn();
+    return -1;
 }
 
 static bool thread_wanted(const MccComponent* c) {
@@ -146,37 +82,21 @@ static bool thread_wanted(const MccComponent* c) {
     return mcc_pml_is("cm");
 }
 
-static bool start_thread(MccComponent* c) {
-    c->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (c->alarm < 0) return false;
-    atomic_store(&c->rings_at_ns, mcc_now_ns(CLOCK_MONOTONIC) + kAwayNs);
-    set_alarm(c, atomic_load(&c->rings_at_ns));
-    if (!mcc_start_thread(&c->thread, watch)) {
-        (void)close(c->alarm);
-        return false;
-    }
-    (void)pthread_setname_np(c->thread, "mcc-stand-in");
-    atomic_store(&c->thread_runs, true);
-    return true;
-}
-
 void mcc_progress_start(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     atomic_store(&c->poll_every_s, 1e-3);
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(mcc_progress);
-    if (atomic_load(&c->thread_runs) || !thread_wanted(c) || start_thread(c)) return;
+    // Every call looks at the kernel's coarse clock, which may have ticks of 10 ms.
+    enum { kAwayNs = 16000000 };
+    if (!thread_wanted(c) ||
+        mcc_stand_in_start(&c->stand_in, &c->fabric, CLOCK_MONOTONIC_COARSE, kAwayNs, stand_in))
+        return;
     MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");
 }
 
 void mcc_progress_stop(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    if (atomic_exchange(&c->thread_runs, false)) {
-        atomic_store(&c->thread_stops, true);
-        set_alarm(c, 1);
-        (void)pthread_join(c->thread, NULL);
-        atomic_store(&c->thread_stops, false);
-        (void)close(c->alarm);
-    }
+    mcc_stand_in_stop(&c->stand_in);
     if (c->polling) (void)opal_progress_unregister(mcc_progress);
     c->polling = false;
 }

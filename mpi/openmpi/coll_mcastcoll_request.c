@@ -110,17 +110,17 @@ void mcc_slots_free(void) {
     c->free_slots = NULL;
 }
 
+static void append(MccRequest** first, MccRequest** last, MccRequest* r) {
+    r->next = NULL;
+    *(NULL == *first ? first : &(*last)->next) = r;
+    *last = r;
+}
+
 // Nothing of it is with the provider any more.
 static void check_finished(MccRequest* r) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (!r->all_posted || r->parts > 0) return;
-    r->next = NULL;
-    if (NULL == c->finished) {
-        c->finished = r;
-    } else {
-        c->finished_last->next = r;
-    }
-    c->finished_last = r;
+    append(&c->finished, &c->finished_last, r);
     (void)atomic_fetch_add(&c->finished_count, 1);
 }
 
@@ -163,8 +163,8 @@ static void end_early(MccRequest* r, int error) {
 
 void mcc_post_backlog(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    MccGroup* g;
-    OPAL_LIST_FOREACH(g, &c->groups, MccGroup) {
+    for (MccJoin* j = c->fabric.joins; NULL != j; j = j->next) {
+        MccGroup* g = (MccGroup*)j;
         while (NULL != g->first) {
             MccRequest* r = g->first;
             const int error = 0 != c->broken ? c->broken : post_parts(r);
@@ -179,12 +179,7 @@ void mcc_post_backlog(void) {
 
 static void wait_in_backlog(MccRequest* r) {
     MccGroup* g = r->group;
-    if (NULL == g->first) {
-        g->first = r;
-    } else {
-        g->last->next = r;
-    }
-    g->last = r;
+    append(&g->first, &g->last, r);
     (void)atomic_fetch_add(&g->waiting, 1);
     (void)atomic_fetch_add(&mca_coll_mcastcoll_component.backlog, 1);
 }
@@ -195,19 +190,19 @@ static int begin(MccRequest* r) {
     MccGroup* g = r->group;
     const unsigned bit = 1U << r->job.plan.whole.collective;
     for (;;) {
-        opal_mutex_lock(&c->lock);
+        pthread_mutex_lock(&c->fabric.lock);
         int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
         const bool wait = FI_EAGAIN == error && (0 != (g->known & bit) || r->offset > 0);
         if (wait) wait_in_backlog(r);
         const bool under_way = 0 == error || wait || r->offset > 0;
         if (under_way) {
             if (0 != error && !wait) end_early(r, error);
-            ++g->open;
+            ++g->join.users;
             (void)atomic_fetch_add(&c->open, 1);
         } else if (FI_ENOSYS == error) {
             g->refused |= bit;
         }
-        opal_mutex_unlock(&c->lock);
+        pthread_mutex_unlock(&c->fabric.lock);
         if (under_way) return 0;
         if (0 != c->broken) return c->broken;
         if (FI_EAGAIN != error) return error;
@@ -257,21 +252,21 @@ static void complete(MccRequest* r) {
     MccGroup* g = r->group;
     if (!mcc_finish_job(&r->job, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
     r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->job, r->error);
-    opal_mutex_lock(&c->lock);
-    --g->open;
+    pthread_mutex_lock(&c->fabric.lock);
+    --g->join.users;
     (void)atomic_fetch_sub(&c->open, 1);
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     (void)ompi_request_complete(&r->super, true);  // from here on it may be gone
 }
 
 int mcc_complete_requests(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (0 == atomic_load(&c->finished_count)) return 0;
-    opal_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->fabric.lock);
     MccRequest* r = c->finished;
     c->finished = c->finished_last = NULL;
     atomic_store(&c->finished_count, 0);
-    opal_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->fabric.lock);
     int count = 0;
     for (MccRequest* next; NULL != r; r = next) {
         next = r->next;

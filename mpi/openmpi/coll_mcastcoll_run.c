@@ -18,10 +18,9 @@
 
 // What the provider has is known on all members once there is a group.
 static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
-    const uint16_t* reductions = mca_coll_mcastcoll_component.reductions;
-    if (!mcc_group_has(job->module, needed)) return false;
-    return FI_NOOP == job->plan.whole.op ||
-           0 != (reductions[job->plan.whole.datatype] >> job->plan.whole.op & 1);
+    const struct fi_mcastcoll_request* whole = &job->plan.whole;
+    return mcc_group_has(job->module, needed) &&
+           mcc_provider_has(&mca_coll_mcastcoll_component.fabric, needed, whole->datatype, whole->op);
 }
 
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
@@ -90,9 +89,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
     op->done = false;
     op->error = 0;
     for (;;) {
-        opal_mutex_lock(&c->lock);
+        pthread_mutex_lock(&c->fabric.lock);
         rc = mcc_post(g, request, &op->context);
-        opal_mutex_unlock(&c->lock);
+        pthread_mutex_unlock(&c->fabric.lock);
         if (-FI_EAGAIN != rc || 0 != c->broken) break;
         mcc_wait_step();
     }
@@ -106,7 +105,7 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 // while this one waits.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
-    mcc_progress_seen();
+    mcc_seen(&mca_coll_mcastcoll_component.stand_in);
     while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
     return (int)-rc;
 }

@@ -5,9 +5,8 @@
 // which keeps a late member's delay out of the join's timeout; (4) the join, bounded by a timeout; (5)
 // agreement. So either everybody uses the group or nobody.
 //
-// A group outlives its communicator by MCASTCOLL_PMPI_LINGER: MPI_Comm_free need not synchronise, and a
-// slower member may still need its data repaired. One in which an operation failed here is closed after the
-// same time, so that no other member waits for this one.
+// One in which an operation failed here is closed after the linger time, so that no other member waits for
+// this one.
 
 #include <sched.h>
 #include <stdio.h>
@@ -15,43 +14,11 @@
 #include <string.h>
 
 #include "core/agree.h"
-#include "core/wait.h"
 #include "pmpi.h"
 
-enum { kMaxOrphans = 32 };
-
-static void close_group(PmpiGroup* g) {
-    const int error = mcc_join_close(&pmpi.provider, &g->join);
-    if (0 != error) pmpi_say(1, "closing a group: %s", fi_strerror(error));
-    if (kPmpiServing == g->state) g->state = kPmpiLeft;
-}
-
-static bool in_use(const PmpiGroup* g) {
-    return g->making || mcc_join_is_open(&g->join) || (!g->orphan && kPmpiBroken != g->state);
-}
-
 void pmpi_groups_reap(bool all) {
-    const double now = mcc_now_s();
-    int orphans = 0, unused = 0;
-    for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) {
-        orphans += g->orphan;
-        unused += !in_use(g);
-    }
-    if (!all && 0 == unused) return;
-    // Old groups are at the end of the list, near enough to the order of release for the limit.
-    for (PmpiGroup** at = &pmpi.groups; NULL != *at;) {
-        PmpiGroup* g = *at;
-        const bool due = !in_use(g) && (now >= g->close_at_s || orphans > kMaxOrphans);
-        if (all || due) close_group(g);
-        if (g->orphan && (all || due)) {
-            --orphans;
-            *at = g->next;
-            mcc_bounce_trim(&g->bounce, 0);
-            free(g);
-        } else {
-            at = &g->next;
-        }
-    }
+    const int error = mcc_joins_reap(&pmpi.provider, all);
+    if (0 != error) pmpi_say(1, "closing a group: %s", fi_strerror(error));
 }
 
 static void cancel(PmpiGroup* g) {
@@ -62,29 +29,28 @@ static void cancel(PmpiGroup* g) {
 
 // Before MPI itself goes. The groups stay where they are, and nobody uses them any more.
 void pmpi_groups_cancel(void) {
-    for (PmpiGroup* g = pmpi.groups; NULL != g; g = g->next) cancel(g);
+    for (MccJoin* j = pmpi.provider.joins; NULL != j; j = j->next) cancel((PmpiGroup*)j);
 }
 
-static void orphan(PmpiGroup* g) {
-    cancel(g);
-    pthread_mutex_lock(&pmpi.lock);
-    g->orphan = true;
-    g->close_at_s = NULL != g->join.mc ? mcc_now_s() + pmpi.settings.linger_ms * 1e-3 : 0;
+static void end(PmpiGroup* g, bool disposable) {
+    pthread_mutex_lock(&pmpi.provider.lock);
+    mcc_join_end(&pmpi.provider, &g->join, pmpi.settings.linger_ms, disposable);
     pmpi_groups_reap(kPmpiClosed == atomic_load(&pmpi.life));
-    pthread_mutex_unlock(&pmpi.lock);
+    pthread_mutex_unlock(&pmpi.provider.lock);
+    mcc_seen(&pmpi.stand_in);
 }
 
 void pmpi_group_break(PmpiGroup* g) {
-    pthread_mutex_lock(&pmpi.lock);
-    if (kPmpiBroken != g->state) g->close_at_s = mcc_now_s() + pmpi.settings.linger_ms * 1e-3;
     g->state = kPmpiBroken;
-    pmpi_groups_reap(false);
-    pthread_mutex_unlock(&pmpi.lock);
+    end(g, false);
 }
 
 int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra) {
     (void)comm, (void)key, (void)extra;
-    orphan(value);
+    PmpiGroup* g = value;
+    cancel(g);
+    mcc_bounce_trim(&g->bounce, 0);
+    end(g, true);
     return MPI_SUCCESS;
 }
 
@@ -120,31 +86,22 @@ static bool agree(const PmpiGroup* g, const char* step, int error, char* reason,
     return false;
 }
 
-static int address_of(const void* addresses, size_t rank, fi_addr_t* address) {
-    return pmpi_address((const uint8_t*)addresses + rank * pmpi.provider.address_bytes, address);
-}
-
-static void lock(void) {
-    pthread_mutex_lock(&pmpi.lock);
-}
-
-static void unlock(void) {
-    pthread_mutex_unlock(&pmpi.lock);
+static const uint8_t* address_of(const void* addresses, size_t rank) {
+    return (const uint8_t*)addresses + rank * pmpi.provider.address_bytes;
 }
 
 static int go_on(void* group) {
-    lock();
+    pthread_mutex_lock(&pmpi.provider.lock);
     pmpi_poll();
-    unlock();
+    pthread_mutex_unlock(&pmpi.provider.lock);
     (void)pmpi_meanwhile(group);
     (void)sched_yield();
     return 0;
 }
 
 static int join(PmpiGroup* g) {
-    static const MccWaiting kWaiting = {.lock = lock, .unlock = unlock, .step = go_on};
     const int error =
-        mcc_join(&pmpi.provider, &g->join, (size_t)g->size, pmpi.settings.join_timeout_ms, &kWaiting, g);
+        mcc_join(&pmpi.provider, &g->join, (size_t)g->size, pmpi.settings.join_timeout_ms, go_on, g);
     if (0 != error || NULL != g->join.run) return error;
     if (0 == g->rank)
         pmpi_say(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
@@ -171,10 +128,10 @@ static bool form(PmpiGroup* g, char* reason, size_t reason_bytes) {
                     ? 0
                     : FI_EOTHER;
     if (0 == error) {
-        pthread_mutex_lock(&pmpi.lock);
+        pthread_mutex_lock(&pmpi.provider.lock);
         error = mcc_join_begin(&pmpi.provider, &g->join, (size_t)g->size, &g->number, sizeof(g->number),
                                address_of, addresses);
-        pthread_mutex_unlock(&pmpi.lock);
+        pthread_mutex_unlock(&pmpi.provider.lock);
     }
     free(addresses);
     return agree(g, "the address vector", error, reason, reason_bytes) &&
@@ -188,16 +145,15 @@ static PmpiGroup* make(MPI_Comm comm) {
     char reason[200] = "MPI failed";
     g->comm = comm;
     g->state = kPmpiLeft;
-    g->making = true;
+    g->join.users = 1;
     g->never = MPI_REQUEST_NULL;
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_rank(comm, &g->rank);
     PMPI_Comm_size(comm, &g->size);
-    pthread_mutex_lock(&pmpi.lock);
-    g->next = pmpi.groups;
-    pmpi.groups = g;
+    pthread_mutex_lock(&pmpi.provider.lock);
+    mcc_join_add(&pmpi.provider, &g->join);
     pmpi_groups_reap(false);
-    pthread_mutex_unlock(&pmpi.lock);
+    pthread_mutex_unlock(&pmpi.provider.lock);
     // What comes back to us while the group forms finds one that is left: an MPI may build a collective on
     // others, and a failing one calls the program's error handler.
     PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
@@ -207,17 +163,17 @@ static PmpiGroup* make(MPI_Comm comm) {
         PMPI_Comm_get_name(comm, name, &letters);
         if (form(g, reason, sizeof(reason))) {
             g->state = kPmpiServing;
-            pthread_mutex_lock(&pmpi.lock);
+            pthread_mutex_lock(&pmpi.provider.lock);
             pmpi_progress_start();
-            pthread_mutex_unlock(&pmpi.lock);
+            pthread_mutex_unlock(&pmpi.provider.lock);
             if (0 == g->rank) pmpi_say(1, "serves communicator '%s', %d members", name, g->size);
         } else if (0 == g->rank) {
             pmpi_say(1, "leaves communicator '%s', %d members: %s", name, g->size, reason);
         }
     }
-    pthread_mutex_lock(&pmpi.lock);
-    g->making = false;
-    pthread_mutex_unlock(&pmpi.lock);
+    pthread_mutex_lock(&pmpi.provider.lock);
+    g->join.users = 0;
+    pthread_mutex_unlock(&pmpi.provider.lock);
     return g;
 }
 

@@ -12,7 +12,7 @@
 #include "core/agree.h"
 #include "pmpi.h"
 
-Pmpi pmpi = {.lock = PTHREAD_MUTEX_INITIALIZER, .own_comm = MPI_COMM_NULL};
+Pmpi pmpi = {.provider = {.lock = PTHREAD_MUTEX_INITIALIZER}, .own_comm = MPI_COMM_NULL};
 
 enum { kTermsVersion = 2, kPeersExpected = 64 };
 
@@ -53,16 +53,15 @@ static void report_counts(void) {
 // MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun.
 static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     (void)comm, (void)key, (void)value, (void)extra;
-    pmpi_progress_stop();
+    mcc_stand_in_stop(&pmpi.stand_in);
     report_counts();
-    pthread_mutex_lock(&pmpi.lock);
+    pthread_mutex_lock(&pmpi.provider.lock);
     atomic_store(&pmpi.life, kPmpiClosed);
     pmpi_groups_cancel();
     pmpi_groups_reap(true);
     if (pmpi.ready) mcc_provider_close(&pmpi.provider);
     pmpi.ready = false;
-    pmpi_peers_close();
-    pthread_mutex_unlock(&pmpi.lock);
+    pthread_mutex_unlock(&pmpi.provider.lock);
     if (MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
     return MPI_SUCCESS;
 }
@@ -102,7 +101,7 @@ bool pmpi_open(void) {
     PMPI_Initialized(&begun);
     PMPI_Finalized(&ended);
     if (!begun || ended) return false;
-    pthread_mutex_lock(&pmpi.lock);
+    pthread_mutex_lock(&pmpi.provider.lock);
     if (kPmpiUnopened == atomic_load(&pmpi.life)) {
         opening = true;
         // Not a duplicate: that would call the program's attribute functions.
@@ -115,6 +114,6 @@ bool pmpi_open(void) {
         opening = false;
         atomic_store_explicit(&pmpi.life, kPmpiOpen, memory_order_release);
     }
-    pthread_mutex_unlock(&pmpi.lock);
+    pthread_mutex_unlock(&pmpi.provider.lock);
     return kPmpiOpen == atomic_load(&pmpi.life);
 }

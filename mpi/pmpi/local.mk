@@ -8,7 +8,6 @@ libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/layout.c \
 	%reldir%/life.c \
 	%reldir%/moves.c \
-	%reldir%/peers.c \
 	%reldir%/pmpi.h \
 	%reldir%/progress.c \
 	%reldir%/reduce.c \

@@ -23,7 +23,6 @@
 #define MCASTCOLL_MPI_PMPI_H
 
 #include <mpi.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +31,7 @@
 #include "core/collectives.h"
 #include "core/join.h"
 #include "core/plan.h"
+#include "core/stand_in.h"
 
 typedef struct {
     unsigned enabled;  // bit kMccBcast and so on
@@ -48,17 +48,13 @@ typedef struct {
 typedef enum { kPmpiServing, kPmpiLeft, kPmpiBroken } PmpiState;
 
 typedef struct PmpiGroup {
-    struct PmpiGroup* next;
+    MccJoin join;  // first
     MPI_Comm comm;
     int rank, size;
     PmpiState state;
-    int64_t number;    // rank 0's, the same on all members: the key of the group's set
-    unsigned refused;  // operations that this group does not have, the same on all members
-    MccJoin join;
+    int64_t number;     // rank 0's, the same on all members: the key of the group's set
+    unsigned refused;   // operations that this group does not have, the same on all members
     MPI_Request never;  // a receive that nobody sends anything for
-    bool making;        // pmpi_group_of() has not returned it yet
-    bool orphan;        // its communicator is gone; close_at_s says when it may go
-    double close_at_s;
     // Packed bytes. It belongs to one call, until that ends in pmpi_run(), which trims it: a small one stays
     // for the next call.
     MccBounce bounce;
@@ -67,24 +63,16 @@ typedef struct PmpiGroup {
 typedef enum { kPmpiUnopened, kPmpiOpen, kPmpiClosed } PmpiLife;
 
 typedef struct {
-    pthread_mutex_t lock;  // guards all below, and every call of the provider but MccRun
-    atomic_int life;       // PmpiLife
+    atomic_int life;  // PmpiLife
     PmpiSettings settings;
     bool ready;  // the provider is open and the settings are good
     char reason[kMccProviderReasonBytes];
-    uint64_t terms;  // digest of all that must be the same everywhere
-    MccProvider provider;
-    MPI_Comm own_comm;  // of this process alone
+    uint64_t terms;        // digest of all that must be the same everywhere
+    MccProvider provider;  // its lock guards all of this
+    MPI_Comm own_comm;     // of this process alone
     int comm_key, self_key;
     atomic_llong next_number;
-    PmpiGroup* groups;
-    fi_addr_t* peers;  // with their addresses beside them, in the order in which they were met
-    uint8_t* peer_bytes;
-    size_t peer_count, peer_room;
-    atomic_int running;  // threads inside MccRun, which makes all progress there is to make
-    bool thread_runs;
-    atomic_bool thread_stops;
-    pthread_t thread;
+    MccStandIn stand_in;
     atomic_ullong served[kMccCollectives], left[kMccCollectives];
 } Pmpi;
 
@@ -97,13 +85,8 @@ void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 
 // life.c
 bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
 
-// peers.c
-int pmpi_address(const uint8_t* bytes, fi_addr_t* address);  // positive FI_E code; the lock is held
-void pmpi_peers_close(void);
-
 // progress.c
 void pmpi_progress_start(void);   // the lock is held
-void pmpi_progress_stop(void);    // the lock is not held
 void pmpi_poll(void);             // reads both queues; the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
 

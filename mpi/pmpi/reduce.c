@@ -9,11 +9,10 @@
 // Fills in what describes the elements; otherwise the call is left.
 static bool take(PmpiCall* c, MPI_Count count, MPI_Datatype type, MPI_Op op, size_t* width) {
     struct fi_mcastcoll_request* whole = &c->plan.whole;
-    const uint16_t* pairs = pmpi.provider.reductions[mcc_collective_ops[c->operation]];
     whole->count = (size_t)count;
     return (count >= 0 && mcc_reduction(type, op, pmpi_face.width, &whole->datatype, &whole->op, width) &&
-            0 != (pairs[whole->datatype] >> whole->op & 1) && (uint64_t)count <= UINT64_MAX / *width &&
-            pmpi_in_range((uint64_t)count * *width)) ||
+            mcc_provider_has(&pmpi.provider, mcc_collective_ops[c->operation], whole->datatype, whole->op) &&
+            (uint64_t)count <= UINT64_MAX / *width && pmpi_in_range((uint64_t)count * *width)) ||
            pmpi_leave(c);
 }
 

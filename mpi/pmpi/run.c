@@ -26,7 +26,7 @@ bool pmpi_begin(PmpiCall* c, MPI_Comm comm, MccCollective operation) {
     if (NULL == g) return false;
     const enum fi_collective_op collective = mcc_collective_ops[operation];
     if (kPmpiLeft == g->state || 0 == (pmpi.settings.enabled >> operation & 1) ||
-        0 == (pmpi.provider.collectives >> collective & 1) || 0 != (g->refused >> operation & 1))
+        !mcc_provider_has(&pmpi.provider, collective, FI_VOID, FI_NOOP) || 0 != (g->refused >> operation & 1))
         return leave(operation);
     mcc_begin_plan(&c->plan, &pmpi_face, (size_t)g->size, (size_t)g->rank);
     c->plan.whole.collective = collective;
@@ -55,10 +55,10 @@ bool pmpi_run(PmpiCall* c, int error, int* rc) {
     if (0 == error && kPmpiBroken == g->state) error = FI_EOPBADSTATE;
     if (0 != error) return fail(c, error, rc);
     ssize_t result;
-    (void)atomic_fetch_add(&pmpi.running, 1);
+    mcc_enter(&pmpi.stand_in);
     while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
         (void)pmpi_meanwhile(g);
-    (void)atomic_fetch_sub(&pmpi.running, 1);
+    mcc_leave(&pmpi.stand_in);
     if (-FI_ENOSYS == result || -FI_EOPNOTSUPP == result) {
         mcc_bounce_trim(&g->bounce, kMccKeptBounce);
         if (-FI_ENOSYS == result) g->refused |= 1U << c->operation;
