@@ -9,9 +9,6 @@
 
 #include "core/clock.h"
 
-// The alarm is not set anew for less than this part of the time it gives.
-enum { kPartOfAway = 8 };
-
 static void set_alarm(const MccStandIn* s, int64_t at_ns) {
     const struct itimerspec at = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
     (void)timerfd_settime(s->alarm, TFD_TIMER_ABSTIME, &at, NULL);
@@ -19,9 +16,8 @@ static void set_alarm(const MccStandIn* s, int64_t at_ns) {
 
 void mcc_seen(MccStandIn* s) {
     if (!atomic_load_explicit(&s->runs, memory_order_acquire)) return;
-    const int64_t rings = mcc_now_ns(s->clock) + s->away_ns;
-    const int64_t later = rings - atomic_load_explicit(&s->rings_at_ns, memory_order_relaxed);
-    if (later < s->away_ns / kPartOfAway) return;
+    const int64_t rings = mcc_now_ns(CLOCK_MONOTONIC_COARSE) + s->away_ns;
+    if (rings <= atomic_load_explicit(&s->rings_at_ns, memory_order_relaxed)) return;
     atomic_store(&s->rings_at_ns, rings);
     atomic_store(&s->stands_in, false);
     set_alarm(s, rings);
@@ -91,11 +87,12 @@ static bool start_thread(MccStandIn* s) {
     return started;
 }
 
-bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, clockid_t clock, int64_t away_ns, int (*turn)(void)) {
+bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, int64_t away_ns, int (*turn)(void)) {
+    struct timespec tick;
     if (atomic_load(&s->runs)) return true;
+    (void)clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
     s->provider = p;
-    s->clock = clock;
-    s->away_ns = away_ns;
+    s->away_ns = away_ns + tick.tv_nsec;
     s->turn = turn;
     s->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->alarm < 0) return false;

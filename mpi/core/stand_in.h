@@ -17,8 +17,7 @@
 
 typedef struct {
     MccProvider* provider;
-    clockid_t clock;  // the coarse one is cheaper
-    int64_t away_ns;
+    int64_t away_ns;  // and a tick of the coarse clock, which is so cheap that every call can look at it
     // In place of the program, with the lock: what there is to do. In so many milliseconds it is called
     // again, even if nothing comes for the provider; -1: it need not be.
     int (*turn)(void);
@@ -31,8 +30,8 @@ typedef struct {
     pthread_t thread;
 } MccStandIn;
 
-// From now on, for who is away for so long by that clock. False: no thread can be made.
-bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, clockid_t clock, int64_t away_ns, int (*turn)(void));
+// From now on, for who is away for so long, up to a tick more. False: no thread can be made.
+bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, int64_t away_ns, int (*turn)(void));
 void mcc_stand_in_stop(MccStandIn* s);  // the lock is not held
 // A thread of the program's is here. Without the lock or with it.
 void mcc_seen(MccStandIn* s);

@@ -86,11 +86,8 @@ void mcc_progress_start(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     atomic_store(&c->poll_every_s, 1e-3);
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(mcc_progress);
-    // Every call looks at the kernel's coarse clock, which may have ticks of 10 ms.
-    enum { kAwayNs = 16000000 };
-    if (!thread_wanted(c) ||
-        mcc_stand_in_start(&c->stand_in, &c->fabric, CLOCK_MONOTONIC_COARSE, kAwayNs, stand_in))
-        return;
+    enum { kAwayNs = 12000000 };
+    if (!thread_wanted(c) || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
     MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");
 }
 

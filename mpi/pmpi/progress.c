@@ -33,8 +33,8 @@ static int stand_in(void) {
 }
 
 void pmpi_progress_start(void) {
-    enum { kAwayNs = 1000000 };
+    enum { kAwayNs = 4000000 };
     if (pmpi.settings.progress_thread &&
-        !mcc_stand_in_start(&pmpi.stand_in, &pmpi.provider, CLOCK_MONOTONIC, kAwayNs, stand_in))
+        !mcc_stand_in_start(&pmpi.stand_in, &pmpi.provider, kAwayNs, stand_in))
         pmpi_say(1, "no thread can be made: repairs wait for this process's next call");
 }
