@@ -15,7 +15,7 @@ check_PROGRAMS += fabtests/unit/test_host
 TESTS += fabtests/unit/test_host
 endif
 fabtests_unit_test_host_SOURCES = fabtests/unit/test_host.cc fabtests/unit/test_host_failures.cc \
-	fabtests/unit/test_host_memory.cc fabtests/unit/host_cases.cc fabtests/unit/host_cases.h \
+	fabtests/unit/test_host_memory.cc fabtests/unit/test_host_parts.cc fabtests/unit/host_cases.cc fabtests/unit/host_cases.h \
 	fabtests/unit/host_fixture.h $(host_members)
 fabtests_unit_test_host_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.

@@ -7,15 +7,9 @@
 #include "host/team.h"
 
 namespace mcastcoll::host {
-namespace {
-
-// Looks for somebody's line; with fewer cores than members looking keeps him from writing it.
-constexpr int kLooks = 64;
-
-}  // namespace
 
 bool Team::await_word(std::uint32_t member, Kind kind, std::uint64_t& word) {
-    for (int left = crowded_ || shares_core_ ? 1 : kLooks;;) {
+    for (int left = backoff_.looks();;) {
         word = look(member, step_, kind);
         if (word != 0) [[likely]]
             return true;
@@ -69,7 +63,7 @@ bool Team::is_for_gather_one(const Operation& operation) const {
 }
 
 bool Team::at_once(Operation& operation) {
-    if (!formed_ || head_ != tail_ || failure() != 0 || operation.bytes > kInlineBytes) return false;
+    if (!formed_ || !window_.empty() || failure() != 0 || operation.bytes > kInlineBytes) return false;
     if (operation.kind == Kind::broadcast) {
         if (operation.bytes == 0 || operation.root >= size_ || !broadcast_at_once(operation)) return false;
     } else if (operation.kind == Kind::barrier) {

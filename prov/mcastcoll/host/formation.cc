@@ -239,7 +239,7 @@ void Team::agree() {
 
 void Team::adopt_agreement() {
     const Agreement& agreement = header_.agreement;
-    crowded_ = agreement.crowded != 0;
+    backoff_.use(agreement.crowded != 0);
     single_copy_from_ = agreement.single_copy != 0
                             ? std::max<std::size_t>(agreement.single_copy_from, kInlineBytes + 1)
                             : SIZE_MAX;

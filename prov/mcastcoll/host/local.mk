@@ -5,12 +5,15 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/alarm.h \
 	%reldir%/alltoall.cc \
 	%reldir%/at_once.cc \
+	%reldir%/backoff.cc \
+	%reldir%/backoff.h \
 	%reldir%/both_copy.cc \
 	%reldir%/broadcast.cc \
 	%reldir%/calibration.cc \
 	%reldir%/calibration.h \
 	%reldir%/clusters.cc \
 	%reldir%/direct.cc \
+	%reldir%/failure_detector.h \
 	%reldir%/formation.cc \
 	%reldir%/gather.cc \
 	%reldir%/layout.h \
@@ -29,6 +32,7 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/single_copy.h \
 	%reldir%/team.cc \
 	%reldir%/team.h \
-	%reldir%/waiting.cc
+	%reldir%/waiting.cc \
+	%reldir%/window.h
 %canon_reldir%_libmcchost_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
 EXTRA_DIST += %reldir%/README.md

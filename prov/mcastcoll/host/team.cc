@@ -10,18 +10,9 @@
 #include "host/liveness.h"
 
 namespace mcastcoll::host {
-namespace {
-
-constexpr Nanoseconds kPatience = Nanoseconds::from_ms(50);
-// Between looks at the clock. Few: where more processes run than there are cores, and each poll is followed
-// by a yield, polls are tens of milliseconds apart.
-constexpr std::uint32_t kPollsPerLook = 16;
-
-}  // namespace
-
 Team::~Team() {
     // Nobody writes into a buffer that its owner has back.
-    while (head_ != tail_ && !is_withdrawn(*open_[head_ % kMaxOpen])) ::sched_yield();
+    while (!window_.empty() && !is_withdrawn(window_.oldest())) ::sched_yield();
     peers_[self_].card->stage.store(Stage::left, std::memory_order_seq_cst);
     if (!formed_ && self_ == 0) segment_->unlink();
     alarm_.published();
@@ -34,7 +25,7 @@ int Team::post(Operation& operation) {
     if (reduces && operation.bytes > 0 &&
         (operation.combiner.combine == nullptr || element_bytes == 0 || operation.bytes % element_bytes != 0))
         return EINVAL;
-    if (tail_ - head_ == kMaxOpen) return EAGAIN;
+    if (window_.full()) return EAGAIN;
     operation.done = false;
     operation.error = 0;
     operation.arrived = 0;
@@ -44,31 +35,31 @@ int Team::post(Operation& operation) {
         end(operation, failure());
         return 0;
     }
-    open_[tail_++ % kMaxOpen] = &operation;
-    if (tail_ - head_ == 1) progress();
+    const bool is_first = window_.empty();
+    window_.add(operation);
+    if (is_first) progress();
     return 0;
 }
 
 bool Team::progress() {
-    if (head_ == tail_) return false;
+    if (window_.empty()) return false;
     bool moved = false;
     if (formed_ || formed()) [[likely]] {
-        while (head_ != tail_) {
-            const Advance outcome = advance(*open_[head_ % kMaxOpen]);
+        while (!window_.empty()) {
+            const Advance outcome = advance(window_.oldest());
             if (outcome == Advance::idle) break;
             moved = true;
             if (outcome == Advance::moved) break;
         }
     }
     if (moved) {
-        idle_polls_ = 0;
-        stirred_ = true;
-        idle_since_ = {0};
+        detector_.on_progress();
+        backoff_.on_progress();
         return true;
     }
     if (alarm_.failure() != 0) [[unlikely]]
         return end_all();
-    if (++idle_polls_ % kPollsPerLook == 0 || look_at_clock_) check_blocker();
+    if (detector_.on_idle()) look_after_blocker();
     return false;
 }
 
@@ -94,11 +85,10 @@ Team::Advance Team::advance(Operation& operation) {
 }
 
 // The oldest operation is over, after so many steps.
-Team::Advance Team::finish(Operation& operation, std::uint64_t steps) {
+Team::Advance Team::finish(Operation&, std::uint64_t steps) {
     step_ += steps;
     course_ = {};
-    ++head_;
-    end(operation, 0);
+    end(window_.take(), 0);
     return Advance::finished;
 }
 
@@ -111,9 +101,9 @@ void Team::end(Operation& operation, int error) {
 
 bool Team::end_all() {
     const int error = failure();
-    if (!is_withdrawn(*open_[head_ % kMaxOpen])) return false;
+    if (!is_withdrawn(window_.oldest())) return false;
     course_ = {};
-    while (head_ != tail_) end(*open_[head_++ % kMaxOpen], error);
+    while (!window_.empty()) end(window_.take(), error);
     return true;
 }
 
@@ -127,12 +117,8 @@ void Team::mismatch() {
 
 // Whoever waits directly for a member that is gone poisons the team; those who wait for somebody else hear of
 // it.
-void Team::check_blocker() {
-    look_at_clock_ = false;
-    const Nanoseconds now = monotonic_now();
-    if (idle_since_ == Nanoseconds{0}) idle_since_ = checked_at_ = now;
-    if (now - checked_at_ < kPatience) return;
-    checked_at_ = now;
+void Team::look_after_blocker() {
+    if (!detector_.is_due(monotonic_now())) return;
     ++counters_.liveness_checks;
     const Card& card = *peers_[blocker_].card;
     const Stage stage = card.stage.load(std::memory_order_acquire);
@@ -153,13 +139,7 @@ bool Team::raise_watermark(Step step, std::uint64_t ring) {
 }
 
 Nanoseconds Team::next_deadline() {
-    if (head_ == tail_) return kNever;
-    look_at_clock_ = true;
-    // Nobody rings when something has come through memory.
-    const Nanoseconds now = monotonic_now();
-    if (idle_since_ == Nanoseconds{0}) return now;
-    const std::int64_t idle_ns = (now - idle_since_).value;
-    return now + Nanoseconds{std::clamp<std::int64_t>(idle_ns / 4, 20'000, 1'000'000)};
+    return window_.empty() ? kNever : detector_.next_deadline(monotonic_now());
 }
 
 std::string Team::explain() const {
@@ -177,9 +157,9 @@ std::string Team::explain() const {
         "shares "
         "from {} bytes; barriers {}; sleepers {}",
         name(), size_, agreement.cores,
-        crowded_ ? "crowded: who waits yields" : "room for all: who waits spins", segment_->bytes() / 1024,
-        slots_, slot_bytes_, kInlineBytes, from(single_copy_from_), from(both_copy_from_),
-        from(blocks_direct_from_), from(reduce_direct_from_), share_from_,
+        backoff_.is_crowded() ? "crowded: who waits yields" : "room for all: who waits spins",
+        segment_->bytes() / 1024, slots_, slot_bytes_, kInlineBytes, from(single_copy_from_),
+        from(both_copy_from_), from(blocks_direct_from_), from(reduce_direct_from_), share_from_,
         leaders_.empty() ? "flat" : fmt::format("through {} leaders of clusters", leaders_.size()),
         agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
     if (single_copy_from_ == SIZE_MAX)

@@ -31,11 +31,14 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "host/alarm.h"
+#include "host/backoff.h"
 #include "host/calibration.h"
+#include "host/failure_detector.h"
 #include "host/layout.h"
 #include "host/operation.h"
 #include "host/segment.h"
 #include "host/single_copy.h"
+#include "host/window.h"
 
 namespace mcastcoll::host {
 
@@ -83,7 +86,7 @@ struct Offer;
 
 class Team {
   public:
-    static constexpr std::size_t kMaxOpen = 128;
+    static constexpr std::size_t kMaxOpen = Window::kMost;
 
     // Member 0 creates, the others attach. Neither waits: operations wait until all are there.
     static Result<std::unique_ptr<Team>> create(const TeamConfig& config);
@@ -195,7 +198,7 @@ class Team {
     Advance finish(Operation& operation, std::uint64_t steps);
     void end(Operation& operation, int error);
     bool end_all();
-    void check_blocker();
+    void look_after_blocker();
 
     // at_once.cc
     bool await_word(std::uint32_t member, Kind kind, std::uint64_t& word);
@@ -333,9 +336,6 @@ class Team {
     std::size_t slot_bytes_ = 0;
     bool formed_ = false;
     bool probed_ = false;
-    bool crowded_ = true;
-    bool look_at_clock_ = false;
-    bool stirred_ = true;  // something moved since the last turn of waiting
     std::size_t single_copy_from_ = SIZE_MAX;
     std::size_t share_from_ = 0;
     std::size_t reduce_whole_ = 0;  // reduces of up to so many bytes are the root's work
@@ -346,27 +346,15 @@ class Team {
     std::vector<std::uint32_t> cluster_;  // the others of the own one, if this member leads it
     Step step_ = 1;                       // the first step of the oldest open operation
     Step watermark_ = 1;                  // everybody has left all steps before
-    std::uint64_t head_ = 0;
-    std::uint64_t tail_ = 0;
     Course course_;
     std::vector<Peer> peers_;
     TeamCounters counters_;
 
     // Waiting.
     std::uint32_t blocker_ = 0;  // whom the last look was in vain for
-    std::uint32_t idle_polls_ = 0;
-    std::uint32_t turns_ = 0;
-    Nanoseconds idle_since_{0};
-    bool is_quiet_ = false;     // spinning has lasted too long
-    bool shares_core_ = false;  // with whom it waits for
-    bool look_soon_ = false;    // it did when the last operation ended
-    std::uint32_t shared_looks_ = 0;
-    std::uint32_t patience_with_sharing_ = 64;  // looks
-    Nanoseconds quiet_since_{0};
-    Nanoseconds checked_at_{0};
-    Nanoseconds next_sleep_{0};
-
-    std::array<Operation*, kMaxOpen> open_{};
+    FailureDetector detector_;
+    Backoff backoff_;
+    Window window_;
     std::uint64_t witness_ = 0;
 };
 

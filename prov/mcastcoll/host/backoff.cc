@@ -1,0 +1,64 @@
+#include "host/backoff.h"
+
+#include <algorithm>
+
+namespace mcastcoll::host {
+namespace {
+
+constexpr std::uint32_t kSpinsPerLook = 64;
+constexpr std::uint32_t kYieldsPerLook = 4;
+constexpr std::uint32_t kSpinsBeforeYield = 16;
+// So long without progress: yield though there are cores enough, and sleep.
+constexpr Nanoseconds kSpinTime = Nanoseconds::from_ms(1);
+constexpr Nanoseconds kRoomyTime = Nanoseconds::from_ms(20);
+constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_ms(1);
+// Who was woken in vain goes back to sleep after so long.
+constexpr Nanoseconds kSecondWind = Nanoseconds::from_us(100);
+constexpr Nanoseconds kShortestSleep = Nanoseconds::from_us(500);
+constexpr Nanoseconds kLongestSleep = Nanoseconds::from_ms(10);
+constexpr std::uint32_t kMostPatience = 1U << 16;
+
+}  // namespace
+
+Backoff::Turn Backoff::next() {
+    if (state_ == State::stirred) {
+        state_ = State::unclocked;
+        turns_ = 0;
+        looks_soon_ = shares_core_;
+        shares_core_ = false;
+        next_sleep_ = kShortestSleep;
+    }
+    ++turns_;
+    const bool yields = crowded_ ? turns_ > kSpinsBeforeYield : state_ == State::weary || shares_core_;
+    const bool looks = turns_ % (yields || looks_soon_ ? kYieldsPerLook : kSpinsPerLook) == 0;
+    if (looks) looks_soon_ = false;
+    return {yields, looks};
+}
+
+bool Backoff::on_core(bool shared) {
+    shares_core_ = shared;
+    if (!shared) shared_looks_ = 0;
+    if (!shared || ++shared_looks_ < patience_) return false;
+    shared_looks_ = 0;
+    // Where it does not help, since somebody else has the other cores, it becomes rare.
+    patience_ = std::min(2 * patience_, kMostPatience);
+    return true;
+}
+
+Nanoseconds Backoff::limit() const {
+    return crowded_ ? kCrowdedTime : kRoomyTime;
+}
+
+Nanoseconds Backoff::nap(Nanoseconds now) {
+    if (state_ == State::unclocked) quiet_since_ = now;
+    const Nanoseconds quiet = now - quiet_since_;
+    state_ = quiet > kSpinTime ? State::weary : State::spinning;
+    return quiet < limit() ? Nanoseconds{} : next_sleep_;
+}
+
+void Backoff::on_woken(Nanoseconds now) {
+    next_sleep_ = std::min(Nanoseconds{2 * next_sleep_.value}, kLongestSleep);
+    quiet_since_ = now - limit() + kSecondWind;
+}
+
+}  // namespace mcastcoll::host
