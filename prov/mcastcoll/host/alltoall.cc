@@ -8,9 +8,8 @@
 // A step carries the blocks of as many rounds as fit into a slot, of all where everything fits; or a piece of
 // one round's block.
 #include <algorithm>
-#include <cstring>
 
-#include "host/team.h"
+#include "host/collectives.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -27,86 +26,86 @@ std::uint32_t partner_of(std::uint32_t member, std::uint32_t round, std::uint32_
     return partner == member && members % 2 == 0 ? moving : partner;
 }
 
-}  // namespace
+// Rounds and pieces, and how they are cut into steps.
+struct Meetings {
+    std::uint32_t rounds, at_once;
+    bool in_line;
+    std::size_t piece_bytes;
+    std::uint64_t pieces = 1, steps = 1;
 
-Team::Meetings Team::meetings_of(const Operation& operation) const {
-    Meetings all;
-    all.rounds = rounds_of(size_);
-    all.in_line = operation.bytes * all.rounds <= kInlineBytes;
-    all.piece_bytes = std::min(operation.bytes, slot_bytes_);
-    all.at_once = all.rounds;
-    if (operation.bytes * all.rounds <= slot_bytes_) return all;
-    all.at_once = static_cast<std::uint32_t>(std::max<std::size_t>(slot_bytes_ / operation.bytes, 1));
-    all.pieces = (operation.bytes + slot_bytes_ - 1) / slot_bytes_;
-    all.steps = (all.rounds + all.at_once - 1) / all.at_once * all.pieces;
-    return all;
-}
-
-Team::Advance Team::alltoall(Operation& operation) {
-    const Meetings all = meetings_of(operation);
-    const std::size_t own = self_ * operation.bytes;
-    if (!course_.begun) {
-        if (operation.input != operation.buffer && operation.bytes > 0)
-            std::memcpy(operation.buffer + own, operation.input + own, operation.bytes);
-        course_.begun = true;
+    Meetings(std::size_t bytes, std::uint32_t members, std::size_t slot_bytes)
+        : rounds(rounds_of(members)),
+          at_once(rounds),
+          in_line(bytes * rounds <= kInlineBytes),
+          piece_bytes(std::min(bytes, slot_bytes)) {
+        if (bytes * rounds <= slot_bytes) return;
+        at_once = static_cast<std::uint32_t>(std::max<std::size_t>(slot_bytes / bytes, 1));
+        pieces = (bytes + slot_bytes - 1) / slot_bytes;
+        steps = (rounds + at_once - 1) / at_once * pieces;
     }
-    bool moved = false, again = true;
-    while (again) {
-        again = send_to_partners(operation, all);
-        again |= take_from_partners(operation, all);
-        moved |= again;
-        if (course_.gathered == all.steps) {
-            if (all.steps == 1) watermark_ = std::max(watermark_, step_);
-            return finish(operation, all.steps);
-        }
+    std::uint32_t first_round(std::uint64_t at) const {
+        return static_cast<std::uint32_t>(at / pieces * at_once);
     }
-    return moved ? Advance::moved : Advance::idle;
-}
+    std::size_t offset(std::uint64_t at) const { return at % pieces * piece_bytes; }
+};
 
-bool Team::send_to_partners(const Operation& operation, const Meetings& all) {
-    const std::uint64_t at = course_.published;
-    const Step step = step_ + at;
-    if (at == all.steps || !may_write(step, all.in_line ? kLines : slots_)) return false;
-    Line& line = line_of(self_, step);
-    std::byte* to = all.in_line ? line.payload.data() : slot_of(self_, step);
-    const auto first = static_cast<std::uint32_t>(at / all.pieces * all.at_once);
-    const std::size_t offset = at % all.pieces * all.piece_bytes;
+bool send_to_partners(Context& c, const Operation& operation, const Meetings& all) {
+    const std::uint64_t at = c.cursor.published;
+    const Step step = c.step + at;
+    if (at == all.steps || !c.rings.may_write(step, all.in_line)) return false;
+    std::byte* to = c.rings.place(c.self, step, all.in_line);
+    const std::uint32_t first = all.first_round(at);
+    const std::size_t offset = all.offset(at);
     const std::size_t bytes = std::min(all.piece_bytes, operation.bytes - offset);
-    for (std::uint32_t i = 0; i < all.at_once && first + i < all.rounds && bytes > 0; ++i) {
-        const std::uint32_t partner = partner_of(self_, first + i, size_);
-        if (partner != self_)
-            std::memcpy(to + i * bytes, operation.input + partner * operation.bytes + offset, bytes);
+    for (std::uint32_t i = 0; i < all.at_once && first + i < all.rounds; ++i) {
+        const std::uint32_t partner = partner_of(c.self, first + i, c.size);
+        if (partner != c.self)
+            copy_bytes(to + i * bytes, operation.input + partner * operation.bytes + offset, bytes);
     }
-    line.extent.store(operation.bytes, std::memory_order_relaxed);
-    publish(step, Kind::alltoall, true, bytes);
-    ++course_.published;
-    ++(all.in_line ? counters_.inline_steps : counters_.slot_steps);
+    c.rings.publish(step, Kind::alltoall, true, bytes, operation.bytes);
+    ++c.cursor.published;
+    c.count_step(all.in_line);
     return true;
 }
 
-bool Team::take_from_partners(Operation& operation, const Meetings& all) {
-    const std::uint64_t at = course_.gathered;
-    if (at == course_.published) return false;
-    const Step step = step_ + at;
-    const auto first = static_cast<std::uint32_t>(at / all.pieces * all.at_once);
-    const std::size_t offset = at % all.pieces * all.piece_bytes;
+bool take_from_partners(Context& c, Operation& operation, const Meetings& all) {
+    Cursor& cursor = c.cursor;
+    const std::uint64_t at = cursor.gathered;
+    if (at == cursor.published) return false;
+    const Step step = c.step + at;
+    const std::uint32_t first = all.first_round(at);
+    const std::size_t offset = all.offset(at);
     const std::size_t bytes = std::min(all.piece_bytes, operation.bytes - offset);
     bool moved = false;
-    for (; course_.next < all.at_once && first + course_.next < all.rounds; ++course_.next, moved = true) {
-        const std::uint32_t partner = partner_of(self_, first + course_.next, size_);
-        if (partner == self_) continue;
-        if (look(partner, step, Kind::alltoall) == 0) return moved;
-        const Line& line = line_of(partner, step);
-        if (line.extent.load(std::memory_order_relaxed) != operation.bytes) return mismatch(), moved;
-        const std::byte* from = all.in_line ? line.payload.data() : slot_of(partner, step);
-        if (bytes > 0)
-            std::memcpy(operation.buffer + partner * operation.bytes + offset, from + course_.next * bytes,
-                        bytes);
+    for (; cursor.next < all.at_once && first + cursor.next < all.rounds; ++cursor.next, moved = true) {
+        const std::uint32_t partner = partner_of(c.self, first + cursor.next, c.size);
+        if (partner == c.self) continue;
+        if (c.rings.look(partner, step, Kind::alltoall, operation.bytes) == 0) return moved;
+        copy_bytes(operation.buffer + partner * operation.bytes + offset,
+                   c.rings.place(partner, step, all.in_line) + cursor.next * bytes, bytes);
     }
-    leave(step);
-    course_.next = 0;
-    ++course_.gathered;
+    c.rings.leave(step);
+    cursor.next = 0;
+    ++cursor.gathered;
     return true;
+}
+
+}  // namespace
+
+Advance alltoall(Context& c, Operation& operation) {
+    const Meetings all(operation.bytes, c.size, c.rings.slot_bytes());
+    if (c.cursor.phase == Cursor::Phase::fresh) {
+        const std::size_t own = c.self * operation.bytes;
+        copy_bytes(operation.buffer + own, operation.input + own, operation.bytes);
+        c.cursor.phase = Cursor::Phase::published;
+    }
+    const Step first = c.step;
+    const Advance outcome = pipeline(c, all.steps, [&] {
+        const bool sent = send_to_partners(c, operation, all);
+        return take_from_partners(c, operation, all) || sent;
+    });
+    if (outcome == Advance::finished && all.steps == 1) c.rings.all_are_in(first);
+    return outcome;
 }
 
 }  // namespace mcastcoll::host

@@ -22,7 +22,6 @@ class Backoff {
         bool yields, looks_around;
     };
     Turn next();
-    bool is_crowded() const { return crowded_; }
     // Whether the awaited member was last seen on this core. True when this one should go to another: those
     // who yield to each other stay where they are, since they are never out of work for long enough to be
     // worth a migration.

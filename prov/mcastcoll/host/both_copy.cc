@@ -15,121 +15,104 @@
 // all sequentially consistent: a root that got a piece had set busy before the receiver's last claim, which
 // therefore sees it. The receiver's operation ends, in success or failure, only then; or when the root's
 // process is gone.
-#include <errno.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 
-#include "host/liveness.h"
+#include "host/collectives.h"
 #include "host/offer.h"
-#include "host/team.h"
 
 namespace mcastcoll::host {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
-constexpr std::uint64_t kPiecesAtOnce = 8;  // by one call of progress()
+constexpr std::uint64_t kPiecesAtOnce = 8;  // by one call of advance()
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 40;
 
-std::uint64_t pieces_of(std::size_t bytes) {
-    return (bytes + kPieceBytes - 1) / kPieceBytes;
+struct Piece {
+    std::size_t offset, bytes;  // none: nothing is left
+};
+
+Piece claim(Line& receivers, std::size_t whole) {
+    const std::uint64_t piece = receivers.extent.fetch_add(1, std::memory_order_seq_cst);
+    if (piece >= (whole + kPieceBytes - 1) / kPieceBytes) return {};
+    const std::size_t offset = piece * kPieceBytes;
+    return {offset, std::min(kPieceBytes, whole - offset)};
+}
+
+void set_busy(Context& c, bool busy) {
+    c.rings.line(c.self, c.step)
+        .word.store(Word::of(c.step, static_cast<unsigned>(Kind::broadcast), true, busy ? 1 : 0),
+                    std::memory_order_seq_cst);
+    c.rings.alarm().published();
+}
+
+bool root_is_writing(Context& c, const Operation& operation) {
+    c.rings.await(operation.root);
+    return Word::count(c.rings.line(operation.root, c.step).word.load(std::memory_order_seq_cst)) != 0;
 }
 
 }  // namespace
 
-bool Team::may_both_copy(const Operation& operation) const {
-    return operation.bytes >= both_copy_from_ && size_ == 2;
-}
-
-void Team::set_busy(bool busy) {
-    line_of(self_, step_)
-        .word.store(Word::of(step_, static_cast<unsigned>(Kind::broadcast), true, busy ? 1 : 0),
-                    std::memory_order_seq_cst);
-    alarm_.published();
+bool may_both_copy(const Context& c, const Operation& operation) {
+    return operation.bytes >= c.bounds.both_copy_from && c.size == 2;
 }
 
 // The root's part, once the receiver is there. True when something moved.
-bool Team::write_pieces(const Operation& operation) {
-    Line& theirs = line_of(1 - self_, step_);
-    if (course_.next_reduced != 0 || !Word::is_of(theirs.word.load(std::memory_order_acquire), step_))
-        return false;
-    const std::uint64_t pieces = pieces_of(operation.bytes);
+bool write_pieces(Context& c, const Operation& operation) {
+    const std::uint32_t receiver = 1 - c.self;
+    Line& theirs = c.rings.line(receiver, c.step);
+    if (c.cursor.claimed || !Word::is_of(theirs.word.load(std::memory_order_acquire), c.step)) return false;
     Offer to;
     std::memcpy(&to, theirs.payload.data(), sizeof to);
-    if (to.bytes != operation.bytes) return mismatch(), false;
-    set_busy(true);
+    if (to.bytes != operation.bytes) return c.rings.mismatch(), false;
+    set_busy(c, true);
     bool moved = false;
     for (std::uint64_t turn = 0; turn < kPiecesAtOnce; ++turn) {
-        const std::uint64_t piece = theirs.extent.fetch_add(1, std::memory_order_seq_cst);
-        if (piece >= pieces) {
-            course_.next_reduced = 1;  // nothing is left to claim
+        const auto [offset, bytes] = claim(theirs, operation.bytes);
+        c.cursor.claimed = bytes == 0;
+        if (bytes == 0 || !c.memories.write(receiver, to.address + offset, operation.buffer + offset, bytes))
             break;
-        }
-        const std::size_t offset = piece * kPieceBytes;
-        const std::size_t bytes = std::min(kPieceBytes, operation.bytes - offset);
-        const int code =
-            copy_to(peers_[1 - self_].memory, to.address + offset, operation.buffer + offset, bytes);
-        if (code != 0) {
-            copy_failed(1 - self_, code);
-            break;
-        }
-        counters_.single_copy_bytes += bytes;
         moved = true;
     }
-    set_busy(false);
+    set_busy(c, false);
     return moved;
 }
 
 // The receiver's part: offers its buffer, copies, and is done when the root is not writing any more.
-Team::Advance Team::read_pieces(Operation& operation, std::uint64_t from_address) {
-    Line& own = line_of(self_, step_);
-    if (!course_.begun) {
-        if (!may_write(step_, kLines)) return Advance::idle;
+Advance read_pieces(Context& c, Operation& operation, std::uint64_t from_address) {
+    Line& own = c.rings.line(c.self, c.step);
+    Cursor& at = c.cursor;
+    if (at.phase == Cursor::Phase::fresh) {
+        if (!c.rings.may_write_line(c.step)) return Advance::idle;
         const Offer offer{reinterpret_cast<std::uintptr_t>(operation.buffer), operation.bytes, 0};
         std::memcpy(own.payload.data(), &offer, sizeof offer);
-        own.extent.store(0, std::memory_order_relaxed);
-        publish(step_, Kind::broadcast, true, 0);
-        course_.begun = true;
+        c.rings.publish(c.step, Kind::broadcast, true, 0, 0);
+        at.phase = Cursor::Phase::published;
     }
-    const std::uint64_t pieces = pieces_of(operation.bytes);
-    for (std::uint64_t turn = 0; course_.gathered == 0 && turn < kPiecesAtOnce; ++turn) {
-        const std::uint64_t piece = own.extent.fetch_add(1, std::memory_order_seq_cst);
-        if (piece >= pieces) {
-            course_.gathered = 1;
-            break;
-        }
-        const std::size_t offset = piece * kPieceBytes;
-        const std::size_t bytes = std::min(kPieceBytes, operation.bytes - offset);
-        const int code =
-            copy_from(peers_[operation.root].memory, from_address + offset, operation.buffer + offset, bytes);
-        if (code != 0 || failure() != 0) return copy_failed(operation.root, code), Advance::idle;
-        counters_.single_copy_bytes += bytes;
+    for (std::uint64_t turn = 0; !at.claimed && turn < kPiecesAtOnce; ++turn) {
+        const auto [offset, bytes] = claim(own, operation.bytes);
+        at.claimed = bytes == 0;
+        if (bytes > 0 &&
+            !c.memories.read(operation.root, from_address + offset, operation.buffer + offset, bytes))
+            return Advance::idle;
     }
-    if (course_.gathered == 0) return Advance::moved;
-    if (root_is_writing(operation) || failure() != 0) return Advance::idle;
+    if (!at.claimed) return Advance::moved;
+    if (root_is_writing(c, operation) || c.rings.failure() != 0) return Advance::idle;
     operation.arrived = operation.bytes;
-    leave(step_);
-    ++counters_.both_copies;
-    return finish(operation, 1);
+    c.rings.leave(c.step);
+    ++c.counters.both_copies;
+    return c.finish(1);
 }
 
-bool Team::root_is_writing(const Operation& operation) {
-    blocker_ = operation.root;
-    return Word::count(line_of(operation.root, step_).word.load(std::memory_order_seq_cst)) != 0;
-}
-
-// Whether a failed operation's buffer may go back to its owner: claims what is left, so that the root begins
-// nothing.
-bool Team::is_withdrawn(const Operation& operation) {
-    const bool receives = operation.kind == Kind::broadcast && operation.root != self_ && course_.begun;
-    if (!receives || !may_both_copy(operation)) return true;
-    std::atomic<std::uint64_t>& claims = line_of(self_, step_).extent;
+// Claims what is left, so that the root begins nothing.
+bool is_withdrawn(Context& c, const Operation& operation) {
+    const bool receives = operation.kind == Kind::broadcast && operation.root != c.self &&
+                          c.cursor.phase != Cursor::Phase::fresh;
+    if (!receives || !may_both_copy(c, operation)) return true;
+    std::atomic<std::uint64_t>& claims = c.rings.line(c.self, c.step).extent;
     if (claims.load(std::memory_order_seq_cst) < kEverything)
         claims.fetch_add(kEverything, std::memory_order_seq_cst);
-    if (!root_is_writing(operation)) return true;
-    const Card& card = *peers_[operation.root].card;
-    return !is_alive(card.pid, card.start_time);
+    return !root_is_writing(c, operation) || !c.rings.is_alive(operation.root);
 }
 
 }  // namespace mcastcoll::host

@@ -114,4 +114,21 @@ Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t
     return found;
 }
 
+Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes) {
+    Bounds found;
+    found.crowded = agreement.crowded != 0;
+    // What is not computed by shares must fit in one slot.
+    found.share_from = std::min<std::size_t>(agreement.share_from, slot_bytes + 1);
+    found.reduce_whole = agreement.reduce_by_shares != 0 ? found.share_from - 1 : slot_bytes;
+    if (agreement.single_copy == 0) return found;
+    const auto at_least = [](std::uint64_t from) { return std::max<std::size_t>(from, kInlineBytes + 1); };
+    found.single_copy_from = at_least(agreement.single_copy_from);
+    if (members == 2) found.both_copy_from = std::max(agreement.both_copy_from, found.single_copy_from);
+    if (members == 1) return found;
+    found.blocks_direct_from = at_least(agreement.blocks_direct_from);
+    found.scatter_direct_from = at_least(agreement.blocks_direct_from / 8);
+    found.reduce_direct_from = at_least(agreement.reduce_direct_from);
+    return found;
+}
+
 }  // namespace mcastcoll::host

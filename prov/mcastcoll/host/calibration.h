@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <span>
 
+#include "host/layout.h"
 #include "host/single_copy.h"
 
 namespace mcastcoll::host {
@@ -40,6 +41,18 @@ struct Thresholds {
     std::size_t reduce_direct_from = 0;
 };
 
+// What everybody goes by, from the agreement of all.
+struct Bounds {
+    bool crowded = true;                         // more members than cores
+    std::size_t single_copy_from = SIZE_MAX;     // a broadcast
+    std::size_t both_copy_from = SIZE_MAX;       // one of which both copy a part
+    std::size_t share_from = 0;                  // an allreduce that is computed by shares
+    std::size_t reduce_whole = 0;                // reduces of up to so many bytes are the root's work
+    std::size_t blocks_direct_from = SIZE_MAX;   // gather, allgather, alltoall
+    std::size_t scatter_direct_from = SIZE_MAX;  // its root would else copy all blocks, one after the other
+    std::size_t reduce_direct_from = SIZE_MAX;   // allreduce, reduce_scatter
+};
+
 // `slots` are the other's, in this process's addresses, freshly written by it, and at `address` in its own.
 // Leaves them written over. Not measured: where they are too small, or copying fails.
 CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address);
@@ -47,5 +60,6 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
 // per_core: members that share a core, rounded up.
 Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t slot_bytes,
                       const CopyCosts& costs);
+Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes);
 
 }  // namespace mcastcoll::host

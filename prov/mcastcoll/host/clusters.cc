@@ -12,13 +12,14 @@
 // few nodes). With more members than cores it stays flat: the leader would be one more context switch.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
-#include "host/team.h"
+#include "host/collectives.h"
 
 namespace mcastcoll::host {
 namespace {
 
-using Ids = std::vector<std::uint32_t>;
+using Ids = Clusters::Ids;
 
 // By member: the first member of its cluster, down to so many levels.
 Ids leaders_at(const std::vector<Ids>& clusters, std::size_t levels) {
@@ -43,57 +44,57 @@ std::size_t cost_of(const Ids& leaders) {
 
 }  // namespace
 
-// Member 0's: writes everybody's leader into his card.
-void Team::choose_leaders() {
-    Ids best(size_);
-    for (std::uint32_t member = 0; member < size_; ++member) best[member] = member;
-    std::size_t least = size_, levels = 0;
-    for (const Ids& ids : config_.clusters) levels = std::max(levels, ids.size());
-    for (std::size_t depth = 1; depth <= levels && header_.agreement.crowded == 0; ++depth) {
-        Ids leaders = leaders_at(config_.clusters, depth);
+Clusters::Ids Clusters::choose_leaders(const std::vector<Ids>& ids, std::uint32_t members) {
+    Ids best(members);
+    std::iota(best.begin(), best.end(), 0);
+    std::size_t least = members, levels = 0;
+    for (const Ids& own : ids) levels = std::max(levels, own.size());
+    for (std::size_t depth = 1; depth <= levels; ++depth) {
+        Ids leaders = leaders_at(ids, depth);
         if (cost_of(leaders) >= least) continue;
         least = cost_of(leaders);
         best = std::move(leaders);
     }
-    for (std::uint32_t member = 0; member < size_; ++member) peers_[member].card->leader = best[member];
+    return best;
 }
 
-void Team::adopt_leaders() {
-    for (std::uint32_t member = 0; member < size_; ++member) {
-        const std::uint32_t leader = peers_[member].card->leader;
-        if (leader == member)
-            leaders_.push_back(member);
-        else if (leader == self_)
-            cluster_.push_back(member);
+Clusters Clusters::of(std::uint32_t self, const Ids& leader_of) {
+    Clusters found;
+    found.leads = leader_of[self] == self;
+    for (std::uint32_t member = 0; member < leader_of.size(); ++member) {
+        if (leader_of[member] == member)
+            found.leaders.push_back(member);
+        else if (leader_of[member] == self)
+            found.led.push_back(member);
     }
     // Everybody leads himself: flat.
-    if (leaders_.size() == size_) leaders_.clear();
+    if (found.leaders.size() == leader_of.size()) found.leaders.clear();
+    return found;
 }
 
-Team::Advance Team::barrier(Operation& operation) {
-    const bool leads = peers_[self_].card->leader == self_;
+Advance barrier_by_clusters(Context& c, Operation&) {
+    const Clusters::Ids &led = c.clusters.led, &leaders = c.clusters.leaders;
+    Cursor& at = c.cursor;
     bool moved = false;
-    if (!course_.begun) {
-        if (!may_write(step_, kLines)) return Advance::idle;
-        publish(step_, Kind::barrier, leads && cluster_.empty(), 0);
-        course_.begun = moved = true;
-        ++counters_.inline_steps;
+    if (at.phase == Cursor::Phase::fresh) {
+        if (!c.rings.may_write_line(c.step)) return Advance::idle;
+        c.rings.publish(c.step, Kind::barrier, c.clusters.leads && led.empty(), 0);
+        at.phase = Cursor::Phase::published;
+        moved = true;
+        c.count_step(true);
     }
-    for (; course_.next_reduced < cluster_.size(); ++course_.next_reduced) {
-        if (look(cluster_[course_.next_reduced], step_, Kind::barrier) == 0)
-            return moved ? Advance::moved : Advance::idle;
-        if (course_.next_reduced + 1 == cluster_.size()) publish(step_, Kind::barrier, true, 0);
+    for (; at.next_seen < led.size(); ++at.next_seen) {
+        if (c.rings.look(led[at.next_seen], c.step, Kind::barrier) == 0) return moved_or_idle(moved);
+        if (at.next_seen + 1 == led.size()) c.rings.publish(c.step, Kind::barrier, true, 0);
     }
-    for (; course_.next < leaders_.size(); ++course_.next) {
-        const std::uint64_t word = look(leaders_[course_.next], step_, Kind::barrier);
-        if (Word::final(word)) continue;
-        blocker_ = leaders_[course_.next];
-        return moved ? Advance::moved : Advance::idle;
+    for (; at.next < leaders.size(); ++at.next) {
+        if (Word::final(c.rings.look(leaders[at.next], c.step, Kind::barrier))) continue;
+        c.rings.await(leaders[at.next]);
+        return moved_or_idle(moved);
     }
-    // Who is in this step has left all before, and all are in it.
-    watermark_ = std::max(watermark_, step_);
-    leave(step_);
-    return finish(operation, 1);
+    c.rings.all_are_in(c.step);
+    c.rings.leave(c.step);
+    return c.finish(1);
 }
 
 }  // namespace mcastcoll::host

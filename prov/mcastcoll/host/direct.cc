@@ -13,14 +13,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "host/collectives.h"
 #include "host/offer.h"
-#include "host/team.h"
 
 namespace mcastcoll::host {
 namespace {
 
-// What one call of progress() copies at most.
-constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
+using Phase = Cursor::Phase;
 
 std::uint64_t address_of(const std::byte* data) {
     return reinterpret_cast<std::uintptr_t>(data);
@@ -28,140 +27,94 @@ std::uint64_t address_of(const std::byte* data) {
 
 }  // namespace
 
-bool Team::publish_offer(const Operation& operation) {
-    if (!may_write(step_, kLines)) return false;
-    Line& line = line_of(self_, step_);
+bool publish_offer(Context& c, const Operation& operation) {
+    if (!c.rings.may_write_line(c.step)) return false;
     const Offer offer{address_of(operation.input), operation.bytes, 0, address_of(operation.buffer),
                       operation.input == operation.buffer};
-    std::memcpy(line.payload.data(), &offer, sizeof offer);
-    line.extent.store(operation.bytes, std::memory_order_relaxed);
-    publish(step_, operation.kind, false, 0);
-    course_.begun = true;
-    ++counters_.single_copies;
+    std::memcpy(c.rings.line(c.self, c.step).payload.data(), &offer, sizeof offer);
+    c.rings.publish(c.step, operation.kind, false, 0, operation.bytes);
+    c.cursor.phase = Phase::published;
+    ++c.counters.single_copies;
     return true;
 }
 
-// False when it is not there yet, or does not fit.
-bool Team::see_offer(std::uint32_t member, const Operation& operation, Offer& offer) {
-    if (look(member, step_, operation.kind) == 0) return false;
-    const Line& line = line_of(member, step_);
-    std::memcpy(&offer, line.payload.data(), sizeof offer);
-    if (line.extent.load(std::memory_order_relaxed) != operation.bytes || offer.bytes != operation.bytes)
-        return mismatch(), false;
-    return true;
+bool see_offer(Context& c, std::uint32_t member, const Operation& operation, Offer& offer) {
+    if (c.rings.look(member, c.step, operation.kind, operation.bytes) == 0) return false;
+    std::memcpy(&offer, c.rings.line(member, c.step).payload.data(), sizeof offer);
+    if (offer.bytes == operation.bytes) return true;
+    return c.rings.mismatch(), false;
 }
 
-// Offers, and waits until everybody has. Where a member's input is its result, copying would change what
-// others are still to read: then all of them see that, leave the step, and go through slots.
-Team::Agreed Team::agree_on_direct(const Operation& operation, bool may_be_in_place) {
-    if (course_.through_slots) return Agreed::slots;
-    if (!course_.begun && !publish_offer(operation)) return Agreed::not_yet;
-    for (; course_.next_reduced < size_; ++course_.next_reduced) {
+Way agree_on_way(Context& c, const Operation& operation) {
+    Cursor& at = c.cursor;
+    if (at.way != Way::undecided) return at.way;
+    if (at.phase == Phase::fresh && !publish_offer(c, operation)) return Way::undecided;
+    for (; at.next_seen < c.size; ++at.next_seen) {
         Offer offer;
-        if (!see_offer(course_.next_reduced, operation, offer)) return Agreed::not_yet;
-        course_.in_place = course_.in_place || offer.in_place != 0;
+        if (!see_offer(c, at.next_seen, operation, offer)) return Way::undecided;
+        at.in_place = at.in_place || offer.in_place != 0;
     }
-    watermark_ = std::max(watermark_, step_);
-    if (!course_.in_place || may_be_in_place) return Agreed::direct;
-    leave(step_++);
-    course_ = {};
-    course_.through_slots = true;
-    return Agreed::slots;
+    c.rings.all_are_in(c.step);
+    // An allreduce may be in place.
+    if (!at.in_place || operation.kind == Kind::allreduce) return at.way = Way::direct;
+    c.rings.leave(c.step++);
+    at = {};
+    return at.way = Way::slots;
 }
 
-// Copies `bytes` from the member's memory, piece by piece, until the budget is used up; true when all are
-// there.
-bool Team::pull(std::uint32_t member, std::uint64_t from, std::byte* to, std::size_t bytes,
-                std::size_t& budget) {
-    while (course_.within < bytes && budget > 0) {
-        const std::size_t part = std::min(bytes - course_.within, budget);
-        const int code = copy_from(peers_[member].memory, from + course_.within, to + course_.within, part);
-        // A failed operation's owner may have used its buffer again, whatever was copied from it since.
-        if (code != 0 || failure() != 0) return copy_failed(member, code), budget = 0, false;
-        course_.within += part;
+bool pull(Context& c, std::uint32_t member, std::uint64_t from, std::byte* to, std::size_t bytes,
+          std::size_t& budget) {
+    std::size_t& within = c.cursor.within;
+    while (within < bytes && budget > 0) {
+        const std::size_t part = std::min(bytes - within, budget);
+        if (!c.memories.read(member, from + within, to + within, part)) return false;
+        within += part;
         budget -= part;
-        counters_.single_copy_bytes += part;
     }
-    if (course_.within < bytes) return false;
-    course_.within = 0;
+    if (within < bytes) return false;
+    within = 0;
     return true;
 }
 
-Team::Advance Team::move_blocks(Operation& operation) {
-    // Through slots a scatter's root copies all blocks, one after the other; straight, everybody its own.
-    const std::size_t from = operation.kind == Kind::scatter && blocks_direct_from_ != SIZE_MAX
-                                 ? std::max(blocks_direct_from_ / 8, kInlineBytes + 1)
-                                 : blocks_direct_from_;
-    const bool direct = operation.bytes >= from && size_ > 1;
-    switch (operation.kind) {
-        case Kind::gather:
-        case Kind::allgather:
-            if (direct) return copy_blocks(operation);
-            return operation.bytes <= kInlineBytes ? gather_one(operation) : gather_blocks(operation);
-        case Kind::scatter:
-            return direct ? copy_blocks(operation) : scatter(operation);
-        case Kind::alltoall:
-            break;
-        case Kind::broadcast:
-        case Kind::barrier:
-        case Kind::reduce:
-        case Kind::allreduce:
-        case Kind::reduce_scatter:
-            return Advance::idle;  // these move no blocks
-    }
-    if (!direct) return alltoall(operation);
-    switch (agree_on_direct(operation, false)) {
-        case Agreed::not_yet:
-            return Advance::idle;
-        case Agreed::direct:
-            return copy_blocks(operation);
-        case Agreed::slots:
-            break;
-    }
-    return alltoall(operation);
+void leave_to_readers(Context& c, std::uint32_t first) {
+    c.rings.leave(c.step);
+    c.cursor.phase = Phase::left;
+    c.cursor.next = first;
 }
 
-Team::Advance Team::copy_blocks(Operation& operation) {
-    if (!course_.begun && !publish_offer(operation)) return Advance::idle;
+Advance await_readers(Context& c, std::uint32_t end) {
+    for (; c.cursor.next < end; ++c.cursor.next)
+        if (!c.rings.has_left(c.cursor.next, c.step)) return Advance::idle;
+    return c.finish(1);
+}
+
+Advance copy_blocks(Context& c, Operation& operation) {
+    Cursor& at = c.cursor;
+    if (at.phase == Phase::fresh && !publish_offer(c, operation)) return Advance::idle;
     const bool gathers = operation.kind == Kind::gather, scatters = operation.kind == Kind::scatter;
-    const bool from_all = gathers ? operation.root == self_ : !scatters;
-    const bool to_all = scatters ? operation.root == self_ : !gathers;
+    const bool is_root = (gathers || scatters) && operation.root == c.self;
+    const bool from_all = gathers ? is_root : !scatters;
     const std::size_t bytes = operation.bytes;
-    const std::size_t offset = scatters || operation.kind == Kind::alltoall ? self_ * bytes : 0;
-    const std::uint32_t sources = from_all ? size_ : scatters ? 1 : 0;
+    const std::size_t offset = scatters || operation.kind == Kind::alltoall ? c.self * bytes : 0;
+    const std::uint32_t sources = from_all ? c.size : scatters ? 1 : 0;
     std::size_t budget = kCopyAtOnce;
-    for (; course_.next < sources; ++course_.next) {
-        const std::uint32_t member = from_all ? (self_ + course_.next) % size_ : operation.root;
+    for (; at.phase != Phase::left && at.next < sources; ++at.next) {
+        const std::uint32_t member = from_all ? (c.self + at.next) % c.size : operation.root;
         std::byte* to = operation.buffer + (from_all ? member * bytes : 0);
-        if (member == self_) {
-            if (to != operation.input + offset) std::memcpy(to, operation.input + offset, bytes);
+        if (member == c.self) {
+            copy_bytes(to, operation.input + offset, bytes);
             continue;
         }
         if (budget == 0) return Advance::moved;
         Offer offer;
-        if (!see_offer(member, operation, offer))
-            return budget < kCopyAtOnce ? Advance::moved : Advance::idle;
-        if (!pull(member, offer.address + offset, to, bytes, budget))
-            return failure() != 0 ? Advance::idle : Advance::moved;
+        if (!see_offer(c, member, operation, offer)) return moved_or_idle(budget < kCopyAtOnce);
+        if (!pull(c, member, offer.address + offset, to, bytes, budget))
+            return moved_or_idle(c.rings.failure() == 0);
     }
-    if (!course_.left) leave(step_);
-    course_.left = true;
-    return await_readers(operation, to_all ? 0 : operation.root, to_all ? size_ : operation.root + 1);
-}
-
-// The last of a direct operation: those members read from this one, and have not all left.
-Team::Advance Team::await_readers(Operation& operation, std::uint32_t begin, std::uint32_t end) {
-    // The others have finished with this member's memory as soon as they leave, or never look at it.
-    const bool is_read = (operation.kind != Kind::gather || operation.root != self_) &&
-                         (operation.kind != Kind::scatter || operation.root == self_);
-    course_.published = std::max<std::uint64_t>(course_.published, begin);
-    for (; is_read && course_.published < end; ++course_.published) {
-        const auto reader = static_cast<std::uint32_t>(course_.published);
-        if (peers_[reader].left->step.load(std::memory_order_acquire) > step_) continue;
-        blocker_ = reader;
-        return Advance::idle;
-    }
-    return finish(operation, 1);
+    // Who read from this member: everybody, the root, or nobody.
+    const bool by_root = gathers && !is_root, by_nobody = gathers ? is_root : scatters && !is_root;
+    if (at.phase != Phase::left) leave_to_readers(c, by_root ? operation.root : 0);
+    return await_readers(c, by_nobody ? 0 : by_root ? operation.root + 1 : c.size);
 }
 
 }  // namespace mcastcoll::host

@@ -8,49 +8,80 @@
 // Several steps (gather, allgather): each member cuts its part into slots and publishes ahead as far as slots
 // are free. A gather's root publishes nothing, and nobody else waits for anybody.
 #include <algorithm>
-#include <cstring>
 
-#include "host/team.h"
+#include "host/collectives.h"
 #include "reduce/slices.h"
 
 namespace mcastcoll::host {
+namespace {
+
+bool send_block(Context& c, const Operation& operation, const Blocks& blocks, bool leaves) {
+    std::uint64_t& at = c.cursor.published;
+    const Step step = c.step + at;
+    if (at == blocks.count || !c.rings.may_write_slot(step)) return false;
+    const std::size_t offset = at * blocks.bytes;
+    const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
+    copy_bytes(c.rings.slot(c.self, step), operation.input + offset, bytes);
+    c.rings.publish(step, operation.kind, true, bytes, operation.bytes);
+    ++at;
+    c.count_step(false);
+    if (leaves) c.rings.leave(step);
+    return true;
+}
+
+// Copies out of the present step what has come; true when something had.
+bool gather_block(Context& c, Operation& operation, const Blocks& blocks) {
+    Cursor& at = c.cursor;
+    if (at.gathered == at.published) return false;
+    const Step step = c.step + at.gathered;
+    const std::size_t offset = at.gathered * blocks.bytes;
+    const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
+    bool moved = false;
+    for (; at.next < c.size; ++at.next, moved = true) {
+        const bool own = at.next == c.self;
+        if (!own && c.rings.look(at.next, step, operation.kind, operation.bytes) == 0) return moved;
+        copy_bytes(operation.buffer + at.next * operation.bytes + offset,
+                   own ? operation.input + offset : c.rings.slot(at.next, step), bytes);
+    }
+    c.rings.leave(step);
+    at.next = 0;
+    ++at.gathered;
+    return true;
+}
+
+}  // namespace
 
 // Everything of one step. The root of a reduction, or everybody, reads; others are done when they have
 // published.
-Team::Advance Team::gather_one(Operation& operation) {
+Advance gather_one(Context& c, Operation& operation) {
     const std::size_t bytes = operation.bytes;
     const bool in_line = bytes <= kInlineBytes;
+    Cursor& at = c.cursor;
     bool moved = false;
-    if (!course_.begun) {
-        if (!may_write(step_, in_line ? kLines : slots_)) return Advance::idle;
-        if (bytes > 0) {
-            std::byte* to = in_line ? line_of(self_, step_).payload.data() : slot_of(self_, step_);
-            std::memcpy(to, operation.input, bytes);
-        }
-        line_of(self_, step_).extent.store(bytes, std::memory_order_relaxed);
-        publish(step_, operation.kind, true, bytes);
-        course_.begun = moved = true;
-        ++(in_line ? counters_.inline_steps : counters_.slot_steps);
+    if (at.phase == Cursor::Phase::fresh) {
+        if (!c.rings.may_write(c.step, in_line)) return Advance::idle;
+        copy_bytes(c.rings.place(c.self, c.step, in_line), operation.input, bytes);
+        c.rings.publish(c.step, operation.kind, true, bytes, bytes);
+        at.phase = Cursor::Phase::published;
+        moved = true;
+        c.count_step(in_line);
     }
-    if (is_rooted(operation.kind) && operation.root != self_) {
-        leave(step_);
-        return finish(operation, 1);
+    if (!is_rooted(operation.kind) || operation.root == c.self) {
+        for (; at.next < c.size; ++at.next)
+            if (!read_one(c, operation, at.next)) return moved_or_idle(moved);
+        c.rings.all_are_in(c.step);
     }
-    for (; course_.next < size_; ++course_.next)
-        if (!read_one(operation, course_.next, step_)) return moved ? Advance::moved : Advance::idle;
-    watermark_ = std::max(watermark_, step_);
-    leave(step_);
-    return finish(operation, 1);
+    c.rings.leave(c.step);
+    return c.finish(1);
 }
 
-bool Team::read_one(Operation& operation, std::uint32_t member, Step step) {
+bool read_one(Context& c, Operation& operation, std::uint32_t member) {
     const std::size_t bytes = operation.bytes;
-    const std::uint64_t word = look(member, step, operation.kind);
+    const std::uint64_t word = c.rings.look(member, c.step, operation.kind);
     if (word == 0) return false;
-    if (Word::count(word) != bytes || !Word::final(word)) return mismatch(), false;
+    if (Word::count(word) != bytes || !Word::final(word)) return c.rings.mismatch(), false;
     if (bytes == 0) return true;
-    const bool in_line = bytes <= kInlineBytes;
-    const std::byte* from = in_line ? line_of(member, step).payload.data() : slot_of(member, step);
+    const std::byte* from = c.rings.place(member, c.step, bytes <= kInlineBytes);
     if (!is_reduction(operation.kind)) {
         std::memcpy(operation.buffer + member * bytes, from, bytes);
         return true;
@@ -58,7 +89,7 @@ bool Team::read_one(Operation& operation, std::uint32_t member, Step step) {
     Slice slice{0, bytes};
     if (operation.kind == Kind::reduce_scatter) {
         const std::size_t element_bytes = operation.combiner.element_bytes;
-        slice = slice_of(self_, size_, bytes / element_bytes, element_bytes);
+        slice = slice_of(c.self, c.size, bytes / element_bytes, element_bytes);
     }
     if (member != 0)
         operation.combiner(operation.buffer, from + slice.offset, slice.bytes);
@@ -67,64 +98,23 @@ bool Team::read_one(Operation& operation, std::uint32_t member, Step step) {
     return true;
 }
 
-Team::Blocks Team::blocks_of(const Operation& operation) const {
+Blocks blocks_of(const Context& c, const Operation& operation) {
     const std::size_t element_bytes = is_reduction(operation.kind) ? operation.combiner.element_bytes : 1;
-    const std::size_t bytes = slot_bytes_ / element_bytes * element_bytes;
+    const std::size_t bytes = c.rings.slot_bytes() / element_bytes * element_bytes;
     return {bytes, (operation.bytes + bytes - 1) / bytes};
 }
 
-Team::Advance Team::gather_blocks(Operation& operation) {
-    const Blocks blocks = blocks_of(operation);
-    const bool collects = operation.kind == Kind::allgather || operation.root == self_;
-    if (operation.kind == Kind::gather && collects) course_.published = blocks.count;
-    bool moved = false, again = true;
-    while (again) {
-        again = false;
-        if (course_.published < blocks.count && may_write(step_ + course_.published, slots_)) {
-            const Step step = step_ + course_.published;
-            const std::size_t offset = course_.published * blocks.bytes;
-            const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
-            std::memcpy(slot_of(self_, step), operation.input + offset, bytes);
-            line_of(self_, step).extent.store(operation.bytes, std::memory_order_relaxed);
-            publish(step, operation.kind, true, bytes);
-            ++course_.published;
-            ++counters_.slot_steps;
-            again = true;
-            if (!collects) leave(step);
-        }
-        if (collects)
-            again |= gather_block(operation, blocks);
-        else
-            course_.gathered = course_.published;
-        moved |= again;
-        if (course_.gathered == blocks.count) return finish(operation, blocks.count);
-    }
-    return moved ? Advance::moved : Advance::idle;
-}
-
-// Copies out of the present step what has come; true when something had.
-bool Team::gather_block(Operation& operation, const Blocks& blocks) {
-    if (course_.gathered == course_.published) return false;
-    const Step step = step_ + course_.gathered;
-    const std::size_t offset = course_.gathered * blocks.bytes;
-    const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
-    bool moved = false;
-    for (; course_.next < size_; ++course_.next, moved = true) {
-        const std::uint32_t member = course_.next;
-        std::byte* to = operation.buffer + member * operation.bytes + offset;
-        if (member == self_) {
-            if (to != operation.input + offset) std::memcpy(to, operation.input + offset, bytes);
-            continue;
-        }
-        if (look(member, step, operation.kind) == 0) return moved;
-        if (line_of(member, step).extent.load(std::memory_order_relaxed) != operation.bytes)
-            return mismatch(), moved;
-        std::memcpy(to, slot_of(member, step), bytes);
-    }
-    leave(step);
-    course_.next = 0;
-    ++course_.gathered;
-    return true;
+Advance gather_blocks(Context& c, Operation& operation) {
+    const Blocks blocks = blocks_of(c, operation);
+    const bool collects = operation.kind == Kind::allgather || operation.root == c.self;
+    Cursor& at = c.cursor;
+    if (operation.kind == Kind::gather && collects) at.published = blocks.count;
+    return pipeline(c, blocks.count, [&] {
+        const bool sent = send_block(c, operation, blocks, !collects);
+        if (collects) return gather_block(c, operation, blocks) || sent;
+        at.gathered = at.published;
+        return sent;
+    });
 }
 
 }  // namespace mcastcoll::host

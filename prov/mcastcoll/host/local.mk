@@ -12,18 +12,27 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/calibration.cc \
 	%reldir%/calibration.h \
 	%reldir%/clusters.cc \
+	%reldir%/clusters.h \
+	%reldir%/collectives.cc \
+	%reldir%/collectives.h \
+	%reldir%/context.h \
 	%reldir%/direct.cc \
 	%reldir%/failure_detector.h \
 	%reldir%/formation.cc \
+	%reldir%/formation.h \
 	%reldir%/gather.cc \
 	%reldir%/layout.h \
 	%reldir%/liveness.cc \
 	%reldir%/liveness.h \
+	%reldir%/memories.cc \
+	%reldir%/memories.h \
 	%reldir%/offer.h \
 	%reldir%/operation.h \
 	%reldir%/pause.h \
 	%reldir%/reduce_direct.cc \
 	%reldir%/reduce_scatter.cc \
+	%reldir%/rings.cc \
+	%reldir%/rings.h \
 	%reldir%/scatter.cc \
 	%reldir%/segment.cc \
 	%reldir%/segment.h \

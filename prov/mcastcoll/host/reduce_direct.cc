@@ -14,100 +14,87 @@
 // grows in own slots, of which nobody has any use now. A reduce_scatter's result would overwrite what others
 // read: then through slots.
 #include <algorithm>
-#include <cstring>
 
+#include "host/collectives.h"
 #include "host/offer.h"
-#include "host/team.h"
 #include "reduce/slices.h"
 
 namespace mcastcoll::host {
 namespace {
 
-constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
-
-}  // namespace
+using Phase = Cursor::Phase;
 
 // The next piece of the own slice, into `result`; false when the team has failed.
-bool Team::combine_piece(const Operation& operation, const Share& slice, std::byte* result) {
+bool combine_piece(Context& c, const Operation& operation, const Slice& slice, std::byte* result) {
+    std::size_t& within = c.cursor.within;
     const std::size_t element_bytes = operation.combiner.element_bytes;
     // Half of the own slots to grow in, half for what comes.
-    const std::size_t half = slots_ * slot_bytes_ / 2 / 64 * 64;
-    const std::size_t bytes = std::min(half / element_bytes * element_bytes, slice.bytes - course_.within);
-    const std::size_t offset = slice.begin + course_.within;
-    std::byte* incoming = peers_[self_].slots + half;
-    const bool apart = operation.input == operation.buffer;
-    std::byte* grows = apart ? peers_[self_].slots : result + course_.within;
-    for (std::uint32_t member = 0; member < size_; ++member) {
+    std::byte* own_slots = c.rings.slots_of(c.self);
+    const std::size_t half = c.rings.slots() * c.rings.slot_bytes() / 2 / 64 * 64;
+    const std::size_t bytes = std::min(half / element_bytes * element_bytes, slice.bytes - within);
+    const std::size_t offset = slice.offset + within;
+    std::byte* incoming = own_slots + half;
+    std::byte* grows = operation.input == operation.buffer ? own_slots : result + within;
+    for (std::uint32_t member = 0; member < c.size; ++member) {
         const std::byte* from = operation.input + offset;
-        if (member != self_) {
+        if (member != c.self) {
             Offer offer;
-            if (!see_offer(member, operation, offer)) return false;
+            if (!see_offer(c, member, operation, offer)) return false;
             std::byte* to = member == 0 ? grows : incoming;
-            const int code = copy_from(peers_[member].memory, offer.address + offset, to, bytes);
-            if (code != 0 || failure() != 0) return copy_failed(member, code), false;
-            counters_.single_copy_bytes += bytes;
+            if (!c.memories.read(member, offer.address + offset, to, bytes)) return false;
             from = to;
-        } else if (member == 0) {
-            std::memcpy(grows, from, bytes);
         }
-        if (member != 0) operation.combiner(grows, from, bytes);
+        if (member == 0)
+            copy_bytes(grows, from, bytes);
+        else
+            operation.combiner(grows, from, bytes);
     }
-    if (apart) std::memcpy(result + course_.within, grows, bytes);
-    course_.within += bytes;
+    copy_bytes(result + within, grows, bytes);
+    within += bytes;
     return true;
 }
 
-// What everybody has the result of, or a slice.
-Team::Advance Team::combine_vectors(Operation& operation) {
-    const bool scatters = operation.kind == Kind::reduce_scatter;
-    if (operation.bytes >= reduce_direct_from_ && size_ > 1) {
-        const Agreed agreed = agree_on_direct(operation, !scatters);
-        if (agreed == Agreed::not_yet) return Advance::idle;
-        if (agreed == Agreed::direct) return reduce_directly(operation);
-    }
-    if (scatters) return operation.bytes > slot_bytes_ ? reduce_scatter(operation) : gather_one(operation);
-    return operation.bytes >= share_from_ ? reduce_shares(operation) : gather_one(operation);
-}
+}  // namespace
 
-Team::Advance Team::reduce_directly(Operation& operation) {
+Advance reduce_directly(Context& c, Operation& operation) {
+    Cursor& at = c.cursor;
     const std::size_t element_bytes = operation.combiner.element_bytes;
     const auto slice_for = [&](std::uint32_t member) {
-        const Slice slice = slice_of(member, size_, operation.bytes / element_bytes, element_bytes);
-        return Share{slice.offset, slice.bytes};
+        return slice_of(member, c.size, operation.bytes / element_bytes, element_bytes);
     };
     const bool scatters = operation.kind == Kind::reduce_scatter;
     std::size_t budget = kCopyAtOnce;
-    if (course_.reduced == 0) {
-        const Share own = slice_for(self_);
-        std::byte* result = operation.buffer + (scatters ? 0 : own.begin);
-        while (course_.within < own.bytes) {
-            const std::size_t before = course_.within;
-            if (!combine_piece(operation, own, result)) return Advance::idle;
-            const std::size_t read = (course_.within - before) * (size_ - 1);
+    if (at.phase == Phase::published) {
+        const Slice own = slice_for(c.self);
+        std::byte* result = operation.buffer + (scatters ? 0 : own.offset);
+        while (at.within < own.bytes) {
+            const std::size_t before = at.within;
+            if (!combine_piece(c, operation, own, result)) return Advance::idle;
+            const std::size_t read = (at.within - before) * (c.size - 1);
             budget -= std::min(budget, read);
-            if (budget == 0 && course_.within < own.bytes) return Advance::moved;
+            if (budget == 0 && at.within < own.bytes) return Advance::moved;
         }
-        course_.within = 0;
-        course_.reduced = 1;
-        if (!scatters) publish(step_, operation.kind, true, 0);
-        course_.next = scatters ? size_ : 1;
+        at.within = 0;
+        at.phase = Phase::combined;
+        if (!scatters) c.rings.publish(c.step, operation.kind, true, 0);
+        at.next = scatters ? c.size : 1;
     }
-    for (; course_.next < size_; ++course_.next) {
-        const std::uint32_t member = (self_ + course_.next) % size_;
+    for (; at.phase == Phase::combined && at.next < c.size; ++at.next) {
+        const std::uint32_t member = (c.self + at.next) % c.size;
         if (budget == 0) return Advance::moved;
-        if (!Word::final(look(member, step_, operation.kind))) {
-            blocker_ = member;
-            return budget < kCopyAtOnce ? Advance::moved : Advance::idle;
+        if (!Word::final(c.rings.look(member, c.step, operation.kind))) {
+            c.rings.await(member);
+            return moved_or_idle(budget < kCopyAtOnce);
         }
         Offer offer;
-        if (!see_offer(member, operation, offer)) return Advance::idle;
-        const Share slice = slice_for(member);
-        if (!pull(member, offer.result + slice.begin, operation.buffer + slice.begin, slice.bytes, budget))
-            return failure() != 0 ? Advance::idle : Advance::moved;
+        if (!see_offer(c, member, operation, offer)) return Advance::idle;
+        const Slice slice = slice_for(member);
+        if (!pull(c, member, offer.result + slice.offset, operation.buffer + slice.offset, slice.bytes,
+                  budget))
+            return moved_or_idle(c.rings.failure() == 0);
     }
-    if (!course_.left) leave(step_);
-    course_.left = true;
-    return await_readers(operation, 0, size_);
+    if (at.phase == Phase::combined) leave_to_readers(c, 0);
+    return await_readers(c, c.size);
 }
 
 }  // namespace mcastcoll::host

@@ -4,9 +4,8 @@
 // piece, each member's into *that member's* slot of the step: nobody else has a use for his during a scatter.
 // The root says how many members' pieces are there, so that the first ones need not wait for the last.
 #include <algorithm>
-#include <cstring>
 
-#include "host/team.h"
+#include "host/collectives.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -14,63 +13,65 @@ namespace {
 // From so many bytes on telling each member that its piece is there costs less than its waiting.
 constexpr std::size_t kTellFrom = 2048;
 
-}  // namespace
+// Where a step's blocks lie: side by side in the root's line or slot, or each in its receiver's slot.
+struct Layout {
+    bool in_line, together;
 
-Team::Advance Team::scatter(Operation& operation) {
-    const bool in_line = operation.bytes * size_ <= kInlineBytes;
-    const bool together = in_line || operation.bytes * size_ <= slot_bytes_;
-    const std::uint64_t steps = together ? 1 : (operation.bytes + slot_bytes_ - 1) / slot_bytes_;
-    bool moved = false;
-    while (course_.published < steps) {
-        const Step step = step_ + course_.published;
-        const std::size_t offset = course_.published * slot_bytes_;
-        const std::size_t bytes = std::min(operation.bytes - offset, together ? SIZE_MAX : slot_bytes_);
-        if (operation.root == self_) {
-            if (!may_write(step, in_line ? kLines : slots_)) break;
-            fill_blocks(operation, offset, bytes, step, in_line, together);
-        } else {
-            if (!take_block(operation, offset, bytes, step, in_line, together)) break;
-        }
-        leave(step);
-        ++(in_line ? counters_.inline_steps : counters_.slot_steps);
-        ++course_.published;
-        moved = true;
+    std::byte* place(const Context& c, const Operation& operation, std::uint32_t member, Step step,
+                     std::size_t bytes) const {
+        if (!together) return c.rings.slot(member, step);
+        return c.rings.place(operation.root, step, in_line) + member * bytes;
     }
-    if (course_.published == steps) return finish(operation, steps);
-    return moved ? Advance::moved : Advance::idle;
+};
+
+void fill_blocks(Context& c, const Operation& operation, std::size_t offset, std::size_t bytes, Step step,
+                 const Layout& layout) {
+    c.rings.line(c.self, step).extent.store(operation.bytes, std::memory_order_relaxed);
+    for (std::uint32_t member = 0; member < c.size && bytes > 0; ++member) {
+        const bool own = member == c.self;
+        copy_bytes(own ? operation.buffer + offset : layout.place(c, operation, member, step, bytes),
+                   operation.input + member * operation.bytes + offset, bytes);
+        if (!own && !layout.together && bytes >= kTellFrom)
+            c.rings.publish(step, Kind::scatter, false, member + 1);
+    }
+    c.rings.publish(step, Kind::scatter, true, c.size);
 }
 
-void Team::fill_blocks(const Operation& operation, std::size_t offset, std::size_t bytes, Step step,
-                       bool in_line, bool together) {
-    Line& line = line_of(self_, step);
-    line.extent.store(operation.bytes, std::memory_order_relaxed);
-    std::byte* slot = in_line ? line.payload.data() : slot_of(self_, step);
-    for (std::uint32_t member = 0; member < size_ && bytes > 0; ++member) {
-        const std::byte* from = operation.input + member * operation.bytes + offset;
-        if (member == self_) {
-            if (operation.buffer + offset != from) std::memcpy(operation.buffer + offset, from, bytes);
-            continue;
-        }
-        std::memcpy(together ? slot + member * bytes : slot_of(member, step), from, bytes);
-        if (!together && bytes >= kTellFrom) publish(step, Kind::scatter, false, member + 1);
-    }
-    publish(step, Kind::scatter, true, size_);
-}
-
-bool Team::take_block(Operation& operation, std::size_t offset, std::size_t bytes, Step step, bool in_line,
-                      bool together) {
-    const std::uint64_t word = look(operation.root, step, Kind::scatter);
+bool take_block(Context& c, Operation& operation, std::size_t offset, std::size_t bytes, Step step,
+                const Layout& layout) {
+    const std::uint64_t word = c.rings.look(operation.root, step, Kind::scatter, operation.bytes);
     if (word == 0) return false;
-    const Line& line = line_of(operation.root, step);
-    if (line.extent.load(std::memory_order_relaxed) != operation.bytes) return mismatch(), false;
-    if (Word::count(word) <= self_) {
-        blocker_ = operation.root;
+    if (Word::count(word) <= c.self) {
+        c.rings.await(operation.root);
         return false;
     }
-    if (bytes == 0) return true;
-    const std::byte* slot = in_line ? line.payload.data() : slot_of(operation.root, step);
-    std::memcpy(operation.buffer + offset, together ? slot + self_ * bytes : slot_of(self_, step), bytes);
+    copy_bytes(operation.buffer + offset, layout.place(c, operation, c.self, step, bytes), bytes);
     return true;
+}
+
+}  // namespace
+
+Advance scatter(Context& c, Operation& operation) {
+    const std::size_t slot_bytes = c.rings.slot_bytes();
+    const bool in_line = operation.bytes * c.size <= kInlineBytes;
+    const Layout layout{in_line, in_line || operation.bytes * c.size <= slot_bytes};
+    const std::size_t piece_bytes = layout.together ? operation.bytes : slot_bytes;
+    const std::uint64_t steps = layout.together ? 1 : (operation.bytes + slot_bytes - 1) / slot_bytes;
+    bool moved = false;
+    for (std::uint64_t& at = c.cursor.published; at < steps; ++at, moved = true) {
+        const Step step = c.step + at;
+        const std::size_t offset = at * piece_bytes;
+        const std::size_t bytes = std::min(operation.bytes - offset, piece_bytes);
+        if (operation.root == c.self) {
+            if (!c.rings.may_write(step, in_line)) break;
+            fill_blocks(c, operation, offset, bytes, step, layout);
+        } else {
+            if (!take_block(c, operation, offset, bytes, step, layout)) break;
+        }
+        c.rings.leave(step);
+        c.count_step(in_line);
+    }
+    return c.cursor.published == steps ? c.finish(steps) : moved_or_idle(moved);
 }
 
 }  // namespace mcastcoll::host

@@ -4,17 +4,16 @@
 //
 //   contribute   everybody copies its block into its slot and publishes it
 //   reduce       when all have, each member combines its share of the block, out of all slots, in rank order,
-//   into its
-//                own slot, over its own contribution to that share, which nobody else reads; and publishes
-//                again
+//                into its own slot, over its own contribution to that share, which nobody else reads; and
+//                publishes again
 //   collect      when all have, everybody (or the root) copies everybody's share out of their slots
 //
 // Blocks overlap: a member contributes as far ahead as slots are free. What is under way stays in the caches.
 // With the order of ranks fixed in every share, the result is the same bits on everybody, every time.
 #include <algorithm>
-#include <cstring>
 
-#include "host/team.h"
+#include "host/collectives.h"
+#include "reduce/slices.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -22,101 +21,97 @@ namespace {
 constexpr std::uint64_t kContributed = 1;
 constexpr std::uint64_t kReduced = 2;
 
-}  // namespace
+// A block of the vector, and the share of it that a member combines: whole lines of the cache, where elements
+// allow it.
+struct Block {
+    std::size_t offset, bytes, grain;
 
-// Whole lines of the cache, where elements allow it.
-Team::Share Team::share_of(std::uint32_t member, std::size_t block_bytes, std::size_t element_bytes) const {
-    const std::size_t grain = 64 % element_bytes == 0 ? 64 : element_bytes;
-    const std::size_t grains = (block_bytes + grain - 1) / grain;
-    const std::size_t begin = std::min(grains * member / size_ * grain, block_bytes);
-    const std::size_t end = std::min(grains * (member + 1) / size_ * grain, block_bytes);
-    return {begin, end - begin};
-}
-
-Team::Advance Team::reduce_shares(Operation& operation) {
-    const Blocks blocks = blocks_of(operation);
-    const bool collects = operation.kind == Kind::allreduce || operation.root == self_;
-    bool moved = false, again = true;
-    while (again) {
-        again = contribute(operation, blocks);
-        again |= reduce_share(operation, blocks);
-        if (collects)
-            again |= collect_shares(operation, blocks);
-        else
-            course_.gathered = course_.reduced;
-        moved |= again;
-        if (course_.gathered == blocks.count) return finish(operation, blocks.count);
+    Block(const Operation& operation, const Blocks& blocks, std::uint64_t at)
+        : offset(at * blocks.bytes),
+          bytes(std::min(blocks.bytes, operation.bytes - offset)),
+          grain(64 % operation.combiner.element_bytes == 0 ? 64 : operation.combiner.element_bytes) {}
+    Slice share_of(std::uint32_t member, std::uint32_t members) const {
+        const std::size_t grains = (bytes + grain - 1) / grain;
+        const std::size_t begin = std::min(grains * member / members * grain, bytes);
+        const std::size_t end = std::min(grains * (member + 1) / members * grain, bytes);
+        return {begin, end - begin};
     }
-    return moved ? Advance::moved : Advance::idle;
-}
+};
 
 // The own share is combined straight from the input.
-bool Team::contribute(const Operation& operation, const Blocks& blocks) {
-    const Step step = step_ + course_.published;
-    if (course_.published == blocks.count || !may_write(step, slots_)) return false;
-    const std::size_t offset = course_.published * blocks.bytes;
-    const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
-    const Share own = share_of(self_, bytes, operation.combiner.element_bytes);
-    const std::size_t after = own.begin + own.bytes;
-    std::byte* slot = slot_of(self_, step);
-    std::memcpy(slot, operation.input + offset, own.begin);
-    std::memcpy(slot + after, operation.input + offset + after, bytes - after);
-    line_of(self_, step).extent.store(operation.bytes, std::memory_order_relaxed);
-    publish(step, operation.kind, false, kContributed);
-    ++course_.published;
-    ++counters_.slot_steps;
+bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
+    std::uint64_t& at = c.cursor.published;
+    const Step step = c.step + at;
+    if (at == blocks.count || !c.rings.may_write_slot(step)) return false;
+    const Block block(operation, blocks, at);
+    const Slice own = block.share_of(c.self, c.size);
+    const std::size_t after = own.offset + own.bytes;
+    std::byte* slot = c.rings.slot(c.self, step);
+    std::memcpy(slot, operation.input + block.offset, own.offset);
+    std::memcpy(slot + after, operation.input + block.offset + after, block.bytes - after);
+    c.rings.publish(step, operation.kind, false, kContributed, operation.bytes);
+    ++at;
+    c.count_step(false);
     return true;
 }
 
-bool Team::reduce_share(const Operation& operation, const Blocks& blocks) {
-    if (course_.reduced == course_.published) return false;
-    const Step step = step_ + course_.reduced;
-    for (; course_.next_reduced < size_; ++course_.next_reduced) {
-        const std::uint32_t member = course_.next_reduced;
-        if (look(member, step, operation.kind) == 0) return false;
-        if (line_of(member, step).extent.load(std::memory_order_relaxed) != operation.bytes)
-            return mismatch(), false;
-    }
-    course_.next_reduced = 0;
-    const std::size_t offset = course_.reduced * blocks.bytes;
-    const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
-    const Share own = share_of(self_, bytes, operation.combiner.element_bytes);
-    std::byte* result = slot_of(self_, step) + own.begin;
-    for (std::uint32_t member = 0; member < size_ && own.bytes > 0; ++member) {
+bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) {
+    std::uint64_t& at = c.cursor.reduced;
+    if (at == c.cursor.published) return false;
+    const Step step = c.step + at;
+    for (std::uint32_t& next = c.cursor.next_seen; next < c.size; ++next)
+        if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
+    c.cursor.next_seen = 0;
+    const Block block(operation, blocks, at);
+    const Slice own = block.share_of(c.self, c.size);
+    std::byte* result = c.rings.slot(c.self, step) + own.offset;
+    for (std::uint32_t member = 0; member < c.size && own.bytes > 0; ++member) {
         const std::byte* from =
-            (member == self_ ? operation.input + offset : slot_of(member, step)) + own.begin;
+            (member == c.self ? operation.input + block.offset : c.rings.slot(member, step)) + own.offset;
         if (member == 0)
             std::memcpy(result, from, own.bytes);
         else
             operation.combiner(result, from, own.bytes);
     }
-    publish(step, operation.kind, true, kReduced);
-    ++course_.reduced;
-    if (operation.kind == Kind::reduce && operation.root != self_) leave(step);
+    c.rings.publish(step, operation.kind, true, kReduced);
+    ++at;
+    if (operation.kind == Kind::reduce && operation.root != c.self) c.rings.leave(step);
     return true;
 }
 
-bool Team::collect_shares(Operation& operation, const Blocks& blocks) {
-    if (course_.gathered == course_.reduced) return false;
-    const Step step = step_ + course_.gathered;
-    const std::size_t offset = course_.gathered * blocks.bytes;
-    const std::size_t bytes = std::min(blocks.bytes, operation.bytes - offset);
+bool collect_shares(Context& c, Operation& operation, const Blocks& blocks) {
+    Cursor& at = c.cursor;
+    if (at.gathered == at.reduced) return false;
+    const Step step = c.step + at.gathered;
+    const Block block(operation, blocks, at.gathered);
     bool moved = false;
-    for (; course_.next < size_; ++course_.next, moved = true) {
-        const std::uint64_t word = look(course_.next, step, operation.kind);
-        if (!Word::final(word)) {
-            blocker_ = course_.next;
+    for (; at.next < c.size; ++at.next, moved = true) {
+        if (!Word::final(c.rings.look(at.next, step, operation.kind))) {
+            c.rings.await(at.next);
             return moved;
         }
-        const Share share = share_of(course_.next, bytes, operation.combiner.element_bytes);
-        if (share.bytes > 0)
-            std::memcpy(operation.buffer + offset + share.begin, slot_of(course_.next, step) + share.begin,
-                        share.bytes);
+        const Slice share = block.share_of(at.next, c.size);
+        copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(at.next, step) + share.offset,
+                   share.bytes);
     }
-    leave(step);
-    course_.next = 0;
-    ++course_.gathered;
+    c.rings.leave(step);
+    at.next = 0;
+    ++at.gathered;
     return true;
+}
+
+}  // namespace
+
+Advance reduce_shares(Context& c, Operation& operation) {
+    const Blocks blocks = blocks_of(c, operation);
+    const bool collects = operation.kind == Kind::allreduce || operation.root == c.self;
+    return pipeline(c, blocks.count, [&] {
+        bool moved = contribute(c, operation, blocks);
+        moved |= reduce_share(c, operation, blocks);
+        if (collects) return collect_shares(c, operation, blocks) || moved;
+        c.cursor.gathered = c.cursor.reduced;
+        return moved;
+    });
 }
 
 }  // namespace mcastcoll::host

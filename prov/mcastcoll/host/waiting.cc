@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "host/collectives.h"
 #include "host/pause.h"
 #include "host/team.h"
 
@@ -25,13 +26,13 @@ void leave_core(int core) {
 void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longest) {
     const Backoff::Turn turn = backoff_.next();
     if (turn.yields) {
-        ++counters_.yields;
+        ++context_.counters.yields;
         ::sched_yield();
     } else {
         pause();
     }
     if (!turn.looks_around) return;
-    if (!backoff_.is_crowded()) notice_core();
+    if (!context_.bounds.crowded) notice_core();
     if (meanwhile != nullptr && meanwhile(argument) != 0) return backoff_.on_other_progress();
     const Nanoseconds nap = backoff_.nap(monotonic_now());
     if (nap == Nanoseconds{0}) return;
@@ -43,26 +44,27 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
 // until it ends it, milliseconds later.
 void Team::notice_core() {
     const auto core = static_cast<std::uint32_t>(::sched_getcpu()) + 1;
-    std::atomic<std::uint32_t>& told = peers_[self_].left->core;
+    const Rings& rings = context_.rings;
+    std::atomic<std::uint32_t>& told = rings.core(self());
     if (told.load(std::memory_order_relaxed) != core) told.store(core, std::memory_order_relaxed);
-    const auto& theirs = peers_[blocker_].left->core;
-    if (!backoff_.on_core(blocker_ != self_ && theirs.load(std::memory_order_relaxed) == core)) return;
-    ++counters_.moves;
+    const bool shared = awaited() != self() && rings.core(awaited()).load(std::memory_order_relaxed) == core;
+    if (!backoff_.on_core(shared)) return;
+    ++context_.counters.moves;
     leave_core(static_cast<int>(core) - 1);
 }
 
 void Team::sleep(Nanoseconds longest) {
-    const std::uint32_t turn = alarm_.prepare_sleep();
+    const std::uint32_t turn = prepare_nap();
     detector_.expect_pause();
     if (!progress()) {
-        ++counters_.sleeps;
-        alarm_.sleep(turn, longest);
+        ++context_.counters.sleeps;
+        nap(turn, longest);
     }
-    alarm_.end_sleep();
+    end_nap();
 }
 
 int Team::run(Operation& operation, int (*meanwhile)(void*), void* argument) {
-    if (at_once(operation)) return 0;
+    if (formation_.is_over() && window_.empty() && at_once(context_, operation, backoff_.looks())) return 0;
     if (const int code = post(operation); code != 0) return code;
     while (!operation.done)
         if (!progress()) wait_turn(meanwhile, argument, Nanoseconds::from_ms(meanwhile != nullptr ? 1 : 10));

@@ -1,0 +1,66 @@
+// The collectives. Each carries the oldest open operation on as far as it goes without waiting, and is called
+// again until it has finished; which of them an operation takes is advance()'s choice (collectives.cc).
+#pragma once
+
+#include "host/context.h"
+#include "host/operation.h"
+
+namespace mcastcoll::host {
+
+Advance advance(Context& c, Operation& operation);
+// Barriers, small broadcasts and small allreduces, where nothing else is open: whether it is over already,
+// having looked so often for each line. If not, it goes the way of all operations, from where it stands.
+bool at_once(Context& c, Operation& operation, int looks);
+// Whether a failed operation's buffer may go back to its owner.
+bool is_withdrawn(Context& c, const Operation& operation);
+
+Advance broadcast(Context& c, Operation& operation);
+Advance barrier_by_clusters(Context& c, Operation& operation);
+// Barriers, too, and reductions of which everybody combines all.
+Advance gather_one(Context& c, Operation& operation);
+Advance gather_blocks(Context& c, Operation& operation);
+Advance scatter(Context& c, Operation& operation);
+Advance alltoall(Context& c, Operation& operation);
+Advance reduce_shares(Context& c, Operation& operation);
+Advance reduce_scatter(Context& c, Operation& operation);
+// Straight between memories.
+Advance copy_blocks(Context& c, Operation& operation);
+Advance reduce_directly(Context& c, Operation& operation);
+
+// Parts of several of them.
+
+// A member's contribution to what is gathered in one step, out of its line or slot; false when it is not
+// there.
+bool read_one(Context& c, Operation& operation, std::uint32_t member);
+// A vector or block cut into slots, by elements.
+struct Blocks {
+    std::size_t bytes = 0;  // of a whole block
+    std::uint64_t count = 0;
+};
+Blocks blocks_of(const Context& c, const Operation& operation);
+
+// A large broadcast between two, of which root and receiver copy what they can.
+bool may_both_copy(const Context& c, const Operation& operation);
+bool write_pieces(Context& c, const Operation& operation);
+Advance read_pieces(Context& c, Operation& operation, std::uint64_t from_address);
+
+// What one call copies at most, so that the caller's other work goes on: with a core each, members would else
+// keep each other busy to the end.
+inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
+struct Offer;
+bool publish_offer(Context& c, const Operation& operation);
+// False when it is not there yet, or does not fit.
+bool see_offer(Context& c, std::uint32_t member, const Operation& operation, Offer& offer);
+// Offers, and waits until everybody has. Where a member's input is its result, copying would change what
+// others are still to read: then all of them see that, leave the step, and go through slots.
+Way agree_on_way(Context& c, const Operation& operation);
+// Copies `bytes` from the member's memory, piece by piece, until the budget is used up; true when all are
+// there.
+bool pull(Context& c, std::uint32_t member, std::uint64_t from, std::byte* to, std::size_t bytes,
+          std::size_t& budget);
+// Leaves the step; the operation is over when all that read this member's memory, from the first on, have
+// left it.
+void leave_to_readers(Context& c, std::uint32_t first);
+Advance await_readers(Context& c, std::uint32_t end);
+
+}  // namespace mcastcoll::host

@@ -1,0 +1,91 @@
+// Context: what a collective is carried out with, and how far the oldest open operation has come.
+#pragma once
+
+#include <cstring>
+
+#include "host/calibration.h"
+#include "host/clusters.h"
+#include "host/memories.h"
+#include "host/rings.h"
+
+namespace mcastcoll::host {
+
+struct TeamCounters {
+    std::uint64_t operations = 0;
+    std::uint64_t failed_operations = 0;
+    std::uint64_t inline_steps = 0;  // carried beside the flag
+    std::uint64_t slot_steps = 0;    // through slots
+    std::uint64_t single_copies = 0;
+    std::uint64_t both_copies = 0;
+    std::uint64_t single_copy_bytes = 0;
+    std::uint64_t yields = 0;
+    std::uint64_t sleeps = 0;
+    std::uint64_t moves = 0;  // away from a core that another member had, too
+    std::uint64_t liveness_checks = 0;
+};
+
+enum class Advance : std::uint8_t { idle, moved, finished };
+// Straight between memories or through slots, where all have to agree on it.
+enum class Way : std::uint8_t { undecided, direct, slots };
+
+// Where the oldest open operation stands. Its steps begin at Context::step.
+struct Cursor {
+    // What this member has done in the first step: nothing; published; combined its slice for the others;
+    // left it, while others may still read.
+    enum class Phase : std::uint8_t { fresh, published, combined, left };
+
+    Phase phase = Phase::fresh;
+    Way way = Way::undecided;
+    bool in_place = false;        // somebody's result goes where its input is
+    bool both = false;            // a broadcast that root and receiver copy
+    bool claimed = false;         // ... of which no piece is left
+    std::uint64_t published = 0;  // steps that this member has published
+    std::uint64_t reduced = 0;    // steps of which it has computed its share
+    std::uint64_t gathered = 0;   // steps that it has read
+    std::size_t within = 0;       // bytes of the present step, or block
+    std::uint32_t next = 0;       // the first member not yet dealt with in the step to be gathered
+    std::uint32_t next_seen = 0;  // the same in what comes before that: offers, inputs of a share, a cluster
+};
+
+struct Context {
+    Context(Header& header, std::uint32_t own) : rings(header, own), self(own), size(header.size) {}
+
+    Rings rings;
+    const std::uint32_t self, size;
+    Step step = 1;  // the first of the oldest open operation
+    Cursor cursor;
+    Bounds bounds;
+    Clusters clusters;
+    TeamCounters counters;
+    Memories memories{rings, counters.single_copy_bytes};
+
+    // The oldest operation is over, after so many steps.
+    Advance finish(std::uint64_t steps) {
+        step += steps;
+        cursor = {};
+        return Advance::finished;
+    }
+    void count_step(bool in_line) { ++(in_line ? counters.inline_steps : counters.slot_steps); }
+};
+
+inline Advance moved_or_idle(bool moved) {
+    return moved ? Advance::moved : Advance::idle;
+}
+
+// Carries on while something moves, until all steps are gathered.
+template <class Move>
+Advance pipeline(Context& c, std::uint64_t steps, const Move& move) {
+    bool moved = false;
+    for (bool again = true; again; moved |= again) {
+        again = move();
+        if (c.cursor.gathered == steps) return c.finish(steps);
+    }
+    return moved_or_idle(moved);
+}
+
+// Of nothing from nowhere, and where both are the same, too.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace mcastcoll::host

@@ -1,0 +1,82 @@
+// Formation: how a team comes to be: the segment, everybody's card in it, and what all must agree on.
+//
+// Stages, each told by every member in its card: attached (who I am), probed (whom I can copy from). When all
+// have attached, the segment's name is removed, so that a crash leaves nothing behind; when all have probed,
+// member 0 writes down what everybody goes by. Nobody waits: operations that are posted before wait in the
+// window.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "host/context.h"
+#include "host/segment.h"
+
+namespace mcastcoll::host {
+
+struct TeamConfig {
+    // Of the shared memory. Member 0 may leave it empty, and tells the others name().
+    std::string name;
+    // Proves that a segment is the one meant.
+    std::uint64_t key = 0;
+    std::uint32_t self = 0;
+    std::uint32_t size = 1;
+    // By member: its clusters, outside in (NUMA node, shared cache ...). May be empty.
+    std::vector<Clusters::Ids> clusters{};
+    // Copy straight between processes where the kernel allows it. Off for one is off for all.
+    bool single_copy = true;
+
+    // What member 0 decides for all; 0 leaves it to measurement.
+    std::uint32_t slots = 0;       // 2 to 32
+    std::uint32_t slot_bytes = 0;  // a multiple of 128, up to 64 KiB
+    std::uint64_t single_copy_from = 0;
+    std::uint64_t share_from = 0;
+    std::uint64_t both_copy_from = 0;
+    std::uint64_t blocks_direct_from = 0;
+    std::uint64_t reduce_direct_from = 0;
+    enum class Crowding { measured, crowded, roomy } crowding = Crowding::measured;
+    // For members that are threads of one process: the mapping of member 0's team. Thread sanitizers see only
+    // addresses.
+    std::shared_ptr<Segment> segment{};
+};
+
+class Formation {
+  public:
+    // Member 0's, and the others', who find it.
+    static Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config);
+    static Result<std::shared_ptr<Segment>> find_segment(const TeamConfig& config);
+
+    Formation(const TeamConfig& config, std::shared_ptr<Segment> segment);
+    Formation(const Formation&) = delete;
+    Formation& operator=(const Formation&) = delete;
+
+    const std::shared_ptr<Segment>& segment() const { return segment_; }
+    Header& header() const { return header_; }
+    // Writes this member's card.
+    Result<void> arrive(Rings& rings);
+    bool is_over() const { return state_ == State::over; }
+    // Never waits. True when it is over, and the bounds and clusters are there.
+    bool advance(Context& c);
+    void leave(Rings& rings);
+    // Sizes, thresholds, and why.
+    std::string explain(const Context& c) const;
+
+  private:
+    enum class State : std::uint8_t { arrived, probed, over };
+
+    bool all_are_at(Stage stage, Rings& rings) const;
+    void probe(Context& c);
+    CopyCosts measure_costs(Context& c) const;
+    void agree(Context& c) const;
+    void adopt(Context& c);
+
+    const TeamConfig config_;
+    const std::shared_ptr<Segment> segment_;
+    Header& header_;
+    State state_ = State::arrived;
+    std::uint64_t witness_ = 0;  // the others read it in this process's memory
+};
+
+}  // namespace mcastcoll::host

@@ -1,0 +1,120 @@
+// Rings: the lines and slots of all members, in this process's addresses, as one member writes and reads them
+// (layout.h). Who writes asks whether everybody has left the place's last use, who reads looks at the flag.
+// Nobody waits in here: awaited() is whom the last look was in vain for.
+#pragma once
+
+#include <vector>
+
+#include "host/alarm.h"
+#include "host/layout.h"
+#include "host/operation.h"
+
+namespace mcastcoll::host {
+
+class Rings {
+  public:
+    Rings(Header& header, std::uint32_t self);
+    // Of the shared memory of so many members.
+    static std::size_t bytes_for(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes);
+
+    std::uint32_t slots() const { return slots_; }
+    std::size_t slot_bytes() const { return slot_bytes_; }
+    Alarm& alarm() { return alarm_; }
+    const Alarm& alarm() const { return alarm_; }
+    int failure() const { return alarm_.failure(); }
+    // Members have posted different things under one number.
+    void mismatch();
+
+    Card& card(std::uint32_t member) const { return *peers_[member].card; }
+    bool is_alive(std::uint32_t member) const;
+    // One more than the core that the member has last waited on.
+    std::atomic<std::uint32_t>& core(std::uint32_t member) const { return peers_[member].left->core; }
+    // All slots of a member, one after the other.
+    std::byte* slots_of(std::uint32_t member) const { return peers_[member].slots; }
+
+    Line& line(std::uint32_t member, Step step) const {
+        // Turned by the member: the lines of one step would else lie a whole number of pages apart, in one
+        // set of the cache.
+        return peers_[member].lines[(step + member) % kLines];
+    }
+    std::byte* slot(std::uint32_t member, Step step) const {
+        return peers_[member].slots + (step % slots_) * slot_bytes_;
+    }
+    // Where a step's message lies.
+    std::byte* place(std::uint32_t member, Step step, bool in_line) const {
+        return in_line ? line(member, step).payload.data() : slot(member, step);
+    }
+
+    // Whether everybody has left what was a ring of lines, or slots, before.
+    bool may_write_line(Step step) { return may_use(step, kLines); }
+    bool may_write_slot(Step step) { return may_use(step, slots_); }
+    bool may_write(Step step, bool in_line) { return may_use(step, in_line ? kLines : slots_); }
+    void publish(Step step, Kind kind, bool final, std::uint64_t count) {
+        line(self_, step)
+            .word.store(Word::of(step, static_cast<unsigned>(kind), final, count), std::memory_order_release);
+        alarm_.published();
+    }
+    void publish(Step step, Kind kind, bool final, std::uint64_t count, std::uint64_t extent) {
+        line(self_, step).extent.store(extent, std::memory_order_relaxed);
+        publish(step, kind, final, count);
+    }
+    // The first step is not left yet.
+    void enter() { peers_[self_].left->step.store(watermark_, std::memory_order_relaxed); }
+    void leave(Step step) {
+        peers_[self_].left->step.store(step + 1, std::memory_order_release);
+        alarm_.published();
+    }
+
+    // The word that a member has published for a step, or 0.
+    std::uint64_t look(std::uint32_t member, Step step, Kind kind) {
+        const std::uint64_t word = line(member, step).word.load(std::memory_order_acquire);
+        if (!Word::is_of(word, step)) {
+            awaited_ = member;
+            return 0;
+        }
+        if (Word::kind(word) != static_cast<unsigned>(kind)) [[unlikely]]
+            return mismatch(), 0;
+        return word;
+    }
+    // The same of a message whose length everybody knows.
+    std::uint64_t look(std::uint32_t member, Step step, Kind kind, std::uint64_t extent) {
+        const std::uint64_t word = look(member, step, kind);
+        if (word == 0 || line(member, step).extent.load(std::memory_order_relaxed) == extent) return word;
+        return mismatch(), 0;
+    }
+    bool has_left(std::uint32_t member, Step step) {
+        if (peers_[member].left->step.load(std::memory_order_acquire) > step) return true;
+        awaited_ = member;
+        return false;
+    }
+    // Everybody has been seen in this step: who is in it has left all before.
+    void all_are_in(Step step) {
+        if (watermark_ < step) watermark_ = step;
+    }
+    void await(std::uint32_t member) { awaited_ = member; }
+    std::uint32_t awaited() const { return awaited_; }
+
+  private:
+    struct Peer {
+        Card* card;
+        Left* left;
+        Line* lines;
+        std::byte* slots;
+    };
+
+    bool may_use(Step step, std::uint64_t ring) {
+        if (watermark_ + ring > step) [[likely]]
+            return true;
+        return raise_watermark(step, ring);
+    }
+    bool raise_watermark(Step step, std::uint64_t ring);
+
+    Alarm alarm_;
+    const std::uint32_t self_, slots_;
+    const std::size_t slot_bytes_;
+    std::vector<Peer> peers_;
+    Step watermark_ = 1;  // everybody has left all steps before
+    std::uint32_t awaited_ = 0;
+};
+
+}  // namespace mcastcoll::host
