@@ -1,9 +1,16 @@
-// The parts of a host::Team, each alone: no other member, no clock.
+// The parts of a host::Team, each alone: no clock, and of other members what they leave in memory.
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "host/backoff.h"
+#include "host/collectives.h"
 #include "host/failure_detector.h"
 #include "host/window.h"
 
@@ -28,6 +35,30 @@ int turns_until_look(Backoff& backoff) {
         if (backoff.next().looks_around) return turn;
     return 1001;
 }
+
+// A team's memory, and every member's view of it.
+class Board {
+  public:
+    Board(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes) {
+        const std::size_t bytes = Rings::bytes_for(members, slots, slot_bytes);
+        memory_.reset(std::aligned_alloc(4096, bytes));
+        std::memset(memory_.get(), 0, bytes);
+        auto& header = *static_cast<Header*>(memory_.get());
+        header.size = members;
+        header.slots = slots;
+        header.slot_bytes = slot_bytes;
+        for (std::uint32_t self = 0; self < members; ++self) {
+            views_.push_back(std::make_unique<Context>(header, self));
+            views_.back()->rings.enter();
+            views_.back()->bounds.share_from = slot_bytes + 1;
+        }
+    }
+    Context& operator[](std::uint32_t member) { return *views_[member]; }
+
+  private:
+    std::unique_ptr<void, decltype(&std::free)> memory_{nullptr, &std::free};
+    std::vector<std::unique_ptr<Context>> views_;
+};
 
 }  // namespace
 
@@ -151,4 +182,174 @@ Test(host_parts, who_shares_a_core_yields_and_moves_on_ever_more_rarely) {
     for (int look = 1; look < 511; ++look) cr_assert_eq(backoff.on_core(true), false);
     cr_assert_eq(backoff.on_core(false), false);
     cr_assert_eq(backoff.on_core(true), false, "not in a row");
+}
+
+Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
+    Board board(3, 4, 128);
+    Rings &own = board[0].rings, &second = board[1].rings, &third = board[2].rings;
+    for (const bool in_line : {true, false}) {
+        const Step ring = in_line ? kLines : 4;
+        cr_assert(own.may_write(ring, in_line), "a whole ring ahead of the first step, 1");
+        cr_assert_eq(own.may_write(ring + 1, in_line), false);
+    }
+    own.leave(1);
+    second.leave(1);
+    cr_assert_eq(own.may_write_slot(5), false);
+    cr_assert_eq(own.awaited(), 2, "the one that is behind");
+    third.leave(1);
+    cr_assert(own.may_write_slot(5));
+    cr_assert_eq(own.may_write_slot(6), false);
+    own.all_are_in(7);
+    own.all_are_in(3);
+    cr_assert(own.may_write_slot(10), "who is in step 7 has left 6, and that stays");
+    cr_assert_eq(own.has_left(1, 1), true);
+    cr_assert_eq(own.has_left(1, 2), false);
+    cr_assert_eq(own.awaited(), 1);
+}
+
+Test(host_parts, what_is_looked_at_is_of_the_step_kind_and_length) {
+    const struct {
+        Step step;
+        Kind kind;
+        std::uint64_t extent;
+        bool found;
+        int failure;
+    } table[] = {{5, Kind::gather, 100, true, 0},
+                 {6, Kind::gather, 100, false, 0},
+                 {5 + kLines, Kind::gather, 100, false, 0},  // the same line
+                 {5, Kind::scatter, 100, false, EMSGSIZE},
+                 {5, Kind::gather, 101, false, EMSGSIZE}};
+    for (const auto& row : table) {
+        Board board(2, 2, 128);
+        board[1].rings.publish(5, Kind::gather, true, 7, 100);
+        const std::uint64_t word = board[0].rings.look(1, row.step, row.kind, row.extent);
+        cr_assert_eq(word != 0, row.found);
+        if (row.found) cr_assert(Word::count(word) == 7 && Word::final(word));
+        cr_assert_eq(board[0].rings.failure(), row.failure);
+        cr_assert_eq(board[1].rings.failure(), row.failure, "everybody hears of it");
+        if (!row.found && row.failure == 0) cr_assert_eq(board[0].rings.awaited(), 1);
+    }
+}
+
+Test(host_parts, leaders_are_chosen_where_they_read_less) {
+    using Ids = Clusters::Ids;
+    const struct {
+        std::vector<Ids> ids;
+        std::uint32_t members;
+        Ids leader_of;
+    } table[] = {
+        {{}, 3, {0, 1, 2}},
+        {{{0}, {0}, {1}, {1}}, 4, {0, 1, 2, 3}},  // two lines and two leaders are no less than four
+        {{{0}, {1}, {0}, {1}, {0}, {1}}, 6, {0, 1, 0, 1, 0, 1}},
+        {{{0, 0}, {0, 1}, {0, 0}, {0, 1}, {0, 0}, {0, 1}}, 6, {0, 1, 0, 1, 0, 1}},  // the inner level
+        {{{0}, {0}, {0}, {0}, {0}, {0}}, 6, {0, 1, 2, 3, 4, 5}}};
+    for (const auto& row : table)
+        cr_assert(Clusters::choose_leaders(row.ids, row.members) == row.leader_of, "%zu members",
+                  row.ids.size());
+    const Clusters first = Clusters::of(0, {0, 1, 0, 1, 0}), last = Clusters::of(4, {0, 1, 0, 1, 0});
+    cr_assert(first.leads && first.led == Ids({2, 4}) && first.leaders == Ids({0, 1}));
+    cr_assert(!last.leads && last.led.empty() && last.leaders == Ids({0, 1}));
+    cr_assert(Clusters::of(1, {0, 1, 2}).leaders.empty(), "flat");
+}
+
+Test(host_parts, bounds_keep_what_a_line_and_a_slot_hold) {
+    Agreement agreement{};
+    agreement.thresholds = {.single_copy_from = 1,
+                            .both_copy_from = 50'000,
+                            .share_from = 1'000'000,
+                            .blocks_direct_from = 80'000,
+                            .reduce_direct_from = 90'000};
+    Bounds bounds = bounds_of(agreement, 2, 4096);
+    cr_assert_eq(bounds.single_copy_from, SIZE_MAX, "the kernel does not let us");
+    cr_assert_eq(bounds.from(Kind::alltoall), SIZE_MAX);
+    cr_assert_eq(bounds.share_from, 4097UL);
+    cr_assert_eq(bounds.reduce_whole, 4096UL);
+    agreement.single_copy = agreement.reduce_by_shares = agreement.crowded = 1;
+    agreement.thresholds.share_from = 100;
+    bounds = bounds_of(agreement, 2, 4096);
+    cr_assert(bounds.crowded);
+    cr_assert_eq(bounds.single_copy_from, kInlineBytes + 1);
+    cr_assert_eq(bounds.both_copy_from, 50'000UL);
+    cr_assert_eq(bounds.reduce_whole, 99UL);
+    cr_assert_eq(bounds.from(Kind::scatter), 10'000UL);
+    cr_assert_eq(bounds.from(Kind::gather), 80'000UL);
+    cr_assert_eq(bounds.from(Kind::allreduce), 90'000UL);
+    for (const Kind kind : {Kind::broadcast, Kind::barrier, Kind::reduce})
+        cr_assert_eq(bounds.from(kind), SIZE_MAX, "they go other ways");
+    cr_assert_eq(bounds_of(agreement, 3, 4096).both_copy_from, SIZE_MAX, "only two");
+    cr_assert_eq(bounds_of(agreement, 1, 4096).from(Kind::allreduce), SIZE_MAX, "nobody to copy from");
+}
+
+Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
+    Board board(2, 2, 128);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    ::waitpid(child, nullptr, 0);
+    board[0].rings.card(1).pid = static_cast<std::uint32_t>(child);
+    cr_assert_eq(board[0].memories.meet(0, 2, false), false);
+    std::uint64_t from = 1, to = 2;
+    cr_assert_eq(board[0].memories.read(1, reinterpret_cast<std::uintptr_t>(&from),
+                                        reinterpret_cast<std::byte*>(&to), sizeof to),
+                 false);
+    cr_assert_eq(board[1].rings.failure(), ECONNRESET);
+    cr_assert_eq(board[1].rings.alarm().lost(), 1);
+    cr_assert_eq(board[0].counters.single_copy_bytes, 0);
+}
+
+// Between two pieces of a message it is the root that may have died, whoever was waited for before.
+Test(host_parts, who_has_part_of_a_broadcast_awaits_its_root) {
+    Board board(3, 2, 128);
+    std::vector<std::byte> sent(1000, std::byte{7}), got(1000);
+    Operation out{.kind = Kind::broadcast, .root = 1, .buffer = sent.data(), .bytes = sent.size()};
+    Operation in{.kind = Kind::broadcast, .root = 1, .buffer = got.data(), .bytes = got.size()};
+    out.ready = 200;
+    cr_assert(advance(board[1], out) == Advance::moved);
+    cr_assert(advance(board[1], out) == Advance::idle);
+    cr_assert(advance(board[0], in) == Advance::moved);
+    cr_assert_eq(in.arrived, 200);
+    cr_assert_eq(got[199], std::byte{7});
+    board[0].rings.await(2);
+    cr_assert(advance(board[0], in) == Advance::idle);
+    cr_assert_eq(board[0].rings.awaited(), 1);
+}
+
+// Members take turns in one thread, which go on as far as they can.
+Test(host_parts, every_kind_ends_whoever_comes_first) {
+    const auto add = [](void* inout, const void* in, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i)
+            static_cast<std::uint64_t*>(inout)[i] += static_cast<const std::uint64_t*>(in)[i];
+    };
+    for (const std::uint32_t first : {0U, 1U, 2U})
+        for (const std::size_t bytes : {8UL, 120UL, 2000UL}) {
+            Board board(3, 2, 128);
+            std::uint64_t ended = 0;
+            for (std::size_t kind = 0; kind < kKinds; ++kind) {
+                std::vector<std::vector<std::uint64_t>> in(3, std::vector<std::uint64_t>(750, 1)), out = in;
+                std::vector<Operation> operations(3);
+                for (std::uint32_t self = 0; self < 3; ++self) {
+                    Operation& operation = operations[self];
+                    operation.kind = static_cast<Kind>(kind);
+                    operation.root = 2;
+                    operation.buffer = reinterpret_cast<std::byte*>(out[self].data());
+                    operation.input = reinterpret_cast<const std::byte*>(in[self].data());
+                    operation.bytes = operation.ready = operation.kind == Kind::barrier ? 0 : bytes;
+                    operation.combiner = {add, 8};
+                }
+                bool over[3] = {};
+                for (std::uint32_t turn = 0; turn < 3000; ++turn) {
+                    const std::uint32_t self = (first + turn) % 3;
+                    if (!over[self]) over[self] = advance(board[self], operations[self]) == Advance::finished;
+                }
+                for (std::uint32_t self = 0; self < 3; ++self)
+                    cr_assert(over[self], "kind %zu, %zu bytes, member %u", kind, bytes, self);
+                cr_assert(board[0].step == board[1].step && board[1].step == board[2].step, "one clock");
+                const bool sums = is_reduction(static_cast<Kind>(kind));
+                // Of one element reduce_scatter leaves the last member none.
+                const std::size_t who = static_cast<Kind>(kind) == Kind::reduce_scatter ? 0 : 2;
+                cr_assert_eq(out[who][0], sums ? 3UL : 1UL, "kind %zu", kind);
+                cr_assert_eq(board[0].rings.failure(), 0);
+                ended = board[0].step;
+            }
+            cr_assert_geq(ended, kKinds);
+        }
 }

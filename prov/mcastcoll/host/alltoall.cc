@@ -84,10 +84,7 @@ bool take_from_partners(Context& c, Operation& operation, const Meetings& all) {
         copy_bytes(operation.buffer + partner * operation.bytes + offset,
                    c.rings.place(partner, step, all.in_line) + cursor.next * bytes, bytes);
     }
-    c.rings.leave(step);
-    cursor.next = 0;
-    ++cursor.gathered;
-    return true;
+    return c.leave_gathered();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // A message from the root's buffer to everybody's, by the way that its length asks for.
 //
-// Up to kInlineBytes lie beside the flag: one line of the cache carries both. The root is done when it has
-// written.
+// Up to kInlineBytes lie beside the flag (one_step.cc).
 //
 // Through slots, a step carries as much as *everybody's* slots of that step hold: nobody else has a use for
 // his during a broadcast. The root says after each piece how much there is, and readers follow. Whether slots
@@ -20,25 +19,6 @@ namespace mcastcoll::host {
 namespace {
 
 using Phase = Cursor::Phase;
-
-Advance broadcast_inline(Context& c, Operation& operation) {
-    const std::size_t bytes = operation.bytes;
-    if (operation.root == c.self) {
-        if (operation.ready < bytes || !c.rings.may_write_line(c.step)) return Advance::idle;
-        if (bytes > 0) std::memcpy(c.rings.line(c.self, c.step).payload.data(), operation.buffer, bytes);
-        c.rings.publish(c.step, Kind::broadcast, true, bytes);
-    } else {
-        const std::uint64_t word = c.rings.look(operation.root, c.step, Kind::broadcast);
-        if (word == 0) return Advance::idle;
-        if (Word::count(word) != bytes || !Word::final(word)) return c.rings.mismatch(), Advance::idle;
-        const std::byte* from = c.rings.line(operation.root, c.step).payload.data();
-        if (bytes > 0) std::memcpy(operation.buffer, from, bytes);
-        operation.arrived = bytes;
-    }
-    c.rings.leave(c.step);
-    c.count_step(true);
-    return c.finish(1);
-}
 
 // Everybody's slots of a step, one after the other, as if they were one.
 struct Spread {

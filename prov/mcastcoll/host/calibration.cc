@@ -118,16 +118,20 @@ Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t 
     Bounds found;
     found.crowded = agreement.crowded != 0;
     // What is not computed by shares must fit in one slot.
-    found.share_from = std::min<std::size_t>(agreement.share_from, slot_bytes + 1);
+    const Thresholds& from = agreement.thresholds;
+    found.share_from = std::min<std::size_t>(from.share_from, slot_bytes + 1);
     found.reduce_whole = agreement.reduce_by_shares != 0 ? found.share_from - 1 : slot_bytes;
     if (agreement.single_copy == 0) return found;
-    const auto at_least = [](std::uint64_t from) { return std::max<std::size_t>(from, kInlineBytes + 1); };
-    found.single_copy_from = at_least(agreement.single_copy_from);
-    if (members == 2) found.both_copy_from = std::max(agreement.both_copy_from, found.single_copy_from);
+    const auto beyond_line = [](std::size_t bytes) { return std::max(bytes, kInlineBytes + 1); };
+    found.single_copy_from = beyond_line(from.single_copy_from);
+    if (members == 2) found.both_copy_from = std::max(from.both_copy_from, found.single_copy_from);
     if (members == 1) return found;
-    found.blocks_direct_from = at_least(agreement.blocks_direct_from);
-    found.scatter_direct_from = at_least(agreement.blocks_direct_from / 8);
-    found.reduce_direct_from = at_least(agreement.reduce_direct_from);
+    for (const Kind kind : {Kind::gather, Kind::allgather, Kind::alltoall})
+        found.from(kind) = beyond_line(from.blocks_direct_from);
+    // Through slots its root copies all blocks, one after the other; straight, everybody its own.
+    found.from(Kind::scatter) = beyond_line(from.blocks_direct_from / 8);
+    for (const Kind kind : {Kind::allreduce, Kind::reduce_scatter})
+        found.from(kind) = beyond_line(from.reduce_direct_from);
     return found;
 }
 

@@ -16,41 +16,32 @@
 // slots).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <array>
 #include <span>
 
 #include "host/layout.h"
+#include "host/operation.h"
 #include "host/single_copy.h"
 
 namespace mcastcoll::host {
 
-struct CopyCosts {
-    bool measured = false;
-    double call_ns = 0;            // a single copy of nothing
-    double direct_ns_per_kib = 0;  // a single copy, after that
-    double in_ns_per_kib = 0;      // into a slot that another has read or written
-    double out_ns_per_kib = 0;     // out of a slot that another has written
-};
-
-struct Thresholds {
-    std::size_t single_copy_from = 0;  // a broadcast
-    std::size_t both_copy_from = 0;
-    std::size_t share_from = 0;
-    std::size_t blocks_direct_from = 0;
-    std::size_t reduce_direct_from = 0;
-};
-
 // What everybody goes by, from the agreement of all.
 struct Bounds {
-    bool crowded = true;                         // more members than cores
-    std::size_t single_copy_from = SIZE_MAX;     // a broadcast
-    std::size_t both_copy_from = SIZE_MAX;       // one of which both copy a part
-    std::size_t share_from = 0;                  // an allreduce that is computed by shares
-    std::size_t reduce_whole = 0;                // reduces of up to so many bytes are the root's work
-    std::size_t blocks_direct_from = SIZE_MAX;   // gather, allgather, alltoall
-    std::size_t scatter_direct_from = SIZE_MAX;  // its root would else copy all blocks, one after the other
-    std::size_t reduce_direct_from = SIZE_MAX;   // allreduce, reduce_scatter
+    bool crowded = true;                      // more members than cores
+    std::size_t single_copy_from = SIZE_MAX;  // a broadcast
+    std::size_t both_copy_from = SIZE_MAX;    // one of which both copy a part
+    std::size_t share_from = 0;               // an allreduce that is computed by shares
+    std::size_t reduce_whole = 0;             // reduces of up to so many bytes are the root's work
+    // The other kinds, straight between memories.
+    std::array<std::size_t, kKinds> direct_from = never();
+
+    std::size_t& from(Kind kind) { return direct_from[static_cast<std::size_t>(kind)]; }
+    std::size_t from(Kind kind) const { return direct_from[static_cast<std::size_t>(kind)]; }
+    static constexpr std::array<std::size_t, kKinds> never() {
+        std::array<std::size_t, kKinds> all{};
+        all.fill(SIZE_MAX);
+        return all;
+    }
 };
 
 // `slots` are the other's, in this process's addresses, freshly written by it, and at `address` in its own.

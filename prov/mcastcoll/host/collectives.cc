@@ -4,25 +4,6 @@
 namespace mcastcoll::host {
 namespace {
 
-bool goes_direct(const Context& c, const Operation& operation) {
-    switch (operation.kind) {
-        case Kind::gather:
-        case Kind::allgather:
-        case Kind::alltoall:
-            return operation.bytes >= c.bounds.blocks_direct_from;
-        case Kind::scatter:
-            return operation.bytes >= c.bounds.scatter_direct_from;
-        case Kind::allreduce:
-        case Kind::reduce_scatter:
-            return operation.bytes >= c.bounds.reduce_direct_from;
-        case Kind::broadcast:
-        case Kind::barrier:
-        case Kind::reduce:
-            break;
-    }
-    return false;
-}
-
 Advance go_through_slots(Context& c, Operation& operation) {
     switch (operation.kind) {
         case Kind::broadcast:
@@ -53,7 +34,7 @@ Advance go_through_slots(Context& c, Operation& operation) {
 }  // namespace
 
 Advance advance(Context& c, Operation& operation) {
-    if (!goes_direct(c, operation)) return go_through_slots(c, operation);
+    if (operation.bytes < c.bounds.from(operation.kind)) return go_through_slots(c, operation);
     const bool reduces = is_reduction(operation.kind);
     const Way way = reduces || operation.kind == Kind::alltoall ? agree_on_way(c, operation) : Way::direct;
     if (way == Way::undecided) return Advance::idle;

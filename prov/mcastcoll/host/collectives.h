@@ -4,6 +4,7 @@
 
 #include "host/context.h"
 #include "host/operation.h"
+#include "reduce/slices.h"
 
 namespace mcastcoll::host {
 
@@ -15,6 +16,7 @@ bool at_once(Context& c, Operation& operation, int looks);
 bool is_withdrawn(Context& c, const Operation& operation);
 
 Advance broadcast(Context& c, Operation& operation);
+Advance broadcast_inline(Context& c, Operation& operation);
 Advance barrier_by_clusters(Context& c, Operation& operation);
 // Barriers, too, and reductions of which everybody combines all.
 Advance gather_one(Context& c, Operation& operation);
@@ -29,15 +31,21 @@ Advance reduce_directly(Context& c, Operation& operation);
 
 // Parts of several of them.
 
-// A member's contribution to what is gathered in one step, out of its line or slot; false when it is not
-// there.
-bool read_one(Context& c, Operation& operation, std::uint32_t member);
 // A vector or block cut into slots, by elements.
 struct Blocks {
-    std::size_t bytes = 0;  // of a whole block
-    std::uint64_t count = 0;
+    std::size_t whole_bytes, block_bytes;
+    std::uint64_t count;
+
+    Blocks(const Context& c, const Operation& operation)
+        : whole_bytes(operation.bytes), block_bytes(c.rings.slot_bytes()) {
+        if (is_reduction(operation.kind)) block_bytes -= block_bytes % operation.combiner.element_bytes;
+        count = (whole_bytes + block_bytes - 1) / block_bytes;
+    }
+    Slice at(std::uint64_t block) const {
+        const std::size_t offset = block * block_bytes;
+        return {offset, std::min(block_bytes, whole_bytes - offset)};
+    }
 };
-Blocks blocks_of(const Context& c, const Operation& operation);
 
 // A large broadcast between two, of which root and receiver copy what they can.
 bool may_both_copy(const Context& c, const Operation& operation);

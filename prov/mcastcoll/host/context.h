@@ -65,6 +65,12 @@ struct Context {
         cursor = {};
         return Advance::finished;
     }
+    // This member has read all of the present step.
+    bool leave_gathered() {
+        rings.leave(step + cursor.gathered++);
+        cursor.next = 0;
+        return true;
+    }
     void count_step(bool in_line) { ++(in_line ? counters.inline_steps : counters.slot_steps); }
 };
 

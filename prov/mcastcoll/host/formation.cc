@@ -172,24 +172,17 @@ void Formation::agree(Context& c) const {
                             : config_.crowding == TeamConfig::Crowding::crowded;
     agreement.single_copy = single_copy;
     agreement.membarrier = membarrier;
-    const CopyCosts costs = measure_costs(c);
-    const auto picoseconds = [](double ns) { return static_cast<std::uint32_t>(std::min(ns * 1e3, 4e9)); };
-    agreement.call_ps = picoseconds(costs.call_ns);
-    agreement.direct_ps_per_kib = picoseconds(costs.direct_ns_per_kib);
-    agreement.in_ps_per_kib = picoseconds(costs.in_ns_per_kib);
-    agreement.out_ps_per_kib = picoseconds(costs.out_ns_per_kib);
+    agreement.costs = measure_costs(c);
     const std::uint32_t cores_to_use = std::max(1U, agreement.cores);
     const std::uint32_t per_core = (c.size + cores_to_use - 1) / cores_to_use;
-    const Thresholds found =
-        thresholds(c.size, agreement.crowded != 0 ? std::max(2U, per_core) : 1, c.rings.slot_bytes(), costs);
-    const auto chosen = [](std::uint64_t wanted, std::uint64_t by_rule) {
-        return wanted != 0 ? wanted : by_rule;
-    };
-    agreement.single_copy_from = chosen(config_.single_copy_from, found.single_copy_from);
-    agreement.both_copy_from = chosen(config_.both_copy_from, found.both_copy_from);
-    agreement.blocks_direct_from = chosen(config_.blocks_direct_from, found.blocks_direct_from);
-    agreement.reduce_direct_from = chosen(config_.reduce_direct_from, found.reduce_direct_from);
-    agreement.share_from = chosen(config_.share_from, found.share_from);
+    Thresholds& chosen = agreement.thresholds;
+    chosen = thresholds(c.size, agreement.crowded != 0 ? std::max(2U, per_core) : 1, c.rings.slot_bytes(),
+                        agreement.costs);
+    if (config_.single_copy_from != 0) chosen.single_copy_from = config_.single_copy_from;
+    if (config_.both_copy_from != 0) chosen.both_copy_from = config_.both_copy_from;
+    if (config_.blocks_direct_from != 0) chosen.blocks_direct_from = config_.blocks_direct_from;
+    if (config_.reduce_direct_from != 0) chosen.reduce_direct_from = config_.reduce_direct_from;
+    if (config_.share_from != 0) chosen.share_from = config_.share_from;
     agreement.reduce_by_shares = config_.share_from != 0;
     // With more members than cores a leader would be one more context switch.
     const Clusters::Ids leaders = Clusters::choose_leaders(
@@ -238,20 +231,20 @@ std::string Formation::explain(const Context& c) const {
         name, c.size, agreement.cores,
         bounds.crowded ? "crowded: who waits yields" : "room for all: who waits spins",
         segment_->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
-        from(bounds.single_copy_from), from(bounds.both_copy_from), from(bounds.blocks_direct_from),
-        from(bounds.reduce_direct_from), bounds.share_from,
+        from(bounds.single_copy_from), from(bounds.both_copy_from), from(bounds.from(Kind::gather)),
+        from(bounds.from(Kind::allreduce)), bounds.share_from,
         c.clusters.leaders.empty() ? "flat"
                                    : fmt::format("through {} leaders of clusters", c.clusters.leaders.size()),
         agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
     if (bounds.single_copy_from == SIZE_MAX)
         return text + "; nothing straight, since the kernel or the settings forbid copying between processes";
-    if (agreement.out_ps_per_kib == 0) return text + "; bounds by rule, not measured";
-    return text +
-           fmt::format(
-               "; bounds from measurement: a single copy {:.2f} us and {:.3f} us a KiB, a slot {:.3f} in and "
-               "{:.3f} us a KiB out",
-               agreement.call_ps * 1e-6, agreement.direct_ps_per_kib * 1e-6, agreement.in_ps_per_kib * 1e-6,
-               agreement.out_ps_per_kib * 1e-6);
+    const CopyCosts& costs = agreement.costs;
+    if (!costs.measured) return text + "; bounds by rule, not measured";
+    return text + fmt::format(
+                      "; bounds from measurement: a single copy {:.2f} us and {:.3f} us a KiB, a slot {:.3f} "
+                      "in and {:.3f} us a KiB out",
+                      costs.call_ns * 1e-3, costs.direct_ns_per_kib * 1e-3, costs.in_ns_per_kib * 1e-3,
+                      costs.out_ns_per_kib * 1e-3);
 }
 
 }  // namespace mcastcoll::host

@@ -89,6 +89,24 @@ struct MemberArea {
     std::array<Line, kLines> lines;
 };
 
+// What copying between two members takes.
+struct CopyCosts {
+    bool measured = false;
+    double call_ns = 0;            // a single copy of nothing
+    double direct_ns_per_kib = 0;  // a single copy, after that
+    double in_ns_per_kib = 0;      // into a slot that another has read or written
+    double out_ns_per_kib = 0;     // out of a slot that another has written
+};
+
+// From so many bytes on.
+struct Thresholds {
+    std::uint64_t single_copy_from = 0;    // broadcasts
+    std::uint64_t both_copy_from = 0;      // broadcasts between two, of which both copy a part
+    std::uint64_t share_from = 0;          // allreduces that are computed by shares
+    std::uint64_t blocks_direct_from = 0;  // gather, scatter, allgather, alltoall: blocks
+    std::uint64_t reduce_direct_from = 0;  // allreduce, reduce_scatter: vectors
+};
+
 // What everybody must agree on. Member 0 fills it in when all have probed, and then says so.
 struct Agreement {
     std::atomic<std::uint32_t> ready;
@@ -97,14 +115,8 @@ struct Agreement {
     std::uint32_t single_copy;       // everybody may copy from everybody
     std::uint32_t reduce_by_shares;  // from share_from on, too; else what does not fit in a slot
     std::uint32_t membarrier;        // everybody is reached by the sleeper's barrier
-    // What was measured, in picoseconds; 0 where it was not.
-    std::uint32_t call_ps;
-    std::uint32_t direct_ps_per_kib, in_ps_per_kib, out_ps_per_kib;
-    std::uint64_t single_copy_from;    // broadcasts of so many bytes
-    std::uint64_t both_copy_from;      // broadcasts between two, of which both copy a part
-    std::uint64_t share_from;          // allreduces of so many bytes are computed by shares
-    std::uint64_t blocks_direct_from;  // gather, scatter, allgather, alltoall: blocks of so many bytes
-    std::uint64_t reduce_direct_from;  // allreduce, reduce_scatter: vectors of so many bytes
+    CopyCosts costs;
+    Thresholds thresholds;
 };
 
 // The words that everybody reads now and then and hardly anybody writes: in every cache, shared.
@@ -130,6 +142,6 @@ struct alignas(4096) Header {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6d63617374686f73;  // "mcasthos"
-inline constexpr std::uint32_t kLayout = 2;
+inline constexpr std::uint32_t kLayout = 3;
 
 }  // namespace mcastcoll::host

@@ -4,7 +4,6 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/alarm.cc \
 	%reldir%/alarm.h \
 	%reldir%/alltoall.cc \
-	%reldir%/at_once.cc \
 	%reldir%/backoff.cc \
 	%reldir%/backoff.h \
 	%reldir%/both_copy.cc \
@@ -27,6 +26,7 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/memories.cc \
 	%reldir%/memories.h \
 	%reldir%/offer.h \
+	%reldir%/one_step.cc \
 	%reldir%/operation.h \
 	%reldir%/pause.h \
 	%reldir%/reduce_direct.cc \

@@ -11,6 +11,8 @@ namespace mcastcoll::host {
 
 using Kind = CollectiveKind;
 
+inline constexpr std::size_t kKinds = 9;
+
 constexpr bool is_rooted(Kind kind) {
     return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
 }
@@ -36,5 +38,11 @@ struct Operation {
     bool done = false;
     int error = 0;  // a positive errno; FI_E* have the same numbers
 };
+
+// Whether a reduction can combine what it has: whole elements.
+inline bool is_whole(const Operation& operation) {
+    const auto [combine, element_bytes] = operation.combiner;
+    return combine != nullptr && element_bytes > 0 && operation.bytes % element_bytes == 0;
+}
 
 }  // namespace mcastcoll::host

@@ -17,7 +17,6 @@
 
 #include "host/collectives.h"
 #include "host/offer.h"
-#include "reduce/slices.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "host/collectives.h"
-#include "reduce/slices.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -77,10 +76,7 @@ bool combine_pieces(Context& c, Operation& operation, const Deal& deal) {
         else
             copy_bytes(to, from, piece.bytes);
     }
-    c.rings.leave(step);
-    cursor.next = 0;
-    ++cursor.gathered;
-    return true;
+    return c.leave_gathered();
 }
 
 }  // namespace

@@ -10,10 +10,7 @@
 //
 // Blocks overlap: a member contributes as far ahead as slots are free. What is under way stays in the caches.
 // With the order of ranks fixed in every share, the result is the same bits on everybody, every time.
-#include <algorithm>
-
 #include "host/collectives.h"
-#include "reduce/slices.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -21,30 +18,21 @@ namespace {
 constexpr std::uint64_t kContributed = 1;
 constexpr std::uint64_t kReduced = 2;
 
-// A block of the vector, and the share of it that a member combines: whole lines of the cache, where elements
-// allow it.
-struct Block {
-    std::size_t offset, bytes, grain;
-
-    Block(const Operation& operation, const Blocks& blocks, std::uint64_t at)
-        : offset(at * blocks.bytes),
-          bytes(std::min(blocks.bytes, operation.bytes - offset)),
-          grain(64 % operation.combiner.element_bytes == 0 ? 64 : operation.combiner.element_bytes) {}
-    Slice share_of(std::uint32_t member, std::uint32_t members) const {
-        const std::size_t grains = (bytes + grain - 1) / grain;
-        const std::size_t begin = std::min(grains * member / members * grain, bytes);
-        const std::size_t end = std::min(grains * (member + 1) / members * grain, bytes);
-        return {begin, end - begin};
-    }
-};
+// A member's share of a block: whole lines of the cache, where elements allow it.
+Slice share_of(const Context& c, const Operation& operation, std::uint32_t member, std::size_t bytes) {
+    const std::size_t element_bytes = operation.combiner.element_bytes;
+    const std::size_t grain = 64 % element_bytes == 0 ? 64 : element_bytes;
+    const std::size_t grains = (bytes + grain - 1) / grain;
+    const std::size_t begin = std::min(grains * member / c.size * grain, bytes);
+    return {begin, std::min(grains * (member + 1) / c.size * grain, bytes) - begin};
+}
 
 // The own share is combined straight from the input.
 bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     std::uint64_t& at = c.cursor.published;
     const Step step = c.step + at;
     if (at == blocks.count || !c.rings.may_write_slot(step)) return false;
-    const Block block(operation, blocks, at);
-    const Slice own = block.share_of(c.self, c.size);
+    const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
     const std::size_t after = own.offset + own.bytes;
     std::byte* slot = c.rings.slot(c.self, step);
     std::memcpy(slot, operation.input + block.offset, own.offset);
@@ -62,8 +50,7 @@ bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) 
     for (std::uint32_t& next = c.cursor.next_seen; next < c.size; ++next)
         if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
     c.cursor.next_seen = 0;
-    const Block block(operation, blocks, at);
-    const Slice own = block.share_of(c.self, c.size);
+    const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
     std::byte* result = c.rings.slot(c.self, step) + own.offset;
     for (std::uint32_t member = 0; member < c.size && own.bytes > 0; ++member) {
         const std::byte* from =
@@ -83,27 +70,24 @@ bool collect_shares(Context& c, Operation& operation, const Blocks& blocks) {
     Cursor& at = c.cursor;
     if (at.gathered == at.reduced) return false;
     const Step step = c.step + at.gathered;
-    const Block block(operation, blocks, at.gathered);
+    const Slice block = blocks.at(at.gathered);
     bool moved = false;
     for (; at.next < c.size; ++at.next, moved = true) {
         if (!Word::final(c.rings.look(at.next, step, operation.kind))) {
             c.rings.await(at.next);
             return moved;
         }
-        const Slice share = block.share_of(at.next, c.size);
+        const Slice share = share_of(c, operation, at.next, block.bytes);
         copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(at.next, step) + share.offset,
                    share.bytes);
     }
-    c.rings.leave(step);
-    at.next = 0;
-    ++at.gathered;
-    return true;
+    return c.leave_gathered();
 }
 
 }  // namespace
 
 Advance reduce_shares(Context& c, Operation& operation) {
-    const Blocks blocks = blocks_of(c, operation);
+    const Blocks blocks(c, operation);
     const bool collects = operation.kind == Kind::allreduce || operation.root == c.self;
     return pipeline(c, blocks.count, [&] {
         bool moved = contribute(c, operation, blocks);

@@ -43,16 +43,13 @@ bool Team::formed() {
 int Team::post(Operation& operation) {
     if (is_rooted(operation.kind) && operation.root >= size()) return EINVAL;
     const bool reduces = is_reduction(operation.kind) && operation.bytes > 0;
-    const std::size_t element_bytes = operation.combiner.element_bytes;
-    if (reduces &&
-        (operation.combiner.combine == nullptr || element_bytes == 0 || operation.bytes % element_bytes != 0))
-        return EINVAL;
+    if (reduces && !is_whole(operation)) return EINVAL;
     if (window_.full()) return EAGAIN;
     operation.done = false;
     operation.error = 0;
     operation.arrived = 0;
     // An element that is larger than a slot cannot be cut.
-    if (reduces && element_bytes > context_.rings.slot_bytes()) return EMSGSIZE;
+    if (reduces && operation.combiner.element_bytes > context_.rings.slot_bytes()) return EMSGSIZE;
     if (failure() != 0) {
         end(operation, failure());
         return 0;
