@@ -21,15 +21,15 @@ constexpr std::uint32_t kMostPatience = 1U << 16;
 }  // namespace
 
 Backoff::Turn Backoff::next() {
-    if (state_ == State::stirred) {
-        state_ = State::unclocked;
+    if (state_ == State::progressed) {
+        state_ = State::untimed;
         turns_ = 0;
         looks_soon_ = shares_core_;
         shares_core_ = false;
         next_sleep_ = kShortestSleep;
     }
     ++turns_;
-    const bool yields = crowded_ ? turns_ > kSpinsBeforeYield : state_ == State::weary || shares_core_;
+    const bool yields = crowded_ ? turns_ > kSpinsBeforeYield : state_ == State::long_idle || shares_core_;
     const bool looks = turns_ % (yields || looks_soon_ ? kYieldsPerLook : kSpinsPerLook) == 0;
     if (looks) looks_soon_ = false;
     return {yields, looks};
@@ -50,9 +50,9 @@ Nanoseconds Backoff::limit() const {
 }
 
 Nanoseconds Backoff::nap(Nanoseconds now) {
-    if (state_ == State::unclocked) quiet_since_ = now;
+    if (state_ == State::untimed) quiet_since_ = now;
     const Nanoseconds quiet = now - quiet_since_;
-    state_ = quiet > kSpinTime ? State::weary : State::spinning;
+    state_ = quiet > kSpinTime ? State::long_idle : State::spinning;
     return quiet < limit() ? Nanoseconds{} : next_sleep_;
 }
 

@@ -13,7 +13,7 @@ namespace mcastcoll::host {
 class Backoff {
   public:
     void use(bool crowded) { crowded_ = crowded; }
-    void on_progress() { state_ = State::stirred; }
+    void on_progress() { state_ = State::progressed; }
     // How often to look at one line before anything else is done.
     int looks() const { return crowded_ || shares_core_ ? 1 : 64; }
     // One turn of waiting: spin or yield, then perhaps look around: at the core, the caller's other work, and
@@ -27,18 +27,18 @@ class Backoff {
     // worth a migration.
     bool on_core(bool shared);
     // The caller's other work has moved.
-    void on_other_progress() { state_ = State::unclocked; }
+    void on_other_progress() { state_ = State::untimed; }
     // For how long to sleep now; 0 is not at all.
     Nanoseconds nap(Nanoseconds now);
     void on_woken(Nanoseconds now);
 
   private:
-    // stirred: something has come since the last turn; unclocked: nothing has, since nobody knows when.
-    enum class State : std::uint8_t { stirred, unclocked, spinning, weary };
+    // progressed: something has come since the last turn; untimed: nothing has, since nobody knows when.
+    enum class State : std::uint8_t { progressed, untimed, spinning, long_idle };
 
     Nanoseconds limit() const;
 
-    State state_ = State::stirred;
+    State state_ = State::progressed;
     bool crowded_ = true;
     bool shares_core_ = false;
     bool looks_soon_ = false;  // it shared its core when the last operation ended
