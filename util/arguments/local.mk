@@ -1,5 +1,5 @@
 # Command lines: the one face of CLI11, for the tools and for the tests' programs.
-MCC_ARGUMENTS = util/arguments/libmccarguments.la
-noinst_LTLIBRARIES += util/arguments/libmccarguments.la
-%canon_reldir%_libmccarguments_la_SOURCES = %reldir%/arguments.cc %reldir%/arguments.h
-%canon_reldir%_libmccarguments_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
+MCC_ARGUMENTS = util/arguments/libmccarguments.a
+noinst_LIBRARIES += util/arguments/libmccarguments.a
+%canon_reldir%_libmccarguments_a_SOURCES = %reldir%/arguments.cc %reldir%/arguments.h
+%canon_reldir%_libmccarguments_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util

@@ -1,5 +1,5 @@
 # The simulator.  The library leaves engine and group to whoever links it: mcastcoll-sim takes the provider's own archives.
-MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la
+MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(MCC_ARGUMENTS)
 noinst_LTLIBRARIES += %reldir%/libmccsim.la
 %canon_reldir%_libmccsim_la_SOURCES = \
 	%reldir%/application.cc \
@@ -60,7 +60,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/world.cc \
 	%reldir%/world.h
 %canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/util -I$(top_srcdir)/%reldir%
-%canon_reldir%_libmccsim_la_LIBADD = $(MCC_ARGUMENTS) prov/mcastcoll/transport/libmcctransport.la
+%canon_reldir%_libmccsim_la_LIBADD = prov/mcastcoll/transport/libmcctransport.la
 
 bin_PROGRAMS += %reldir%/mcastcoll-sim
 %canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/main.cc

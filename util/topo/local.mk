@@ -3,6 +3,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 %canon_reldir%_mcastcoll_topo_SOURCES = \
 	%reldir%/job.cc \
 	%reldir%/job.h \
+	%reldir%/json.cc \
+	%reldir%/json.h \
 	%reldir%/main.cc \
 	%reldir%/members.cc \
 	%reldir%/members.h \

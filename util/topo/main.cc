@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "arguments/arguments.h"
 #include "job.h"
+#include "json.h"
 #include "members.h"
 #include "provider/selection_file.h"
 #include "selection.h"
@@ -48,10 +48,6 @@ Result<std::string> read_file(const std::string& path) {
     return text;
 }
 
-void print_json(const nlohmann::ordered_json& object) {
-    fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
 bool write_svg(const Command& command, const topology::Map& map, const topology::Tree& tree) {
     if (command.svg.empty()) return true;
     std::ofstream file(command.svg);
@@ -69,7 +65,7 @@ int show_group(const Command& command, const std::vector<topology::Place>& place
     const auto levels = topology::describe_levels(map);
     if (!write_svg(command, map, tree)) return complain(fmt::format("cannot write {}", command.svg), 1);
     if (command.json) {
-        print_json(as_json(map, tree, levels));
+        fmt::print("{}", group_as_json(map, tree, levels));
     } else {
         fmt::print("{} members, root {}\n\n{}\n{}", map.members(), command.root, levels_as_text(map, levels),
                    tree_as_text(map, tree));
@@ -86,26 +82,10 @@ int show_host(const Command& command, const topology::Override& override) {
     }
     const topology::Discovery found = topology::discover(override, address.address_bytes());
     auto machine = topology::Machine::of_this_system();
-    nlohmann::ordered_json object;
-    object["place"] = nlohmann::ordered_json::object();
-    for (std::size_t i = 1; i < topology::kLevels; ++i) {
-        const Level level = topology::level_of(i);
-        const auto& coordinate = found.place.at(level);
-        if (!coordinate) continue;
-        nlohmann::ordered_json one{{"id", fmt::format("{:x}", coordinate->id)}};
-        if (!coordinate->name.empty()) one["name"] = coordinate->name.view();
-        object["place"][std::string(topology::name_of(level))] = one;
+    if (command.json) {
+        fmt::print("{}", host_as_json(found, machine));
+        return 0;
     }
-    object["machine"] = nlohmann::ordered_json::object();
-    if (machine) {
-        for (std::size_t i = topology::index_of(Level::package); i < topology::kLevels; ++i)
-            object["machine"][std::string(topology::name_of(topology::level_of(i)))] =
-                machine.value().objects(topology::level_of(i)).size();
-        object["processors"] = machine.value().allowed().size();
-        object["bound_to"] = machine.value().own();
-    }
-    object["notes"] = found.notes;
-    if (command.json) return print_json(object), 0;
     fmt::print("this process   {}\n", found.place.to_string());
     if (machine) {
         fmt::print("the machine   ");
@@ -125,7 +105,7 @@ int show_selection(const Command& command) {
     const auto rows = ofi::read_selection(file);
     if (!rows) return complain(fmt::format("FI_MCASTCOLL_SELECTION: {}", rows.error().message));
     if (command.json)
-        print_json(selection_as_json(rows.value(), file));
+        fmt::print("{}", selection_as_json(rows.value(), file));
     else
         fmt::print("{}", selection_as_text(rows.value(), file));
     return 0;
@@ -139,12 +119,6 @@ int show_job(const Command& command) {
         std::erase_if(loaded.reports, [&](const LoadedReport& one) { return one.pid != command.pid; });
     for (const std::string& what : loaded.complaints) complain(what);
     const std::vector<JobGroup> groups = groups_of(loaded);
-    nlohmann::ordered_json all;
-    all["processes"] = nlohmann::ordered_json::array();
-    for (const LoadedReport& one : loaded.reports)
-        all["processes"].push_back(
-            {{"pid", one.pid}, {"program", one.program}, {"counters", one.report.counters}});
-    all["groups"] = nlohmann::ordered_json::array();
     if (!command.json && loaded.reports.empty())
         fmt::print("no process of this user reports a group on this host ({})\n", fmt::join(folders, ", "));
     for (const JobGroup& job : groups) {
@@ -155,20 +129,15 @@ int show_job(const Command& command) {
         const topology::Tree tree = topology::make_tree(map, rank_of(command.root));
         if (&job == &groups.front() && !write_svg(command, map, tree))
             return complain(fmt::format("cannot write {}", command.svg), 1);
-        if (command.json) {
-            nlohmann::ordered_json object = as_json(map, tree, job.group->levels);
-            object["key"] = fmt::format("{:016x}", job.group->key);
-            object["state"] = job.group->state;
-            object["reporting"] = nlohmann::ordered_json::array();
-            for (const Rank rank : job.reporting) object["reporting"].push_back(index_of(rank));
-            all["groups"].push_back(std::move(object));
-            continue;
-        }
+        if (command.json) continue;
         fmt::print("group {:016x} of {}: {} members, {}; ranks {} report here\n\n{}\n{}\n", job.group->key,
                    job.speaker->program, map.members(), job.group->state, ranges(job.reporting),
                    levels_as_text(map, job.group->levels), tree_as_text(map, tree));
     }
-    if (command.json) return print_json(all), 0;
+    if (command.json) {
+        fmt::print("{}", job_as_json(loaded, groups, rank_of(command.root)));
+        return 0;
+    }
     for (const LoadedReport& one : loaded.reports) {
         fmt::print("process {} {} on {}:", one.pid, one.program, one.host);
         for (const auto& [name, value] : one.report.counters)

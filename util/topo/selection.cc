@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 namespace mcastcoll::topo {
-namespace {
 
 std::vector<levels::Row> all_rows(const std::vector<levels::Row>& user) {
     std::vector<levels::Row> rows = user;
@@ -15,8 +14,6 @@ std::string reason(const levels::Row& row, const std::string& file) {
     return row.line > 0 ? fmt::format("{} line {}", file, row.line) : fmt::format("built in: {}", row.why);
 }
 
-}  // namespace
-
 std::string selection_as_text(const std::vector<levels::Row>& user, const std::string& file) {
     std::string text =
         "# The first row that matches decides; that of a group's rank 0 holds for the group.\n"
@@ -27,20 +24,6 @@ std::string selection_as_text(const std::vector<levels::Row>& user, const std::s
     return text +
            "# On one host everything takes levels, which is shared memory there. Whatever else is not above\n"
            "# takes levels, or messages if it moves blocks.\n";
-}
-
-nlohmann::ordered_json selection_as_json(const std::vector<levels::Row>& user, const std::string& file) {
-    nlohmann::ordered_json object;
-    object["rows"] = nlohmann::ordered_json::array();
-    const auto range = [](const levels::Range& one) { return nlohmann::ordered_json{one.least, one.most}; };
-    for (const levels::Row& row : all_rows(user))
-        object["rows"].push_back({{"operation", levels::name_of(row.kind)},
-                                  {"members", range(row.members)},
-                                  {"hosts", range(row.hosts)},
-                                  {"bytes", range(row.bytes)},
-                                  {"algorithm", levels::to_text(row.choice)},
-                                  {"why", reason(row, file)}});
-    return object;
 }
 
 }  // namespace mcastcoll::topo

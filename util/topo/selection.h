@@ -1,7 +1,6 @@
 // The table of algorithms that groups would have if this process led them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -9,8 +8,11 @@
 
 namespace mcastcoll::topo {
 
-// Rows with the reason for each; as text it can be edited and used as a file.
+// The user's, then those that are built in.
+std::vector<levels::Row> all_rows(const std::vector<levels::Row>& user);
+// Why a row is there; file: where the user's come from.
+std::string reason(const levels::Row& row, const std::string& file);
+// Rows with the reason for each; it can be edited and used as a file.
 std::string selection_as_text(const std::vector<levels::Row>& user, const std::string& file);
-nlohmann::ordered_json selection_as_json(const std::vector<levels::Row>& user, const std::string& file);
 
 }  // namespace mcastcoll::topo

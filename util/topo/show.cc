@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace mcastcoll::topo {
 
@@ -77,35 +76,6 @@ std::string tree_as_text(const Map& map, const Tree& tree) {
             stack.push_back({*child, depth + 1});
     }
     return text;
-}
-
-nlohmann::ordered_json as_json(const Map& map, const Tree& tree, const std::vector<ReportedLevel>& levels) {
-    nlohmann::ordered_json object;
-    object["members"] = map.members();
-    object["root"] = index_of(tree.root());
-    object["levels"] = nlohmann::ordered_json::array();
-    for (const ReportedLevel& one : levels)
-        object["levels"].push_back({{"level", topology::name_of(one.level)},
-                                    {"clusters", map.clusters(one.level)},
-                                    {"connects", one.connects},
-                                    {"lane", one.lane},
-                                    {"algorithm", one.algorithm},
-                                    {"why", one.why}});
-    object["tree"] = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < map.members(); ++i) {
-        const Rank rank = rank_of(i);
-        nlohmann::ordered_json node{{"rank", i}, {"where", where(map, rank)}};
-        if (rank == tree.root()) {
-            node["parent"] = nullptr;
-        } else {
-            node["parent"] = index_of(tree.parent(rank));
-            node["level"] = topology::name_of(tree.level(rank));
-        }
-        node["children"] = nlohmann::ordered_json::array();
-        for (const Rank child : tree.children(rank)) node["children"].push_back(index_of(child));
-        object["tree"].push_back(std::move(node));
-    }
-    return object;
 }
 
 }  // namespace mcastcoll::topo

@@ -1,7 +1,6 @@
-// A group's levels and tree, for people (text, SVG) and for programs (JSON).
+// A group's levels and tree, for people.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -14,9 +13,6 @@ namespace mcastcoll::topo {
 std::string levels_as_text(const topology::Map& map, const std::vector<topology::ReportedLevel>& levels);
 // Indented; neighbours without children stand on one line, as ranges of ranks.
 std::string tree_as_text(const topology::Map& map, const topology::Tree& tree);
-// Where a broadcast does not walk what is drawn; empty where it does.
-nlohmann::ordered_json as_json(const topology::Map& map, const topology::Tree& tree,
-                               const std::vector<topology::ReportedLevel>& levels);
 std::string as_svg(const topology::Map& map, const topology::Tree& tree);
 
 // "0-3,7,9"
