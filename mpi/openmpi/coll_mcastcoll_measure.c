@@ -1,0 +1,79 @@
+// Calls that the rules want measured: both ways by turns, then the agreement (coll_mcastcoll_trial.h).
+//
+// Every member is in step, since all that decides is equal on all: the calls of a class so far, which MPI has
+// in one order (blocking forms only), and numbers that the group has combined. Trials begin when the group
+// serves, and a barrier of the group is before each, so that no member's lateness is counted, and so that
+// nobody goes to the previous module for a group that has failed elsewhere. The agreement is the group's own
+// allreduce, at the call that needs it: nothing comes back into this component.
+
+#include <string.h>
+
+#include "coll_mcastcoll_job.h"
+
+static int run_in_group(MccGroup* g, struct fi_mcastcoll_request request) {
+    request.size = sizeof(request);
+    return mcc_run(g, &request);
+}
+
+// 0, or a positive FI_E code. A group that cannot agree goes on by itself.
+static int agree(MccGroup* g, MccTrial* t) {
+    uint64_t slowest[kMccWays][kMccTrialTurns];
+    const int error =
+        run_in_group(g, (struct fi_mcastcoll_request){.collective = FI_ALLREDUCE,
+                                                      .datatype = FI_UINT64,
+                                                      .op = FI_MAX,
+                                                      .input = t->ns,
+                                                      .buffer = slowest,
+                                                      .count = sizeof(slowest) / sizeof(uint64_t)});
+    if (0 == error) memcpy(t->ns, slowest, sizeof(slowest));
+    if (0 == error || FI_ENOSYS == error) mcc_trial_decide(t);
+    return FI_ENOSYS == error ? 0 : error;
+}
+
+static void report(const MccJob* job, const MccTrial* t, size_t bytes) {
+    const MccGroup* g = job->module->group;
+    const size_t least = (size_t)1 << mcc_trial_class(bytes);
+    if (0 != g->rank) return;
+    MCC_VERBOSE(1,
+                "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
+                mcc_collective_names[job->collective], least, least + (least - 1), g->name,
+                (double)mcc_trial_median(t, kMccOurs) * 1e-3, (double)mcc_trial_median(t, kMccOthers) * 1e-3,
+                kMccOurs == t->better ? "served here" : "left to them");
+}
+
+// The same on all members: what a group refuses is known to all.
+static bool can_agree(const MccModule* m) {
+    return mcc_group_has(m, FI_ALLREDUCE) &&
+           mcc_provider_has(&mca_coll_mcastcoll_component.fabric, FI_ALLREDUCE, FI_UINT64, FI_MAX);
+}
+
+static MccRoute fail(MccJob* job, int error) {
+    job->rc = mcc_fail(job->module->group, job, error);
+    return kMccOver;
+}
+
+MccRoute mcc_measure(MccJob* job, size_t bytes) {
+    MccModule* m = job->module;
+    MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
+    // What the previous module makes of this communicator's own collectives is part of its trial.
+    if (m->measuring || !can_agree(m)) return kMccHere;
+    if (mcc_trial_is_over(t)) {
+        const int error = agree(m->group, t);
+        if (0 != error) return fail(job, error);
+        report(job, t, bytes);
+        return kMccOurs == t->better ? kMccHere : kMccPrevious;
+    }
+    const int error = run_in_group(
+        m->group,
+        (struct fi_mcastcoll_request){.collective = FI_BARRIER, .datatype = FI_VOID, .op = FI_NOOP});
+    if (0 != error && FI_ENOSYS != error) return fail(job, error);
+    m->measuring = true;
+    job->trial = t;
+    job->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
+    return kMccOurs == mcc_trial_turn(t) ? kMccHere : kMccPrevious;
+}
+
+void mcc_measured(MccJob* job) {
+    mcc_trial_note(job->trial, (uint64_t)(mcc_now_ns(CLOCK_MONOTONIC) - job->begun_ns));
+    job->module->measuring = false;
+}
