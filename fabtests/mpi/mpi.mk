@@ -60,8 +60,12 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_select
-TESTS += %reldir%/test_select
+check_PROGRAMS += %reldir%/test_peers %reldir%/test_select
+TESTS += %reldir%/test_peers %reldir%/test_select
+%canon_reldir%_test_peers_SOURCES = %reldir%/test_peers.c mpi/core/provider.c
+%canon_reldir%_test_peers_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
+%canon_reldir%_test_peers_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_peers_LDADD = $(LIBFABRIC_LIBS) $(CRITERION_LIBS)
 %canon_reldir%_test_select_SOURCES = %reldir%/test_select.c mpi/openmpi/coll_mcastcoll_select.c \
 	mpi/openmpi/coll_mcastcoll_trial.c mpi/core/collectives.c
 %canon_reldir%_test_select_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) -I$(top_srcdir)/mpi/openmpi $(CRITERION_CFLAGS)
