@@ -2,13 +2,15 @@
 //
 // Every member is in step, since all that decides is equal on all: the calls of a class so far, which MPI has
 // in one order (blocking forms only), and numbers that the group has combined. Trials begin when the group
-// serves, and a barrier of the group is before each, so that no member's lateness is counted, and so that
-// nobody goes to the previous module for a group that has failed elsewhere. The agreement is the group's own
-// allreduce, at the call that needs it: nothing comes back into this component.
+// serves. Two barriers come before each: the group's, so that nobody goes to the previous module for a group
+// that has failed elsewhere, and the previous module's, since members leave ours one after the other where
+// much is lost. So no lateness is counted. The agreement is the group's own allreduce, at the call that needs
+// it: nothing comes back into this component.
 
 #include <string.h>
 
 #include "coll_mcastcoll_job.h"
+#include "ompi/constants.h"
 
 static int run_in_group(MccGroup* g, struct fi_mcastcoll_request request) {
     request.size = sizeof(request);
@@ -47,6 +49,12 @@ static bool can_agree(const MccModule* m) {
            mcc_provider_has(&mca_coll_mcastcoll_component.fabric, FI_ALLREDUCE, FI_UINT64, FI_MAX);
 }
 
+static int meet(const MccModule* m, ompi_communicator_t* comm) {
+    const MccPrevious* barrier = &m->previous[kMccBlocking][kMccBarrier];
+    if (NULL == barrier->module) return OMPI_SUCCESS;
+    return ((mca_coll_base_module_barrier_fn_t)barrier->function)(comm, barrier->module);
+}
+
 static MccRoute fail(MccJob* job, int error) {
     job->rc = mcc_fail(job->module->group, job, error);
     return kMccOver;
@@ -69,7 +77,9 @@ MccRoute mcc_measure(MccJob* job, size_t bytes) {
     if (0 != error && FI_ENOSYS != error) return fail(job, error);
     m->measuring = true;
     job->trial = t;
+    job->rc = meet(m, job->comm);
     job->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
+    if (OMPI_SUCCESS != job->rc) return kMccOver;
     return kMccOurs == mcc_trial_turn(t) ? kMccHere : kMccPrevious;
 }
 
