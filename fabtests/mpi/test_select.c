@@ -73,6 +73,17 @@ Test(select, a_wrong_word_is_named_with_its_line) {
         strstr(reason, "line 2: not OPERATION MEMBERS HOSTS BYTES here|previous|measured [PML]"));
 }
 
+Test(select, numbers_have_units_and_no_other_letters) {
+    size_t number = 0;
+    cr_assert(0 == strcmp(" -", mcc_read_number("12k -", &number)) && 12288 == number);
+    cr_assert(NULL != mcc_read_number("18446744073709551615", &number) && SIZE_MAX == number);
+    cr_assert_null(mcc_read_number("18446744073709551616", &number));
+    cr_assert_null(mcc_read_number("17179869184G", &number));
+    cr_assert_null(mcc_read_number("K", &number));
+    cr_assert_null(mcc_read_number("-1", &number));
+    cr_assert_null(read_rules("bcast * * 1T here\n"));
+}
+
 Test(select, members_with_other_words_have_other_digests) {
     MccRules *here = read_rules("bcast * * * here\n"), *measured = read_rules("bcast * * * measured\n");
     cr_assert_neq(mcc_rules_digest(here, 1), mcc_rules_digest(measured, 1));

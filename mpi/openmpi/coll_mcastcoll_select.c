@@ -15,7 +15,6 @@
 
 #include "coll_mcastcoll_select.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,30 +83,18 @@ static bool parse_operation(const char* word, Rule* rule) {
     return false;
 }
 
-static const char* parse_number(const char* at, size_t* value) {
-    char* end;
-    if (!isdigit((unsigned char)*at)) return NULL;
-    const unsigned long long number = strtoull(at, &end, 10);
-    static const char kUnits[] = "KMG";
-    const char* unit = '\0' != *end ? strchr(kUnits, *end) : NULL;
-    const unsigned shift = NULL != unit ? 10 * (unsigned)(unit - kUnits + 1) : 0;
-    if (number > SIZE_MAX >> shift) return NULL;
-    *value = (size_t)number << shift;
-    return NULL != unit ? end + 1 : end;
-}
-
 static bool parse_range(const char* word, Range* range) {
     *range = (Range){0, SIZE_MAX};
     if (0 == strcmp(word, "*")) return true;
     const char* at = word;
-    if ('-' != *at && NULL == (at = parse_number(at, &range->low))) return false;
+    if ('-' != *at && NULL == (at = mcc_read_number(at, &range->low))) return false;
     if ('\0' == *at) {
         range->high = range->low;
         return true;
     }
     if ('-' != *at++) return false;
     if ('\0' == *at) return at - word > 1;  // "N-", not "-"
-    at = parse_number(at, &range->high);
+    at = mcc_read_number(at, &range->high);
     return NULL != at && '\0' == *at && range->low <= range->high;
 }
 
