@@ -169,7 +169,7 @@ typedef struct {
     bool reported;
     MccProvider fabric;       // its lock guards all below, too
     atomic_int broken;        // positive FI_E code once the completion queue itself failed
-    opal_hash_table_t peers;  // process name -> MccPeer*
+    opal_hash_table_t peers;  // process name -> its card
     atomic_int modules;
     MccChunk* chunks;
     MccOperation* free_slots;
