@@ -3,7 +3,8 @@
 #
 # Over N hosts (default 4), in jobs of N broadcasts (default 120) of three classes of sizes, from all roots, of all layouts, every
 # byte compared: as it comes; with multicast that loses much, which leaves them to Open MPI; with Open MPI's in tiny segments, which
-# are served here; by a rule of its own for small ones; with threads on communicators of their own; and where nothing is to be tried.
+# are served here; by a rule of its own for small ones; with threads on communicators of their own; and where nothing is to be tried: by
+# a rule, and because the program handles errors.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -35,7 +36,7 @@ job() { # job LOG OPTIONS AND PROGRAM...; sets code
     code=0
     STACK=mcastcoll bounded 240 "$LAB/run" --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
 }
-broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K)
+broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K --fatal)
 judge() { # judge WHAT LOG LINES SERVED LEFT: so many decisions, and at least so many of each kind
     local lines served left
     lines=$(grep -c 'coll/mcastcoll: bcast of .* bytes on MPI_COMM_WORLD: ' "$work/$2" || true)
@@ -57,6 +58,8 @@ done
 job segments --mca pml ob1 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm 3 \
     --mca coll_tuned_bcast_algorithm_segmentsize 64 "${broadcasts[@]}" --contiguous
 judge "Open MPI's in tiny segments" segments 3 3 0
+job handler --mca pml ob1 "${broadcasts[@]:0:${#broadcasts[@]}-1}"
+judge "a program that handles errors" handler 0 0 0
 job none --mca pml ob1 --mca coll_mcastcoll_selection "$TOP/fabtests/cluster/broadcasts_here.conf" "${broadcasts[@]}"
 judge "a file that has none measured" none 0 0 0
 echo 'all * * * measured' >"$work/rule"

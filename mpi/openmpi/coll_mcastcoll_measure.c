@@ -11,25 +11,39 @@
 
 #include "coll_mcastcoll_job.h"
 #include "ompi/constants.h"
+#include "ompi/errhandler/errhandler.h"
 
-static int run_in_group(MccGroup* g, struct fi_mcastcoll_request request) {
-    request.size = sizeof(request);
+// 0, or a positive FI_E code.
+static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
+    const struct fi_mcastcoll_request request = {.size = sizeof(request),
+                                                 .collective = FI_ALLREDUCE,
+                                                 .datatype = FI_UINT64,
+                                                 .op = FI_MAX,
+                                                 .input = mine,
+                                                 .buffer = most,
+                                                 .count = count};
     return mcc_run(g, &request);
 }
 
-// 0, or a positive FI_E code. A group that cannot agree goes on by itself.
 static int agree(MccGroup* g, MccTrial* t) {
     uint64_t slowest[kMccWays][kMccTrialTurns];
-    const int error =
-        run_in_group(g, (struct fi_mcastcoll_request){.collective = FI_ALLREDUCE,
-                                                      .datatype = FI_UINT64,
-                                                      .op = FI_MAX,
-                                                      .input = t->ns,
-                                                      .buffer = slowest,
-                                                      .count = sizeof(slowest) / sizeof(uint64_t)});
-    if (0 == error) memcpy(t->ns, slowest, sizeof(slowest));
-    if (0 == error || FI_ENOSYS == error) mcc_trial_decide(t);
-    return FI_ENOSYS == error ? 0 : error;
+    const int error = agree_on_most(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
+    if (0 != error) return error;
+    memcpy(t->ns, slowest, sizeof(slowest));
+    mcc_trial_decide(t);
+    return 0;
+}
+
+// Who handles errors wants to live on when a member has died, and only our operations end then. Where an
+// error ends the job, the launcher ends it for a member's death, too.
+static int ask_for_handlers(const MccJob* job, MccTrial* t) {
+    const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
+    uint64_t anybodys = 0;
+    const int error = agree_on_most(job->module->group, &mine, &anybodys, 1);
+    if (0 != error || 0 == anybodys) return error;
+    t->known = true;
+    t->better = kMccOurs;
+    return 0;
 }
 
 static void report(const MccJob* job, const MccTrial* t, size_t bytes) {
@@ -67,14 +81,15 @@ MccRoute mcc_measure(MccJob* job, size_t bytes) {
     if (m->measuring || !can_agree(m)) return kMccHere;
     if (mcc_trial_is_over(t)) {
         const int error = agree(m->group, t);
+        if (FI_ENOSYS == error) return kMccHere;
         if (0 != error) return fail(job, error);
         report(job, t, bytes);
         return kMccOurs == t->better ? kMccHere : kMccPrevious;
     }
-    const int error = run_in_group(
-        m->group,
-        (struct fi_mcastcoll_request){.collective = FI_BARRIER, .datatype = FI_VOID, .op = FI_NOOP});
-    if (0 != error && FI_ENOSYS != error) return fail(job, error);
+    const int error = ask_for_handlers(job, t);
+    if (FI_ENOSYS == error) return kMccHere;
+    if (0 != error) return fail(job, error);
+    if (t->known) return kMccHere;
     m->measuring = true;
     job->trial = t;
     job->rc = meet(m, job->comm);
