@@ -184,6 +184,7 @@ step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_hos
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"
 step long 300 "messages of many segments" "$TOP/fabtests/cluster/mpi_long_messages.sh"
+step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step pmpi 300 "MPICH programs with the interposer" "$TOP/fabtests/cluster/mpi_pmpi.sh"
 step verbs 450 "multicast over RDMA, in a virtual machine with Soft-RoCE" "$TOP/fabtests/verbs/verbs_lab.sh" --loss 1
 step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/cluster/mpi_sites.sh" --stacks mcastcoll --hosts 4 --sites 2 --ranks 2 --operations bcast,allreduce --sizes 64K \

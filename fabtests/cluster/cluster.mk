@@ -17,6 +17,7 @@ noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
 endif
 EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
 	%reldir%/all_verdict.py \
+	%reldir%/broadcasts_here.conf \
 	%reldir%/common.sh \
 	%reldir%/host_bench.py \
 	%reldir%/host_table.py \
@@ -34,6 +35,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/mpi_collectives.sh \
 	%reldir%/mpi_levels.sh \
 	%reldir%/mpi_long_messages.sh \
+	%reldir%/mpi_measured.sh \
 	%reldir%/mpi_loss.sh \
 	%reldir%/mpi_loss_price.sh \
 	%reldir%/mpi_pmpi.sh \

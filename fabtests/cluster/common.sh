@@ -45,7 +45,7 @@ use_build() {
     local name
     for name in $(compgen -e | grep -E '^(FI|OMPI)_'); do unset "$name"; done
     # Tests look at what groups do, from the first collective on.
-    export OMPI_MCA_coll_mcastcoll_form_after=0
+    export OMPI_MCA_coll_mcastcoll_form_after=0 OMPI_MCA_coll_mcastcoll_selection=$TOP/fabtests/cluster/broadcasts_here.conf
     [ -r "$BUILD/env" ] || { echo "$ME: $BUILD is not built: run util/build" >&2; exit 2; }
     . "$BUILD/env"
     [ -e "$FI_PROVIDER_PATH/libmcastcoll-fi.so" ] || { echo "$ME: $BUILD has no provider: run util/build" >&2; exit 2; }

@@ -19,6 +19,7 @@ while [ $# -gt 0 ]; do
 done
 can_cluster || finish
 use_build
+unset OMPI_MCA_coll_mcastcoll_selection  # as users have it
 kill=$BUILD/fabtests/cluster/mpi_kill
 [ -x "$kill" ] || { echo "$ME: no $kill: run util/build" >&2; exit 2; }
 start_cluster "$n"

@@ -59,6 +59,19 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_peers %reldir%/test_select
+TESTS += %reldir%/test_peers %reldir%/test_select
+%canon_reldir%_test_peers_SOURCES = %reldir%/test_peers.c mpi/core/provider.c
+%canon_reldir%_test_peers_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
+%canon_reldir%_test_peers_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_peers_LDADD = $(LIBFABRIC_LIBS) $(CRITERION_LIBS)
+%canon_reldir%_test_select_SOURCES = %reldir%/test_select.c mpi/openmpi/coll_mcastcoll_select.c \
+	mpi/openmpi/coll_mcastcoll_trial.c mpi/core/collectives.c
+%canon_reldir%_test_select_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) -I$(top_srcdir)/mpi/openmpi $(CRITERION_CFLAGS)
+%canon_reldir%_test_select_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_select_LDADD = -L$(OMPI_LIBDIR) -lmpi -lopen-pal $(CRITERION_LIBS)
+endif
 endif
 
 if HAVE_MPICH

@@ -24,6 +24,7 @@ typedef struct {
     uint64_t min, max, count, seed, multiple, cycles;
     int root;  // -1: every rank in turn
     bool derived;
+    bool fatal;
     const char* json;
 } Options;
 
@@ -50,6 +51,7 @@ static const char kHelp[] =
     "  --multiple N     round sizes up to a multiple of N [1]\n"
     "  --cycles N       rounds of split, dup and free [5]\n"
     "  --contiguous     no derived datatypes\n"
+    "  --fatal          errors end the job (MPI_ERRORS_ARE_FATAL)\n"
     "  --json FILE      write the result there too\n"
     "  --help, --version\n"
     "Sizes take K, M and G.\n";
@@ -66,8 +68,9 @@ static Options parse(int argc, char** argv, int rank, int size) {
     static const struct option kLong[] = {
         {"min", 1, NULL, 'm'},    {"max", 1, NULL, 'M'},        {"count", 1, NULL, 'n'},
         {"seed", 1, NULL, 's'},   {"roots", 1, NULL, 'r'},      {"multiple", 1, NULL, 'u'},
-        {"cycles", 1, NULL, 'c'}, {"contiguous", 0, NULL, 'C'}, {"json", 1, NULL, 'j'},
-        {"help", 0, NULL, 'h'},   {"version", 0, NULL, 'v'},    {NULL, 0, NULL, 0}};
+        {"cycles", 1, NULL, 'c'}, {"contiguous", 0, NULL, 'C'}, {"fatal", 0, NULL, 'F'},
+        {"json", 1, NULL, 'j'},   {"help", 0, NULL, 'h'},       {"version", 0, NULL, 'v'},
+        {NULL, 0, NULL, 0}};
     uint64_t root = 0;
     int bad = 0;
     opterr = rank == 0;
@@ -93,6 +96,9 @@ static Options parse(int argc, char** argv, int rank, int size) {
                 break;
             case 'C':
                 o.derived = false;
+                break;
+            case 'F':
+                o.fatal = true;
                 break;
             case 'j':
                 o.json = optarg;
@@ -329,8 +335,8 @@ int main(int argc, char** argv) {
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const Options o = parse(argc, argv, rank, size);
+    if (!o.fatal) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 
     Bucket mine[kBuckets] = {0}, all[kBuckets] = {0};
     uint64_t bad[2] = {0, 0}, all_bad[2] = {0, 0};

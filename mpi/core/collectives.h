@@ -1,4 +1,4 @@
-// All that is served, and what the provider calls it.
+// All that is served, and what the provider calls it; lists of it and numbers, as users write them.
 
 #ifndef MCASTCOLL_MPI_CORE_COLLECTIVES_H
 #define MCASTCOLL_MPI_CORE_COLLECTIVES_H
@@ -33,5 +33,7 @@ extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
 // A user's list of them, as bits: "all", "none" or names, with commas between; one with ^ before it is taken
 // out, of all of them where it is the first. False, with what is allowed, for a word that is none of these.
 bool mcc_read_collectives(const char* text, unsigned* enabled, char* reason, size_t reason_bytes);
+// Digits, perhaps with K, M or G. Where they end, or NULL.
+const char* mcc_read_number(const char* at, size_t* number);
 
 #endif

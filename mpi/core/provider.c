@@ -1,6 +1,8 @@
+#define _GNU_SOURCE  // tdestroy()
 #include "core/provider.h"
 
 #include <rdma/fi_cm.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,8 +134,7 @@ void mcc_provider_close(MccProvider* p) {
     if (NULL != p->eq) (void)fi_close(&p->eq->fid);
     if (NULL != p->fabric) (void)fi_close(&p->fabric->fid);
     if (NULL != p->info) fi_freeinfo(p->info);
-    free(p->peers);
-    free(p->peer_bytes);
+    tdestroy(p->peers, free);
     forget(p);
 }
 
@@ -143,28 +144,29 @@ bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, en
            (FI_NOOP == op || 0 != (p->reductions[collective][type] >> op & 1));
 }
 
-static bool make_room(MccProvider* p) {
-    const size_t room = 0 == p->peer_room ? 64 : 2 * p->peer_room;
-    if (p->peer_count < p->peer_room) return true;
-    fi_addr_t* peers = realloc(p->peers, room * sizeof(*peers));
-    if (NULL != peers) p->peers = peers;
-    uint8_t* bytes = realloc(p->peer_bytes, room * p->address_bytes);
-    if (NULL != bytes) p->peer_bytes = bytes;
-    if (NULL == peers || NULL == bytes) return false;
-    p->peer_room = room;
-    return true;
+// By its bytes, which are as many for all: a tree, since a job may have tens of thousands.
+typedef struct {
+    fi_addr_t address;
+    size_t width;
+    uint8_t bytes[];
+} Peer;
+
+static int compare(const void* a, const void* b) {
+    const Peer *first = a, *second = b;
+    return memcmp(first->bytes, second->bytes, first->width);
 }
 
 int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address) {
-    const size_t width = p->address_bytes;
-    for (size_t i = 0; i < p->peer_count; ++i) {
-        *address = p->peers[i];
-        if (0 == memcmp(p->peer_bytes + i * width, bytes, width)) return 0;
-    }
-    if (!make_room(p)) return FI_ENOMEM;
-    const int rc = fi_av_insert(p->av, bytes, 1, address, 0, NULL);
-    if (1 != rc) return rc < 0 ? -rc : FI_EADDRNOTAVAIL;
-    memcpy(p->peer_bytes + p->peer_count * width, bytes, width);
-    p->peers[p->peer_count++] = *address;
-    return 0;
+    Peer* peer = malloc(sizeof(*peer) + p->address_bytes);
+    if (NULL == peer) return FI_ENOMEM;
+    peer->width = p->address_bytes;
+    memcpy(peer->bytes, bytes, p->address_bytes);
+    Peer** found = tsearch(peer, &p->peers, compare);
+    const bool is_new = NULL != found && *found == peer;
+    const int rc = is_new ? fi_av_insert(p->av, bytes, 1, &peer->address, 0, NULL) : 1;
+    if (NULL != found) *address = (*found)->address;
+    if (1 != rc) (void)tdelete(peer, &p->peers, compare);
+    if (!is_new || 1 != rc) free(peer);
+    if (NULL == found) return FI_ENOMEM;
+    return 1 == rc ? 0 : rc < 0 ? -rc : FI_EADDRNOTAVAIL;
 }

@@ -47,10 +47,7 @@ typedef struct {
     uint16_t reductions[kMccProviderCollectives][kMccProviderDatatypes];
     uint8_t address[kMccProviderAddressBytes];
     size_t address_bytes;
-    // The addresses met so far, in the order in which they were met.
-    fi_addr_t* peers;
-    uint8_t* peer_bytes;
-    size_t peer_count, peer_room;
+    void* peers;  // the addresses met so far (mcc_peer)
 } MccProvider;
 
 // Opens everything, up to an enabled endpoint. `wait_object`: of the completion queue. On failure false, with

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coll_mcastcoll_trial.h"
 #include "core/clock.h"
 #include "core/collectives.h"
 #include "core/join.h"
@@ -96,15 +97,24 @@ typedef struct {
     mca_coll_base_module_t* module;
 } MccPrevious;
 
+// Who serves a call.
+typedef enum {
+    kMccPrevious,  // the previous module, on all ranks
+    kMccHere,      // the group; where there is a job, it is complete
+    kMccMeasured,  // not known yet: both by turns
+    kMccOver,      // nobody: nothing to do, or an error, and the job's rc is for the caller
+} MccRoute;
+
 // What was selected (coll_mcastcoll_select.h): from 0 bytes on, and from each further step on.
 typedef struct {
     size_t from_bytes;
-    bool here;
+    MccRoute who;
 } MccStep;
 typedef struct {
-    bool here;
+    MccRoute who;
     MccStep* more;
     size_t count;
+    MccTrial* trials;  // by class of sizes, of blocking forms of which some are measured
 } MccSteps;
 
 typedef struct {
@@ -115,6 +125,7 @@ typedef struct {
     unsigned attempts;
     int hosts;
     unsigned sites;  // 0 until there is a group
+    bool measuring;  // a call of a trial is under way
     MccGroup* group;
     MccBounce bounce;  // packed bytes of derived datatypes
     MccPrevious previous[kMccForms][kMccCollectives];
@@ -158,7 +169,7 @@ typedef struct {
     bool reported;
     MccProvider fabric;       // its lock guards all below, too
     atomic_int broken;        // positive FI_E code once the completion queue itself failed
-    opal_hash_table_t peers;  // process name -> MccPeer*
+    opal_hash_table_t peers;  // process name -> its card
     atomic_int modules;
     MccChunk* chunks;
     MccOperation* free_slots;

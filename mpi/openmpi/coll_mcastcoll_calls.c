@@ -19,6 +19,7 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     job->divisible = job->streamed = false;
     job->memory = NULL;
     job->vectors = NULL;
+    job->trial = NULL;
 }
 
 #define MCC_LIST(...) __VA_ARGS__
@@ -27,10 +28,13 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     static int mcc_##name(MCC_LIST parameters ompi_communicator_t* comm, mca_coll_base_module_t* module) { \
         MccJob job;                                                                                        \
         begin(&job, comm, module, kMccBlocking, enumerator);                                               \
-        if (mcc_run_job(&job, mcc_plan_##name(MCC_LIST arguments & job))) return job.rc;                   \
-        const MccPrevious* previous = &job.module->previous[kMccBlocking][enumerator];                     \
-        return ((mca_coll_base_module_##name##_fn_t)previous->function)(MCC_LIST arguments comm,           \
-                                                                        previous->module);                 \
+        if (!mcc_run_job(&job, mcc_plan_##name(MCC_LIST arguments & job))) {                               \
+            const MccPrevious* previous = &job.module->previous[kMccBlocking][enumerator];                 \
+            job.rc = ((mca_coll_base_module_##name##_fn_t)previous->function)(MCC_LIST arguments comm,     \
+                                                                              previous->module);           \
+        }                                                                                                  \
+        if (NULL != job.trial) mcc_measured(&job);                                                         \
+        return job.rc;                                                                                     \
     }                                                                                                      \
     static int mcc_i##name(MCC_LIST parameters ompi_communicator_t* comm, ompi_request_t** request,        \
                            mca_coll_base_module_t* module) {                                               \
@@ -84,7 +88,7 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block,
 static bool needs_no_job(const MccModule* m, MccCollective collective, enum fi_collective_op needed,
                          size_t bytes) {
     return kMccServing == m->state && !m->group->failed && mcc_group_has(m, needed) &&
-           mcc_selected(m, kMccBlocking, collective, bytes);
+           kMccHere == mcc_selected(m, kMccBlocking, collective, bytes);
 }
 
 static int fail_at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,

@@ -175,6 +175,7 @@ int mcc_group_consider(MccModule* m, ompi_communicator_t* comm, MccCollective co
         if (m->seen <= m->wanted) return OMPI_SUCCESS;
         m->state = mcc_module_fits(m, comm) ? kMccWorthy : kMccLeft;
     }
-    if (kMccWorthy != m->state || !mcc_selected(m, kMccBlocking, collective, bytes)) return OMPI_SUCCESS;
+    if (kMccWorthy != m->state || kMccPrevious == mcc_selected(m, kMccBlocking, collective, bytes))
+        return OMPI_SUCCESS;
     return form(m, comm);
 }

@@ -15,12 +15,6 @@
 #include "core/plan.h"
 #include "ompi/request/request.h"
 
-typedef enum {
-    kMccHere,      // the job is complete, the group serves it
-    kMccPrevious,  // the previous module serves it, on all ranks
-    kMccOver,      // nothing to do, or an error: the job's rc is for the caller
-} MccRoute;
-
 typedef struct {
     MccPlan plan;  // of all segments; first: a plan's memory is its job's
     MccModule* module;
@@ -35,6 +29,9 @@ typedef struct {
     bool streamed;    // a large blocking broadcast of a derived datatype, packed segment by segment
     uint8_t* memory;  // of a non-blocking job
     int* vectors;     // of a non-blocking job: its own copy of counts and places
+
+    MccTrial* trial;  // that this call is part of, or NULL; then the time is noted
+    int64_t begun_ns;
 } MccJob;
 
 // coll_mcastcoll_run.c
@@ -52,6 +49,10 @@ int mcc_fail(MccGroup* g, const MccJob* job, int error);
 // The plan came to an end in a local error, after all ranks had decided to be served here.
 MccRoute mcc_give_up(MccJob* job, int error);
 MccRoute mcc_planned(MccJob* job, int error);  // here, or given up
+
+// coll_mcastcoll_measure.c: a blocking call that the rules want measured, and its end where it has a trial.
+MccRoute mcc_measure(MccJob* job, size_t bytes);
+void mcc_measured(MccJob* job);
 
 // coll_mcastcoll_request.c
 bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);

@@ -23,20 +23,15 @@
 enum { kCardVersion = 5 };
 
 typedef struct {
-    uint32_t version;
-    uint32_t ready;   // the parameters are good
-    uint32_t opened;  // so is the provider, and what follows is there
+    uint32_t version;  // 0: it was not there, or is of another version
+    uint32_t ready;    // the parameters are good
+    uint32_t opened;   // so is the provider, and what follows is there
     uint64_t terms, offers;
     uint64_t host;  // a digest of its name
     uint32_t address_bytes;
     char reason[kMccReasonBytes];
     uint8_t address[kMccAddressBytes];
 } Card;
-
-typedef struct {
-    bool known;  // the card was there and is of our version
-    Card card;
-} MccPeer;
 
 static uint64_t digest_terms(const MccComponent* c) {
     const uint64_t numbers[] = {opal_local_arch,
@@ -69,7 +64,7 @@ void mcc_peers_init(void) {
 void mcc_peers_close(void) {
     opal_hash_table_t* peers = &mca_coll_mcastcoll_component.peers;
     uint64_t key;
-    MccPeer* peer;
+    Card* peer;
     OPAL_HASH_TABLE_FOREACH(key, uint64, peer, peers) {
         (void)key;
         free(peer);
@@ -102,20 +97,20 @@ int mcc_card_publish(void) {
     return rc;
 }
 
-static void read_card(MccPeer* peer, const Card* card) {
-    peer->card = *card;
-    peer->known = kCardVersion == card->version && card->address_bytes <= kMccAddressBytes;
-    peer->card.reason[kMccReasonBytes - 1] = '\0';
+static void read_card(Card* kept, const Card* card) {
+    *kept = *card;
+    if (kCardVersion != card->version || card->address_bytes > kMccAddressBytes) kept->version = 0;
+    kept->reason[kMccReasonBytes - 1] = '\0';
 }
 
-static MccPeer* find_peer(ompi_communicator_t* comm, int rank) {
+static Card* find_peer(ompi_communicator_t* comm, int rank) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
     const uint64_t key = ((uint64_t)name.jobid << 32) | name.vpid;
     void* found = NULL;
     if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(&c->peers, key, &found)) return found;
 
-    MccPeer* peer = calloc(1, sizeof(*peer));
+    Card* peer = calloc(1, sizeof(*peer));
     if (NULL == peer) return NULL;
     int rc;
     uint8_t* data = NULL;
@@ -147,14 +142,14 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
             agreed = false;
             break;
         }
-        const MccPeer* peer = find_peer(comm, rank);
-        agreed = NULL != peer && peer->known && peer->card.ready && peer->card.terms == c->terms;
+        const Card* peer = find_peer(comm, rank);
+        agreed = NULL != peer && 0 != peer->version && peer->ready && peer->terms == c->terms;
         if (agreed) continue;
-        if (NULL == peer || !peer->known) {
+        if (NULL == peer || 0 == peer->version) {
             snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
                      rank);
-        } else if (!peer->card.ready) {
-            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->card.reason);
+        } else if (!peer->ready) {
+            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
         } else {
             snprintf(reason, kMccReasonBytes,
                      "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
@@ -165,10 +160,10 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
 }
 
 // The lock is held. What is wrong with a card that came when its process had tried to open the provider.
-static bool is_open(const MccPeer* peer, int rank, char* reason) {
-    if (!peer->card.opened) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->card.reason);
-    } else if (peer->card.offers != mca_coll_mcastcoll_component.offers) {
+static bool is_open(const Card* peer, int rank, char* reason) {
+    if (!peer->opened) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
+    } else if (peer->offers != mca_coll_mcastcoll_component.offers) {
         snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
     }
     return '\0' == reason[0];
@@ -187,7 +182,7 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
         &own, sizeof(own), MPI_BYTE, cards, sizeof(own), MPI_BYTE, comm, previous->module);
     pthread_mutex_lock(&c->fabric.lock);
     for (int rank = 0; rank < size && OMPI_SUCCESS == rc && '\0' == reason[0]; ++rank) {
-        MccPeer* peer = find_peer(comm, rank);
+        Card* peer = find_peer(comm, rank);
         if (NULL == peer) continue;  // its address will be missing
         read_card(peer, &cards[rank]);
         (void)is_open(peer, rank, reason);
@@ -211,8 +206,8 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
     if (NULL == hosts) return 0;
     pthread_mutex_lock(&c->fabric.lock);
     for (int rank = 0; rank < size; ++rank) {
-        const MccPeer* peer = find_peer(comm, rank);
-        hosts[rank] = NULL != peer ? peer->card.host : 0;
+        const Card* peer = find_peer(comm, rank);
+        hosts[rank] = NULL != peer ? peer->host : 0;
     }
     pthread_mutex_unlock(&c->fabric.lock);
     qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
@@ -223,6 +218,6 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
 }
 
 const uint8_t* mcc_peers_address(const void* comm, size_t rank) {
-    const MccPeer* peer = find_peer((ompi_communicator_t*)(uintptr_t)comm, (int)rank);
-    return NULL != peer && peer->known && 0 != peer->card.address_bytes ? peer->card.address : NULL;
+    const Card* peer = find_peer((ompi_communicator_t*)(uintptr_t)comm, (int)rank);
+    return NULL != peer && 0 != peer->version && 0 != peer->address_bytes ? peer->address : NULL;
 }

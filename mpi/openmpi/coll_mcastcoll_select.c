@@ -1,25 +1,30 @@
 // Rules of the selection, one a line:
 //
-//     OPERATION MEMBERS HOSTS BYTES here|previous [PML]
+//     OPERATION MEMBERS HOSTS BYTES here|previous|measured [PML]
 //
 // OPERATION is a collective (both forms), one with an "i" before it (its non-blocking form), or "all". The
 // others are *, N, N-M, N- or -M, bytes with K, M or G; BYTES are of the message or vector, and where
 // everybody has a block of its own, of one block. PML is the one of Open MPI's point-to-point layers for
 // which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
 // fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
-// a # is a comment.
+// a # is a comment. "measured": both serve a communicator's first blocking calls of a class of sizes by
+// turns, and then the faster one does (coll_mcastcoll_trial.h); non-blocking forms are served here until
+// then.
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
 #include "coll_mcastcoll_select.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/agree.h"
 
+// Whether a long broadcast gains depends on the links and processors: where links are slow it does, and where
+// receivers share cores TCP copies their bytes once, and ours twice. Not over several sites, where Open MPI's
+// would cross the links between them again and again for a trial.
+static const char kBuiltInMeasured[] = "bcast                * 2- 65536- measured\n";
 // Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
 // any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
 // The pml cm has no other way than its library's messages, which are slower than our plans, a long allreduce
@@ -51,7 +56,8 @@ typedef struct {
 typedef struct {
     uint32_t operations[kMccForms];  // a bit for each collective
     Range members, hosts, bytes;
-    bool here, in_site;
+    MccRoute who;
+    bool in_site;
     char pml[kPmlBytes];  // empty: any
     char text[kTextBytes];
 } Rule;
@@ -77,31 +83,29 @@ static bool parse_operation(const char* word, Rule* rule) {
     return false;
 }
 
-static const char* parse_number(const char* at, size_t* value) {
-    char* end;
-    if (!isdigit((unsigned char)*at)) return NULL;
-    const unsigned long long number = strtoull(at, &end, 10);
-    static const char kUnits[] = "KMG";
-    const char* unit = '\0' != *end ? strchr(kUnits, *end) : NULL;
-    const unsigned shift = NULL != unit ? 10 * (unsigned)(unit - kUnits + 1) : 0;
-    if (number > SIZE_MAX >> shift) return NULL;
-    *value = (size_t)number << shift;
-    return NULL != unit ? end + 1 : end;
-}
-
 static bool parse_range(const char* word, Range* range) {
     *range = (Range){0, SIZE_MAX};
     if (0 == strcmp(word, "*")) return true;
     const char* at = word;
-    if ('-' != *at && NULL == (at = parse_number(at, &range->low))) return false;
+    if ('-' != *at && NULL == (at = mcc_read_number(at, &range->low))) return false;
     if ('\0' == *at) {
         range->high = range->low;
         return true;
     }
     if ('-' != *at++) return false;
     if ('\0' == *at) return at - word > 1;  // "N-", not "-"
-    at = parse_number(at, &range->high);
+    at = mcc_read_number(at, &range->high);
     return NULL != at && '\0' == *at && range->low <= range->high;
+}
+
+static bool parse_who(const char* word, MccRoute* who) {
+    static const char* const kWords[] = {
+        [kMccPrevious] = "previous", [kMccHere] = "here", [kMccMeasured] = "measured"};
+    for (size_t i = 0; i < sizeof(kWords) / sizeof(kWords[0]); ++i) {
+        *who = (MccRoute)i;
+        if (0 == strcmp(word, kWords[i])) return true;
+    }
+    return false;
 }
 
 // 1: a rule, 0: an empty line, -1: neither.
@@ -119,12 +123,12 @@ static int parse_line(char* line, Rule* rule) {
     if (strlen(pml) >= sizeof(rule->pml)) return -1;
     strcpy(rule->pml, pml);
     if (!parse_operation(words[0], rule) || !parse_range(words[1], &rule->members) ||
-        !parse_range(words[2], &rule->hosts) || !parse_range(words[3], &rule->bytes))
+        !parse_range(words[2], &rule->hosts) || !parse_range(words[3], &rule->bytes) ||
+        !parse_who(words[4], &rule->who))
         return -1;
-    rule->here = 0 == strcmp(words[4], "here");
     snprintf(rule->text, sizeof(rule->text), "%s %s %s %s %s %s", words[0], words[1], words[2], words[3],
              words[4], pml);
-    return rule->here || 0 == strcmp(words[4], "previous") ? 1 : -1;
+    return 1;
 }
 
 static bool add(MccRules** rules, const Rule* rule) {
@@ -147,7 +151,7 @@ static bool read_stream(MccRules** rules, FILE* stream, const char* name, char* 
         if (found < 0 || (*rules)->count == kMostRules) {
             snprintf(reason, kMccReasonBytes,
                      "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
-                     "here|previous [PML]",
+                     "here|previous|measured [PML]",
                      name, number);
             return false;
         }
@@ -168,9 +172,12 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, char* re
     return good;
 }
 
-static bool read_built_in(MccRules** rules, const char* text, char* reason) {
-    return read_from(rules, fmemopen((void*)(uintptr_t)text, strlen(text), "r"), "the built-in table",
-                     reason);
+static bool read_built_in(MccRules** rules, const char* text, bool in_site, char* reason) {
+    const size_t before = (*rules)->count;
+    if (!read_from(rules, fmemopen((void*)(uintptr_t)text, strlen(text), "r"), "the built-in table", reason))
+        return false;
+    for (size_t i = before; i < (*rules)->count; ++i) (*rules)->rules[i].in_site = in_site;
+    return true;
 }
 
 MccRules* mcc_rules_read(const char* path, char* reason) {
@@ -181,13 +188,9 @@ MccRules* mcc_rules_read(const char* path, char* reason) {
     }
     const bool has_own = NULL != path && '\0' != path[0];
     if ((!has_own || read_from(&rules, fopen(path, "r"), path, reason)) &&
-        read_built_in(&rules, kBuiltIn, reason)) {
-        const size_t anywhere = rules->count;
-        if (read_built_in(&rules, kBuiltInSite, reason)) {
-            for (size_t i = anywhere; i < rules->count; ++i) rules->rules[i].in_site = true;
-            return rules;
-        }
-    }
+        read_built_in(&rules, kBuiltInMeasured, true, reason) &&
+        read_built_in(&rules, kBuiltIn, false, reason) && read_built_in(&rules, kBuiltInSite, true, reason))
+        return rules;
     free(rules);
     return NULL;
 }
@@ -220,13 +223,13 @@ static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collect
            ('\0' == rule->pml[0] || mcc_pml_is(rule->pml));
 }
 
-static bool decide(const MccRules* rules, const MccModule* m, MccForm form, int collective, size_t members,
-                   size_t bytes) {
+static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, int collective,
+                       size_t members, size_t bytes) {
     for (size_t i = 0; i < rules->count; ++i) {
         const Rule* rule = &rules->rules[i];
-        if (is_in(bytes, rule->bytes) && fits(rule, m, form, collective, members)) return rule->here;
+        if (is_in(bytes, rule->bytes) && fits(rule, m, form, collective, members)) return rule->who;
     }
-    return true;
+    return kMccHere;
 }
 
 static int compare(const void* a, const void* b) {
@@ -238,23 +241,29 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
                        size_t* edges) {
     MccSteps* steps = &m->selection[form][collective];
     size_t count = 0;
+    bool measured = false;
     for (size_t i = 0; i < rules->count; ++i) {
         const Rule* rule = &rules->rules[i];
         if (!fits(rule, m, form, collective, members)) continue;
+        measured |= kMccMeasured == rule->who;
         if (rule->bytes.low > 0) edges[count++] = rule->bytes.low;
         if (rule->bytes.high < SIZE_MAX) edges[count++] = rule->bytes.high + 1;
     }
     qsort(edges, count, sizeof(*edges), compare);
-    steps->here = decide(rules, m, form, collective, members, 0);
+    if (measured && kMccBlocking == form) {
+        steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
+        if (NULL == steps->trials) return false;
+    }
+    steps->who = decide(rules, m, form, collective, members, 0);
     if (0 == count) return true;
     steps->more = calloc(count, sizeof(*steps->more));
     if (NULL == steps->more) return false;
-    bool last = steps->here;
+    MccRoute last = steps->who;
     for (size_t i = 0; i < count; ++i) {
-        const bool here = decide(rules, m, form, collective, members, edges[i]);
-        if (here == last) continue;
-        steps->more[steps->count++] = (MccStep){edges[i], here};
-        last = here;
+        const MccRoute who = decide(rules, m, form, collective, members, edges[i]);
+        if (who == last) continue;
+        steps->more[steps->count++] = (MccStep){edges[i], who};
+        last = who;
     }
     return true;
 }
@@ -274,14 +283,18 @@ void mcc_select_free(MccModule* m) {
     for (int form = 0; form < kMccForms; ++form)
         for (int i = 0; i < kMccCollectives; ++i) {
             free(m->selection[form][i].more);
+            free(m->selection[form][i].trials);
             m->selection[form][i] = (MccSteps){0};
         }
 }
 
-bool mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes) {
+MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes) {
     const MccSteps* steps = &m->selection[form][collective];
-    bool here = steps->here;
-    for (size_t i = 0; i < steps->count && bytes >= steps->more[i].from_bytes; ++i)
-        here = steps->more[i].here;
-    return here;
+    MccRoute who = steps->who;
+    for (size_t i = 0; i < steps->count && bytes >= steps->more[i].from_bytes; ++i) who = steps->more[i].who;
+    if (kMccMeasured != who) return who;
+    const MccTrial* trials = m->selection[kMccBlocking][collective].trials;
+    const MccTrial* trial = NULL != trials ? &trials[mcc_trial_class(bytes)] : NULL;
+    if (NULL != trial && trial->known) return kMccOurs == trial->better ? kMccHere : kMccPrevious;
+    return kMccBlocking == form ? kMccMeasured : kMccHere;
 }

@@ -1,5 +1,6 @@
 // The selection: which calls are served here, and which by the module that was there before, because it is
-// faster. A table of rules, from a file or built in; every rank has the same, which the cards check.
+// faster, or which both serve by turns until that is known. A table of rules, from a file or built in; every
+// rank has the same, which the cards check.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_SELECT_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_SELECT_H
@@ -17,6 +18,7 @@ void mcc_rules_print(const MccRules* rules);
 // What the rules say for a communicator; false: no memory.
 bool mcc_select(const MccRules* rules, MccModule* m, int members);
 void mcc_select_free(MccModule* m);
-bool mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
+// Here, previous or, of blocking forms only and until it is known, measured.
+MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
 
 #endif

@@ -11,6 +11,7 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_group.c \
 	%reldir%/coll_mcastcoll_job.h \
 	%reldir%/coll_mcastcoll_libfabric.c \
+	%reldir%/coll_mcastcoll_measure.c \
 	%reldir%/coll_mcastcoll_module.c \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
@@ -22,7 +23,9 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_run.c \
 	%reldir%/coll_mcastcoll_select.c \
 	%reldir%/coll_mcastcoll_select.h \
-	%reldir%/coll_mcastcoll_stream.c
+	%reldir%/coll_mcastcoll_stream.c \
+	%reldir%/coll_mcastcoll_trial.c \
+	%reldir%/coll_mcastcoll_trial.h
 mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(OMPI_CPPFLAGS)
 mca_coll_mcastcoll_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
 mca_coll_mcastcoll_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \

@@ -2,7 +2,6 @@
 // its MPI, since the members must not differ, and says which values there are.
 
 #define _GNU_SOURCE  // sched_getaffinity()
-#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,22 +38,14 @@ static bool read_number(const char* name, uint64_t low, uint64_t high, uint64_t*
                         size_t reason_bytes) {
     const char* value = value_of(name);
     if (NULL == value) return true;
-    char* end = NULL;
-    errno = 0;
-    uint64_t got = strtoull(value, &end, 10);
-    unsigned shift = 0;
-    if ('K' == *end || 'k' == *end) shift = 10;
-    if ('M' == *end || 'm' == *end) shift = 20;
-    if ('G' == *end || 'g' == *end) shift = 30;
-    if (0 != shift) ++end;
-    const bool good = value[0] >= '0' && value[0] <= '9' && 0 == errno && '\0' == *end &&
-                      got <= UINT64_MAX >> shift && got << shift >= low && got << shift <= high;
-    if (!good) {
+    size_t got = 0;
+    const char* end = mcc_read_number(value, &got);
+    if (NULL == end || '\0' != *end || got < low || got > high) {
         snprintf(reason, reason_bytes, PREFIX "%s=%s: give a number from %llu to %llu (K, M and G are known)",
                  name, value, (unsigned long long)low, (unsigned long long)high);
         return false;
     }
-    *number = got << shift;
+    *number = got;
     return true;
 }
 

@@ -1,0 +1,76 @@
+#!/bin/bash
+# mpi_measured.sh [--hosts N] [--count N] -- long broadcasts are tried both ways, and go on with the faster one.
+#
+# Over N hosts (default 4), in jobs of N broadcasts (default 120) of three classes of sizes, from all roots, of all layouts, every
+# byte compared: as it comes; with multicast that loses much, which leaves them to Open MPI; with Open MPI's in tiny segments, which
+# are served here; by a rule of its own for small ones; with threads on communicators of their own; and where nothing is to be tried: by
+# a rule, and because the program handles errors.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+hosts=4 count=120
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --hosts | --count) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts) hosts=$2; shift 2 ;;
+        --count) count=$2; shift 2 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+[[ $hosts =~ ^[1-9][0-9]?$ ]] && ((hosts >= 3)) || bad_usage "--hosts '$hosts': give 3 or more"
+[[ $count =~ ^[1-9][0-9]{0,4}$ ]] || bad_usage "--count '$count': give a number"
+can_cluster || finish
+use_build
+unset OMPI_MCA_coll_mcastcoll_selection
+programs=$BUILD/fabtests/mpi
+for program in mpi_bcast_check mpi_coll_threads; do
+    [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
+done
+start_cluster "$hosts"
+
+job() { # job LOG OPTIONS AND PROGRAM...; sets code
+    local log=$1
+    shift
+    code=0
+    STACK=mcastcoll bounded 240 "$LAB/run" --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
+}
+broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K --fatal)
+judge() { # judge WHAT LOG LINES SERVED LEFT: so many decisions, and at least so many of each kind
+    local lines served left
+    lines=$(grep -c 'coll/mcastcoll: bcast of .* bytes on MPI_COMM_WORLD: ' "$work/$2" || true)
+    served=$(grep -c ' by Open MPI.s own: served here' "$work/$2" || true)
+    left=$(grep -c ' by Open MPI.s own: left to them' "$work/$2" || true)
+    if [ "$code" = 0 ] && [ "$lines" = "$3" ] && ((served >= $4 && left >= $5)) && grep -q ' 0 bad' "$work/$2"; then
+        pass "$1: $served served here, $left left"
+    else
+        tail -n 20 "$work/$2" | sed 's/^/     /'
+        fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)'), $lines decisions, $served served here, $left left"
+    fi
+}
+
+for pml in ob1 cm; do
+    job "$pml" --mca pml $pml "${broadcasts[@]}"
+    judge "pml $pml" "$pml" 3 0 0
+done
+# Contiguous ones: tuned cuts segments by the count of elements, and fails where layouts differ.
+job segments --mca pml ob1 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm 3 \
+    --mca coll_tuned_bcast_algorithm_segmentsize 64 "${broadcasts[@]}" --contiguous
+judge "Open MPI's in tiny segments" segments 3 3 0
+job handler --mca pml ob1 "${broadcasts[@]:0:${#broadcasts[@]}-1}"
+judge "a program that handles errors" handler 0 0 0
+job none --mca pml ob1 --mca coll_mcastcoll_selection "$TOP/fabtests/cluster/broadcasts_here.conf" "${broadcasts[@]}"
+judge "a file that has none measured" none 0 0 0
+echo 'all * * * measured' >"$work/rule"
+job everything --mca pml ob1 --mca coll_mcastcoll_selection "$work/rule" "$programs/mpi_coll_threads" --threads 4 --count 6000
+if [ $code = 0 ] && grep -q ' 0 bad' "$work/everything" && grep -q ' by Open MPI.s own: ' "$work/everything"; then
+    pass "everything measured, 4 threads: $(grep -c ' by Open MPI.s own: ' "$work/everything") decisions"
+else
+    tail -n 20 "$work/everything" | sed 's/^/     /'
+    fail "everything measured, 4 threads: code $code"
+fi
+"$LAB/loss" 90 >/dev/null
+job loss --mca pml ob1 "${broadcasts[@]}"
+judge "90 % of the multicast lost" loss 3 0 2
+finish

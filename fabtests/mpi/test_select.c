@@ -1,0 +1,145 @@
+// The component's selection without any job: rules are read, a communicator's steps follow, and trials lead
+// to a decision. What the selection wants of the component is here instead.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coll_mcastcoll_select.h"
+
+MccComponent mca_coll_mcastcoll_component;
+static const char* pml = "ob1";
+bool mcc_pml_is(const char* name) {
+    return 0 == strcmp(pml, name);
+}
+
+static MccModule m;
+static char reason[kMccReasonBytes];
+
+static MccRules* read_rules(const char* text) {
+    char path[] = "/tmp/mcc-rules-XXXXXX";
+    const int fd = mkstemp(path);
+    cr_assert(fd >= 0 && (ssize_t)strlen(text) == write(fd, text, strlen(text)));
+    close(fd);
+    MccRules* rules = mcc_rules_read(path, reason);
+    unlink(path);
+    return rules;
+}
+
+static void select_by(const char* text, int hosts, unsigned sites) {
+    MccRules* rules = read_rules(text);
+    cr_assert_not_null(rules, "%s", reason);
+    m.hosts = hosts;
+    m.sites = sites;
+    cr_assert(mcc_select(rules, &m, 8));
+    mcc_rules_free(rules);
+}
+
+static MccRoute who(size_t bytes) {
+    return mcc_selected(&m, kMccBlocking, kMccBcast, bytes);
+}
+
+static void try_all(MccTrial* t, uint64_t ours_ns, uint64_t others_ns) {
+    while (!mcc_trial_is_over(t)) mcc_trial_note(t, kMccOurs == mcc_trial_turn(t) ? ours_ns : others_ns);
+}
+
+Test(select, long_broadcasts_between_hosts_of_a_site_are_measured_with_any_pml) {
+    for (int i = 0; i < 2; ++i) {
+        pml = 0 == i ? "ob1" : "cm";
+        select_by("", 8, 1);
+        cr_assert(kMccHere == who(65535) && kMccMeasured == who(65536) && kMccMeasured == who(1 << 30));
+        select_by("", 8, 2);
+        cr_assert(kMccHere == who(65536), "several sites");
+        select_by("", 8, 0);
+        cr_assert(kMccHere == who(65536), "no group yet");
+        select_by("", 1, 1);
+        cr_assert(kMccHere == who(65536), "one host");
+    }
+    mcc_select_free(&m);
+}
+
+Test(select, a_rule_of_the_file_comes_before_and_keeps_its_range) {
+    select_by("bcast * * * here\n", 8, 1);
+    cr_assert(kMccHere == who(1 << 20));
+    select_by("bcast 8 * 1K-2K measured ob1\nbcast * * 4K- previous # to Open MPI\n", 8, 1);
+    cr_assert(kMccHere == who(1023) && kMccMeasured == who(1024) && kMccMeasured == who(2048) &&
+              kMccHere == who(2049) && kMccPrevious == who(4096));
+    mcc_select_free(&m);
+}
+
+Test(select, a_wrong_word_is_named_with_its_line) {
+    cr_assert_null(read_rules("bcast * * * here\nbcast * * * guessed\n"));
+    cr_assert_not_null(
+        strstr(reason, "line 2: not OPERATION MEMBERS HOSTS BYTES here|previous|measured [PML]"));
+}
+
+Test(select, numbers_have_units_and_no_other_letters) {
+    size_t number = 0;
+    cr_assert(0 == strcmp(" -", mcc_read_number("12k -", &number)) && 12288 == number);
+    cr_assert(NULL != mcc_read_number("18446744073709551615", &number) && SIZE_MAX == number);
+    cr_assert_null(mcc_read_number("18446744073709551616", &number));
+    cr_assert_null(mcc_read_number("17179869184G", &number));
+    cr_assert_null(mcc_read_number("K", &number));
+    cr_assert_null(mcc_read_number("-1", &number));
+    cr_assert_null(read_rules("bcast * * 1T here\n"));
+}
+
+Test(select, members_with_other_words_have_other_digests) {
+    MccRules *here = read_rules("bcast * * * here\n"), *measured = read_rules("bcast * * * measured\n");
+    cr_assert_neq(mcc_rules_digest(here, 1), mcc_rules_digest(measured, 1));
+    mcc_rules_free(here);
+    mcc_rules_free(measured);
+}
+
+Test(select, a_class_of_sizes_is_decided_for_itself_and_for_the_other_form) {
+    select_by("", 8, 1);
+    MccTrial* trials = m.selection[kMccBlocking][kMccBcast].trials;
+    cr_assert_not_null(trials);
+    cr_assert(kMccHere == mcc_selected(&m, kMccNonblocking, kMccBcast, 65536), "not known yet");
+    try_all(&trials[16], 200, 100);
+    cr_assert(kMccMeasured == who(65536), "not agreed on");
+    mcc_trial_decide(&trials[16]);
+    cr_assert(kMccPrevious == who(65536) && kMccPrevious == who(131071) && kMccMeasured == who(131072));
+    cr_assert(kMccPrevious == mcc_selected(&m, kMccNonblocking, kMccBcast, 65536));
+    try_all(&trials[17], 100, 200);
+    mcc_trial_decide(&trials[17]);
+    cr_assert(kMccHere == who(131072) && kMccHere == mcc_selected(&m, kMccNonblocking, kMccBcast, 131072));
+    mcc_select_free(&m);
+}
+
+Test(trial, turns_alternate_and_the_first_of_each_does_not_count) {
+    MccTrial t = {0};
+    for (unsigned i = 0; i < 2 * (kMccTrialTurns + 1); ++i) {
+        cr_assert(!mcc_trial_is_over(&t) && (i % 2 == 0 ? kMccOurs : kMccOthers) == mcc_trial_turn(&t));
+        mcc_trial_note(&t, i < 2 ? 1000000 : 10 + i % 2);
+    }
+    cr_assert(mcc_trial_is_over(&t));
+    cr_assert(10 == mcc_trial_median(&t, kMccOurs) && 11 == mcc_trial_median(&t, kMccOthers));
+}
+
+Test(trial, a_turn_that_was_slow_once_decides_nothing) {
+    MccTrial t = {0};
+    try_all(&t, 100, 200);
+    t.ns[kMccOurs][1] = t.ns[kMccOurs][4] = 1000000;
+    mcc_trial_decide(&t);
+    cr_assert(kMccOurs == t.better);
+    t.ns[kMccOurs][0] = 1000000;
+    mcc_trial_decide(&t);
+    cr_assert(kMccOthers == t.better, "slow in most turns");
+}
+
+Test(trial, others_have_to_be_clearly_faster) {
+    MccTrial t = {0};
+    try_all(&t, 1050, 1000);
+    mcc_trial_decide(&t);
+    cr_assert(t.known && kMccOurs == t.better);
+    t = (MccTrial){0};
+    try_all(&t, 1051, 1000);
+    mcc_trial_decide(&t);
+    cr_assert(kMccOthers == t.better);
+}
+
+Test(trial, classes_are_powers_of_two) {
+    cr_assert(0 == mcc_trial_class(0) && 0 == mcc_trial_class(1) && 1 == mcc_trial_class(2) &&
+              1 == mcc_trial_class(3) && 16 == mcc_trial_class(65536) && 63 == mcc_trial_class(SIZE_MAX));
+}
