@@ -19,9 +19,9 @@
 #include "ports/messenger.h"
 #include "ports/multicast_sockets.h"
 #include "ports/process_watch.h"
-#include "ports/wait_set.h"
 #include "provider/log.h"
 #include "provider/settings.h"
+#include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
 

@@ -16,8 +16,6 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/process_watch.cc \
 	%reldir%/process_watch.h \
 	%reldir%/team_level.cc \
-	%reldir%/team_level.h \
-	%reldir%/wait_set.cc \
-	%reldir%/wait_set.h
+	%reldir%/team_level.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 EXTRA_DIST += %reldir%/README.md

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "base/types.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll {
 
 class WaitSet {
   public:
@@ -26,4 +26,4 @@ class WaitSet {
     Nanoseconds alarm_at_ = kNever;  // what the timer is set to
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll

@@ -1,4 +1,4 @@
-#include "ports/wait_set.h"
+#include "transport/wait_set.h"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -10,13 +10,13 @@
 
 #include "base/system.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll {
 
 Result<void> WaitSet::open() {
     descriptors_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (!descriptors_.valid() || !timer_.valid()) return system_error(errno, "wait descriptors");
-    return {};
+    return add(timer_.get());
 }
 
 Result<void> WaitSet::add(int descriptor) {
@@ -46,4 +46,4 @@ void WaitSet::sleep(int milliseconds) const {
     epoll_wait(descriptors_.get(), &event, 1, milliseconds);
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll
