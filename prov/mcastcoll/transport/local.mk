@@ -43,6 +43,7 @@ if HAVE_VERBS
 	%reldir%/verbs_owner.h \
 	%reldir%/verbs_queue.cc \
 	%reldir%/verbs_queue.h \
+	%reldir%/verbs_receives.h \
 	%reldir%/verbs_revive.cc
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)
 else
