@@ -13,6 +13,12 @@ constexpr std::uint64_t kLeast = 512;
 // So many bytes of urgent frames go ahead of bulk that waits, then it is bulk's turn once.
 constexpr std::size_t kUrgentInARow = 64 * 1024;
 
+FramePointer pop(std::deque<FramePointer>& queue) {
+    FramePointer frame = std::move(queue.front());
+    queue.pop_front();
+    return frame;
+}
+
 }  // namespace
 
 Outbound::Outbound(const Config& config, Channels& channels, Counters& counters)
@@ -103,40 +109,33 @@ std::optional<ChannelId> Outbound::next_sendable() {
     return std::nullopt;
 }
 
-FramePointer Outbound::take(Nanoseconds now, FunctionRef<FramePointer()> take_credit) {
-    if (!bucket_.may_send(now)) return nullptr;
-    FramePointer frame = take_next(take_credit);
-    if (frame == nullptr) return nullptr;
-    ++counters_.sent_frames;
-    bucket_.spend(frame->bytes().size());
-    return frame;
+FramePointer Outbound::take_again() {
+    return again_.empty() ? nullptr : pop(again_);
 }
 
-FramePointer Outbound::take_next(FunctionRef<FramePointer()> take_credit) {
-    const auto take = [](std::deque<FramePointer>& queue) {
-        FramePointer frame = std::move(queue.front());
-        queue.pop_front();
-        return frame;
-    };
-    if (!again_.empty()) return take(again_);
+FramePointer Outbound::take_queued() {
     // Those that were given back have their numbers already.
-    const bool fits = acknowledged_.fits(next_sequence_);
+    const bool fits = window_fits();
     const auto has = [fits](const std::deque<FramePointer>& queue) {
         return !queue.empty() && (fits || queue.front()->header.sequence != 0);
     };
-    FramePointer frame = fits ? take_credit() : nullptr;
-    if (frame != nullptr) held_ += frame->memory();
-    if (frame == nullptr && has(urgent_) && (!has(bulk_) || urgent_in_a_row_ < kUrgentInARow)) {
-        frame = take(urgent_);
+    if (has(urgent_) && (!has(bulk_) || urgent_in_a_row_ < kUrgentInARow)) {
+        FramePointer frame = pop(urgent_);
         urgent_in_a_row_ += kHeaderSize + frame->header.length;
-    } else if (frame == nullptr && has(bulk_)) {
-        frame = take(bulk_);
-        urgent_in_a_row_ = 0;
-        bulk_bytes_ -= frame->header.length;
-        if (Channel* channel = channels_.find(frame->header.channel); channel != nullptr) --channel->in_bulk;
+        return frame;
     }
-    if (frame != nullptr && frame->header.sequence == 0) frame->header.sequence = next_sequence_++;
+    if (!has(bulk_)) return nullptr;
+    FramePointer frame = pop(bulk_);
+    urgent_in_a_row_ = 0;
+    bulk_bytes_ -= frame->header.length;
+    if (Channel* channel = channels_.find(frame->header.channel); channel != nullptr) --channel->in_bulk;
     return frame;
+}
+
+void Outbound::note_sent(Frame& frame) {
+    if (frame.header.sequence == 0) frame.header.sequence = next_sequence_++;
+    ++counters_.sent_frames;
+    bucket_.spend(frame.bytes().size());
 }
 
 void Outbound::put_back(FramePointer frame) {

@@ -6,7 +6,6 @@
 #include <deque>
 #include <optional>
 
-#include "base/function_ref.h"
 #include "trunk/channels.h"
 #include "trunk/config.h"
 #include "trunk/sequence_window.h"
@@ -31,7 +30,18 @@ class Outbound {
     void on_credit(const FrameHeader& header, Bytes payload);
 
     // The next frame with a sequence, or null. Credit that is due is asked for in its turn.
-    FramePointer take(Nanoseconds now, FunctionRef<FramePointer()> take_credit);
+    template <typename TakeCredit>
+    FramePointer take(Nanoseconds now, TakeCredit take_credit) {
+        if (!bucket_.may_send(now)) return nullptr;
+        FramePointer frame = take_again();
+        if (frame == nullptr && window_fits()) {
+            frame = take_credit();
+            if (frame != nullptr) held_ += frame->memory();
+        }
+        if (frame == nullptr) frame = take_queued();
+        if (frame != nullptr) note_sent(*frame);
+        return frame;
+    }
     // It was not written after all: before all others of its kind, as it was.
     void put_back(FramePointer frame);
     // Its stream is gone; after some of them, sort_again().
@@ -52,7 +62,10 @@ class Outbound {
 
   private:
     bool has_room() const { return held_ < config_.send_memory && bulk_bytes_ < config_.bulk_queue; }
-    FramePointer take_next(FunctionRef<FramePointer()> take_credit);
+    bool window_fits() const { return acknowledged_.fits(next_sequence_); }
+    FramePointer take_again();
+    FramePointer take_queued();
+    void note_sent(Frame& frame);
 
     const Config& config_;
     Channels& channels_;

@@ -73,17 +73,6 @@ FramePointer Stream::take_back() {
     return frame;
 }
 
-bool Stream::acknowledge(std::uint64_t count, FunctionRef<void(FramePointer)> acknowledged) {
-    if (count < acked_ || count - acked_ > unacked_.size()) return false;
-    for (; acked_ < count; ++acked_) {
-        FramePointer frame = std::move(unacked_.front());
-        unacked_.pop_front();
-        in_flight_ -= frame->bytes().size();
-        acknowledged(std::move(frame));
-    }
-    return true;
-}
-
 void Stream::on_sequenced(std::size_t bytes, Nanoseconds ack_delay, Nanoseconds now) {
     ++received_;
     received_bytes_ += bytes;

@@ -30,7 +30,17 @@ class Stream {
     FramePointer take_back();
 
     // So many frames have come there. False: more than were sent.
-    bool acknowledge(std::uint64_t count, FunctionRef<void(FramePointer)> acknowledged);
+    template <typename Acknowledged>
+    bool acknowledge(std::uint64_t count, Acknowledged acknowledged) {
+        if (count < acked_ || count - acked_ > unacked_.size()) return false;
+        for (; acked_ < count; ++acked_) {
+            FramePointer frame = std::move(unacked_.front());
+            unacked_.pop_front();
+            in_flight_ -= frame->bytes().size();
+            acknowledged(std::move(frame));
+        }
+        return true;
+    }
     // A frame with a sequence has come: it is acknowledged now or soon.
     void on_sequenced(std::size_t bytes, Nanoseconds ack_delay, Nanoseconds now);
     void on_ping(std::uint64_t number);
