@@ -110,9 +110,9 @@ Test(trunk_stream, a_broken_one_hands_out_what_may_be_lost) {
     Stream stream;
     stream.come_up(ms(0));
     for (std::uint64_t number = 1; number <= 3; ++number)
-        stream.write(frame_of(FrameType::data, 10, number), ms(1));
+        stream.enqueue(frame_of(FrameType::data, 10, number), ms(1));
     stream.on_ping(7);
-    stream.write(stream.take_control(ms(1), counters), ms(1));
+    stream.enqueue(stream.take_control(ms(1), counters), ms(1));
     cr_assert_null(stream.take_back(), "its own stays");
     stream.written(2);
     const auto ignore = [](FramePointer) {};

@@ -47,7 +47,7 @@ FramePointer Stream::take_control(Nanoseconds now, Counters& counters) {
     return frame;
 }
 
-Frame* Stream::write(FramePointer frame, Nanoseconds now) {
+Frame* Stream::enqueue(FramePointer frame, Nanoseconds now) {
     if (is_sequenced(frame->header.type)) in_flight_ += frame->bytes().size();
     frame->seal();
     sent_ = now;

@@ -24,7 +24,7 @@ class Stream {
     // That, or null.
     FramePointer take_control(Nanoseconds now, Counters& counters);
     // What is written next.
-    Frame* write(FramePointer frame, Nanoseconds now);
+    Frame* enqueue(FramePointer frame, Nanoseconds now);
     void written(std::size_t frames);
     // The last that is to be written; null if it is the stream's own.
     FramePointer take_back();

@@ -113,7 +113,7 @@ Frame* Trunk::next(unsigned index, Nanoseconds now) {
     if (!stream.is_up()) return nullptr;
     FramePointer frame = stream.take_control(now, counters_);
     if (frame == nullptr) frame = outbound_.take(now, [this] { return inbound_.take_credit(); });
-    return frame == nullptr ? nullptr : stream.write(std::move(frame), now);
+    return frame == nullptr ? nullptr : stream.enqueue(std::move(frame), now);
 }
 
 void Trunk::written(unsigned index, std::size_t frames) {
