@@ -8,7 +8,7 @@ endif
 %canon_reldir%_test_site_file_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_site_file_LDADD = prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la $(CRITERION_LIBS)
-%canon_reldir%_test_trunk_SOURCES = %reldir%/test_trunk.cc
+%canon_reldir%_test_trunk_SOURCES = %reldir%/test_trunk.cc %reldir%/test_trunk_parts.cc
 %canon_reldir%_test_trunk_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_trunk_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_trunk_LDADD = prov/mcastcoll/trunk/libmcctrunk.la $(CRITERION_LIBS)

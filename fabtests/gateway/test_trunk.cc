@@ -178,12 +178,13 @@ class World {
 
     bool quiet() const {
         return left.trunk->channels() == 0 && right.trunk->channels() == 0 &&
-               left.trunk->memory_held() == 0 && right.trunk->memory_held() == 0;
+               left.trunk->outbound().memory_held() == 0 && right.trunk->outbound().memory_held() == 0;
     }
     void run_until_quiet(unsigned most = 400'000) {
         for (unsigned i = 0; i < most && !quiet(); ++i) step();
         cr_assert(quiet(), "%zu and %zu channels, %zu and %zu bytes stay behind", left.trunk->channels(),
-                  right.trunk->channels(), left.trunk->memory_held(), right.trunk->memory_held());
+                  right.trunk->channels(), left.trunk->outbound().memory_held(),
+                  right.trunk->outbound().memory_held());
         cr_assert_eq(left.pool.free(), settings_.pool);
         cr_assert_eq(right.pool.free(), settings_.pool);
         cr_assert_eq(left.trunk->inbox_bytes() + right.trunk->inbox_bytes(), 0U);
@@ -350,7 +351,7 @@ Test(trunk, holds_no_more_than_it_may) {
     for (std::uint64_t name = 1; name <= 200; ++name) world.left.connect(name, 1'000'000, false);
     for (unsigned i = 0; i < 1000; ++i) world.step();
     // One frame may go over, and each channel has its open besides.
-    cr_assert_lt(world.left.trunk->memory_held(), 512U * 1024 + 2 * kMaxPayload + 200 * 200);
+    cr_assert_lt(world.left.trunk->outbound().memory_held(), 512U * 1024 + 2 * kMaxPayload + 200 * 200);
 }
 
 Test(trunk, small_frames_go_ahead_of_bulk) {
@@ -392,13 +393,13 @@ Test(trunk, what_a_stream_has_no_room_for_goes_on_another) {
     };
     const auto first = take(0);
     cr_assert_gt(first.size(), 2U);
-    const std::size_t before = trunk.in_flight(0);
+    const std::size_t before = trunk.stream(0).in_flight();
     cr_assert_eq(trunk.give_back(0, first.size() - 1), first.size() - 1);
-    cr_assert_lt(trunk.in_flight(0), before);
+    cr_assert_lt(trunk.stream(0).in_flight(), before);
     const auto second = take(1);
     cr_assert(std::equal(first.begin() + 1, first.end(), second.begin(), second.end()),
               "same frames, same order");
-    cr_assert_eq(trunk.in_flight(0) + trunk.in_flight(1), before);
+    cr_assert_eq(trunk.stream(0).in_flight() + trunk.stream(1).in_flight(), before);
     cr_assert_eq(trunk.counters().sent_frames, first.size());
     cr_assert_eq(trunk.give_back(1, second.size()) + trunk.give_back(0, 1), first.size());
     world.run_until_quiet();
@@ -448,7 +449,7 @@ Test(trunk, keeps_streams_warm_and_notices_silence) {
     World world(small(), 15);
     for (unsigned i = 0; i < 3000; ++i) world.step();
     cr_assert_geq(world.left.trunk->counters().heartbeats, 6U);
-    cr_assert_gt(world.left.trunk->round_trip(0).value, 0);
+    cr_assert_gt(world.left.trunk->stream(0).round_trip().value, 0);
     cr_assert_not(world.left.trunk->silent_stream(world.now).has_value());
     const Nanoseconds later = world.now + small().config.silence;
     cr_assert(world.left.trunk->silent_stream(later) == 0U);

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "group/late_members.h"
 #include "group/losses.h"
 #include "levels/placement.h"
 #include "sim/random.h"
@@ -146,4 +147,22 @@ Test(losses, from_one_member_that_knows_everybody_alive_hears) {
             cr_assert(rank == dead || members.told(rank), "seed %lu: rank %u of %u is not told",
                       static_cast<unsigned long>(seed), rank, members.count());
     }
+}
+
+Test(late_members, are_asked_at_once_and_every_second_while_something_is_open) {
+    const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
+    LateMembers late;
+    late.resume(ms(1));
+    cr_assert(late.next_deadline() == kNever, "there is nobody to ask");
+    late.add(3, ms(10));
+    cr_assert(late.next_deadline() == ms(10));
+    cr_assert_eq(late.ask(true, ms(10)), 0U);
+    cr_assert(late.next_deadline() == ms(1010));
+    late.add(5, ms(20));
+    cr_assert(late.next_deadline() == ms(20), "the new one at once");
+    cr_assert_eq(late.ask(false, ms(20)), 1U);
+    cr_assert(late.next_deadline() == kNever, "nothing is open");
+    late.resume(ms(30));
+    cr_assert(late.next_deadline() == ms(1030));
+    cr_assert(late.ranks() == (Ranks{3, 5}));
 }

@@ -10,6 +10,7 @@ endif
 	%reldir%/test_transport_multicast.cc \
 	%reldir%/test_transport_queue.cc \
 	%reldir%/test_transport_rendezvous.cc \
+	%reldir%/test_transport_wait_set.cc \
 	%reldir%/test_transport_watch.cc \
 	%reldir%/test_transport_watch_limits.cc \
 	%reldir%/transport_fixture.cc \

@@ -242,7 +242,7 @@ int Gateway::run() {
         if (connections() == 0 || cut) {
             // The last frames are still to be written and acknowledged.
             const bool done = std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
-                return peer->trunk().memory_held() == 0 || peer->trunk().streams_up() == 0;
+                return peer->trunk().outbound().memory_held() == 0 || peer->trunk().streams_up() == 0;
             });
             if (done || end_now_ || (cut && drained_at_ <= now())) return cut ? 1 : 0;
         }

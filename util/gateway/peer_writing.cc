@@ -27,9 +27,10 @@ bool Peer::write_all(Nanoseconds now) {
     for (auto& link : links_)
         if (link != nullptr && link->can_write()) links[count++] = link.get();
     const std::span<Link*> writable(links.data(), count);
-    if (trunk_.bulk_waits()) return write_bulk(writable, now);
+    if (trunk_.outbound().bulk_waits()) return write_bulk(writable, now);
     std::stable_sort(writable.begin(), writable.end(), [&](const Link* left, const Link* right) {
-        return trunk_.in_flight(left->stream()) / kLittle < trunk_.in_flight(right->stream()) / kLittle;
+        return trunk_.stream(left->stream()).in_flight() / kLittle <
+               trunk_.stream(right->stream()).in_flight() / kLittle;
     });
     bool more = false;
     for (Link* link : writable) more = link->write(now, SIZE_MAX) || more;
@@ -42,8 +43,8 @@ bool Peer::write_all(Nanoseconds now) {
 // acknowledgements to find something to send.
 bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
     for (Link* link : links)
-        while (trunk_.has_control(link->stream()) && link->can_write()) link->write(now, 1);
-    const auto waiting = static_cast<std::int64_t>(trunk_.bulk_bytes());
+        while (trunk_.stream(link->stream()).has_control() && link->can_write()) link->write(now, 1);
+    const auto waiting = static_cast<std::int64_t>(trunk_.outbound().bulk_bytes());
     for (Link* link : links) {
         if (now - link->looked() >= kBelieved || link->room() < waiting) link->look(now);
         if (waiting > 0 && link->room() >= waiting && link->can_write())
@@ -58,7 +59,7 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
         bool more = false;
         for (Link* link : links)
             if (link->can_write()) more = link->write(now, link->most_unsent()) || more;
-        if (!more || !trunk_.bulk_waits()) return more;
+        if (!more || !trunk_.outbound().bulk_waits()) return more;
     }
     return true;
 }

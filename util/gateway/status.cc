@@ -26,9 +26,9 @@ Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
                 {"sent_bytes", link.counters().sent},
                 {"received_bytes", link.counters().received},
                 {"idle_restarts", link.counters().idle_restarts},
-                {"in_flight_bytes", trunk.in_flight(link.stream())},
+                {"in_flight_bytes", trunk.stream(link.stream()).in_flight()},
                 {"unsent_bytes", link.unsent()},
-                {"heartbeat_ms", static_cast<double>(trunk.round_trip(link.stream()).value) * 1e-6},
+                {"heartbeat_ms", static_cast<double>(trunk.stream(link.stream()).round_trip().value) * 1e-6},
                 {"send_buffer_bytes", send_buffer_of(link.descriptor())}};
     const auto info = info_of(link.descriptor());
     if (!info) return stream;
@@ -53,8 +53,8 @@ Json trunk_as_json(const Peer& peer) {
                 {"last_failure", peer.last_failure()},
                 {"connections", peer.connections()},
                 {"channels", trunk.channels()},
-                {"queued_frames", trunk.queued_frames()},
-                {"held_bytes", trunk.memory_held()},
+                {"queued_frames", trunk.outbound().queued_frames()},
+                {"held_bytes", trunk.outbound().memory_held()},
                 {"undelivered_bytes", trunk.inbox_bytes()}};
     object["counters"] = {{"sent_frames", counters.sent_frames},
                           {"sent_bytes", counters.sent_bytes},

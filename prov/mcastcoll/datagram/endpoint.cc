@@ -1,16 +1,13 @@
 #include "datagram/endpoint.h"
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "datagram/absent.h"
+#include "datagram/calls.h"
 #include "datagram/info.h"
-#include "datagram/refusal.h"
 #include "datagram/sockets.h"
-#include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -21,6 +18,10 @@ constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
 
 std::uint64_t directions_of(const fi_info& info) {
     return (info.caps & kDirections) != 0 ? info.caps & kDirections : kDirections;
+}
+
+bool is_reliable(const fi_info& info) {
+    return info.ep_attr->type == FI_EP_RDM;
 }
 
 }  // namespace
@@ -50,10 +51,6 @@ Endpoint::~Endpoint() {
 }
 
 int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context) {
-    static fi_ops object_ops{sizeof(fi_ops), &close, &bind, &control, kRefuse, kRefuse, kRefuse};
-    static fi_ops_ep ops{sizeof(fi_ops_ep), &cancel, &getopt, &setopt, kRefuse, kRefuse, kRefuse, kRefuse};
-    static fi_ops_cm cm{sizeof(fi_ops_cm), &setname, &getname, kRefuse, kRefuse,
-                        kRefuse,           kRefuse,  kRefuse,  kRefuse, &join};
     if (info == nullptr || endpoint == nullptr || info->ep_attr == nullptr || info->tx_attr == nullptr ||
         info->rx_attr == nullptr ||
         (info->ep_attr->type != FI_EP_DGRAM && info->ep_attr->type != FI_EP_RDM) ||
@@ -67,44 +64,26 @@ int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void*
     }
     InfoOwner copy(fi_dupinfo(info));
     if (!copy) return -FI_ENOMEM;
-    auto made = std::unique_ptr<Endpoint, void (*)(Endpoint*)>(
-        new Endpoint(domain, std::move(copy), address.value()), [](Endpoint* one) { delete one; });
-    made->fid_ep::fid = {FI_CLASS_EP, context, &object_ops};
-    made->fid_ep::ops = &ops;
-    made->fid_ep::cm = &cm;
-    made->fid_ep::msg = &message_operations();
+    auto made = std::make_unique<Endpoint>(domain, std::move(copy), address.value());
+    made->fid_ep::fid = {FI_CLASS_EP, context, nullptr};
+    set_calls(*made);
     set_absent(*made);
-    *endpoint = made.release();  // close() deletes it
+    *endpoint = made.release();  // fi_close() deletes it
     return 0;
 }
 
-int Endpoint::close(Handle* object) noexcept {
-    return guard([&] {
-        Endpoint& endpoint = of(object);
-        {
-            const std::lock_guard lock(endpoint.mutex());
-            if (!endpoint.memberships_.empty()) return -FI_EBUSY;
-            for (Channel* channel : {&endpoint.sent_, &endpoint.received_}) {
-                if (channel->queue != nullptr) channel->queue->waiter().remove(endpoint);
-                if (channel->counter != nullptr) channel->counter->waiter().remove(endpoint);
-            }
-        }
-        // Closed descriptors drop out of whatever waits for them.
-        delete &endpoint;
-        return 0;
-    });
-}
-
-int Endpoint::bind(Handle* object, Handle* other, std::uint64_t flags) noexcept {
-    return guard([&] {
-        Endpoint& endpoint = of(object);
-        if (other == nullptr) return -FI_EINVAL;
-        if (endpoint.enabled()) return -FI_EOPBADSTATE;
-        return endpoint.bind(*other, flags);
-    });
+int Endpoint::detach() {
+    const std::lock_guard lock(mutex());
+    if (!memberships_.empty()) return -FI_EBUSY;
+    for (Channel* channel : {&sent_, &received_}) {
+        if (channel->queue != nullptr) channel->queue->waiter().remove(*this);
+        if (channel->counter != nullptr) channel->counter->waiter().remove(*this);
+    }
+    return 0;
 }
 
 int Endpoint::bind(Handle& other, std::uint64_t flags) {
+    if (enabled()) return -FI_EOPBADSTATE;
     if (EventQueue* eq = EventQueue::find(other); eq != nullptr) {
         if (events_ != nullptr) return -FI_EINVAL;
         events_ = eq;
@@ -145,7 +124,7 @@ int Endpoint::bind_completions(Handle& other, std::uint64_t flags) {
         }
     }
     // Reliable messages need attention after sending, too.
-    if (receives || is_reliable()) (cq != nullptr ? cq->waiter() : counter->waiter()).add(*this);
+    if (receives || is_reliable(*info_)) (cq != nullptr ? cq->waiter() : counter->waiter()).add(*this);
     return 0;
 }
 
@@ -155,8 +134,8 @@ int Endpoint::enable() {
     if ((directions_ & FI_SEND) != 0 && sent_.queue == nullptr && sent_.counter == nullptr) return -FI_ENOCQ;
     if ((directions_ & FI_RECV) != 0 && received_.queue == nullptr && received_.counter == nullptr)
         return -FI_ENOCQ;
-    if (domain_.over_verbs() && !is_reliable()) {
-        auto lane = VerbsLane::open(interface(), settings(), family());
+    if (domain_.over_verbs() && !is_reliable(*info_)) {
+        auto lane = VerbsLane::open(domain_.interface(), domain_.settings(), family());
         if (!lane) {
             log_line(Level::warn, "fi_enable: {}", lane.error().message);
             return -lane.error().code;
@@ -175,9 +154,9 @@ int Endpoint::enable() {
     if (ready) ready = receiver_.listen(opened.value().get(), false);
     if (ready && verbs_) ready = receiver_.watch(verbs_->descriptor());
     if (!ready) return -ready.error().code;
-    if (is_reliable()) {
-        auto reliable = Reliable::open(*this, receiver_, settings(), opened.value().get(),
-                                       largest_message(interface(), family(), FI_EP_DGRAM));
+    if (is_reliable(*info_)) {
+        auto reliable = Reliable::open(*this, receiver_, domain_.settings(), opened.value().get(),
+                                       largest_message(domain_.interface(), family(), FI_EP_DGRAM));
         if (!reliable) return -reliable.error().code;
         reliable_ = std::move(reliable).value();
     }
@@ -189,10 +168,11 @@ int Endpoint::enable() {
 // Peers know the sender of a multicast over verbs by the port that its queue pair makes, if that can be had.
 Result<FileDescriptor> Endpoint::open_socket() {
     if (verbs_ && address_.port() == 0) {
-        auto opened = open_own_socket(interface(), settings(), address_.with_port(verbs_->port()));
+        auto opened =
+            open_own_socket(domain_.interface(), domain_.settings(), address_.with_port(verbs_->port()));
         if (opened) return opened;
     }
-    return open_own_socket(interface(), settings(), address_);
+    return open_own_socket(domain_.interface(), domain_.settings(), address_);
 }
 
 int Endpoint::operation_flags(std::uint64_t* flags, bool set) {
@@ -210,75 +190,28 @@ int Endpoint::operation_flags(std::uint64_t* flags, bool set) {
     return 0;
 }
 
-int Endpoint::control(Handle* object, int command, void* argument) noexcept {
-    return guard([&] {
-        Endpoint& endpoint = of(object);
-        auto* flags = static_cast<std::uint64_t*>(argument);
-        switch (command) {
-            case FI_ENABLE:
-                return endpoint.enable();
-            case FI_GETOPSFLAG:
-                return endpoint.operation_flags(flags, false);
-            case FI_SETOPSFLAG:
-                return endpoint.operation_flags(flags, true);
-            default:
-                return -FI_ENOSYS;
-        }
-    });
+int Endpoint::cancel(void* context) {
+    const std::lock_guard lock(mutex());
+    if (received_.full()) return -FI_EAGAIN;
+    PostedReceive cancelled;
+    if (!receiver_.cancel(context, cancelled)) return -FI_ENOENT;
+    received_.complete(cancelled.flags,
+                       {.op_context = context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
+    return 0;
 }
 
-ssize_t Endpoint::cancel(Handle* object, void* context) noexcept {
-    return guard([&]() -> ssize_t {
-        Endpoint& endpoint = of(object);
-        const std::lock_guard lock(endpoint.mutex());
-        if (endpoint.received_.full()) return -FI_EAGAIN;
-        PostedReceive cancelled;
-        if (!endpoint.receiver_.cancel(context, cancelled)) return -FI_ENOENT;
-        endpoint.received_.complete(
-            cancelled.flags, {.op_context = context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
-        return 0;
-    });
+int Endpoint::set_name(const SocketAddress& wanted) {
+    if (enabled()) return -FI_EOPBADSTATE;
+    if (wanted.family() != family() || wanted.is_multicast()) return -FI_EINVAL;
+    address_ = wanted;
+    return 0;
 }
 
-int Endpoint::getopt(Handle*, int, int, void*, std::size_t*) noexcept {
-    return -FI_ENOPROTOOPT;
-}
-
-int Endpoint::setopt(Handle*, int, int, const void*, std::size_t) noexcept {
-    return -FI_ENOPROTOOPT;
-}
-
-int Endpoint::setname(Handle* object, void* address, std::size_t length) noexcept {
-    return guard([&] {
-        Endpoint& endpoint = of(object);
-        if (endpoint.enabled()) return -FI_EOPBADSTATE;
-        if (address == nullptr) return -FI_EINVAL;
-        auto wanted = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(address), length));
-        if (!wanted || wanted.value().family() != endpoint.family() || wanted.value().is_multicast())
-            return -FI_EINVAL;
-        endpoint.address_ = wanted.value();
-        return 0;
-    });
-}
-
-int Endpoint::getname(Handle* object, void* buffer, std::size_t* length) noexcept {
-    return guard([&] {
-        const Endpoint& endpoint = of(object);
-        if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
-        SocketAddress name = endpoint.address_;
-        const auto& own = endpoint.family() == AF_INET ? endpoint.interface().v4 : endpoint.interface().v6;
-        // Peers can do nothing with a wildcard.
-        if (name.is_wildcard() && own) name = own->with_port(name.port());
-        const std::size_t room = *length;
-        *length = name.size();
-        if (room > 0) std::memcpy(buffer, name.data(), std::min<std::size_t>(room, name.size()));
-        return room < name.size() ? -FI_ETOOSMALL : 0;
-    });
-}
-
-int Endpoint::join(fid_ep* endpoint, const void* address, std::uint64_t flags, fid_mc** mc,
-                   void* context) noexcept {
-    return guard([&] { return Membership::join(of(endpoint), address, flags, mc, context); });
+SocketAddress Endpoint::name() const {
+    const Interface& interface = domain_.interface();
+    const auto& own = family() == AF_INET ? interface.v4 : interface.v6;
+    // Peers can do nothing with a wildcard.
+    return address_.is_wildcard() && own ? own->with_port(address_.port()) : address_;
 }
 
 std::shared_ptr<FileDescriptor> Endpoint::socket_of(const SocketAddress& group) const {

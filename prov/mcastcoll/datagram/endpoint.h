@@ -25,10 +25,36 @@ class Endpoint : public fid_ep, private Reliable::Owner {
   public:
     static int open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context);
 
+    // The address is as the application says. The tables are empty.
+    Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address);
+    virtual ~Endpoint();
+
+    // For the tables of calls: 0 or -FI_E*.
+    int bind(Handle& other, std::uint64_t flags);
+    int enable();
+    int operation_flags(std::uint64_t* flags, bool set);
+    int set_name(const SocketAddress& wanted);
+    SocketAddress name() const;
+    // Before it is deleted: -FI_EBUSY while it is in groups.
+    int detach();
+    struct Message {
+        const iovec* pieces;
+        std::size_t count;
+        fi_addr_t to;
+        void* context;
+        std::uint64_t flags;
+        bool silent = false;  // injected: no completion
+    };
+    ssize_t send(const Message& message);
+    ssize_t post(const iovec* pieces, std::size_t count, void* context, std::uint64_t flags);
+    int cancel(void* context);
+    // Of calls that take none.
+    std::uint64_t send_flags() const { return sent_.default_flags; }
+    std::uint64_t receive_flags() const { return received_.default_flags; }
+
     // For memberships.
     std::mutex& mutex() const { return domain_.mutex(); }
-    const Interface& interface() const { return domain_.interface(); }
-    const Settings& settings() const { return domain_.settings(); }
+    const Domain& domain() const { return domain_; }
     int family() const { return address_.family(); }
     bool enabled() const { return socket_.valid(); }
     EventQueue* events() const { return events_; }
@@ -64,65 +90,19 @@ class Endpoint : public fid_ep, private Reliable::Owner {
         }
         void complete(std::uint64_t flags, const Completion& completion);
     };
-    struct Message {
-        const iovec* pieces;
-        std::size_t count;
-        fi_addr_t to;
-        void* context;
-        std::uint64_t flags;
-        bool silent = false;  // injected: no completion
-    };
-
-    Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address);
-    virtual ~Endpoint();
-    static Endpoint& of(fid_ep* endpoint) { return static_cast<Endpoint&>(*endpoint); }
-    static Endpoint& of(Handle* object) { return object_of<Endpoint, fid_ep>(object); }
-
-    static int close(Handle* object) noexcept;
-    static int bind(Handle* object, Handle* other, std::uint64_t flags) noexcept;
-    static int control(Handle* object, int command, void* argument) noexcept;
-    static ssize_t cancel(Handle* object, void* context) noexcept;
-    static int getopt(Handle* object, int level, int name, void* value, std::size_t* length) noexcept;
-    static int setopt(Handle* object, int level, int name, const void* value, std::size_t length) noexcept;
-    static int setname(Handle* object, void* address, std::size_t length) noexcept;
-    static int getname(Handle* object, void* address, std::size_t* length) noexcept;
-    static int join(fid_ep* endpoint, const void* address, std::uint64_t flags, fid_mc** mc,
-                    void* context) noexcept;
-    static fi_ops_msg& message_operations();
-
-    int bind(Handle& other, std::uint64_t flags);
     int bind_completions(Handle& other, std::uint64_t flags);
-    int enable();
     Result<FileDescriptor> open_socket();
-    int operation_flags(std::uint64_t* flags, bool set);
     std::array<WaitNest*, 4> nests();
     void wake();
     bool is_own(const SocketAddress& source) const;
-    bool take(const PostedReceive& posted, const Datagram& datagram);
-    ssize_t post(const iovec* pieces, std::size_t count, void* context, std::uint64_t flags);
-    ssize_t send(const Message& message);
     // Null: there is no such destination, which `error` explains.
     const SocketAddress* destination(const Message& message, int& error) const;
-    bool is_reliable() const { return info_->ep_attr->type == FI_EP_RDM; }
     void complete_receive(const PostedReceive& posted, const Datagram& datagram);
 
     bool begin_receive(PostedReceive& posted) override;
     bool end_receive(const PostedReceive& posted, const Datagram& message) override;
     void give_back(const PostedReceive& posted) override;
     void group_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) override;
-
-    // fi_ops_msg
-    static ssize_t recv(fid_ep* ep, void* buffer, std::size_t length, void* descriptor, fi_addr_t from,
-                        void* context) noexcept;
-    static ssize_t recvv(fid_ep* ep, const iovec* pieces, void** descriptors, std::size_t count,
-                         fi_addr_t from, void* context) noexcept;
-    static ssize_t recvmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept;
-    static ssize_t send(fid_ep* ep, const void* buffer, std::size_t length, void* descriptor, fi_addr_t to,
-                        void* context) noexcept;
-    static ssize_t sendv(fid_ep* ep, const iovec* pieces, void** descriptors, std::size_t count, fi_addr_t to,
-                         void* context) noexcept;
-    static ssize_t sendmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept;
-    static ssize_t inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) noexcept;
 
     Domain& domain_;
     const InfoOwner info_;

@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 	%reldir%/absent.h \
 	%reldir%/address_vector.cc \
 	%reldir%/address_vector.h \
+	%reldir%/calls.cc \
+	%reldir%/calls.h \
 	%reldir%/completion_queue.cc \
 	%reldir%/completion_queue.h \
 	%reldir%/counter.cc \

@@ -30,14 +30,14 @@ Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
     auto group = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(raw), size));
     if (!group) return group.error();
     const SocketAddress& address = group.value();
-    const unsigned index = endpoint.interface().index;
+    const unsigned index = endpoint.domain().interface().index;
     if (address.family() != endpoint.family() || !address.is_multicast() || address.port() == 0)
         return Error{FI_EINVAL, fmt::format("{} is no IPv{} group with a port", address,
                                             endpoint.family() == AF_INET ? 4 : 6)};
     if (address.scope() != 0 && address.scope() != index)
-        return Error{FI_EINVAL,
-                     fmt::format("{} is on another interface than {}", address, endpoint.interface().name)};
-    return with_interface(address, endpoint.interface());
+        return Error{FI_EINVAL, fmt::format("{} is on another interface than {}", address,
+                                            endpoint.domain().interface().name)};
+    return with_interface(address, endpoint.domain().interface());
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ Result<void> Membership::listen(bool receives) {
     }
     socket_ = endpoint_.socket_of(group_);
     if (socket_) return {};
-    auto opened = open_group_socket(endpoint_.interface(), endpoint_.settings(), group_);
+    auto opened = open_group_socket(endpoint_.domain().interface(), endpoint_.domain().settings(), group_);
     if (!opened) return opened.error();
     if (auto listening = endpoint_.receiver().listen(opened.value().get(), true); !listening)
         return listening;
@@ -118,7 +118,7 @@ Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives
 
 // What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
-    const Deadline deadline(endpoint_.settings().linger_ms);
+    const Deadline deadline(endpoint_.domain().settings().linger_ms);
     while (!endpoint_.reliable()->is_settled(group_) && !deadline.over()) {
         // Closing goes on whatever fails: what moves needs memory now and then.
         if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);

@@ -32,7 +32,7 @@ constexpr std::size_t kMostRow = 65536, kRowStride = kMostRow + 192;
 
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMostBehind = 64;
-constexpr std::size_t kMostAddresses = 4 * feed::Feed::kMostMembers;
+constexpr std::size_t kMostAddresses = 4 * feed::Members::kMostMembers;
 
 std::uint64_t key_of(const SocketAddress& group) {
     return stable_hash(group.address_bytes(), group.port());

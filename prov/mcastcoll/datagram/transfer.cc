@@ -7,8 +7,6 @@
 
 #include "datagram/endpoint.h"
 #include "datagram/info.h"
-#include "datagram/refusal.h"
-#include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -135,7 +133,9 @@ void Endpoint::receive() {
     if (reliable_) return reliable_->progress();
     if (receiver_.posted() == 0) return;
     const auto taking = [this](const PostedReceive& posted, const Datagram& datagram) {
-        return take(posted, datagram);
+        if (datagram.multicast && is_own(datagram.source)) return false;
+        complete_receive(posted, datagram);
+        return true;
     };
     const auto room = [this] {
         return received_.queue != nullptr ? received_.queue->room() : receiver_.posted();
@@ -148,15 +148,9 @@ void Endpoint::receive() {
 bool Endpoint::is_own(const SocketAddress& source) const {
     if (source.port() != address_.port()) return false;
     if (!address_.is_wildcard()) return source.same_host(address_);
-    const auto& own = interface().addresses;
+    const auto& own = domain_.interface().addresses;
     return std::any_of(own.begin(), own.end(),
                        [&](const SocketAddress& address) { return address.same_host(source); });
-}
-
-bool Endpoint::take(const PostedReceive& posted, const Datagram& datagram) {
-    if (datagram.multicast && is_own(datagram.source)) return false;
-    complete_receive(posted, datagram);
-    return true;
 }
 
 void Endpoint::complete_receive(const PostedReceive& posted, const Datagram& datagram) {
@@ -205,54 +199,6 @@ void Endpoint::group_lost(const SocketAddress& group, const SocketAddress& membe
                                                : "no longer has what is missing here");
         events_->push_error(FI_NOTIFY, lost);
     }
-}
-
-ssize_t Endpoint::recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t,
-                       void* context) noexcept {
-    const iovec piece{buffer, length};
-    return guard([&] { return of(ep).post(&piece, 1, context, of(ep).received_.default_flags); });
-}
-
-ssize_t Endpoint::recvv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t,
-                        void* context) noexcept {
-    return guard([&] { return of(ep).post(pieces, count, context, of(ep).received_.default_flags); });
-}
-
-ssize_t Endpoint::recvmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept {
-    return guard([&]() -> ssize_t {
-        if (message == nullptr) return -FI_EINVAL;
-        return of(ep).post(message->msg_iov, message->iov_count, message->context, flags);
-    });
-}
-
-ssize_t Endpoint::send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
-                       void* context) noexcept {
-    const iovec piece{const_cast<void*>(buffer), length};
-    return guard([&] { return of(ep).send({&piece, 1, to, context, of(ep).sent_.default_flags}); });
-}
-
-ssize_t Endpoint::sendv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t to,
-                        void* context) noexcept {
-    return guard([&] { return of(ep).send({pieces, count, to, context, of(ep).sent_.default_flags}); });
-}
-
-ssize_t Endpoint::sendmsg(fid_ep* ep, const fi_msg* message, std::uint64_t flags) noexcept {
-    return guard([&]() -> ssize_t {
-        if (message == nullptr) return -FI_EINVAL;
-        return of(ep).send({message->msg_iov, message->iov_count, message->addr, message->context, flags});
-    });
-}
-
-ssize_t Endpoint::inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) noexcept {
-    const iovec piece{const_cast<void*>(buffer), length};
-    return guard([&] { return of(ep).send({&piece, 1, to, nullptr, of(ep).sent_.default_flags, true}); });
-}
-
-// There is no room for remote data in a datagram that is the message.
-fi_ops_msg& Endpoint::message_operations() {
-    static fi_ops_msg ops{sizeof(fi_ops_msg), &recv,   &recvv,  &recvmsg, &send, &sendv,
-                          &sendmsg,           &inject, kRefuse, kRefuse};
-    return ops;
 }
 
 }  // namespace mcastcoll::ofi::datagram

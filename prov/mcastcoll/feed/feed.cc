@@ -6,10 +6,6 @@ namespace mcastcoll::feed {
 namespace {
 
 constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
-// Reordering is not loss.
-constexpr Nanoseconds kAskFirst = Nanoseconds::from_us(500);
-constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(2);
-constexpr Nanoseconds kAskLongest = Nanoseconds::from_ms(64);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr Nanoseconds kFirstBeat = Nanoseconds::from_ms(128);
 constexpr std::uint64_t kReportsPerWindow = 8;
@@ -31,25 +27,14 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
 
 Feed::~Feed() = default;
 
-Feed::Member* Feed::find(MemberId id) {
-    for (const auto& member : members_)
-        if (member->id == id && !member->gone) return member.get();
-    return nullptr;
-}
-
-Feed::Member* Feed::find_or_add(MemberId id, Nanoseconds now) {
-    if (Member* known = find(id); known != nullptr) return known;
-    if (members_.size() >= kMostMembers && !evict(now)) return nullptr;
-    members_.push_back(std::make_unique<Member>());
-    members_.back()->id = id;
-    members_.back()->heard = now;
-    return members_.back().get();
-}
-
-std::size_t Feed::receivers() const {
-    return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(), [](const auto& member) {
-        return member->receives && !member->gone;
-    }));
+Member* Feed::find_or_add(MemberId id, Nanoseconds now) {
+    if (Member* known = members_.find(id); known != nullptr) return known;
+    if (members_.full()) {
+        const auto evicted = members_.evict(now, config_.peer_timeout);
+        if (evicted == nullptr) return nullptr;
+        if (evicted->incoming) host_.lost(evicted->id, Loss::silent);
+    }
+    return &members_.add(id, now);
 }
 
 Header Feed::header(Kind kind, MemberId to) const {
@@ -134,7 +119,7 @@ void Feed::on_leave(Member& member, const Header& header) {
 
 void Feed::bar(Member& member, Loss how) {
     member.incoming.reset();
-    member.ask_at = kNever;
+    member.gap.stop();
     member.barred = true;
     host_.lost(member.id, how);
 }
@@ -155,10 +140,10 @@ void Feed::on_packet(const Header& header, Bytes body, Nanoseconds now) {
         case Kind::beat:
             return on_beat(header, now);
         case Kind::leave:
-            if (Member* member = find(header.from); member != nullptr) on_leave(*member, header);
+            if (Member* member = members_.find(header.from); member != nullptr) on_leave(*member, header);
             return;
         case Kind::expelled:
-            if (Member* member = find(header.from); member != nullptr && member->incoming)
+            if (Member* member = members_.find(header.from); member != nullptr && member->incoming)
                 bar(*member, Loss::expelled);
             return;
     }
@@ -182,7 +167,7 @@ bool Feed::follow(Member& member, const Header& header, Nanoseconds now) {
 }
 
 void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
-    Member* member = find(header.from);
+    Member* member = members_.find(header.from);
     if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
     if (!follow(*member, header, now)) return;
     Incoming& incoming = *member->incoming;
@@ -198,7 +183,7 @@ void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
     } else {
         ++counters_.duplicates;
     }
-    watch_hole(*member, now);
+    member->gap.watch(member->incoming->has_gap(), now);
 }
 
 // Gives the application what it takes of its sender's next packet; true: nothing is left.
@@ -217,22 +202,13 @@ void Feed::report_progress(Member& member) {
 }
 
 void Feed::on_beat(const Header& header, Nanoseconds now) {
-    Member* member = find(header.from);
+    Member* member = members_.find(header.from);
     if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
     if (!follow(*member, header, now)) return;
     member->incoming->note_end(header.number);
     // With the next tick: what is still in the socket is not missing.
     if ((header.flags & kReport) != 0) member->report_wanted = true;
-    watch_hole(*member, now);
-}
-
-void Feed::watch_hole(Member& member, Nanoseconds now) {
-    if (!member.incoming->has_gap()) {
-        member.ask_at = kNever;
-    } else if (member.ask_at == kNever) {
-        member.ask_at = now + kAskFirst;
-        member.ask_after = kAskAgain;
-    }
+    member->gap.watch(member->incoming->has_gap(), now);
 }
 
 void Feed::report(Member& member, bool holes) {
@@ -247,23 +223,18 @@ void Feed::report(Member& member, bool holes) {
 }
 
 void Feed::deliver() {
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-        Member& member = *members_[i];
-        if (!member.incoming || member.gone) continue;
-        Incoming& incoming = *member.incoming;
-        while (incoming.ready() && hand_over(member, incoming.body())) incoming.take();
-        report_progress(member);
+    for (const auto& member : members_) {
+        if (!member->incoming || member->gone) continue;
+        Incoming& incoming = *member->incoming;
+        while (incoming.ready() && hand_over(*member, incoming.body())) incoming.take();
+        report_progress(*member);
     }
 }
 
 void Feed::skip_pause(Nanoseconds now) {
     const Nanoseconds pause = now - looked_at_;
     looked_at_ = now;
-    if (pause <= kPause) return;
-    for (const auto& member : members_) {
-        member->moved = std::min(now, member->moved + pause);
-        member->heard = std::min(now, member->heard + pause);
-    }
+    if (pause > kPause) members_.forgive(pause, now);
 }
 
 // A sender may have nothing to say, or nobody who drives it. But what it owes it must repair.
@@ -272,22 +243,6 @@ void Feed::bar_silent(Nanoseconds now) {
         if (!member->incoming || member->leaving || now - member->heard <= config_.peer_timeout) continue;
         if (member->incoming->has_gap() || member->incoming->in_message()) bar(*member, Loss::silent);
     }
-}
-
-// Makes room for another member: who has been silent for the longest time, and has had time enough, goes.
-bool Feed::evict(Nanoseconds now) {
-    const auto least =
-        std::min_element(members_.begin(), members_.end(),
-                         [](const auto& one, const auto& other) { return one->heard < other->heard; });
-    if (least == members_.end() || (*least)->receives || now - (*least)->heard <= config_.peer_timeout)
-        return false;
-    if ((*least)->incoming) host_.lost((*least)->id, Loss::silent);
-    members_.erase(least);
-    return true;
-}
-
-void Feed::bury() {
-    std::erase_if(members_, [](const auto& member) { return member->gone; });
 }
 
 void Feed::tick(Nanoseconds now) {
@@ -299,20 +254,14 @@ void Feed::tick(Nanoseconds now) {
         if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {
-        const bool asks = now >= member->ask_at;
+        const bool asks = now >= member->gap.deadline();
         if (!member->gone && member->incoming && (asks || member->report_wanted)) report(*member, true);
         member->report_wanted = false;
-        if (member->gone || !asks) continue;
-        // What moves is asked for again soon.
-        const std::uint64_t from = member->incoming->first_missing();
-        if (from != member->asked_from) member->ask_after = kAskAgain;
-        member->asked_from = from;
-        member->ask_at = now + member->ask_after;
-        member->ask_after = std::min(member->ask_after + member->ask_after, kAskLongest);
+        if (!member->gone && asks) member->gap.reported(member->incoming->first_missing(), now);
     }
     expel_late(now);
     bar_silent(now);
-    bury();
+    members_.bury();
     if (now >= flush_at_) flush(now);
     // What the system has not taken yet cannot be missed.
     if (config_.sends && now >= beat_at_ && outgoing_.waiting() == 0) beat(!outgoing_.empty(), now);
@@ -322,7 +271,7 @@ Nanoseconds Feed::next_deadline() const {
     Nanoseconds soonest = flush_at_;
     if (config_.sends && outgoing_.waiting() == 0) soonest = std::min(soonest, beat_at_);
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
-    for (const auto& member : members_) soonest = std::min(soonest, member->ask_at);
+    for (const auto& member : members_) soonest = std::min(soonest, member->gap.deadline());
     return soonest;
 }
 

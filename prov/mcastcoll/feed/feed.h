@@ -11,10 +11,7 @@
 // expelled, and told so as soon as it says a word; a sender that is silent for as long is forgotten.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "feed/incoming.h"
+#include "feed/members.h"
 #include "feed/outgoing.h"
 #include "feed/pacer.h"
 #include "feed/packet.h"
@@ -44,7 +41,6 @@ struct FeedCounters {
 
 class Feed {
   public:
-    static constexpr std::size_t kMostMembers = 256;
     static constexpr unsigned kProbes = 4;
 
     class Host {
@@ -84,33 +80,11 @@ class Feed {
     void tick(Nanoseconds now);
     Nanoseconds next_deadline() const;
 
-    std::size_t receivers() const;
+    std::size_t receivers() const { return members_.receivers(); }
     const FeedCounters& counters() const { return counters_; }
 
   private:
-    struct Member {
-        MemberId id{};
-        Nanoseconds heard;
-        // It receives what this member sends.
-        bool receives = false;
-        std::size_t room = 0;
-        std::uint64_t start = 0, acked = 0;
-        Nanoseconds moved;
-        // It sends. Null: not, or it is not known from where on.
-        std::unique_ptr<Incoming> incoming;
-        std::uint64_t reported = 0, report_every = 1;
-        bool report_wanted = false;
-        Nanoseconds ask_at = kNever;  // a hole is to be reported
-        Nanoseconds ask_after;        // the pause before it is reported again
-        std::uint64_t asked_from = 0;
-        // Messages of it are missing for good, which the host knows: no more of them are taken.
-        bool barred = false;
-        bool leaving = false;
-        std::uint64_t last = 0;  // if leaving: the number after its last packet
-        bool gone = false;
-    };
-
-    Member* find(MemberId id);
+    // Null: there are too many.
     Member* find_or_add(MemberId id, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
     void tell(MemberId to, Header header, Bytes body = {});
@@ -131,21 +105,18 @@ class Feed {
     void report(Member& member, bool holes);
     bool hand_over(Member& member, Bytes body);
     void report_progress(Member& member);
-    void watch_hole(Member& member, Nanoseconds now);
     void beat(bool wanted, Nanoseconds now);
     void trim();
     void limit_window();
     void expel_late(Nanoseconds now);
     void bar_silent(Nanoseconds now);
-    bool evict(Nanoseconds now);
-    void bury();
 
     const Config config_;
     Host& host_;
     Outgoing outgoing_;
     Pacer pacer_;
     Nanoseconds flush_at_ = kNever;
-    std::vector<std::unique_ptr<Member>> members_;
+    Members members_;
     unsigned probes_left_ = kProbes;
     Nanoseconds probe_at_, beat_at_, beat_after_, stray_at_, looked_at_;
     FeedCounters counters_;

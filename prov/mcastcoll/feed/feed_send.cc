@@ -71,7 +71,7 @@ bool Feed::emit(Nanoseconds now) {
 }
 
 void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
-    Member* member = find(header.from);
+    Member* member = members_.find(header.from);
     if (member == nullptr || !member->receives)
         return tell(header.from, this->header(Kind::expelled, header.from));
     member->heard = now;
@@ -92,18 +92,13 @@ void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
 }
 
 void Feed::trim() {
-    std::uint64_t oldest = outgoing_.next();
-    for (const auto& member : members_)
-        if (member->receives && !member->gone) oldest = std::min(oldest, member->acked);
+    const std::uint64_t oldest = members_.acked_by_all(outgoing_.next());
     if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
     outgoing_.trim(oldest);
 }
 
 void Feed::limit_window() {
-    std::size_t packets = config_.window;
-    for (const auto& member : members_)
-        if (member->receives && !member->gone) packets = std::min(packets, member->room);
-    outgoing_.limit(std::max(packets, kLeastWindow));
+    outgoing_.limit(std::max(members_.least_room(config_.window), kLeastWindow));
 }
 
 void Feed::beat(bool wanted, Nanoseconds now) {

@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += %reldir%/libmccfeed.la
 	%reldir%/feed_send.cc \
 	%reldir%/incoming.cc \
 	%reldir%/incoming.h \
+	%reldir%/members.cc \
+	%reldir%/members.h \
 	%reldir%/outgoing.cc \
 	%reldir%/outgoing.h \
 	%reldir%/pacer.h \

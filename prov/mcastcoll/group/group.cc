@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/attempt.h"
+#include "group/group_news.h"
 
 namespace mcastcoll::group {
 namespace {
@@ -89,7 +90,7 @@ void Group::check_formed(Nanoseconds now) {
 void Group::on_joined() {
     joined_ = true;
     port_.changed();
-    explain_join();
+    tell_joined(port_, *levels_, plan_.self);
     port_.join_ended(0);
 }
 
@@ -143,8 +144,8 @@ int Group::submit(const levels::Request& request, Nanoseconds now) {
     const int error = levels_->planner().submit(request, now);
     if (error != 0) return error;
     if (first) moved_at_ = now;
-    if (first && !late_.empty()) ask_at_ = now + kAskInterval;
-    attempt([&] { explain_selection(); });
+    if (first) late_.resume(now);
+    attempt([&] { tell_selection(port_, *levels_); });
     return 0;
 }
 
@@ -209,7 +210,7 @@ bool Group::busy() const {
 Nanoseconds Group::next_deadline() const {
     if (!formed()) return ended_ ? kNever : join_.next_deadline();
     if (unfinished_) return Nanoseconds{};
-    const Nanoseconds next = std::min({levels_->next_deadline(), stall_at(), ask_at_});
+    const Nanoseconds next = std::min({levels_->next_deadline(), stall_at(), late_.next_deadline()});
     return joined_ || ended_ ? next : std::min(next, plan_.deadline);
 }
 
@@ -227,7 +228,7 @@ void Group::pump(Nanoseconds now) {
     move(now);
     // Others of this host may have ended the group while nothing was open here.
     fail_for(levels_->host_failure(), now);
-    if (ask_at_ <= now) ask_late(now);
+    if (late_.next_deadline() <= now) ask_late(now);
     if (stall_at() <= now) fail(ETIMEDOUT, levels_->awaited(), now);
     levels_->tell_news();
 }

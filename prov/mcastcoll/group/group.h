@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "group/join.h"
+#include "group/late_members.h"
 #include "group/level_set.h"
 #include "group/losses.h"
 #include "group/port.h"
@@ -135,12 +136,6 @@ class Group final : private levels::Owner {
     void tell_of_end(std::vector<Outbox::Peer> whom);
     void end_join(int error);
     void refuse_join(int error);
-    void explain_selection();
-    void explain_join();
-    std::string describe_loss(int error, Rank lost) const;
-
-    // Between two questions to members that are waited for long.
-    static constexpr Nanoseconds kAskInterval = Nanoseconds::from_ms(1000);
 
     const Plan plan_;
     Port& port_;
@@ -156,10 +151,8 @@ class Group final : private levels::Owner {
     bool barrier_posted_ = false;  // the one that ends a join over several levels
     bool joined_ = false, ended_ = false, closed_ = false;
     int error_ = 0;
-    Rank lost_ = kNoRank;              // because of whom
-    std::vector<std::uint32_t> late_;  // members that have once been waited for long
-    Nanoseconds ask_at_ = kNever;      // when those that are waited for now are asked next
-    std::uint32_t asked_ = 0;
+    Rank lost_ = kNoRank;  // because of whom
+    LateMembers late_;
 };
 
 }  // namespace mcastcoll::group

@@ -1,5 +1,4 @@
-// How a group ends before its time: members that are gone, operations that stand still, and the word of it;
-// and what the user reads about its beginning and its end.
+// How a group ends before its time: members that are gone, operations that stand still, and the word of it.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 
 #include "base/attempt.h"
 #include "group/group.h"
+#include "group/group_news.h"
 
 namespace mcastcoll::group {
 
@@ -54,8 +54,10 @@ void Group::fail(int error, Rank lost, Nanoseconds now) {
     error_ = error;
     lost_ = lost;
     port_.changed();
-    attempt(
-        [&] { port_.warn(fmt::format("failed: {}{}", port_.text_of(error), describe_loss(error, lost))); });
+    attempt([&] {
+        port_.warn(fmt::format("failed: {}{}", port_.text_of(error),
+                               describe_loss(port_, *levels_, error, lost, losses_.reason(lost))));
+    });
     levels_->fail(error, lost, now);
     attempt([&] { tell_others(); });
     attempt([&] { levels_->carry_out(now); });
@@ -92,59 +94,21 @@ void Group::look_after_late(Nanoseconds now) {
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
         const Roster::Member& member = roster_.at(rank);
         port_.watch(member.peer, member.watch_point, now);
-        late_.push_back(rank);
-        ask_at_ = now;
+        late_.add(rank, now);
     }
 }
 
 void Group::ask_late(Nanoseconds now) {
-    ask_at_ = error_ != 0 || open_operations() == 0 ? kNever : now + kAskInterval;
+    const std::uint32_t attempt = late_.ask(error_ == 0 && open_operations() > 0, now);
     if (error_ != 0) return;
     const wire::ByteString question = wire::encode(wire::Waiting{id(), plan_.self});
-    for (const std::uint32_t rank : late_)
-        if (levels_->needs(rank)) port_.send(rank_of(rank), asked_, question);
-    ++asked_;
+    for (const std::uint32_t rank : late_.ranks())
+        if (levels_->needs(rank)) port_.send(rank_of(rank), attempt, question);
 }
 
 void Group::on_waiting(Rank from) {
     if (error_ != 0 && roster_.answer(from))
         tell_of_end({roster_.at(static_cast<std::uint32_t>(index_of(from))).peer});
-}
-
-// For the log: who was lost, and how this member knows.
-std::string Group::describe_loss(int error, Rank lost) const {
-    if (lost == kNoRank) return {};
-    const std::string at = port_.address_of(lost);
-    if (error == ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
-    const std::string* reason = losses_.reason(lost);
-    const char* otherwise = lost == levels_->lost_here() ? "its process has ended" : "another member says so";
-    return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
-                       reason != nullptr ? reason->c_str() : otherwise);
-}
-
-void Group::explain_join() {
-    if (plan_.members == 1) return port_.explain("joined, nobody else is in it");
-    const engine::Engine* const engine = levels_->engine();
-    const std::string where = fmt::format("joined as rank {}{}", index_of(plan_.self), levels_->describe());
-    if (engine == nullptr) return port_.explain(where);
-    port_.explain(fmt::format("{}: {}", where, levels_->describe_multicast()));
-    const std::vector<std::uint32_t>& segment = levels_->placement().segment();
-    const engine::SupplyGraph& graph = engine->graph();
-    if (graph.hearing_count() == 0 || graph.hearing_count() == segment.size()) return;
-    for (std::size_t i = 0; i < segment.size(); ++i)
-        if (graph.deaf(rank_of(i)))
-            port_.explain(
-                fmt::format("rank {} cannot hear the multicast, it is served point-to-point", segment[i]));
-}
-
-void Group::explain_selection() {
-    const levels::Placement& placement = levels_->placement();
-    levels::Planner::News news;
-    if (!levels_->planner().poll_news(news) || placement.members() == 1) return;
-    port_.explain(
-        fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news.kind),
-                    news.bytes, placement.members(), placement.hosts(), levels::to_text(news.choice),
-                    placement.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
 }
 
 topology::ReportedGroup Group::report() const {

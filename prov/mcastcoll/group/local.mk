@@ -6,8 +6,11 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/group.cc \
 	%reldir%/group.h \
 	%reldir%/group_end.cc \
+	%reldir%/group_news.cc \
+	%reldir%/group_news.h \
 	%reldir%/group_settings.h \
 	%reldir%/host_level.h \
+	%reldir%/late_members.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/join_memory.h \

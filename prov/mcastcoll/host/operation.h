@@ -2,6 +2,7 @@
 // Team::post() until `done`.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,6 +39,17 @@ struct Operation {
     bool done = false;
     int error = 0;  // a positive errno; FI_E* have the same numbers
 };
+
+// What a level or a blocking call was asked for, as the team's.
+inline Operation operation_of(const Collective& asked) {
+    return {.kind = asked.kind,
+            .root = index_of(asked.root),
+            .buffer = asked.buffer,
+            .input = asked.input,
+            .bytes = asked.bytes,
+            .combiner = asked.combiner,
+            .ready = std::min<std::size_t>(asked.ready, asked.bytes)};
+}
 
 // Whether a reduction can combine what it has: whole elements.
 inline bool is_whole(const Operation& operation) {

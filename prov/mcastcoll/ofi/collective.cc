@@ -33,19 +33,12 @@ ssize_t post(fid_ep* fid, const char* name, const Call& call) noexcept {
 ssize_t broadcast(fid_ep* fid, void* buffer, std::size_t count, void*, fi_addr_t group, fi_addr_t root,
                   fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
     return post(fid, "fi_broadcast",
-                {.collective = FI_BROADCAST,
-                 .buffer = buffer,
-                 .count = count,
-                 .datatype = datatype,
-                 .group = group,
-                 .root = root,
-                 .flags = flags,
-                 .context = context});
+                {FI_BROADCAST, nullptr, buffer, count, datatype, FI_NOOP, group, root, flags, context});
 }
 
 ssize_t barrier2(fid_ep* fid, fi_addr_t group, std::uint64_t flags, void* context) noexcept {
     return post(fid, "fi_barrier",
-                {.collective = FI_BARRIER, .group = group, .flags = flags, .context = context});
+                {FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
 }
 
 ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
@@ -56,100 +49,45 @@ ssize_t allreduce(fid_ep* fid, const void* input, std::size_t count, void*, void
                   fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
                   void* context) noexcept {
     return post(fid, "fi_allreduce",
-                {.collective = FI_ALLREDUCE,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .op = op,
-                 .group = group,
-                 .flags = flags,
-                 .context = context});
+                {FI_ALLREDUCE, input, result, count, datatype, op, group, 0, flags, context});
 }
 
 ssize_t reduce(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
                fi_addr_t root, fi_datatype datatype, fi_op op, std::uint64_t flags, void* context) noexcept {
     return post(fid, "fi_reduce",
-                {.collective = FI_REDUCE,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .op = op,
-                 .group = group,
-                 .root = root,
-                 .flags = flags,
-                 .context = context});
+                {FI_REDUCE, input, result, count, datatype, op, group, root, flags, context});
 }
 
 ssize_t allgather(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                   fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
     return post(fid, "fi_allgather",
-                {.collective = FI_ALLGATHER,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .group = group,
-                 .flags = flags,
-                 .context = context});
+                {FI_ALLGATHER, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
 }
 
 ssize_t alltoall(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                  fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
     return post(fid, "fi_alltoall",
-                {.collective = FI_ALLTOALL,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .group = group,
-                 .flags = flags,
-                 .context = context});
+                {FI_ALLTOALL, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
 }
 
 ssize_t reduce_scatter(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                        fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
                        void* context) noexcept {
     return post(fid, "fi_reduce_scatter",
-                {.collective = FI_REDUCE_SCATTER,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .op = op,
-                 .group = group,
-                 .flags = flags,
-                 .context = context});
+                {FI_REDUCE_SCATTER, input, result, count, datatype, op, group, 0, flags, context});
 }
 
 ssize_t scatter(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                 fi_addr_t group, fi_addr_t root, fi_datatype datatype, std::uint64_t flags,
                 void* context) noexcept {
     return post(fid, "fi_scatter",
-                {.collective = FI_SCATTER,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .group = group,
-                 .root = root,
-                 .flags = flags,
-                 .context = context});
+                {FI_SCATTER, input, result, count, datatype, FI_NOOP, group, root, flags, context});
 }
 
 ssize_t gather(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
                fi_addr_t root, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
     return post(fid, "fi_gather",
-                {.collective = FI_GATHER,
-                 .input = input,
-                 .buffer = result,
-                 .count = count,
-                 .datatype = datatype,
-                 .group = group,
-                 .root = root,
-                 .flags = flags,
-                 .context = context});
+                {FI_GATHER, input, result, count, datatype, FI_NOOP, group, root, flags, context});
 }
 
 ssize_t message(fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,

@@ -3,11 +3,10 @@
 // because there a whole broadcast takes less time than a look at the sockets.
 #include <rdma/fi_errno.h>
 #include <sched.h>
-#include <sys/epoll.h>
 
+#include "base/clock.h"
 #include "ofi/group.h"
 #include "ofi/live_station.h"
-#include "provider/guard.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {
@@ -47,42 +46,25 @@ bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host
            !overlap(operation.input, operation.bytes, operation.buffer, operation.bytes);
 }
 
-void fill(const Request& request, host::Operation& operation) {
-    operation.kind = request.kind;
-    operation.root = index_of(request.root);
-    operation.buffer = request.buffer;
-    operation.input = request.input;
-    operation.bytes = request.bytes;
-    operation.combiner = request.combiner;
-    operation.ready = request.bytes;
-}
-
 }  // namespace
 
-ssize_t Group::run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
-                   void* argument) noexcept {
-    if (mc == nullptr || request == nullptr) return -FI_EINVAL;
-    return guard([&]() -> ssize_t {
-        Group& group = of(mc);
-        host::Operation operation;
-        if (fill_plainly(*request, group.size(), operation) && group.enter_team())
-            return group.run_in_team(operation, meanwhile, argument);
-        const auto made = make_request(*request, group.token());
-        if (!made) return -made.error().code;
-        if (const auto fits = check_in_group(made.value(), group.self(), group.size()); !fits)
-            return -fits.error().code;
-        if (group.enter_team()) {
-            operation = {};
-            fill(made.value(), operation);
-            return group.run_in_team(operation, meanwhile, argument);
-        }
-        {
-            const auto lock = group.station_.lock();
-            if (const ssize_t refused = group.why_not_open(); refused != 0) return refused;
-            if (group.core_.error() != 0) return -group.core_.error();
-        }
-        return group.run_over_levels(made.value(), meanwhile, argument);
-    });
+ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument) {
+    host::Operation operation;
+    if (fill_plainly(request, size(), operation) && enter_team())
+        return run_in_team(operation, meanwhile, argument);
+    const auto made = make_request(request, token());
+    if (!made) return -made.error().code;
+    if (const auto fits = check_in_group(made.value(), self(), size()); !fits) return -fits.error().code;
+    if (enter_team()) {
+        operation = host::operation_of(made.value());
+        return run_in_team(operation, meanwhile, argument);
+    }
+    {
+        const auto held = lock();
+        if (const ssize_t refused = why_not_open(); refused != 0) return refused;
+        if (core_.error() != 0) return -core_.error();
+    }
+    return run_over_levels(made.value(), meanwhile, argument);
 }
 
 ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
@@ -91,11 +73,11 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
         argument = &station_;
     }
     const int error = team()->run(operation, meanwhile, argument);
-    in_team_.store(false, std::memory_order_release);
+    shortcut_.leave();
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
-        const auto lock = station_.lock();
-        core_.fail(error, core_.levels().lost_here(), station_.time());
+        const auto held = lock();
+        core_.fail(error, core_.levels().lost_here(), monotonic_now());
     }
     return -error;
 }
@@ -103,22 +85,22 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
 ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument) {
     int over = kNotOver;
     {
-        const auto lock = station_.lock();
-        if (const ssize_t refused = submit(request, &over, station_.time()); refused != 0) return refused;
+        const auto held = lock();
+        if (const ssize_t refused = submit(request, &over, monotonic_now()); refused != 0) return refused;
         if (over != kNotOver) return -over;
     }
-    Nanoseconds idle_since = station_.time();
+    Nanoseconds idle_since = monotonic_now();
     for (unsigned turn = 1;; ++turn) {
         bool idle = false;
         {
-            const auto lock = station_.lock();
+            const auto held = lock();
             station_.progress();
             if (over != kNotOver) return -over;
-            idle = station_.time() - idle_since > kAwake;
+            idle = monotonic_now() - idle_since > kAwake;
         }
         // Who naps must not keep the caller's other work waiting for several naps.
         if (meanwhile != nullptr && (idle || turn % kTurnsBetween == 0) && meanwhile(argument) != 0) {
-            idle_since = station_.time();
+            idle_since = monotonic_now();
             idle = false;
         }
         if (!idle || !nap(over)) ::sched_yield();
@@ -131,7 +113,7 @@ bool Group::nap(const int& over) {
     bool follows = false;
     std::uint32_t turn = 0;
     {
-        const auto lock = station_.lock();
+        const auto held = lock();
         const group::LevelSet& levels = core_.levels();
         follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
         if (follows) turn = team()->prepare_nap();
@@ -143,8 +125,7 @@ bool Group::nap(const int& over) {
         team()->nap(turn, Nanoseconds::from_ms(kNapMs));
         team()->end_nap();
     } else {
-        epoll_event event;
-        epoll_wait(station_.wait_descriptor(), &event, 1, kNapMs);
+        station_.sleep(kNapMs);
     }
     return true;
 }

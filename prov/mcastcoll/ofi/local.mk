@@ -31,13 +31,23 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/station.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
+	%reldir%/group_events.cc \
+	%reldir%/group_events.h \
+	%reldir%/group_fid.cc \
+	%reldir%/group_fid.h \
 	%reldir%/group_port.cc \
+	%reldir%/group_port.h \
 	%reldir%/group_run.cc \
+	%reldir%/group_table.cc \
+	%reldir%/group_table.h \
+	%reldir%/join_plan.cc \
+	%reldir%/join_plan.h \
 	%reldir%/open_operations.h \
 	%reldir%/live_station.cc \
 	%reldir%/live_station.h \
 	%reldir%/station_open.cc \
-	%reldir%/station_report.cc
+	%reldir%/station_statistics.cc \
+	%reldir%/station_statistics.h
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined

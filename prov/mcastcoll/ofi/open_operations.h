@@ -21,8 +21,10 @@ struct OpenOperation {
 
 class OpenOperations {
   public:
-    explicit OpenOperations(std::size_t most) : operations_(most), is_open_(most) {
-        for (std::size_t i = most; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+    static constexpr std::size_t kMost = 256;
+
+    OpenOperations() : operations_(kMost), is_open_(kMost) {
+        for (std::size_t i = kMost; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
     }
 
     bool full() const { return free_.empty(); }

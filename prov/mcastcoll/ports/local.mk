@@ -1,6 +1,8 @@
 # The real side of what groups ask of their process: messages, multicast, shared memory, and what an endpoint keeps for all its groups.
 noinst_LTLIBRARIES += %reldir%/libmccports.la
 %canon_reldir%_libmccports_la_SOURCES = \
+	%reldir%/greetings.cc \
+	%reldir%/greetings.h \
 	%reldir%/group_multicast.cc \
 	%reldir%/group_multicast.h \
 	%reldir%/job_report.cc \
@@ -11,6 +13,8 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/multicast_sockets.h \
 	%reldir%/placing.cc \
 	%reldir%/placing.h \
+	%reldir%/process_watch.cc \
+	%reldir%/process_watch.h \
 	%reldir%/team_level.cc \
 	%reldir%/team_level.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

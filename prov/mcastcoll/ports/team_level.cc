@@ -1,7 +1,11 @@
 #include "ports/team_level.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
+
+#include "transport/watch_point.h"
 
 namespace mcastcoll::ofi {
 
@@ -18,16 +22,8 @@ int TeamLevel::post(levels::Leg& leg, Nanoseconds) {
     Entry& entry = entries_[handle];
     entry.leg = &leg;
     entry.two = leg.hold;
-    entry.first = {};
-    host::Operation& operation = entry.first;
-    operation.kind = leg.kind;
-    operation.root = index_of(leg.root);
-    operation.buffer = leg.buffer;
-    operation.input = leg.input;
-    operation.bytes = leg.bytes;
-    operation.combiner = leg.combiner;
-    operation.ready = leg.ready;
-    if (const int error = entry.two ? post_two(entry) : team_->post(operation); error != 0) return error;
+    entry.first = host::operation_of(leg);
+    if (const int error = entry.two ? post_two(entry) : team_->post(entry.first); error != 0) return error;
     free_.pop_back();
     leg.handle = handle;
     order_.push_back(handle);
@@ -113,6 +109,24 @@ void TeamLevel::fail(int error, Nanoseconds) {
         free_.push_back(handle);
     }
     order_.clear();
+}
+
+// Who knows the leader's process and the group's key knows the name; others can find what a crash leaves
+// behind.
+Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
+                                                          std::size_t most_open) {
+    const auto leader = decode_watch_point(members.leader_point);
+    host::TeamConfig config;
+    config.key = static_cast<std::uint64_t>(members.key);
+    config.name = host::Segment::name_of(
+        leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,
+        fmt::format("{:016x}{:08x}", config.key, static_cast<std::uint32_t>(members.epoch)));
+    config.self = members.self;
+    config.size = members.size;
+    config.clusters = members.clusters;
+    auto team = members.self == 0 ? host::Team::create(config) : host::Team::attach(config);
+    if (!team) return team.error();
+    return std::unique_ptr<group::HostLevel>(std::make_unique<TeamLevel>(std::move(team).value(), most_open));
 }
 
 }  // namespace mcastcoll::ofi

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "group/host_level.h"
+#include "group/port.h"
 #include "host/team.h"
 
 namespace mcastcoll::ofi {
@@ -50,5 +51,9 @@ class TeamLevel final : public group::HostLevel {
     std::vector<std::uint32_t> order_;  // entries in use
     std::size_t open_ = 0;
 };
+
+// EAGAIN: this member does not lead the host, and its leader has not made the memory yet.
+Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
+                                                          std::size_t most_open);
 
 }  // namespace mcastcoll::ofi

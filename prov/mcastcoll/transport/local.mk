@@ -30,6 +30,8 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/verbs_address.cc \
 	%reldir%/verbs_address.h \
 	%reldir%/verbs_options.h \
+	%reldir%/wait_set.cc \
+	%reldir%/wait_set.h \
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
 %canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS) $(VERBS_CFLAGS)
@@ -41,6 +43,7 @@ if HAVE_VERBS
 	%reldir%/verbs_owner.h \
 	%reldir%/verbs_queue.cc \
 	%reldir%/verbs_queue.h \
+	%reldir%/verbs_receives.h \
 	%reldir%/verbs_revive.cc
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)
 else

@@ -120,22 +120,13 @@ Result<void> VerbsQueue::post_first_receives() {
 }
 
 void VerbsQueue::post_again(std::size_t slot) {
-    receive_pieces_[to_post_] = {address_in(receive_slot(slot)),
-                                 static_cast<std::uint32_t>(kRouteHeaderBytes + max_payload_), region_->lkey};
-    ibv_recv_wr& request = receive_requests_[to_post_];
-    request.wr_id = slot;
-    request.sg_list = &receive_pieces_[to_post_];
-    request.num_sge = 1;
-    request.next = nullptr;
-    if (to_post_ > 0) receive_requests_[to_post_ - 1].next = &request;
-    if (++to_post_ == kBatch) flush_posts();
+    const auto bytes = static_cast<std::uint32_t>(kRouteHeaderBytes + max_payload_);
+    to_post_.add(slot, {address_in(receive_slot(slot)), bytes, region_->lkey});
+    if (to_post_.full()) flush_posts();
 }
 
 void VerbsQueue::flush_posts() {
-    if (to_post_ == 0) return;
-    ibv_recv_wr* refused = nullptr;
-    if (ibv_post_recv(id_.qp, receive_requests_.data(), &refused) != 0) broken_ = true;
-    to_post_ = 0;
+    if (!to_post_.post(*id_.qp)) broken_ = true;
 }
 
 void VerbsQueue::note_sent(const ibv_wc& completion) {
@@ -281,7 +272,7 @@ std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram delive
     // A failed queue pair shows here, too, and not all devices say so of requests to receive.
     if (count == 0 && posted_ != done_) reap();
     // A few may wait for the next ones, as long as nearly all are posted.
-    if (to_post_ >= kBatch / 2) flush_posts();
+    if (to_post_.count() >= kBatch / 2) flush_posts();
     return count;
 }
 

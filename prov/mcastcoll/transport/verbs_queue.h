@@ -15,6 +15,7 @@
 #include "transport/verbs_address.h"
 #include "transport/verbs_options.h"
 #include "transport/verbs_owner.h"
+#include "transport/verbs_receives.h"
 
 namespace mcastcoll {
 
@@ -92,9 +93,7 @@ class VerbsQueue {
     std::array<ibv_sge, 2 * kBatch> send_pieces_{};
     std::array<ibv_wc, kBatch> completions_{};
     std::size_t waiting_ = 0;  // completions that prepare_wait() took
-    std::array<ibv_recv_wr, kBatch> receive_requests_{};
-    std::array<ibv_sge, kBatch> receive_pieces_{};
-    std::size_t to_post_ = 0;
+    VerbsReceives to_post_;
 };
 
 }  // namespace mcastcoll

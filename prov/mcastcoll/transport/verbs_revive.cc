@@ -24,7 +24,8 @@ bool VerbsQueue::revive() {
     forget(*received_, receives_);
     forget(*sent_, sends_);
     done_ = posted_;
-    waiting_ = to_post_ = 0;
+    waiting_ = 0;
+    to_post_.forget();
     broken_ = false;
     return post_first_receives().ok();
 }

@@ -12,24 +12,9 @@
 #include <vector>
 
 #include "trunk/frame.h"
+#include "trunk/receive_window.h"
 
 namespace mcastcoll::trunk {
-
-// What the windows of all channels of a gateway may take beyond their first, together.
-class WindowPool {
-  public:
-    explicit WindowPool(std::size_t total) : free_(total) {}
-    bool take(std::size_t size) {
-        if (size > free_) return false;
-        free_ -= size;
-        return true;
-    }
-    void give_back(std::size_t size) { free_ += size; }
-    std::size_t free() const { return free_; }
-
-  private:
-    std::size_t free_;
-};
 
 struct Channel {
     struct Held {
@@ -37,14 +22,18 @@ struct Channel {
         std::vector<std::byte> payload;
     };
 
-    ChannelId id = 0;
-    bool ours = false;   // we opened it
+    // limit: what the peer takes before credit; window: what this side takes.
+    Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window)
+        : id(number), ours(is_ours), limit(peer_limit), window(first_window) {}
+
+    const ChannelId id;
+    const bool ours;     // we opened it
     bool known = false;  // to the host
 
     // Sending.
     std::uint32_t next_order = 0;
-    std::uint64_t sent = 0, limit = 0;  // in cost
-    unsigned in_bulk = 0;               // frames in the queue of bulk: smaller ones must not count as urgent
+    std::uint64_t sent = 0, limit;  // in cost
+    unsigned in_bulk = 0;           // frames in the queue of bulk: smaller ones must not count as urgent
     bool finish_queued = false, last_queued = false;
     bool wants_credit = false, wants_room = false, is_sendable = false;
 
@@ -53,9 +42,7 @@ struct Channel {
     std::map<std::uint64_t, Held> early;
     std::deque<std::vector<std::byte>> inbox;  // in order, but nobody has taken it yet
     std::size_t taken_of_first = 0;
-    std::uint64_t received = 0, consumed = 0, granted = 0;  // in cost
-    std::uint64_t window = 0, grown_at = 0;
-    std::size_t from_pool = 0;
+    ReceiveWindow window;
     bool credit_due = false, finish_received = false, finish_told = false, last_received = false;
     bool discarding = false;  // the owner has dropped it: what still comes is for nobody
 

@@ -2,13 +2,20 @@
 noinst_LTLIBRARIES += %reldir%/libmcctrunk.la
 %canon_reldir%_libmcctrunk_la_SOURCES = \
 	%reldir%/channel.h \
+	%reldir%/channels.h \
+	%reldir%/config.h \
 	%reldir%/frame.cc \
 	%reldir%/frame.h \
 	%reldir%/hello.cc \
 	%reldir%/hello.h \
+	%reldir%/inbound.cc \
+	%reldir%/inbound.h \
+	%reldir%/outbound.cc \
+	%reldir%/outbound.h \
+	%reldir%/receive_window.h \
 	%reldir%/sequence_window.h \
+	%reldir%/stream.cc \
+	%reldir%/stream.h \
 	%reldir%/token_bucket.h \
 	%reldir%/trunk.cc \
-	%reldir%/trunk.h \
-	%reldir%/trunk_receive.cc \
-	%reldir%/trunk_send.cc
+	%reldir%/trunk.h

@@ -1,4 +1,3 @@
-// Streams, channels and time; trunk_send.cc has what goes out, trunk_receive.cc what comes in.
 #include "trunk/trunk.h"
 
 #include <algorithm>
@@ -12,165 +11,192 @@ Trunk::Trunk(const Config& config, WindowPool& pool, Host& host)
     : config_(config),
       pool_(pool),
       host_(host),
-      next_channel_(config.even ? 2 : 1),
-      bucket_(config.cap_bytes_per_second) {
+      channels_(config.even),
+      outbound_(config_, channels_, counters_),
+      inbound_(config_, pool_, channels_, outbound_, host_, counters_) {
     assert(config.first_window >= kMinWindow && config.max_window >= config.first_window);
 }
 
 Trunk::~Trunk() {
-    for (auto& [id, channel] : channels_) pool_.give_back(channel->from_pool);
+    for (auto& [id, channel] : channels_.all()) channel->window.give_back(pool_);
 }
 
 void Trunk::stream_up(unsigned index, Nanoseconds now) {
-    assert(index < kMaxStreams && !streams_[index].up);
-    Stream& stream = streams_[index];
-    stream.up = true;
-    stream.sent = stream.heard = now;
+    assert(index < kMaxStreams && !streams_[index].is_up());
+    streams_[index].come_up(now);
     ++counters_.streams_up;
 }
 
 void Trunk::stream_down(unsigned index, Nanoseconds) {
-    Stream& stream = streams_[index];
-    if (!stream.up) return;
+    if (!streams_[index].is_up()) return;
     ++counters_.streams_lost;
-    for (auto* frames : {&stream.unacked, &stream.writing})
-        for (FramePointer& frame : *frames) {
-            if (!is_sequenced(frame->header.type)) continue;
-            ++counters_.resent_frames;
-            again_.push_back(std::move(frame));
-        }
-    std::sort(again_.begin(), again_.end(), [](const FramePointer& left, const FramePointer& right) {
-        return left->header.sequence < right->header.sequence;
-    });
-    stream = Stream();
+    streams_[index].go_down([this](FramePointer frame) { outbound_.lost(std::move(frame)); });
+    outbound_.sort_again();
 }
 
 unsigned Trunk::streams_up() const {
     return static_cast<unsigned>(
-        std::count_if(streams_.begin(), streams_.end(), [](const Stream& stream) { return stream.up; }));
+        std::count_if(streams_.begin(), streams_.end(), [](const Stream& stream) { return stream.is_up(); }));
 }
 
 void Trunk::abandon(Nanoseconds now) {
     const Entry entry(*this);
     for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i, now);
-    for (auto* queue : {&again_, &urgent_, &bulk_}) queue->clear();
-    credits_.clear();
-    sendable_.clear();
-    wait_for_room_.clear();
-    held_ = bulk_bytes_ = inbox_bytes_ = urgent_in_a_row_ = 0;
-    next_sequence_ = 1;
-    acknowledged_ = SequenceWindow();
+    outbound_.clear();
+    inbound_.clear();
     received_ = SequenceWindow();
     ++counters_.sessions_lost;
     // The host may call back for channels that are no longer there, or open new ones.
-    auto gone = std::move(channels_);
-    channels_.clear();
-    for (auto& [id, channel] : gone) {
-        pool_.give_back(channel->from_pool);
+    for (auto& [id, channel] : channels_.take_all()) {
+        channel->window.give_back(pool_);
         // Of a channel whose open was still to come, the host knows nothing.
         if (!channel->discarding && channel->known) host_.was_reset(id);
     }
-}
-
-Channel* Trunk::find(ChannelId id) const {
-    const auto found = channels_.find(id);
-    return found == channels_.end() ? nullptr : found->second.get();
-}
-
-Channel& Trunk::create(ChannelId id, bool ours) {
-    auto channel = std::make_unique<Channel>();
-    channel->id = id;
-    channel->ours = ours;
-    channel->limit = ours ? peer_window_ : 0;
-    channel->window = channel->granted = config_.first_window;
-    Channel& created = *channel;
-    channels_.emplace(id, std::move(channel));
-    return created;
 }
 
 std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     assert(preface.size() + 4 <= kMaxPayload);
     if (channels_.size() >= config_.max_channels) return std::nullopt;
     const Entry entry(*this);
-    while (channels_.count(next_channel_) != 0 || next_channel_ == 0) next_channel_ += 2;
-    Channel& channel = create(next_channel_, true);
+    Channel& channel = channels_.create(channels_.new_id(), true, peer_window_, config_.first_window);
     channel.known = true;
-    next_channel_ += 2;
-    grow(channel, config_.opened_window);
-    channel.granted = channel.window;
+    channel.window.grow(config_.opened_window, config_.max_window, pool_);
     auto frame = std::make_unique<Frame>(preface.size() + 4);
     frame->header = {FrameType::open, static_cast<std::uint32_t>(preface.size() + 4), channel.id, 0, 0};
-    wire::put(frame->space().data(), static_cast<std::uint32_t>(channel.granted));
+    wire::put(frame->space().data(), static_cast<std::uint32_t>(channel.window.grant()));
     std::copy(preface.begin(), preface.end(), frame->space().begin() + 4);
     ++counters_.channels_opened;
-    enqueue(channel, std::move(frame));
+    outbound_.enqueue(channel, std::move(frame));
     return channel.id;
 }
 
+void Trunk::send(ChannelId id, FramePointer frame) {
+    Channel* channel = channels_.find(id);
+    if (channel == nullptr) return;
+    const Entry entry(*this);
+    outbound_.send(*channel, std::move(frame));
+}
+
 void Trunk::finish(ChannelId id) {
-    Channel* channel = find(id);
+    Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return;
     const Entry entry(*this);
     channel->finish_queued = true;
     auto frame = std::make_unique<Frame>(0);
     frame->header = {FrameType::finish, 0, id, 0, 0};
-    enqueue(*channel, std::move(frame));
-    check_over(*channel);
+    outbound_.enqueue(*channel, std::move(frame));
+    outbound_.check_over(*channel);
 }
 
 void Trunk::reset(ChannelId id) {
-    Channel* channel = find(id);
+    Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->discarding) return;
     const Entry entry(*this);
     channel->discarding = true;
-    clear_inbox(*channel);
+    inbound_.discard(*channel);
     ++counters_.resets;
-    enqueue_last(*channel, FrameType::reset);
-    check_over(*channel);
+    outbound_.enqueue_last(*channel, FrameType::reset);
+    outbound_.check_over(*channel);
 }
 
-// Both halves are done with: says so, and lets the channel go once the peer has said it, too.
-void Trunk::check_over(Channel& channel) {
-    if (channel.finish_queued && channel.finish_told) enqueue_last(channel, FrameType::close);
-    if (channel.over()) over_.push_back(channel.id);
+void Trunk::drain(ChannelId id) {
+    const Entry entry(*this);
+    if (Channel* channel = channels_.find(id); channel != nullptr) inbound_.drain(*channel);
 }
 
 void Trunk::bury() {
-    for (std::size_t i = 0; i < over_.size(); ++i) {
-        const auto found = channels_.find(over_[i]);
-        if (found == channels_.end() || !found->second->over()) continue;
-        clear_inbox(*found->second);
-        pool_.give_back(found->second->from_pool);
-        channels_.erase(found);
+    channels_.bury([this](Channel& channel) { inbound_.release(channel); });
+}
+
+Frame* Trunk::next(unsigned index, Nanoseconds now) {
+    Stream& stream = streams_[index];
+    if (!stream.is_up()) return nullptr;
+    FramePointer frame = stream.take_control(now, counters_);
+    if (frame == nullptr) frame = outbound_.take(now, [this] { return inbound_.take_credit(); });
+    return frame == nullptr ? nullptr : stream.enqueue(std::move(frame), now);
+}
+
+void Trunk::written(unsigned index, std::size_t frames) {
+    streams_[index].written(frames);
+}
+
+std::size_t Trunk::give_back(unsigned index, std::size_t frames) {
+    std::size_t given = 0;
+    for (; given < frames; ++given) {
+        FramePointer frame = streams_[index].take_back();
+        if (frame == nullptr) break;
+        outbound_.put_back(std::move(frame));
     }
-    over_.clear();
+    return given;
+}
+
+Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes payload, Nanoseconds now) {
+    Stream& stream = streams_[index];
+    assert(payload.size() == header.length);
+    if (!stream.is_up()) return {};
+    const Entry entry(*this);
+    switch (header.type) {
+        case FrameType::ack:
+            if (stream.acknowledge(header.sequence,
+                                   [this](FramePointer frame) { outbound_.acknowledged(std::move(frame)); }))
+                return {};
+            return inbound_.violation("an acknowledgement of frames that were not sent");
+        case FrameType::ping:
+            stream.on_ping(header.sequence);
+            return {};
+        case FrameType::pong: {
+            const Nanoseconds sample = now - Nanoseconds{static_cast<std::int64_t>(header.sequence)};
+            if (sample.value >= 0 && sample <= config_.silence) stream.on_pong(sample);
+            return {};
+        }
+        case FrameType::welcome:
+            return inbound_.violation("a second welcome");
+        case FrameType::open:
+        case FrameType::data:
+        case FrameType::finish:
+        case FrameType::reset:
+        case FrameType::close:
+        case FrameType::credit:
+            break;
+    }
+    stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
+    return on_sequenced(header, payload);
+}
+
+Result<void> Trunk::on_sequenced(const FrameHeader& header, Bytes payload) {
+    switch (received_.add(header.sequence)) {
+        case SequenceWindow::Verdict::known:
+            ++counters_.duplicate_frames;
+            return {};
+        case SequenceWindow::Verdict::beyond:
+            return inbound_.violation("a sequence beyond the window");
+        case SequenceWindow::Verdict::fresh:
+            break;
+    }
+    ++counters_.received_frames;
+    if (is_ordered(header.type)) return inbound_.on_frame(header, payload);
+    outbound_.on_credit(header, payload);
+    return {};
 }
 
 void Trunk::forgive(Nanoseconds now) {
-    for (Stream& stream : streams_) stream.heard = now;
+    for (Stream& stream : streams_) stream.heard(now);
 }
 
 void Trunk::on_time(Nanoseconds now) {
-    for (Stream& stream : streams_) {
-        if (!stream.up) continue;
-        if (stream.ack_at <= now) stream.ack_due = true;
-        if (stream.sent + config_.heartbeat <= now) stream.ping_due = true;
-    }
+    for (Stream& stream : streams_) stream.on_time(config_.heartbeat, now);
 }
 
 Nanoseconds Trunk::next_deadline() const {
     Nanoseconds deadline = kNever;
-    for (const Stream& stream : streams_)
-        if (stream.up)
-            deadline = std::min(
-                {deadline, stream.ack_at, stream.sent + config_.heartbeat, stream.heard + config_.silence});
-    if (sequenced_waits()) deadline = std::min(deadline, bucket_.in_credit_at());
+    for (const Stream& stream : streams_) deadline = std::min(deadline, stream.next_deadline(config_));
+    if (outbound_.waits() || inbound_.credit_waits()) deadline = std::min(deadline, outbound_.in_credit_at());
     return deadline;
 }
 
 std::optional<unsigned> Trunk::silent_stream(Nanoseconds now) const {
     for (unsigned i = 0; i < kMaxStreams; ++i)
-        if (streams_[i].up && streams_[i].heard + config_.silence <= now) return i;
+        if (streams_[i].is_silent(config_.silence, now)) return i;
     return std::nullopt;
 }
 

@@ -1,0 +1,85 @@
+#include "feed/members.h"
+
+#include <algorithm>
+
+namespace mcastcoll::feed {
+namespace {
+
+constexpr Nanoseconds kReportFirst = Nanoseconds::from_us(500);
+constexpr Nanoseconds kReportAgain = Nanoseconds::from_ms(2);
+constexpr Nanoseconds kReportLongest = Nanoseconds::from_ms(64);
+
+bool is_receiver(const std::unique_ptr<Member>& member) {
+    return member->receives && !member->gone;
+}
+
+}  // namespace
+
+void GapTimer::watch(bool has_gap, Nanoseconds now) {
+    if (!has_gap) {
+        at_ = kNever;
+    } else if (at_ == kNever) {
+        at_ = now + kReportFirst;
+        pause_ = kReportAgain;
+    }
+}
+
+void GapTimer::reported(std::uint64_t first_missing, Nanoseconds now) {
+    // What moves is asked for again soon.
+    if (first_missing != reported_from_) pause_ = kReportAgain;
+    reported_from_ = first_missing;
+    at_ = now + pause_;
+    pause_ = std::min(pause_ + pause_, kReportLongest);
+}
+
+Member* Members::find(MemberId id) {
+    for (const auto& member : all_)
+        if (member->id == id && !member->gone) return member.get();
+    return nullptr;
+}
+
+Member& Members::add(MemberId id, Nanoseconds now) {
+    all_.push_back(std::make_unique<Member>());
+    all_.back()->id = id;
+    all_.back()->heard = now;
+    return *all_.back();
+}
+
+std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
+    const auto least = std::min_element(all_.begin(), all_.end(), [](const auto& one, const auto& other) {
+        return one->heard < other->heard;
+    });
+    if (least == all_.end() || (*least)->receives || now - (*least)->heard <= peer_timeout) return nullptr;
+    auto evicted = std::move(*least);
+    all_.erase(least);
+    return evicted;
+}
+
+void Members::bury() {
+    std::erase_if(all_, [](const auto& member) { return member->gone; });
+}
+
+void Members::forgive(Nanoseconds pause, Nanoseconds now) {
+    for (const auto& member : all_) {
+        member->moved = std::min(now, member->moved + pause);
+        member->heard = std::min(now, member->heard + pause);
+    }
+}
+
+std::size_t Members::receivers() const {
+    return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), is_receiver));
+}
+
+std::uint64_t Members::acked_by_all(std::uint64_t next) const {
+    for (const auto& member : all_)
+        if (is_receiver(member)) next = std::min(next, member->acked);
+    return next;
+}
+
+std::size_t Members::least_room(std::size_t packets) const {
+    for (const auto& member : all_)
+        if (is_receiver(member)) packets = std::min(packets, member->room);
+    return packets;
+}
+
+}  // namespace mcastcoll::feed

@@ -1,0 +1,18 @@
+// What the user reads about a group's beginning, its operations and its end, in sentences for the log.
+#pragma once
+
+#include <string>
+
+#include "group/level_set.h"
+#include "group/port.h"
+
+namespace mcastcoll::group {
+
+void tell_joined(Port& port, const LevelSet& set, Rank self);
+// How an operation goes, when that was decided for the first time.
+void tell_selection(Port& port, LevelSet& set);
+// Who was lost, and how this member knows. reason: what its watch said, or null.
+std::string describe_loss(const Port& port, const LevelSet& set, int error, Rank lost,
+                          const std::string* reason);
+
+}  // namespace mcastcoll::group

@@ -1,0 +1,47 @@
+#include "ports/greetings.h"
+
+#include "provider/log.h"
+
+namespace mcastcoll::ofi {
+
+Result<void> Greetings::open(const wire::ByteString& own_address) {
+    auto rendezvous = Rendezvous::open(own_address);
+    if (!rendezvous) return rendezvous.error();
+    rendezvous_.emplace(std::move(rendezvous).value());
+    return {};
+}
+
+void Greetings::greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
+    // Members very likely have the first candidate port: every other attempt goes there.
+    rendezvous_->send(member, attempt % 2 == 0 ? 0 : attempt / 2 + 1, message);
+}
+
+void Greetings::reply(const group::Source& source, Bytes datagram) {
+    rendezvous_->reply(RendezvousSource::from_bytes(source), datagram);
+}
+
+bool Greetings::may_be(const wire::ByteString& member, const group::Source& source) const {
+    return Rendezvous::may_be(member, RendezvousSource::from_bytes(source));
+}
+
+// Names that are no network addresses are of this host.
+bool Greetings::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
+    const auto first = SocketAddress::from_bytes(one), second = SocketAddress::from_bytes(other);
+    return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();
+}
+
+Result<fi_addr_t> Greetings::peer(const wire::ByteString& private_address) {
+    return messenger_->peer(private_address);
+}
+
+void Greetings::tell(std::vector<fi_addr_t> to, wire::ByteString word) {
+    messenger_->tell(std::move(to), std::move(word));
+}
+
+void Greetings::foreign_version(const group::Source& source, std::uint8_t version) {
+    log_line(Level::warn,
+             "{} greets in version {} of the join, and this is {}: all members need the same release",
+             RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,53 @@
+#include "ports/process_watch.h"
+
+#include <array>
+#include <cerrno>
+
+#include "provider/log.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
+
+}  // namespace
+
+Result<void> ProcessWatch::open(const PeerWatchOptions& options) {
+    auto watch = PeerWatch::open(options);
+    if (!watch) return watch.error();
+    watch_ = std::move(watch).value();
+    return {};
+}
+
+wire::ByteString ProcessWatch::own_point() const {
+    const auto point = encode_watch_point(watch_->local_point());
+    return {point.begin(), point.end()};
+}
+
+void ProcessWatch::watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
+    const auto point = decode_watch_point(watch_point);
+    if (!point) return;
+    const auto watching = watch_->watch(peer, point.value(), now);
+    if (!watching && watching.error().code != EEXIST)
+        log_line(Level::info, "cannot watch peer {}: {}", peer, watching.error().message);
+}
+
+void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
+    ++doubts_;
+    watch(peer, watch_point, now);
+    watch_->look(peer, now);
+}
+
+void ProcessWatch::check(Nanoseconds now, Lost lost) {
+    if (watch_->watched() == 0 || now - checked_at_ < kWatchInterval) return;
+    checked_at_ = now;
+    std::array<PeerWatch::Death, 16> dead{};
+    const std::size_t count = watch_->poll(now, dead);
+    for (std::size_t i = 0; i < count; ++i) {
+        // No warning yet: it may have left in peace. Groups that it is a loss for warn, with the reason.
+        log_line(Level::info, "peer {} is lost: {}", dead[i].id, dead[i].reason);
+        lost(dead[i].id, dead[i].error, dead[i].reason);
+    }
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,195 @@
+#include "trunk/inbound.h"
+
+#include <cerrno>
+
+#include "trunk/sequence_window.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll::trunk {
+
+Inbound::Inbound(const Config& config, WindowPool& pool, Channels& channels, Outbound& outbound, Host& host,
+                 Counters& counters)
+    : config_(config),
+      pool_(pool),
+      channels_(channels),
+      outbound_(outbound),
+      host_(host),
+      counters_(counters) {}
+
+Result<void> Inbound::violation(const char* what) {
+    ++counters_.violations;
+    return Error{EPROTO, what};
+}
+
+Result<void> Inbound::on_frame(const FrameHeader& header, Bytes payload) {
+    Channel* channel = channels_.find(header.channel);
+    if (channel == nullptr) {
+        const bool even = header.channel % 2 == 0;
+        if (even == config_.even || header.channel == 0)
+            return violation("a frame of a channel that we did not open");
+        if (channels_.size() >= 2 * config_.max_channels) return violation("too many channels");
+        channel = &channels_.create(header.channel, false, 0, config_.first_window);
+    }
+    const std::uint32_t ahead = header.order - static_cast<std::uint32_t>(channel->expected);
+    if (ahead >= SequenceWindow::kSize || channel->last_received)
+        return violation("a frame out of its channel's order");
+    if (header.type == FrameType::data && !channel->window.receive(cost_of(header.length)))
+        return violation("more data than there is credit for");
+    if (ahead > 0) {
+        const auto [place, inserted] = channel->early.try_emplace(channel->expected + ahead);
+        if (!inserted) return violation("two frames of the same order");
+        place->second.type = header.type;
+        if (!channel->discarding || header.type == FrameType::open)
+            place->second.payload.assign(payload.begin(), payload.end());
+        ++counters_.early_frames;
+        return {};
+    }
+    if (auto done = process(*channel, header.type, payload); !done) return done;
+    while (!channel->early.empty() && channel->early.begin()->first == channel->expected) {
+        const auto next = channel->early.extract(channel->early.begin());
+        if (auto done = process(*channel, next.mapped().type, next.mapped().payload); !done) return done;
+    }
+    return {};
+}
+
+Result<void> Inbound::process(Channel& channel, FrameType type, Bytes payload) {
+    const bool first = channel.expected++ == 0;
+    if (channel.last_received) return violation("a frame after its channel's last");
+    if ((first && !channel.ours) != (type == FrameType::open))
+        return violation("a channel does not begin with open, or has another");
+    switch (type) {
+        case FrameType::open:
+            return on_open(channel, payload);
+        case FrameType::data:
+            if (channel.finish_received) return violation("data after finish");
+            on_data(channel, payload);
+            return {};
+        case FrameType::finish:
+            if (channel.finish_received) return violation("a second finish");
+            channel.finish_received = true;
+            if (channel.inbox.empty()) tell_finish(channel);
+            return {};
+        case FrameType::reset:
+            on_reset(channel);
+            return {};
+        case FrameType::close:
+            if (!channel.finish_received && !channel.discarding) return violation("close before finish");
+            channel.last_received = true;
+            outbound_.check_over(channel);
+            return {};
+        case FrameType::credit:
+        case FrameType::ack:
+        case FrameType::ping:
+        case FrameType::pong:
+        case FrameType::welcome:
+            break;
+    }
+    return violation("a frame that has no order");
+}
+
+Result<void> Inbound::on_open(Channel& channel, Bytes payload) {
+    if (payload.size() < 4) return violation("an open without a window");
+    channel.limit = std::max<std::uint64_t>(channel.limit, wire::get<std::uint32_t>(payload.data()));
+    ++counters_.channels_accepted;
+    channel.window.grow(config_.opened_window, config_.max_window, pool_);
+    if (channel.window.has_grown()) owe_credit(channel);
+    channel.known = true;
+    host_.opened(channel.id, payload.subspan(4));
+    return {};
+}
+
+void Inbound::on_data(Channel& channel, Bytes payload) {
+    counters_.received_bytes += payload.size();
+    if (channel.discarding) return;
+    const std::size_t taken = channel.inbox.empty() ? host_.deliver(channel.id, payload) : 0;
+    if (channel.discarding) return;  // the host found out that it does not want it any more
+    if (taken == payload.size()) {
+        consume(channel, payload.size());
+        return;
+    }
+    // The part that was taken stays, to be counted with the rest of its frame.
+    if (channel.inbox.empty()) channel.taken_of_first = taken;
+    channel.inbox.emplace_back(payload.begin(), payload.end());
+    inbox_bytes_ += payload.size();
+}
+
+void Inbound::drain(Channel& channel) {
+    if (channel.discarding || channel.inbox.empty()) return;
+    while (!channel.inbox.empty()) {
+        const Bytes rest = Bytes(channel.inbox.front()).subspan(channel.taken_of_first);
+        const std::size_t taken = host_.deliver(channel.id, rest);
+        if (channel.discarding) return;
+        channel.taken_of_first += taken;
+        if (taken < rest.size()) return;
+        const std::size_t size = channel.inbox.front().size();
+        channel.inbox.pop_front();
+        channel.taken_of_first = 0;
+        inbox_bytes_ -= size;
+        consume(channel, size);
+    }
+    if (channel.finish_received) tell_finish(channel);
+}
+
+void Inbound::tell_finish(Channel& channel) {
+    if (channel.finish_told) return;
+    channel.finish_told = true;
+    if (!channel.discarding) host_.finished(channel.id);
+    outbound_.check_over(channel);
+}
+
+void Inbound::on_reset(Channel& channel) {
+    channel.last_received = true;
+    discard(channel);
+    const bool tell = !channel.discarding;
+    channel.discarding = true;
+    outbound_.enqueue_last(channel, FrameType::close);
+    if (tell) host_.was_reset(channel.id);
+    outbound_.check_over(channel);
+}
+
+void Inbound::discard(Channel& channel) {
+    for (const auto& piece : channel.inbox) inbox_bytes_ -= piece.size();
+    channel.inbox.clear();
+    channel.taken_of_first = 0;
+    for (auto& [order, held] : channel.early)
+        if (held.type == FrameType::data) std::vector<std::byte>().swap(held.payload);
+}
+
+void Inbound::release(Channel& channel) {
+    discard(channel);
+    channel.window.give_back(pool_);
+}
+
+// The host has taken a frame's payload.
+void Inbound::consume(Channel& channel, std::size_t payload) {
+    channel.window.consume(cost_of(payload));
+    if (channel.finish_received) return;
+    channel.window.follow(config_.max_window, pool_);
+    if (!channel.credit_due && channel.window.should_grant()) owe_credit(channel);
+}
+
+void Inbound::owe_credit(Channel& channel) {
+    channel.credit_due = true;
+    credits_.push_back(channel.id);
+}
+
+FramePointer Inbound::take_credit() {
+    while (!credits_.empty()) {
+        Channel* channel = channels_.find(credits_.front());
+        credits_.pop_front();
+        if (channel == nullptr || !channel->credit_due) continue;
+        channel->credit_due = false;
+        auto frame = std::make_unique<Frame>(kCreditSize);
+        frame->header = {FrameType::credit, kCreditSize, channel->id, 0, 0};
+        wire::put(frame->space().data(), channel->window.grant());
+        return frame;
+    }
+    return nullptr;
+}
+
+void Inbound::clear() {
+    credits_.clear();
+    inbox_bytes_ = 0;
+}
+
+}  // namespace mcastcoll::trunk

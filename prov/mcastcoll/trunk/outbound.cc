@@ -1,0 +1,178 @@
+#include "trunk/outbound.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll::trunk {
+namespace {
+
+// Less credit than this is not worth a frame: more comes when the receiver has taken what it got.
+constexpr std::uint64_t kLeast = 512;
+// So many bytes of urgent frames go ahead of bulk that waits, then it is bulk's turn once.
+constexpr std::size_t kUrgentInARow = 64 * 1024;
+
+FramePointer pop(std::deque<FramePointer>& queue) {
+    FramePointer frame = std::move(queue.front());
+    queue.pop_front();
+    return frame;
+}
+
+}  // namespace
+
+Outbound::Outbound(const Config& config, Channels& channels, Counters& counters)
+    : config_(config), channels_(channels), counters_(counters), bucket_(config.cap_bytes_per_second) {}
+
+std::size_t Outbound::may_send(ChannelId id) {
+    Channel* channel = channels_.find(id);
+    if (channel == nullptr || channel->finish_queued || channel->last_queued) return 0;
+    if (channel->sent + cost_of(kLeast) > channel->limit) {
+        channel->wants_credit = true;
+        return 0;
+    }
+    if (!has_room()) {
+        if (!channel->wants_room) wait_for_room_.push_back(id);
+        channel->wants_room = true;
+        return 0;
+    }
+    return std::min<std::size_t>(kMaxPayload, channel->limit - channel->sent - kHeaderSize);
+}
+
+void Outbound::send(Channel& channel, FramePointer frame) {
+    assert(!channel.finish_queued && channel.sent + cost_of(frame->header.length) <= channel.limit);
+    frame->header.type = FrameType::data;
+    frame->header.channel = channel.id;
+    channel.sent += cost_of(frame->header.length);
+    counters_.sent_bytes += frame->header.length;
+    enqueue(channel, std::move(frame));
+}
+
+void Outbound::enqueue(Channel& channel, FramePointer frame) {
+    frame->header.order = channel.next_order++;
+    held_ += frame->memory();
+    // Behind its own channel's bulk it could not be delivered anyway.
+    if (frame->header.length <= kUrgent && channel.in_bulk == 0) {
+        ++counters_.urgent_frames;
+        urgent_.push_back(std::move(frame));
+        return;
+    }
+    frame->bulk = true;
+    ++channel.in_bulk;
+    bulk_bytes_ += frame->header.length;
+    bulk_.push_back(std::move(frame));
+}
+
+void Outbound::enqueue_last(Channel& channel, FrameType type) {
+    if (channel.last_queued) return;
+    channel.last_queued = true;
+    auto frame = std::make_unique<Frame>(0);
+    frame->header = {type, 0, channel.id, 0, 0};
+    enqueue(channel, std::move(frame));
+}
+
+void Outbound::check_over(Channel& channel) {
+    if (channel.finish_queued && channel.finish_told) enqueue_last(channel, FrameType::close);
+    channels_.note_over(channel);
+}
+
+void Outbound::on_credit(const FrameHeader& header, Bytes payload) {
+    Channel* channel = channels_.find(header.channel);
+    if (channel == nullptr) return;  // we are done with it
+    const auto limit = wire::get<std::uint64_t>(payload.data());
+    if (limit <= channel->limit) return;  // overtaken by a later one
+    channel->limit = limit;
+    if (channel->wants_credit && !channel->is_sendable) {
+        channel->is_sendable = true;
+        sendable_.push_back(channel->id);
+    }
+    channel->wants_credit = false;
+}
+
+std::optional<ChannelId> Outbound::next_sendable() {
+    while (!sendable_.empty()) {
+        const ChannelId id = sendable_.front();
+        sendable_.pop_front();
+        Channel* channel = channels_.find(id);
+        if (channel == nullptr) continue;
+        channel->is_sendable = false;
+        return id;
+    }
+    while (!wait_for_room_.empty() && has_room()) {
+        const ChannelId id = wait_for_room_.front();
+        wait_for_room_.pop_front();
+        Channel* channel = channels_.find(id);
+        if (channel == nullptr) continue;
+        channel->wants_room = false;
+        return id;
+    }
+    return std::nullopt;
+}
+
+FramePointer Outbound::take_again() {
+    return again_.empty() ? nullptr : pop(again_);
+}
+
+FramePointer Outbound::take_queued() {
+    // Those that were given back have their numbers already.
+    const bool fits = window_fits();
+    const auto has = [fits](const std::deque<FramePointer>& queue) {
+        return !queue.empty() && (fits || queue.front()->header.sequence != 0);
+    };
+    if (has(urgent_) && (!has(bulk_) || urgent_in_a_row_ < kUrgentInARow)) {
+        FramePointer frame = pop(urgent_);
+        urgent_in_a_row_ += kHeaderSize + frame->header.length;
+        return frame;
+    }
+    if (!has(bulk_)) return nullptr;
+    FramePointer frame = pop(bulk_);
+    urgent_in_a_row_ = 0;
+    bulk_bytes_ -= frame->header.length;
+    if (Channel* channel = channels_.find(frame->header.channel); channel != nullptr) --channel->in_bulk;
+    return frame;
+}
+
+void Outbound::note_sent(Frame& frame) {
+    if (frame.header.sequence == 0) frame.header.sequence = next_sequence_++;
+    ++counters_.sent_frames;
+    bucket_.spend(frame.bytes().size());
+}
+
+void Outbound::put_back(FramePointer frame) {
+    --counters_.sent_frames;
+    bucket_.give_back(frame->bytes().size());
+    if (!frame->bulk) {
+        urgent_.push_front(std::move(frame));
+        return;
+    }
+    bulk_bytes_ += frame->header.length;
+    if (Channel* channel = channels_.find(frame->header.channel); channel != nullptr) ++channel->in_bulk;
+    bulk_.push_front(std::move(frame));
+}
+
+void Outbound::lost(FramePointer frame) {
+    ++counters_.resent_frames;
+    again_.push_back(std::move(frame));
+}
+
+void Outbound::sort_again() {
+    std::sort(again_.begin(), again_.end(), [](const FramePointer& left, const FramePointer& right) {
+        return left->header.sequence < right->header.sequence;
+    });
+}
+
+void Outbound::acknowledged(FramePointer frame) {
+    acknowledged_.add(frame->header.sequence);
+    held_ -= std::min(held_, frame->memory());
+}
+
+void Outbound::clear() {
+    for (auto* queue : {&again_, &urgent_, &bulk_}) queue->clear();
+    sendable_.clear();
+    wait_for_room_.clear();
+    held_ = bulk_bytes_ = urgent_in_a_row_ = 0;
+    next_sequence_ = 1;
+    acknowledged_ = SequenceWindow();
+}
+
+}  // namespace mcastcoll::trunk
