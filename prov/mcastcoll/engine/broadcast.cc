@@ -20,7 +20,6 @@ Bytes Engine::fragment_bytes(const Slot& slot, std::uint32_t from, std::uint32_t
 // Up to which fragment a root may go, for the sake of the slowest member that hears it.
 std::uint32_t Engine::window_limit(const Slot& slot) const {
     if (!is_large(slot)) return slot.fragments;
-    if (!slot.everybody_posted) return std::min(slot.fragments, config_.initial_window);
     return std::min(slot.fragments, slot.acknowledged + config_.window);
 }
 
@@ -163,7 +162,7 @@ std::byte* Engine::data_of(const Slot& slot) const {
 void Engine::adopt_early(Slot& slot, bool keep) {
     if (slot.early == nullptr) return;
     const std::uint64_t size = config_.fragment_bytes;
-    for (std::uint32_t index = 0; keep && index < std::min(slot.fragments, config_.initial_window); ++index) {
+    for (std::uint32_t index = 0; keep && index < std::min(slot.fragments, config_.window); ++index) {
         if (!slot.has(index)) continue;
         const std::uint64_t at = index * size;
         std::memcpy(slot.operation.buffer + at, slot.early + at, std::min(size, slot.bytes - at));
@@ -187,7 +186,7 @@ bool Engine::store(Slot& slot, std::uint32_t index, Bytes payload) {
     }
     if (is_large(slot) && slot.state != SlotState::active) {
         if (slot.early == nullptr) slot.early = early_buffers_.take();
-        if (slot.early == nullptr || index >= config_.initial_window) {
+        if (slot.early == nullptr || index >= config_.window) {
             ++counters_.unposted_dropped;
             return false;
         }
@@ -283,17 +282,16 @@ void Engine::update_report(Slot& slot) {
         if (sent > slot.next_multicast) slot.next_target = 0;
         slot.next_multicast = sent;
         slot.acknowledged = least;
-        slot.everybody_posted = true;
         mark_ready(slot);
         return check_large_finished(slot);
     }
     if (slot.report_to == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = config_.report_step();
-    // That it has posted is news only where the root waits for that before it goes on.
+    // That it has posted is news where the root will wait for it: who is silent is blamed for a stall.
     const bool is_first = slot.reported == kNothingReported;
     const std::uint32_t before = is_first ? 0 : slot.reported;
-    const bool due = (is_first && slot.fragments > config_.initial_window) || least / step > before / step ||
+    const bool due = (is_first && slot.fragments > config_.window) || least / step > before / step ||
                      (least == slot.fragments && (is_first || slot.reported != least));
     if (!due) return;
     slot.reported = least;

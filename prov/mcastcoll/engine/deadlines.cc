@@ -24,7 +24,7 @@ Nanoseconds Deadlines::silence(const Slot& slot) const {
         if (releases(slot.operation.kind)) return release(usual);
         return first_arrival_.deadline(usual, most);
     }
-    if (slot.revealed >= config_.initial_window || slot.partial) return arrival_gap_.deadline(4, usual, most);
+    if (slot.revealed >= config_.window || slot.partial) return arrival_gap_.deadline(4, usual, most);
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
     return std::clamp(slot.longest_gap + slot.longest_gap, stream_gap_.deadline(least, most), most);
 }
@@ -46,7 +46,7 @@ Nanoseconds Deadlines::nack(std::int64_t hops) const {
 
 void Deadlines::on_gap(const Slot& slot, Nanoseconds gap) {
     arrival_gap_.sample(gap);
-    if (slot.revealed < config_.initial_window && !slot.partial) stream_gap_.sample(gap);
+    if (slot.revealed < config_.window && !slot.partial) stream_gap_.sample(gap);
 }
 
 // What the first of an operation's fragments may be measured by.

@@ -30,7 +30,7 @@ Engine::Engine(const GroupConfig& config)
       failure_(config.self, config.members),
       slots_(config, tree_children_.count),
       early_buffers_(config.memory, config.early_buffers,
-                     std::size_t{config.initial_window} * config.fragment_bytes),
+                     std::size_t{config.window} * config.fragment_bytes),
       vectors_(config.memory, std::size_t{config.operation_slots} * tree_children_.count,
                config.most_gathered()),
       piece_(config.fragment_bytes),

@@ -158,7 +158,6 @@ bool Engine::release(OperationId operation, Nanoseconds now) {
 void Engine::let_go(Slot& slot, Nanoseconds now) {
     if (!is_large(slot) && slot.bytes > 0)
         std::memcpy(slot.retransmit_buffer.data(), slot.operation.buffer, slot.bytes);
-    slot.everybody_posted = true;
     slot.base = slot.fragments;
     on_all_here(slot, now);
 }

@@ -66,7 +66,6 @@ void Engine::note_combined(Slot& slot, Nanoseconds now) {
         return all_gathered(slot, now);
     }
     if (!is_large(slot) || slot.operation.hold || tree_children_.count == 0) return;
-    slot.everybody_posted = true;
     const std::uint64_t final_bytes = std::uint64_t{combined} * slot.piece_bytes;
     slot.base = std::max(slot.base, static_cast<std::uint32_t>(final_bytes / config_.fragment_bytes));
     update_report(slot);

@@ -13,13 +13,12 @@ namespace mcastcoll::engine {
 
 // The root has sent the first window without waiting for anybody.
 bool Engine::in_first_window(const Slot& slot) const {
-    return is_large(slot) && slot.heard_ever && !slot.partial && slot.base < config_.initial_window;
+    return is_large(slot) && slot.heard_ever && !slot.partial && slot.base < config_.window;
 }
 
-// What the root may have sent: more than the first window only when everybody has posted, which the rest of
-// the first window comes before.
+// What the root may have sent.
 std::uint32_t Engine::expected_to(const Slot& slot) const {
-    return in_first_window(slot) ? std::min(slot.fragments, config_.initial_window) : slot.fragments;
+    return in_first_window(slot) ? std::min(slot.fragments, config_.window) : slot.fragments;
 }
 
 void Engine::request(Slot& slot, std::uint32_t to) {

@@ -71,7 +71,7 @@ void Slot::reset(OperationId operation_id) {
     }
     client_count = 0;
     next_multicast = next_target = acknowledged = 0;
-    everybody_posted = held = entered = entered_due = troubled = false;
+    held = entered = entered_due = troubled = false;
     report_to = kNoRank;
     report_children = {};
     report_count = 0;

@@ -130,7 +130,6 @@ struct Slot {
     bool entered = false;            // the member that was drawn has entered
     bool entered_due = false;        // this member was drawn and is to say so
     bool troubled = false;           // somebody asked for what was multicast
-    bool everybody_posted = false;
 
     // Reporting.
     Rank report_to = kNoRank;
