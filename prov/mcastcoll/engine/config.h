@@ -19,7 +19,7 @@ constexpr std::string_view name_of(Repair repair) {
     return kNames[static_cast<std::uint8_t>(repair) % kRepairCount];
 }
 
-// What a root waits for before it multicasts; root_sync.cc. The numbers travel in the welcome.
+// What a root waits for before it multicasts; root_sync.h. The numbers travel in the welcome.
 enum class RootSync : std::uint8_t { none, delay, random, adaptive };
 inline constexpr std::uint8_t kRootSyncCount = 4;
 constexpr std::string_view name_of(RootSync sync) {

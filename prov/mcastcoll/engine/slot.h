@@ -49,6 +49,12 @@ struct Nacks {
     Nanoseconds asked_at = kNever;   // of the last own one, to measure the answer
     Nanoseconds answer_by = kNever;  // when it should have been answered
     bool pending() const { return from < to; }
+    // Nothing is said twice for so long; then all may be.
+    void begin_round(Nanoseconds now, Nanoseconds lasts) {
+        if (now < said_until) return;
+        said.clear_all();
+        said_until = now + lasts;
+    }
     // Notes one that is neither due nor said already; false when it is too far from the others.
     bool add(std::uint32_t index);
     void reset();
@@ -164,6 +170,11 @@ struct Slot {
     }
     bool complete_here() const { return length_known && base == fragments; }
     bool is_root(Rank self) const { return operation.root == self; }
+    // Fragments overtake each other: a root that once had everything has it.
+    void note_partial(bool now_partial) {
+        whole |= !now_partial;
+        partial = !whole;
+    }
     // The entry of a client, made when there is none yet; null when the table is full.
     Client* client(Rank rank);
     // The same, but made no new one.
