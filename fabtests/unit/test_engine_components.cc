@@ -46,8 +46,8 @@ struct Parts {
         const Rank from = rank_of(root), self = core.config.self;
         slot.supplier = graph.supplier(from, self, 1);
         slot.expect_clients(graph.clients(from, self, 1));
-        slot.report_to = graph.report_parent(from, self, core.config.tree_arity);
-        slot.report_children = graph.report_children(from, self, core.config.tree_arity);
+        slot.reporting.parent = graph.report_parent(from, self, core.config.tree_arity);
+        slot.reporting.children = graph.report_children(from, self, core.config.tree_arity);
         return slot;
     }
     wire::Header header(Kind kind, std::uint32_t from, std::uint32_t fragment = 0, std::uint64_t total = 0,
@@ -167,7 +167,7 @@ Test(flow_control, opens_the_window_with_the_slowest_report) {
         std::uint32_t reporter, fragments, limit;
     } rows[] = {{1, 10, window}, {2, 20, window + 10}, {1, 30, window + 20}, {1, 5, window + 20}};
     for (std::uint32_t i = 0; i < window; ++i) p.flow.sent();
-    slot.next_multicast = window;
+    slot.multicasting.next = window;
     cr_assert(p.flow.is_full(slot));
     for (const auto& row : rows) {
         p.flow.on_report(p.header(Kind::report, row.reporter, row.fragments));
@@ -194,9 +194,9 @@ Test(nacker, asks_each_round_once_and_gives_up_after_two) {
     cr_assert(p.nacker.asks_root(slot) && p.nacker.ask(slot, 2));
     cr_assert(said(next).kind == Kind::nack);
     cr_assert(p.nacker.ask(slot, 2) && said(next).kind == Kind{}, "that was said");
-    p.core.now = slot.ask_at;
+    p.core.now = slot.asking.at;
     cr_assert(p.nacker.ask(slot, 2) && said(next).kind == Kind::nack, "in vain");
-    p.core.now = slot.ask_at;
+    p.core.now = slot.asking.at;
     cr_assert_not(p.nacker.ask(slot, 2) || p.nacker.asks_root(slot), "again");
 }
 
@@ -205,7 +205,7 @@ Test(repairer, asks_for_each_fragment_once) {
     Slot& slot = p.post(0, kSmall);
     const auto next = [&](Effect& effect) { return p.repairer.next_message(slot, effect); };
     cr_assert_eq(p.repairer.next_deadline(), kNever);
-    slot.revealed = 2;
+    slot.hearing.revealed = 2;
     p.repairer.arm_gap(slot);
     cr_assert_eq(p.repairer.next_deadline(), p.core.now + p.core.deadlines.gap());
     p.repairer.on_timeout();
@@ -223,7 +223,7 @@ Test(supplier, remembers_what_it_cannot_answer) {
     const auto next = [&](Effect& effect) { return p.supplier.next_message(slot, effect); };
     p.supplier.on_ask(p.header(Kind::ask, 2, 0, kSmall), ByteString{std::byte{3}});
     cr_assert(said(next).kind == Kind{});
-    cr_assert(slot.ask_due, "it asks onward");
+    cr_assert(slot.asking.due, "it asks onward");
     const ByteString fragment(kFragment);
     p.receiver.on_data(p.header(Kind::data, 0, 1, kSmall), fragment);
     const wire::Header second = said(next);
@@ -247,10 +247,11 @@ Test(holds, keep_the_order_of_a_root) {
     cr_assert_eq(p.holds.next_deadline(), kNever, "no time brings bytes");
     p.core.now = p.core.now + config.root_delay;
     p.holds.release();
-    cr_assert(first.held && second.held);
+    cr_assert(first.multicasting.held && second.multicasting.held);
     first.operation.ready = kSmall;
     p.sender.advance(first);
-    cr_assert_not(first.held || second.held, "which have all waited for long enough");
+    cr_assert_not(first.multicasting.held || second.multicasting.held,
+                  "which have all waited for long enough");
     cr_assert_eq(p.core.counters.roots_held, 2U);
 }
 
@@ -268,7 +269,7 @@ Test(sender, multicasts_what_is_ready_and_allowed) {
                 {3 * kFragment, false, 3},
                 {kLarge, false, window - 3}};
     for (const auto& row : rows) {
-        slot.held = row.held;
+        slot.multicasting.held = row.held;
         slot.operation.ready = row.ready;
         p.sender.advance(slot);
         cr_assert_eq(p.sender.waits(slot), row.sent > 0);

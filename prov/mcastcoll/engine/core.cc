@@ -104,7 +104,7 @@ void Core::release_below(std::uint64_t id) {
 void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
     if (slot.is_root(config.self) && slot.operation.kind == CollectiveKind::broadcast)
-        root_sync.note_operation(slot.troubled);
+        root_sync.note_operation(slot.multicasting.troubled);
     if (large(slot) || slot.plan.hands_on) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i) {
         const Client& client = slot.clients[i];
@@ -118,12 +118,12 @@ void Core::finish(Slot& slot) {
     assert(slot.state == SlotState::active);
     slot.state = SlotState::finished;
     moved_at = now;
-    slot.ask_at = kNever;
-    slot.ask_due = false;
-    if ((large(slot) || !slot.heard_ever) && graph_of(slot).hears(slot.operation.root, config.self)) {
-        if (!slot.heard_ever && slot.operation.kind != CollectiveKind::reduce)
+    slot.asking.at = kNever;
+    slot.asking.due = false;
+    if ((large(slot) || !slot.hearing.ever) && graph_of(slot).hears(slot.operation.root, config.self)) {
+        if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
             doubtful |= doubts.missed(slot.operation.root);
-        if (large(slot)) policy.note_large(slot.heard_count, slot.fragments);
+        if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
     complete(slot.id, 0);
@@ -175,7 +175,7 @@ Bytes Core::fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to)
 
 std::uint64_t Core::announced_total(const Slot& slot) const {
     const bool root = slot.state >= SlotState::active && slot.is_root(config.self);
-    const bool partial = root ? !slot.complete_here() : slot.partial;
+    const bool partial = root ? !slot.complete_here() : slot.hearing.partial;
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }
 

@@ -123,11 +123,11 @@ void Engine::begin(const Collective& operation) {
     const bool root = operation.root == core_.config.self;
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
                                                operation.kind == CollectiveKind::reduce)) ||
-                        (slot.early_root != kNoRank && slot.early_root != operation.root);
+                        (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
     if (misled) {  // what came before the post was for something else: take it again from the supplier, who
                    // will object
         ++core_.counters.bad_fragment;
-        slot.base = slot.revealed = 0;
+        slot.base = slot.hearing.revealed = 0;
         slot.have.clear_all();
     }
     if (core_.config.members > 1 && core_.round_trip.wants_ping()) core_.round_trip.request_ping();
@@ -140,7 +140,7 @@ void Engine::begin(const Collective& operation) {
     slot.bytes = operation.kind == CollectiveKind::reduce ? 0 : operation.bytes;
     slot.fragments = core_.config.fragments(slot.bytes);
     core_.mark(slot);
-    if (operation.kind == CollectiveKind::broadcast && slot.told != kNothingTold)
+    if (operation.kind == CollectiveKind::broadcast && slot.gathering.told != kNothingTold)
         return core_.fail(kNoRank, EMSGSIZE);        // others gather
     if (operation.kind == CollectiveKind::reduce) {  // nothing comes down
         slot.base = slot.fragments;
@@ -153,8 +153,9 @@ void Engine::begin(const Collective& operation) {
     const std::uint32_t arity = core_.large(slot) ? config.large_tree_arity : config.tree_arity;
     slot.supplier = graph.supplier(operation.root, core_.config.self, arity);
     slot.expect_clients(graph.clients(operation.root, core_.config.self, arity));
-    slot.report_to = graph.report_parent(operation.root, core_.config.self, core_.config.tree_arity);
-    slot.report_children = graph.report_children(operation.root, core_.config.self, core_.config.tree_arity);
+    slot.reporting.parent = graph.report_parent(operation.root, core_.config.self, core_.config.tree_arity);
+    slot.reporting.children =
+        graph.report_children(operation.root, core_.config.self, core_.config.tree_arity);
 
     if (root && !graph.audible(core_.config.self)) elections_.want_beacon();
     if (gathers(operation.kind)) {
@@ -199,11 +200,12 @@ void Engine::check_invariants() const {
     for (std::uint64_t id = core_.slots.first_kept(); id < core_.slots.next(); ++id) {
         const Slot& slot = core_.slots.at(id);
         if (core_.phase == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
-        assert(slot.base <= slot.fragments && slot.acknowledged <= slot.fragments);
-        for (const Contribution& contribution : slot.contributions)
-            assert(contribution.base <= contribution.granted && contribution.granted <= slot.pieces);
+        assert(slot.base <= slot.fragments && slot.multicasting.acknowledged <= slot.fragments);
+        for (const Contribution& contribution : slot.gathering.contributions)
+            assert(contribution.base <= contribution.granted &&
+                   contribution.granted <= slot.gathering.pieces);
         if (slot.state == SlotState::active && core_.large(slot) && slot.is_root(core_.config.self))
-            in_flight += slot.next_multicast - slot.acknowledged;
+            in_flight += slot.multicasting.next - slot.multicasting.acknowledged;
     }
     if (core_.phase == Phase::active)
         assert(in_flight == flow_.in_flight() &&

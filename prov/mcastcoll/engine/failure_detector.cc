@@ -50,8 +50,8 @@ bool FailureDetector::waits_for_somebody() const {
 
 // Finished here, but the root waits for what this member's subtree has.
 bool FailureDetector::owes_report(const Slot& slot) const {
-    return slot.state == SlotState::finished && core_.large(slot) && slot.report_to != kNoRank &&
-           slot.reported != slot.fragments;
+    return slot.state == SlotState::finished && core_.large(slot) && slot.reporting.parent != kNoRank &&
+           slot.reporting.told != slot.fragments;
 }
 
 // Whom an operation waits for directly. Whoever they wait for, they watch themselves.
@@ -65,7 +65,7 @@ void FailureDetector::watch_slot(const Slot& slot) {
     if (!core_.large(slot)) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].expected && !slot.clients[i].done) watch(slot.clients[i].rank);
-    for (Rank child : slot.report_children) watch(child);
+    for (Rank child : slot.reporting.children) watch(child);
 }
 
 // Whom an operation waits for, as far as this member can know. The one named may wait itself.
@@ -75,13 +75,13 @@ Rank FailureDetector::waits_for(const Slot& slot) const {
     const bool brings_bytes = reduces(slot.operation.kind) || slot.is_root(core_.config.self);
     if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.config.self;
     if (!slot.complete_here())
-        return slot.base == 0 && !slot.heard_ever ? slot.operation.root : slot.supplier;
+        return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].expected && !slot.clients[i].done) return slot.clients[i].rank;
-    for (Rank child : slot.report_children) {
-        const auto* report = std::find_if(slot.reports.begin(), slot.reports.end(),
+    for (Rank child : slot.reporting.children) {
+        const auto* report = std::find_if(slot.reporting.heard.begin(), slot.reporting.heard.end(),
                                           [child](const ChildReport& r) { return r.rank == child; });
-        if (report == slot.reports.end() || report->fragments == kNothingReported ||
+        if (report == slot.reporting.heard.end() || report->fragments == kNothingReported ||
             report->fragments < slot.fragments)
             return child;
     }
@@ -96,7 +96,7 @@ void FailureDetector::check_stall() {
         if (slot.state != SlotState::active) continue;
         // Who waits for a release waits for what rank 0 knows better.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
-                           gatherer_.awaits_credit(slot) || slot.awaits_release;
+                           gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
         const std::int64_t patience =
             core_.config.stall_timeout.value + (knows ? 0 : core_.config.stall_timeout.value / 4);
         if (slot.progress_at + Nanoseconds{patience} <= core_.now)
@@ -130,7 +130,7 @@ void FailureDetector::scan() {
             gatherer_.announce(slot);
         }
         if (!owes_report(slot)) continue;
-        for (Rank child : slot.report_children) watch(child);
+        for (Rank child : slot.reporting.children) watch(child);
     }
     for (const Rank child : checkpoint_.behind()) watch(child);
     if (!core_.pending.empty()) watch(core_.parent);

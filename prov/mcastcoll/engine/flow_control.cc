@@ -7,18 +7,18 @@ namespace mcastcoll::engine {
 
 std::uint32_t FlowControl::limit(const Slot& slot) const {
     if (!core_.large(slot)) return slot.fragments;
-    return std::min(slot.fragments, slot.acknowledged + core_.config.window);
+    return std::min(slot.fragments, slot.multicasting.acknowledged + core_.config.window);
 }
 
 // A root's large operations share one window. The oldest of them may always go as far as makes its receivers
 // report: many that have a little unreported each would otherwise fill the window for good.
 bool FlowControl::is_full(const Slot& slot) const {
     if (in_flight_ < core_.config.window) return false;
-    if (slot.next_multicast - slot.acknowledged >= core_.config.report_step()) return true;
+    if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step()) return true;
     for (std::uint64_t id = core_.slots.first_open(); id < number_of(slot.id); ++id) {
         const Slot& older = core_.slots.at(id);
         if (older.state == SlotState::active && core_.large(older) && older.is_root(core_.config.self) &&
-            older.acknowledged < older.fragments)
+            older.multicasting.acknowledged < older.fragments)
             return true;
     }
     return false;
@@ -29,34 +29,35 @@ bool FlowControl::is_full(const Slot& slot) const {
 void FlowControl::update(Slot& slot) {
     if (slot.state < SlotState::active || !core_.large(slot)) return;
     std::uint32_t least = slot.base;
-    for (Rank child : slot.report_children) {
-        const ChildReport* report = slot.report(child);
+    for (Rank child : slot.reporting.children) {
+        const ChildReport* report = slot.reporting.of(child);
         if (report == nullptr || report->fragments == kNothingReported) return;
         least = std::min(least, report->fragments);
     }
     if (slot.is_root(core_.config.self)) return acknowledge(slot, least);
-    if (slot.report_to == kNoRank) return;
+    if (slot.reporting.parent == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = core_.config.report_step();
     // That it has posted is news where the root will wait for it: who is silent is blamed for a stall.
-    const bool is_first = slot.reported == kNothingReported;
-    const std::uint32_t before = is_first ? 0 : slot.reported;
+    const bool is_first = slot.reporting.told == kNothingReported;
+    const std::uint32_t before = is_first ? 0 : slot.reporting.told;
     const bool due = (is_first && slot.fragments > core_.config.window) || least / step > before / step ||
-                     (least == slot.fragments && (is_first || slot.reported != least));
+                     (least == slot.fragments && (is_first || slot.reporting.told != least));
     if (!due) return;
-    slot.reported = least;
-    slot.report_due = true;
+    slot.reporting.told = least;
+    slot.reporting.due = true;
     core_.mark(slot);
 }
 
 void FlowControl::acknowledge(Slot& slot, std::uint32_t least) {
-    if (slot.report_children.count == 0 || slot.state != SlotState::active) return;
-    const std::uint32_t sent = std::max(slot.next_multicast, least);  // what everybody has needs no sending
-    in_flight_ += sent - slot.next_multicast;
-    in_flight_ -= least - slot.acknowledged;
-    if (sent > slot.next_multicast) slot.next_target = 0;
-    slot.next_multicast = sent;
-    slot.acknowledged = least;
+    if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
+    const std::uint32_t sent =
+        std::max(slot.multicasting.next, least);  // what everybody has needs no sending
+    in_flight_ += sent - slot.multicasting.next;
+    in_flight_ -= least - slot.multicasting.acknowledged;
+    if (sent > slot.multicasting.next) slot.multicasting.target = 0;
+    slot.multicasting.next = sent;
+    slot.multicasting.acknowledged = least;
     core_.mark(slot);
     check_finished(slot);
 }
@@ -73,18 +74,19 @@ void FlowControl::check_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].expected && !slot.clients[i].done) return;
-    if (core_.relays(slot) && slot.next_multicast < slot.fragments) return;
-    if (slot.is_root(core_.config.self) && slot.report_children.count > 0 &&
-        slot.acknowledged < slot.fragments)
+    if (core_.relays(slot) && slot.multicasting.next < slot.fragments) return;
+    if (slot.is_root(core_.config.self) && slot.reporting.children.count > 0 &&
+        slot.multicasting.acknowledged < slot.fragments)
         return;
-    if (slot.is_root(core_.config.self)) in_flight_ -= slot.next_multicast - slot.acknowledged;
+    if (slot.is_root(core_.config.self))
+        in_flight_ -= slot.multicasting.next - slot.multicasting.acknowledged;
     core_.finish(slot);
 }
 
 void FlowControl::on_report(const wire::Header& header) {
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
-    ChildReport* report = slot->report(header.sender);
+    ChildReport* report = slot->reporting.of(header.sender);
     if (report == nullptr) {
         ++core_.counters.bad_sender;
         return;
@@ -112,9 +114,10 @@ void FlowControl::on_done(const wire::Header& header) {
 }
 
 bool FlowControl::next_message(Slot& slot, Effect& effect) {
-    if (std::exchange(slot.report_due, false)) {
+    if (std::exchange(slot.reporting.due, false)) {
         ++core_.counters.reports_sent;
-        core_.message(effect, wire::Kind::report, slot.report_to, slot.id, slot.reported, slot.bytes, {});
+        core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
+                      slot.bytes, {});
         return true;
     }
     if (!std::exchange(slot.done_due, false)) return false;

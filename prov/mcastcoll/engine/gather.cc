@@ -20,20 +20,22 @@ bool Gatherer::agrees(Slot& slot, const wire::Header& header) {
         return false;
     }
     const bool posted = slot.state >= SlotState::active;
-    if (!posted && slot.told == kNothingTold) slot.told = header.total;
-    const std::uint64_t known = posted ? vector_total(slot) : slot.told;
+    if (!posted && slot.gathering.told == kNothingTold) slot.gathering.told = header.total;
+    const std::uint64_t known = posted ? vector_total(slot) : slot.gathering.told;
     if (header.total == known && (!posted || gathers(slot.operation.kind))) return true;
     core_.fail(kNoRank, EMSGSIZE);
     return false;
 }
 
 void Gatherer::begin(Slot& slot) {
-    if (slot.told != kNothingTold && slot.told != vector_total(slot)) return core_.fail(kNoRank, EMSGSIZE);
+    if (slot.gathering.told != kNothingTold && slot.gathering.told != vector_total(slot))
+        return core_.fail(kNoRank, EMSGSIZE);
     const std::uint64_t bytes = slot.operation.bytes;
     if (bytes > core_.config.most_gathered()) {
-        slot.piece_bytes = core_.config.piece_bytes(slot.operation.combiner.element_bytes);
-        slot.pieces = static_cast<std::uint32_t>((bytes + slot.piece_bytes - 1) / slot.piece_bytes);
-        slot.credit = std::min(slot.credit, slot.pieces);
+        slot.gathering.piece_bytes = core_.config.piece_bytes(slot.operation.combiner.element_bytes);
+        slot.gathering.pieces =
+            static_cast<std::uint32_t>((bytes + slot.gathering.piece_bytes - 1) / slot.gathering.piece_bytes);
+        slot.gathering.credit = std::min(slot.gathering.credit, slot.gathering.pieces);
     }
     advance(slot);
 }
@@ -50,23 +52,24 @@ void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
         ++core_.counters.bad_fragment;
         return;
     }
-    if (!whole || (slot->gathered >> child & 1) != 0) return;
-    slot->gathered |= 1U << child;
+    if (!whole || (slot->gathering.gathered >> child & 1) != 0) return;
+    slot->gathering.gathered |= 1U << child;
     slot->progress_at = core_.now;
     if (bytes > 0 && !combine_at_once(*slot, child, payload))
-        keep_vector(slot->contributions[child], payload);
+        keep_vector(slot->gathering.contributions[child], payload);
     if (slot->state == SlotState::active) advance(*slot);
 }
 
 // Straight from the message, where it is this child's turn.
 bool Gatherer::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
     const Collective& operation = slot.operation;
-    if (slot.state != SlotState::active || slot.combined != child || operation.ready < operation.bytes ||
+    if (slot.state != SlotState::active || slot.gathering.combined != child ||
+        operation.ready < operation.bytes ||
         reinterpret_cast<std::uintptr_t>(vector.data()) % kVectorAlignment != 0)
         return false;
     take_own(slot);
     operation.combiner(operation.buffer, vector.data(), vector.size());
-    ++slot.combined;
+    ++slot.gathering.combined;
     return true;
 }
 
@@ -77,7 +80,7 @@ void Gatherer::keep_vector(Contribution& contribution, Bytes vector) {
 
 // This member's vector comes into the buffer where others are combined with it.
 void Gatherer::take_own(Slot& slot) {
-    if (std::exchange(slot.own_combined, true)) return;
+    if (std::exchange(slot.gathering.own_combined, true)) return;
     const Collective& operation = slot.operation;
     if (operation.bytes == 0 || operation.input == operation.buffer) return;
     if (core_.children.count > 0 || slot.is_root(core_.config.self))
@@ -86,23 +89,24 @@ void Gatherer::take_own(Slot& slot) {
 
 void Gatherer::advance(Slot& slot) {
     const Collective& operation = slot.operation;
-    if (slot.pieces > 0) {
+    if (slot.gathering.pieces > 0) {
         update_grants(slot);
         return note_combined(slot);
     }
-    if (slot.gather_sent || operation.ready < operation.bytes) return;
+    if (slot.gathering.sent || operation.ready < operation.bytes) return;
     take_own(slot);
-    for (; slot.combined < core_.children.count && (slot.gathered >> slot.combined & 1) != 0;
-         ++slot.combined) {
+    for (; slot.gathering.combined < core_.children.count &&
+           (slot.gathering.gathered >> slot.gathering.combined & 1) != 0;
+         ++slot.gathering.combined) {
         if (operation.bytes == 0) continue;
-        Contribution& contribution = slot.contributions[slot.combined];
+        Contribution& contribution = slot.gathering.contributions[slot.gathering.combined];
         operation.combiner(operation.buffer, contribution.early, operation.bytes);
         core_.slots.vectors().give_back(contribution.early);
     }
-    if (slot.combined < core_.children.count) return;
+    if (slot.gathering.combined < core_.children.count) return;
     if (slot.is_root(core_.config.self)) return all_gathered(slot);
-    slot.gather_sent = true;
-    slot.gather_due = true;
+    slot.gathering.sent = true;
+    slot.gathering.due = true;
     core_.mark(slot);
 }
 
@@ -114,7 +118,7 @@ const std::byte* Gatherer::contribution_of(const Slot& slot) const {
 RankList Gatherer::missing(const Slot& slot) const {
     RankList ranks;
     for (std::uint32_t i = 0; i < core_.children.count && gathers(slot.operation.kind); ++i)
-        if ((slot.gathered >> i & 1) == 0) ranks.add(core_.children.ranks[i]);
+        if ((slot.gathering.gathered >> i & 1) == 0) ranks.add(core_.children.ranks[i]);
     return ranks;
 }
 
@@ -124,8 +128,8 @@ bool Gatherer::next_message(Slot& slot, Effect& effect) {
 }
 
 bool Gatherer::next_gather(Slot& slot, Effect& effect) {
-    const bool due = std::exchange(slot.gather_due, false),
-               announces = std::exchange(slot.announce_due, false);
+    const bool due = std::exchange(slot.gathering.due, false),
+               announces = std::exchange(slot.gathering.announce_due, false);
     if (!due && !announces) return false;
     ++core_.counters.gathers_sent;
     core_.message(effect, wire::Kind::gather, core_.parent, slot.id, 0, vector_total(slot),
@@ -136,14 +140,14 @@ bool Gatherer::next_gather(Slot& slot, Effect& effect) {
 
 // As rank 0: everybody's vector is in the buffer.
 void Gatherer::all_gathered(Slot& slot) {
-    slot.gather_sent = true;
+    slot.gathering.sent = true;
     if (slot.operation.kind == CollectiveKind::reduce) return core_.finish(slot);
     if (!slot.operation.hold) return let_go(slot);
-    slot.awaits_release = core_.notices.gathered(slot.id);
+    slot.gathering.awaits_release = core_.notices.gathered(slot.id);
 }
 
 bool Gatherer::release(Slot& slot) {
-    if (!std::exchange(slot.awaits_release, false)) return false;
+    if (!std::exchange(slot.gathering.awaits_release, false)) return false;
     slot.progress_at = core_.now;
     let_go(slot);
     return true;
@@ -158,8 +162,9 @@ void Gatherer::let_go(Slot& slot) {
 }
 
 std::uint64_t Gatherer::combined_bytes(const Slot& slot) const {
-    if (slot.pieces == 0 || core_.children.count == 0) return slot.gather_sent ? slot.operation.bytes : 0;
-    return std::min(slot.operation.bytes, std::uint64_t{combined_pieces(slot)} * slot.piece_bytes);
+    if (slot.gathering.pieces == 0 || core_.children.count == 0)
+        return slot.gathering.sent ? slot.operation.bytes : 0;
+    return std::min(slot.operation.bytes, std::uint64_t{combined_pieces(slot)} * slot.gathering.piece_bytes);
 }
 
 }  // namespace mcastcoll::engine

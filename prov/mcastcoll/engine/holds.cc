@@ -12,11 +12,11 @@ bool Holds::awaits_bytes(const Slot& slot) const {
 void Holds::begin(Slot& slot) {
     if (!core_.graph_of(slot).multicasts(core_.config.self)) return;
     const Nanoseconds wait = core_.root_sync.longest_wait(core_.round_trip.mean());
-    const bool waits = wait > Nanoseconds{} && !(core_.root_sync.ends_early() && slot.entered);
+    const bool waits = wait > Nanoseconds{} && !(core_.root_sync.ends_early() && slot.multicasting.entered);
     // Behind one that is held, so that receivers do not take the later for a sign that the earlier is lost.
     if (!waits && !awaits_bytes(slot) && holds_.empty()) return;
     if (!holds_.push({slot.id, core_.now + wait})) return;
-    slot.held = true;
+    slot.multicasting.held = true;
     ++core_.counters.roots_held;
 }
 
@@ -31,12 +31,13 @@ void Holds::release() {
     while (!holds_.empty()) {
         const Timed& first = holds_.front();
         Slot& slot = core_.slots.at(number_of(first.operation));
-        const bool over = slot.id != first.operation ||
-                          (!awaits_bytes(slot) &&
-                           (first.at <= core_.now || (core_.root_sync.ends_early() && slot.entered)));
+        const bool over =
+            slot.id != first.operation ||
+            (!awaits_bytes(slot) &&
+             (first.at <= core_.now || (core_.root_sync.ends_early() && slot.multicasting.entered)));
         if (!over) return;
         if (slot.id == first.operation) {
-            slot.held = false;
+            slot.multicasting.held = false;
             core_.mark(slot);
         }
         holds_.pop();
@@ -44,9 +45,9 @@ void Holds::release() {
 }
 
 void Holds::tell_entered(Slot& slot) {
-    if (!core_.root_sync.tells() || slot.heard_ever) return;
+    if (!core_.root_sync.tells() || slot.hearing.ever) return;
     if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.config.self) return;
-    slot.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
+    slot.multicasting.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
 }
 
 void Holds::on_entered(const wire::Header& header) {
@@ -59,14 +60,14 @@ void Holds::on_entered(const wire::Header& header) {
         return;
     }
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (slot->entered) return;
-    slot->entered = true;
+    if (slot->multicasting.entered) return;
+    slot->multicasting.entered = true;
     core_.root_sync.note_entered(posted ? core_.now - slot->posted_at : Nanoseconds{});
     release();
 }
 
 bool Holds::next_message(Slot& slot, Effect& effect) {
-    if (!std::exchange(slot.entered_due, false)) return false;
+    if (!std::exchange(slot.multicasting.entered_due, false)) return false;
     ++core_.counters.entered_sent;
     core_.message(effect, wire::Kind::entered, slot.operation.root, slot.id, 0, 0, {});
     return true;

@@ -14,13 +14,13 @@ constexpr std::uint32_t kFruitlessRounds = 2;
 // What another multicast usually takes.
 Nanoseconds Nacker::answer_delay(const Slot& slot) const {
     std::int64_t hops = 3;  // the last one down, and some patience
-    for (Rank rank = slot.report_to; rank != kNoRank && rank != slot.operation.root; ++hops)
+    for (Rank rank = slot.reporting.parent; rank != kNoRank && rank != slot.operation.root; ++hops)
         rank = core_.graph_of(slot).report_parent(slot.operation.root, rank, core_.config.tree_arity);
     return core_.deadlines.nack(hops);
 }
 
 bool Nacker::asks_root(const Slot& slot) const {
-    return slot.plan.route == Route::root && slot.report_to != kNoRank && !slot.chained &&
+    return slot.plan.route == Route::root && slot.reporting.parent != kNoRank && !slot.asking.chained &&
            slot.nacks.rounds < kFruitlessRounds;
 }
 
@@ -38,7 +38,7 @@ bool Nacker::ask(Slot& slot, std::uint32_t to) {
     }
     for (std::uint32_t index = slot.base; index < to; ++index)
         if (!slot.has(index)) nacks.add(index);
-    slot.ask_at = nacks.answer_by;
+    slot.asking.at = nacks.answer_by;
     core_.mark(slot);
     return true;
 }
@@ -64,7 +64,7 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     }
     if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (self_is_top) slot->troubled = true;
+    if (self_is_top) slot->multicasting.troubled = true;
     if (Client* client = slot->find_client(header.sender)) client->asked = true;
     Nacks& nacks = slot->nacks;
     nacks.begin_round(core_.now, core_.round_trip.mean());
@@ -73,7 +73,8 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
         if ((std::to_integer<unsigned>(payload[i / 8]) >> (i % 8) & 1) == 0) continue;
         if (i > UINT32_MAX - 1 - from) break;
         const std::uint32_t index = from + i;
-        if (self_is_top && (index >= slot->next_multicast || index < slot->acknowledged)) continue;
+        if (self_is_top && (index >= slot->multicasting.next || index < slot->multicasting.acknowledged))
+            continue;
         if (!nacks.add(index)) break;
     }
     slot->nack_root = top;

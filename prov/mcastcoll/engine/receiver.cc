@@ -34,12 +34,12 @@ void Receiver::begin(Slot& slot) {
     // Small messages are handed to the deaf, and by a policy that is patient because of it.
     const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
     const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
-    slot.chained = silent || slot.plan.chained;
-    if (slot.chained && (!comes_unasked || slot.base < slot.revealed))
+    slot.asking.chained = silent || slot.plan.chained;
+    if (slot.asking.chained && (!comes_unasked || slot.base < slot.hearing.revealed))
         return repairer_.request(slot, slot.fragments);
-    const bool hole = !comes_unasked && (slot.base < slot.revealed || later_was_heard(slot));
-    slot.ask_at = core_.now + (hole ? core_.deadlines.gap()
-                                    : Nanoseconds{patience * core_.deadlines.silence(slot).value});
+    const bool hole = !comes_unasked && (slot.base < slot.hearing.revealed || later_was_heard(slot));
+    slot.asking.at = core_.now + (hole ? core_.deadlines.gap()
+                                       : Nanoseconds{patience * core_.deadlines.silence(slot).value});
     // Somebody has asked already and waits.
     for (std::uint32_t i = 0; i < slot.client_count; ++i)
         if (slot.clients[i].waiting) return repairer_.ask_onward(slot);
@@ -50,9 +50,10 @@ void Receiver::begin(Slot& slot) {
 bool Receiver::later_was_heard(Slot& slot) {
     if (core_.large(slot)) return false;
     for (std::uint64_t id = number_of(slot.id) + 1; id < core_.slots.early_end(); ++id) {
-        if (core_.slots.at(id).id != operation_of(id) || core_.slots.at(id).early_root != slot.operation.root)
+        if (core_.slots.at(id).id != operation_of(id) ||
+            core_.slots.at(id).hearing.early_root != slot.operation.root)
             continue;
-        slot.revealed = slot.fragments;
+        slot.hearing.revealed = slot.fragments;
         return true;
     }
     return false;
@@ -85,7 +86,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
         return;
     }
     if (!posted && !relayed) {
-        slot->early_root = header.sender;
+        slot->hearing.early_root = header.sender;
         core_.slots.note_early(number_of(header.operation));
     }
     slot->note_partial(is_partial(header));
@@ -116,25 +117,25 @@ bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
 // What a multicast fragment tells besides its bytes: the path works, and what came before it was sent before
 // it.
 void Receiver::note_multicast(Slot& slot, std::uint32_t index) {
-    slot.heard = true;
-    slot.doubted = false;
-    const bool in_order = index >= slot.revealed;  // neither late nor another multicast
-    slot.revealed = std::max(slot.revealed, index + 1);
-    ++slot.heard_count;
-    const bool first = !std::exchange(slot.heard_ever, true);
-    const Nanoseconds before = std::exchange(slot.heard_at, core_.now);
+    slot.hearing.lately = true;
+    slot.asking.doubted = false;
+    const bool in_order = index >= slot.hearing.revealed;  // neither late nor another multicast
+    slot.hearing.revealed = std::max(slot.hearing.revealed, index + 1);
+    ++slot.hearing.count;
+    const bool first = !std::exchange(slot.hearing.ever, true);
+    const Nanoseconds before = std::exchange(slot.hearing.at, core_.now);
     if (slot.state != SlotState::active) return;
     if (first) core_.deadlines.on_first(slot, core_.now);
     if (!first && in_order && core_.now > before) {  // a run that was read at once has no gaps
         core_.deadlines.on_gap(slot, core_.now - before);
-        slot.longest_gap = std::max(slot.longest_gap, core_.now - before);
+        slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
     }
     if (slot.plan.chained || slot.plan.patience > 1) return;
-    slot.chained = false;
-    if (slot.base < slot.revealed)
+    slot.asking.chained = false;
+    if (slot.base < slot.hearing.revealed)
         repairer_.arm_gap(slot);
     else
-        slot.ask_at = core_.now + core_.deadlines.silence(slot);
+        slot.asking.at = core_.now + core_.deadlines.silence(slot);
 }
 
 // A root multicasts its small operations one after the other: something of a later one tells that an earlier
@@ -144,7 +145,7 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
         Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active || slot.operation.root != sender || core_.large(slot)) continue;
         if (slot.plan.patience > 1 || slot.complete_here()) continue;
-        slot.revealed = slot.fragments;
+        slot.hearing.revealed = slot.fragments;
         repairer_.arm_gap(slot);
     }
 }
@@ -178,7 +179,7 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
     slot.progress_at = core_.now;
     while (slot.base < slot.fragments && slot.have.test(slot.base)) {
         slot.have.clear(slot.base);
-        slot.asked.clear(slot.base);
+        slot.asking.asked.clear(slot.base);
         ++slot.base;
     }
     core_.mark(slot);  // somebody may be waiting for it

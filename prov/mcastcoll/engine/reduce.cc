@@ -31,23 +31,24 @@ Result<void> check_reduction(const GroupConfig& config, const Collective& operat
 
 std::uint32_t Gatherer::own_pieces(const Slot& slot) const {
     const Collective& operation = slot.operation;
-    if (operation.ready >= operation.bytes) return slot.pieces;
-    return static_cast<std::uint32_t>(operation.ready / slot.piece_bytes);
+    if (operation.ready >= operation.bytes) return slot.gathering.pieces;
+    return static_cast<std::uint32_t>(operation.ready / slot.gathering.piece_bytes);
 }
 
 // Leading pieces in which this member's whole subtree is combined.
 std::uint32_t Gatherer::combined_pieces(const Slot& slot) const {
-    return core_.children.count == 0 ? own_pieces(slot) : slot.contributions[core_.children.count - 1].base;
+    return core_.children.count == 0 ? own_pieces(slot)
+                                     : slot.gathering.contributions[core_.children.count - 1].base;
 }
 
 // In steps, so that credits stay few; but nobody that could send is left without.
 void Gatherer::update_grants(Slot& slot) {
     std::uint32_t limit = own_pieces(slot);
-    for (Contribution& child : slot.contributions) {
+    for (Contribution& child : slot.gathering.contributions) {
         const std::uint32_t to = std::min(limit, child.base + core_.config.window);
         limit = child.base;
         if (to <= child.granted) continue;
-        const bool worth_it = to == slot.pieces || child.base == child.granted ||
+        const bool worth_it = to == slot.gathering.pieces || child.base == child.granted ||
                               to - child.granted >= core_.config.report_step();
         if (!worth_it) continue;
         child.granted = to;
@@ -59,14 +60,14 @@ void Gatherer::update_grants(Slot& slot) {
 // More may be combined than before: up with it, or down.
 void Gatherer::note_combined(Slot& slot) {
     core_.mark(slot);
-    if (slot.gather_sent || !slot.is_root(core_.config.self)) return;
+    if (slot.gathering.sent || !slot.is_root(core_.config.self)) return;
     const std::uint32_t combined = combined_pieces(slot);
-    if (combined == slot.pieces) {
+    if (combined == slot.gathering.pieces) {
         if (core_.children.count == 0) take_own(slot);
         return all_gathered(slot);
     }
     if (!core_.large(slot) || slot.operation.hold || core_.children.count == 0) return;
-    const std::uint64_t final_bytes = std::uint64_t{combined} * slot.piece_bytes;
+    const std::uint64_t final_bytes = std::uint64_t{combined} * slot.gathering.piece_bytes;
     slot.base = std::max(slot.base, static_cast<std::uint32_t>(final_bytes / core_.config.fragment_bytes));
     flow_.update(slot);
 }
@@ -74,14 +75,14 @@ void Gatherer::note_combined(Slot& slot) {
 // Pieces from `from` on, of this child.
 void Gatherer::combine(Slot& slot, std::uint32_t child, std::uint32_t from, Bytes vector) {
     const Collective& operation = slot.operation;
-    const std::size_t begin = std::size_t{from} * slot.piece_bytes;
+    const std::size_t begin = std::size_t{from} * slot.gathering.piece_bytes;
     std::byte* at = operation.buffer + begin;
     if (child == 0 && operation.input != operation.buffer)
         std::memcpy(at, operation.input + begin, vector.size());
     if (reinterpret_cast<std::uintptr_t>(vector.data()) % kVectorAlignment == 0)
         return operation.combiner(at, vector.data(), vector.size());
-    for (std::size_t done = 0; done < vector.size(); done += slot.piece_bytes) {
-        const std::size_t bytes = std::min<std::size_t>(slot.piece_bytes, vector.size() - done);
+    for (std::size_t done = 0; done < vector.size(); done += slot.gathering.piece_bytes) {
+        const std::size_t bytes = std::min<std::size_t>(slot.gathering.piece_bytes, vector.size() - done);
         std::memcpy(piece_.data(), vector.data() + done, bytes);
         operation.combiner(at + done, piece_.data(), bytes);
     }
@@ -98,16 +99,17 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
     }
     if (!agrees(*slot, header)) return;
     const std::uint32_t first = index_of(header.fragment);
-    const std::uint64_t piece = slot->piece_bytes, bytes = slot->operation.bytes;
-    if (slot->pieces == 0 || payload.empty() || first >= slot->pieces) {
+    const std::uint64_t piece = slot->gathering.piece_bytes, bytes = slot->operation.bytes;
+    if (slot->gathering.pieces == 0 || payload.empty() || first >= slot->gathering.pieces) {
         ++core_.counters.bad_fragment;
         return;
     }
     const std::uint64_t count = (payload.size() + piece - 1) / piece;
     // An element of another size there: nobody could ever finish.
-    if (count > slot->pieces - first || payload.size() != std::min(count * piece, bytes - first * piece))
+    if (count > slot->gathering.pieces - first ||
+        payload.size() != std::min(count * piece, bytes - first * piece))
         return core_.fail(kNoRank, EMSGSIZE);
-    Contribution& child = slot->contributions[index];
+    Contribution& child = slot->gathering.contributions[index];
     if (first + count > child.granted) {
         ++core_.counters.beyond_window;
         return;
@@ -126,7 +128,7 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
     }
     for (; child.base < child.granted && child.have.test(child.base); ++child.base)
         child.have.clear(child.base);
-    if (child.base == slot->pieces) slot->gathered |= 1U << index;
+    if (child.base == slot->gathering.pieces) slot->gathering.gathered |= 1U << index;
     slot->progress_at = core_.now;
     advance(*slot);
 }
@@ -140,49 +142,51 @@ void Gatherer::on_credit(const wire::Header& header) {
     if (slot == nullptr || slot->state == SlotState::finished) return;
     if (!agrees(*slot, header)) return;
     const std::uint32_t pieces = index_of(header.fragment);
-    if (slot->state == SlotState::active && pieces > slot->pieces) {
+    if (slot->state == SlotState::active && pieces > slot->gathering.pieces) {
         ++core_.counters.bad_fragment;
         return;
     }
-    slot->credit = std::max(slot->credit, pieces);
+    slot->gathering.credit = std::max(slot->gathering.credit, pieces);
     slot->progress_at = core_.now;
     core_.mark(*slot);
 }
 
 bool Gatherer::awaits_credit(const Slot& slot) const {
-    return slot.state == SlotState::active && slot.pieces > 0 && core_.parent != kNoRank &&
-           slot.contributed == slot.credit && slot.contributed < combined_pieces(slot);
+    return slot.state == SlotState::active && slot.gathering.pieces > 0 && core_.parent != kNoRank &&
+           slot.gathering.contributed == slot.gathering.credit &&
+           slot.gathering.contributed < combined_pieces(slot);
 }
 
 void Gatherer::announce(Slot& slot) {
-    if (!awaits_credit(slot) || std::exchange(slot.announced, true)) return;
-    slot.announce_due = true;
+    if (!awaits_credit(slot) || std::exchange(slot.gathering.announced, true)) return;
+    slot.gathering.announce_due = true;
     core_.mark(slot);
 }
 
 bool Gatherer::next_contribution(Slot& slot, Effect& effect) {
-    if (slot.pieces == 0 || core_.parent == kNoRank) return false;
-    const std::uint32_t from = slot.contributed;
+    if (slot.gathering.pieces == 0 || core_.parent == kNoRank) return false;
+    const std::uint32_t from = slot.gathering.contributed;
     const std::uint32_t longest =
-        (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) / slot.piece_bytes;
-    const std::uint32_t to = std::min({slot.credit, combined_pieces(slot), from + longest});
+        (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
+        slot.gathering.piece_bytes;
+    const std::uint32_t to = std::min({slot.gathering.credit, combined_pieces(slot), from + longest});
     if (to <= from) return false;
-    slot.contributed = to;
+    slot.gathering.contributed = to;
     ++core_.counters.contributions_sent;
-    const std::uint64_t begin = std::uint64_t{from} * slot.piece_bytes;
-    const std::uint64_t end = std::min(slot.operation.bytes, std::uint64_t{to} * slot.piece_bytes);
+    const std::uint64_t begin = std::uint64_t{from} * slot.gathering.piece_bytes;
+    const std::uint64_t end = std::min(slot.operation.bytes, std::uint64_t{to} * slot.gathering.piece_bytes);
     core_.message(effect, wire::Kind::contribution, core_.parent, slot.id, from, vector_total(slot),
                   Bytes(contribution_of(slot) + begin, end - begin));
-    if (to == slot.pieces && slot.operation.kind == CollectiveKind::reduce) core_.finish(slot);
+    if (to == slot.gathering.pieces && slot.operation.kind == CollectiveKind::reduce) core_.finish(slot);
     return true;
 }
 
 bool Gatherer::next_credit(Slot& slot, Effect& effect) {
     for (std::uint32_t i = 0; i < core_.children.count; ++i) {
-        if (!std::exchange(slot.contributions[i].credit_due, false)) continue;
+        if (!std::exchange(slot.gathering.contributions[i].credit_due, false)) continue;
         ++core_.counters.credits_sent;
         core_.message(effect, wire::Kind::credit, core_.children.ranks[i], slot.id,
-                      slot.contributions[i].granted, vector_total(slot), {});
+                      slot.gathering.contributions[i].granted, vector_total(slot), {});
         return true;
     }
     return false;

@@ -29,7 +29,8 @@ void Sender::advance(Slot& slot) {
 // Up to which fragment this member may multicast now.
 std::uint32_t Sender::limit(const Slot& slot) const {
     if (core_.relays(slot)) return slot.base;
-    if (slot.state < SlotState::active || !slot.is_root(core_.config.self) || slot.held) return 0;
+    if (slot.state < SlotState::active || !slot.is_root(core_.config.self) || slot.multicasting.held)
+        return 0;
     if (slot.operation.kind == CollectiveKind::reduce) return 0;
     return core_.graph_of(slot).multicasts(core_.config.self) ? std::min(flow_.limit(slot), slot.base) : 0;
 }
@@ -39,14 +40,14 @@ bool Sender::next_multicast(Slot& slot, Effect& effect) {
     if (core_.relays(slot)) return next_relay(slot, effect);
     const bool large = core_.large(slot);
     if (large && (slot.state == SlotState::finished || flow_.is_full(slot))) return false;
-    const std::uint32_t index = slot.next_multicast;
+    const std::uint32_t index = slot.multicasting.next;
     if (index >= limit(slot)) return false;
     make_fragment(slot, index, effect);
     if (core_.graph_of(slot).relayed())
         effect.range = core_.config.range(core_.config.self);
-    else if (!core_.take_target(slot.next_target, effect))
+    else if (!core_.take_target(slot.multicasting.target, effect))
         return true;
-    ++slot.next_multicast;
+    ++slot.multicasting.next;
     if (large) flow_.sent();
     return true;
 }
@@ -57,9 +58,9 @@ void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect
 }
 
 bool Sender::next_relay(Slot& slot, Effect& effect) {
-    if (slot.next_multicast >= slot.base || (core_.large(slot) && slot.state == SlotState::finished))
+    if (slot.multicasting.next >= slot.base || (core_.large(slot) && slot.state == SlotState::finished))
         return false;
-    const std::uint32_t index = slot.next_multicast++;
+    const std::uint32_t index = slot.multicasting.next++;
     ++core_.counters.fragments_relayed;
     core_.packet(effect, wire::Kind::relay, slot.id, index, core_.announced_total(slot),
                  core_.fragments_of(slot, index, index + 1));
@@ -83,7 +84,7 @@ bool Sender::next_resend(Slot& slot, Effect& effect) {
         const std::uint32_t index = nacks.due.find_set(nacks.from, nacks.to);
         nacks.from = index;
         if (index >= nacks.to) break;
-        const bool wanted = index >= slot.acknowledged && index < slot.next_multicast;
+        const bool wanted = index >= slot.multicasting.acknowledged && index < slot.multicasting.next;
         if (wanted) {
             ++core_.counters.fragments_resent;
             make_fragment(slot, index, effect);

@@ -32,7 +32,7 @@ class Sender {
     void advance(Slot& slot);
     bool next_multicast(Slot& slot, Effect& effect);
     // It has something to multicast, now or when the window opens.
-    bool waits(const Slot& slot) const { return slot.next_multicast < limit(slot) || resends(slot); }
+    bool waits(const Slot& slot) const { return slot.multicasting.next < limit(slot) || resends(slot); }
 
   private:
     std::uint32_t limit(const Slot& slot) const;

@@ -16,7 +16,7 @@ Slots::Slots(const GroupConfig& config, std::uint32_t children)
 Slot& Slots::take(OperationId operation) {
     Slot& slot = at(number_of(operation));
     if (slot.id == operation) return slot;
-    for (Contribution& contribution : slot.contributions) vectors_.give_back(contribution.early);
+    for (Contribution& contribution : slot.gathering.contributions) vectors_.give_back(contribution.early);
     slot.reset(operation);
     return slot;
 }

@@ -9,7 +9,7 @@ namespace mcastcoll::engine {
 
 void Supplier::on_all_here(Slot& slot) {
     assert(slot.state == SlotState::active && slot.complete_here());
-    slot.ask_at = kNever;
+    slot.asking.at = kNever;
     core_.mark(slot);
     if (core_.large(slot)) return flow_.on_all_here(slot);
     if (!slot.is_root(core_.config.self) && slot.bytes > 0)
@@ -46,8 +46,9 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
     client->asked = true;
     const bool was_multicast =
-        slot->state >= SlotState::active && slot->next_multicast > index_of(header.fragment);
-    if (was_multicast && core_.graph_of(*slot).hears(core_.config.self, header.sender)) slot->troubled = true;
+        slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
+    if (was_multicast && core_.graph_of(*slot).hears(core_.config.self, header.sender))
+        slot->multicasting.troubled = true;
     // Questions may overtake each other: an older one may still name what a newer one did not have to repeat.
     const std::uint32_t from = index_of(header.fragment);
     if (from > client->base) {
@@ -90,7 +91,7 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
 // The present question of a client that is to be kept until the fragment has been multicast.
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
     return core_.large(slot) && slot.state == SlotState::active && slot.is_root(core_.config.self) &&
-           client.wanted_to - fragment == 1 && fragment >= slot.next_multicast &&
+           client.wanted_to - fragment == 1 && fragment >= slot.multicasting.next &&
            core_.graph_of(slot).hears(core_.config.self, client.rank);
 }
 
