@@ -27,16 +27,8 @@ struct Work {
     std::uint32_t root = 0;
     std::size_t elements = 0;
     bool in_place = false;
-    std::vector<std::size_t> block_bytes = {};  // of an allgather, if they differ; by rank
     // Where a rank's block is in the result of an allgather, in elements.
-    std::size_t block_at(std::uint32_t rank) const {
-        if (block_bytes.empty()) return rank * elements;
-        return std::accumulate(block_bytes.begin(), block_bytes.begin() + rank, std::size_t{0}) /
-               sizeof(double);
-    }
-    std::size_t elements_of(std::uint32_t rank) const {
-        return block_bytes.empty() ? elements : block_bytes[rank] / sizeof(double);
-    }
+    std::size_t block_at(std::uint32_t rank) const { return rank * elements; }
 };
 
 inline void add_doubles(void* inout, const void* in, std::size_t elements) {
@@ -175,7 +167,7 @@ class Group {
             const bool from_all = work.kind == Kind::gather || work.kind == Kind::alltoall;
             const bool gathers = work.kind == Kind::allgather;
             const auto count = static_cast<std::uint32_t>(members_.size());
-            one.inputs[i].resize(to_all ? work.elements * count : work.elements_of(rank));
+            one.inputs[i].resize(to_all ? work.elements * count : work.elements);
             for (std::size_t j = 0; j < one.inputs[i].size(); ++j) one.inputs[i][j] = value_of(i, rank, j);
             one.buffers[i].assign(gathers ? work.block_at(count) : work.elements * (from_all ? count : 1),
                                   -1);
@@ -198,7 +190,6 @@ class Group {
         request.input = work.in_place ? request.buffer : reinterpret_cast<std::byte*>(one.inputs[i].data());
         if (work.in_place && work.kind == Kind::allgather)
             request.input += work.block_at(one.placement->self()) * sizeof(double);
-        if (!work.block_bytes.empty()) request.block_bytes = work.block_bytes.data();
         request.bytes = work.elements * sizeof(double);
         request.combiner = kSum;
         request.cookie = i;

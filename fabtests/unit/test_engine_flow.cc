@@ -43,15 +43,15 @@ struct Root : Bench {
 
 TestSuite(flow, .timeout = 300);
 
-Test(flow, a_root_starts_with_a_small_window) {
+Test(flow, a_root_begins_with_a_window) {
     Root root;
-    cr_assert_eq(root.sent(), root.engine.config().initial_window);
+    cr_assert_eq(root.sent(), root.engine.config().window);
     root.pass(Nanoseconds::from_ms(50));
     cr_assert_eq(root.sent(), 0U, "time alone opens no window");
-    root.message(report(1, 0, root.buffer.size()));
+    root.message(report(1, 16, root.buffer.size()));
     cr_assert_eq(root.sent(), 0U, "one report is not all");
-    root.message(report(2, 0, root.buffer.size()));
-    cr_assert_eq(root.sent(), root.engine.config().window - root.engine.config().initial_window);
+    root.message(report(2, 16, root.buffer.size()));
+    cr_assert_eq(root.sent(), 16U);
 }
 
 Test(flow, a_root_is_never_more_than_a_window_ahead_of_the_slowest) {
@@ -266,22 +266,21 @@ Test(barriers, a_lost_release_is_asked_for) {
 // A receiver that has all that came asks for one fragment only, and for more when the answer says that the
 // multicast has failed.
 Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
-    auto config = config_of(1, 4);
-    config.initial_window = 4;
+    const auto config = config_of(1, 4);
     Bench bench(config);
     bench.join();
     const ByteString sent = content(200'000);
     ByteString buffer(sent.size());
     cr_assert(bench.broadcast(0, buffer).ok());
-    for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
+    for (std::uint32_t i = 0; i < config.window; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
     auto out = bench.pass(Nanoseconds::from_ms(80));
     cr_assert_eq(count(out, Kind::ask), 1U);
     for (const Out& one : out)
         if (one.header.kind == Kind::ask) {
-            cr_assert_eq(index_of(one.header.fragment), 8U);
+            cr_assert_eq(index_of(one.header.fragment), config.window);
             cr_assert(one.payload == ByteString{std::byte{1}});
         }
-    Packet data = bench.fragment(0, 0, 8, sent);
+    Packet data = bench.fragment(0, 0, config.window, sent);
     data.kind = Kind::data;
     bench.message(data);
     out = bench.drain();
@@ -291,17 +290,16 @@ Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
 }
 
 Test(flow, an_answer_that_comes_after_the_multicast_is_no_outage) {
-    auto config = config_of(1, 4);
-    config.initial_window = 4;
+    const auto config = config_of(1, 4);
     Bench bench(config);
     bench.join();
     const ByteString sent = content(200'000);
     ByteString buffer(sent.size());
     cr_assert(bench.broadcast(0, buffer).ok());
-    for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
+    for (std::uint32_t i = 0; i < config.window; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
     cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(80)), Kind::ask), 1U);
-    bench.datagram(bench.fragment(0, 0, 8, sent));
-    Packet data = bench.fragment(0, 0, 8, sent);
+    bench.datagram(bench.fragment(0, 0, config.window, sent));
+    Packet data = bench.fragment(0, 0, config.window, sent);
     data.kind = Kind::data;
     bench.message(data);
     cr_assert_eq(count(bench.drain(), Kind::ask), 0U);
@@ -312,10 +310,10 @@ Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
     bench.join();
     ByteString buffer = content(300'000);
     cr_assert(bench.broadcast(0, buffer).ok());
-    cr_assert_eq(count(bench.drain(), Kind::fragment), 48U);
+    cr_assert_eq(count(bench.drain(), Kind::fragment), 64U);
     const Packet ask{.kind = Kind::ask,
                      .sender = 1,
-                     .fragment = 48,
+                     .fragment = 64,
                      .total = 300'000,
                      .payload = {std::byte{1}},
                      .key = {},
@@ -325,18 +323,18 @@ Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
     for (std::uint32_t reporter : {1U, 2U})
         bench.message({.kind = Kind::report,
                        .sender = reporter,
-                       .fragment = 0,
+                       .fragment = 16,
                        .total = 300'000,
                        .payload = {},
                        .key = {},
                        .epoch = {}});
     const auto out = bench.drain();
-    cr_assert_eq(count(out, Kind::fragment), 16U, "up to a window");
+    cr_assert_eq(count(out, Kind::fragment), 16U, "as far as the reports allow");
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert(out.back().header.kind == Kind::data, "behind the multicasts");
     // A whole window is wanted by somebody who hears nothing, and is supplied at once.
     Packet window = ask;
-    window.fragment = 49;
+    window.fragment = 65;
     window.payload.assign(8, std::byte{0xff});
     bench.message(window);
     std::size_t supplied = 0;

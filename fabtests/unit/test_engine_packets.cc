@@ -235,7 +235,7 @@ Test(packets, what_came_early_for_something_else_is_not_used) {
 Test(packets, the_first_fragments_of_a_large_broadcast_may_come_before_the_post) {
     Bench bench(config_of(1, 4));
     bench.join();
-    const std::uint32_t kept = bench.engine.config().initial_window, all = kept + 12;
+    const std::uint32_t kept = bench.engine.config().window, all = kept + 12;
     const ByteString sent = content(std::uint64_t{all} * 1424);
     for (std::uint32_t i = 0; i < all; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
     cr_assert_eq(bench.engine.counters().unposted_dropped, 12U);

@@ -280,21 +280,25 @@ Test(sync_policy, hostile_nacks_are_counted_and_harm_nothing) {
 
 namespace {
 
-// A member under sync with four channels that has completed four barriers' worth of broadcasts.
-Bench channel_user(std::uint32_t self, std::vector<ByteString>& buffers) {
+engine::GroupConfig four_channels(std::uint32_t self) {
     auto config = config_with(Repair::sync, self, 8);
     config.channels = 4;
-    Bench bench(config);
-    bench.join();
-    for (ByteString& buffer : buffers) cr_assert(bench.broadcast(0, buffer).ok());
-    return bench;
+    return config;
 }
+
+// A member under sync with four channels that has posted these broadcasts of rank 0.
+struct ChannelUser : Bench {
+    ChannelUser(std::uint32_t self, std::vector<ByteString>& buffers) : Bench(four_channels(self)) {
+        join();
+        for (ByteString& buffer : buffers) cr_assert(broadcast(0, buffer).ok());
+    }
+};
 
 }  // namespace
 
 Test(sync_policy, a_channel_is_used_again_after_the_verdict) {
     std::vector<ByteString> buffers(6, ByteString(8));
-    Bench bench = channel_user(7, buffers);
+    ChannelUser bench(7, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     auto out = bench.drain();
@@ -308,7 +312,7 @@ Test(sync_policy, a_channel_is_used_again_after_the_verdict) {
 
 Test(sync_policy, who_does_not_hear_the_verdict_asks_its_parent_once) {
     std::vector<ByteString> buffers(6, ByteString(8));
-    Bench bench = channel_user(7, buffers);
+    ChannelUser bench(7, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 5; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     const auto out = bench.pass(kSoon);
@@ -321,7 +325,7 @@ Test(sync_policy, who_does_not_hear_the_verdict_asks_its_parent_once) {
 
 Test(sync_policy, a_parent_answers_or_asks_onward) {
     std::vector<ByteString> buffers(4, ByteString(8));
-    Bench bench = channel_user(1, buffers);
+    ChannelUser bench(1, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
@@ -341,7 +345,7 @@ Test(sync_policy, a_parent_answers_or_asks_onward) {
 
 Test(sync_policy, an_older_question_does_not_answer_a_newer_one) {
     std::vector<ByteString> buffers(8, ByteString(8));
-    Bench bench = channel_user(1, buffers);
+    ChannelUser bench(1, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
@@ -357,7 +361,7 @@ Test(sync_policy, an_older_question_does_not_answer_a_newer_one) {
 
 Test(sync_policy, forged_verdicts_change_nothing) {
     std::vector<ByteString> buffers(6, ByteString(8));
-    Bench bench = channel_user(7, buffers);
+    ChannelUser bench(7, buffers);
     bench.drain();
     const auto before = bench.engine.counters();
     bench.datagram(plain(Kind::watermark_cast, 3, 0));           // not rank 0's
@@ -370,7 +374,7 @@ Test(sync_policy, forged_verdicts_change_nothing) {
 
 Test(sync_policy, rank_0_multicasts_the_verdict) {
     std::vector<ByteString> buffers(4, content(8));
-    Bench bench = channel_user(0, buffers);
+    ChannelUser bench(0, buffers);
     bench.drain();
     for (std::uint32_t child : {1U, 2U, 3U}) bench.message(plain(Kind::watermark_up, child, 4));
     cr_assert_eq(count(bench.drain(), Kind::watermark_cast), 0U);

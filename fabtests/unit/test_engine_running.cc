@@ -124,9 +124,9 @@ Test(deadlines, follow_what_was_measured) {
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);
-    slot.heard_ever = true;
-    slot.longest_gap = Nanoseconds::from_us(400);
-    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.longest_gap.value, "by its own gaps");
+    slot.hearing.ever = true;
+    slot.hearing.longest_gap = Nanoseconds::from_us(400);
+    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.hearing.longest_gap.value, "by its own gaps");
     cr_assert_eq(deadlines.nack(3),
                  Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
     for (int i = 0; i < 8; ++i) deadlines.on_nack_answer(Nanoseconds::from_us(500));

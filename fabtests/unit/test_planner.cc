@@ -60,24 +60,6 @@ Test(planner, many_in_flight) {
     }
 }
 
-Test(planner, blocks_of_different_lengths) {
-    for (const auto& shape : kShapes)
-        for (const std::uint64_t seed : seeds(10)) {
-            Random random(seed);
-            std::vector<Work> script(4, Work{Kind::allgather});
-            for (Work& work : script) {
-                work.in_place = random() % 2 == 0;
-                for (std::size_t i = 0; i < shape.size(); ++i)
-                    work.block_bytes.push_back(random() % 3 == 0 ? 0 : random() % 900 * sizeof(double));
-            }
-            script[2].block_bytes.assign(shape.size(), 0);
-            Group group(shape, seed);
-            const std::string wrong = group.run(script);
-            cr_assert(wrong.empty(), "%s (%zu members, seed %zu)", wrong.c_str(), shape.size(),
-                      static_cast<std::size_t>(seed));
-        }
-}
-
 // Each block crosses from its site to each other once.
 Test(planner, chains_cross_between_sites_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);

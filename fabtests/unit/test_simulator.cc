@@ -99,7 +99,6 @@ Test(simulator, smallest_and_largest_fragments_and_windows) {
                 Options options = options_of(5, repair, seed);
                 options.group.fragment_bytes = c.fragment;
                 options.group.window = c.window;
-                options.group.initial_window = std::min(c.window, options.group.initial_window);
                 options.faults.loss = seed % 2 == 0 ? 0 : 0.1;
                 options.faults.jitter = Nanoseconds::from_us(20);
                 options.faults.messages_overtake = true;

@@ -106,7 +106,7 @@ Test(pacing, many_large_broadcasts_of_one_root) {
         for (engine::Repair repair : kPolicies)
             for (std::uint64_t seed : seeds(1, 4)) {
                 Options options = options_of(members, repair, seed);
-                options.group.window = options.group.initial_window = 16;
+                options.group.window = 16;
                 options.group.fragment_bytes = 512;
                 options.group.retransmit_bytes = 512;
                 options.in_flight = 40;

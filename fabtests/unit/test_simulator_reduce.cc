@@ -62,7 +62,6 @@ Test(reduction, small_windows) {
         for (std::uint64_t seed : seeds(1, 3)) {
             Options options = options_of(11, engine::Repair::pull, seed);
             options.group.window = window;
-            options.group.initial_window = 8;
             options.group.tree_arity = 3;
             options.model.ns_per_byte = 0.8;
             options.faults.messages_overtake = true;

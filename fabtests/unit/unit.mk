@@ -28,6 +28,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/reduce_cases.h \
 	%reldir%/test_bitmap.cc \
 	%reldir%/test_ballots.cc \
+	%reldir%/test_engine_components.cc \
 	%reldir%/test_engine_disagree.cc \
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \

@@ -94,14 +94,12 @@ engine::GroupConfig config_for(const Experiment& experiment) {
         config.operation_slots = 8;
         config.retransmit_bytes = config.fragment_bytes;
         config.window = 64;
-        config.initial_window = 16;
         config.early_buffers = 0;
         config.gather_bytes = 64;
         config.pending_operations = 8;
     }
     config.fragment_bytes = experiment.fragment_bytes.value_or(config.fragment_bytes);
     config.window = experiment.window.value_or(config.window);
-    config.initial_window = std::min(config.initial_window, config.window);
     config.retransmit_bytes =
         std::max(experiment.retransmit_bytes.value_or(config.retransmit_bytes), config.fragment_bytes);
     config.retransmit_bytes = std::min(config.retransmit_bytes, config.window * config.fragment_bytes);

@@ -39,7 +39,6 @@ engine::GroupConfig draw_config(Random& random) {
     }
     config.fragment_bytes = pick(random, {512U, 1424U, 1424U, 1424U, 4096U});
     config.window = pick(random, {16U, 64U, 256U});
-    config.initial_window = static_cast<std::uint32_t>(random.between(1, std::min(config.window, 48U)));
     config.retransmit_bytes = config.fragment_bytes * static_cast<std::uint32_t>(random.between(1, 6));
     config.operation_slots = pick(random, {8U, 16U, 64U, 64U});
     config.checkpoint_every = pick(random, {config.operation_slots / 4, config.operation_slots / 2});

@@ -1,113 +1,121 @@
-// What everybody has finished (watermark.h), and leaving (departure.h): what the engine does about them.
+#include "engine/checkpoint.h"
+
 #include <algorithm>
 #include <cerrno>
 
-#include "engine/engine.h"
-
 namespace mcastcoll::engine {
 
-void Engine::release_below(std::uint64_t id) {
-    if (id <= slots_.first_kept() || id > slots_.first_open()) return;
-    for (std::uint64_t done = slots_.first_kept(); done < id; ++done) learn_from(slots_.at(done));
-    slots_.release_below(id);
-    moved_at_ = now_;
-    ++counters_.checkpoints;
-    verdicts_.release_below(slots_.first_kept());
+void Checkpoint::await() {
+    const std::int64_t round_trip = core_.round_trip.mean().value;
+    watermark_.await(core_.now, std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
+                     std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
+}
+
+void Checkpoint::on_up(const wire::Header& header) {
+    const std::uint32_t child = core_.child_of(header);
+    if (child == kMaxArity) return;
+    watermark_.on_up(child, number_of(header.operation));
+    core_.unsettled = true;
+}
+
+void Checkpoint::on_down(const wire::Header& header) {
+    if (header.sender == core_.parent)
+        take(header);
+    else
+        ++core_.counters.unexpected_kind;
+}
+
+void Checkpoint::on_cast(const wire::Header& header) {
+    if (header.sender == rank_of(0))
+        take(header);
+    else
+        ++core_.counters.unexpected_kind;
+}
+
+void Checkpoint::on_ask(const wire::Header& header) {
+    const std::uint32_t child = core_.child_index(header.sender);
+    if (child == kMaxArity)
+        ++core_.counters.bad_sender;
+    else
+        watermark_.on_ask(child, number_of(header.operation));
+}
+
+// The watermark is known to be there: from the parent or from rank 0's multicast.
+void Checkpoint::take(const wire::Header& header) {
+    const std::uint64_t watermark = number_of(header.operation);
+    if (watermark > core_.slots.first_open()) {
+        ++core_.counters.unexpected_kind;
+        return;
+    }
+    // The verdict that it was told with may be on its way.
+    const std::uint32_t verdict = index_of(header.fragment);
+    const bool known = verdict <= core_.verdicts.version();
+    if (watermark_.take(watermark, known, core_.now)) raise(watermark);
+    if (!known) parked_for_ = std::max(parked_for_, verdict);
 }
 
 // Operations up to a window above this watermark may be begun: it was told, not just learnt from somebody
 // who was, and with it the verdict that they need.
-void Engine::raise_watermark(std::uint64_t watermark, Nanoseconds now) {
-    release_below(watermark);
-    watermark_.rise_to(std::min(watermark, slots_.first_kept()));
-    begin_pending(now);
+void Checkpoint::raise(std::uint64_t watermark) {
+    core_.release_below(watermark);
+    watermark_.rise_to(std::min(watermark, core_.slots.first_kept()));
+    core_.unsettled = true;
 }
 
-// Nobody can ask for this operation any more: what its repairs tell.
-void Engine::learn_from(const Slot& slot) {
-    if (slot.state != SlotState::finished) return;
-    if (slot.is_root(config_.self) && slot.operation.kind == CollectiveKind::broadcast)
-        root_sync_.note_operation(slot.troubled);
-    if (is_large(slot) || slot.plan.hands_on) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        const Client& client = slot.clients[i];
-        if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
-            policy_.note_successor(client.asked);
+void Checkpoint::settle() {
+    if (core_.phase != Phase::active) return;
+    if (parked_for_ <= core_.verdicts.version())
+        if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise(parked);
+    if (const std::uint64_t agreed = watermark_.agree(finished_here()); agreed != 0) {
+        watermark_.set_cast_due(core_.config.repair == Repair::sync &&
+                                core_.graph().audible(core_.config.self));
+        raise(agreed);
     }
-    counters_.policy_changes = policy_.changes();
+    if (core_.idle()) core_.departure.on_idle();
 }
 
-void Engine::check_watermark(Nanoseconds now) {
-    if (phase_ != Phase::active) return;
-    const std::uint64_t agreed = watermark_.agree(finished_here());
-    if (agreed == 0) return;
-    watermark_.set_cast_due(config_.repair == Repair::sync && graph().audible(config_.self));
-    raise_watermark(agreed, now);
+// Children that hear the verdict need no message.
+bool Checkpoint::hears(Rank child) const {
+    return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
 }
 
-void Engine::on_watermark_up(const wire::Header& header, Nanoseconds now) {
-    const std::uint32_t child = child_index(header.sender);
-    if (child == kMaxArity) {
-        ++counters_.unexpected_kind;
-        return;
-    }
-    watermark_.on_up(child, number_of(header.operation));
-    check_watermark(now);
+void Checkpoint::on_leave_up(const wire::Header& header) {
+    const std::uint32_t child = core_.child_of(header);
+    if (child == kMaxArity) return;
+    core_.departure.on_child_left(child);
+    core_.unsettled = true;
 }
 
-void Engine::on_watermark_down(const wire::Header& header, Nanoseconds now) {
-    if (header.sender != tree_parent_) {
-        ++counters_.unexpected_kind;
-        return;
-    }
-    take_watermark(header, now);
+void Checkpoint::on_leave_down(const wire::Header& header) {
+    if (header.sender != core_.parent || !core_.departure.on_everybody_left())
+        core_.fail(header.sender, EPROTO);
 }
 
-void Engine::check_leave() {
-    if (phase_ == Phase::active && idle()) departure_.on_idle();
+bool Checkpoint::next_multicast(Effect& effect) {
+    const std::uint64_t watermark = watermark_.to_cast();
+    if (watermark == 0) return false;
+    core_.packet(effect, wire::Kind::watermark_cast, operation_of(watermark), core_.verdicts.version(), 0,
+                 {});
+    watermark_.set_cast_due(!core_.take_target(cast_target_, effect));
+    return true;
 }
 
-void Engine::close(Nanoseconds now) {
-    now_ = now;
-    if (departure_.closing()) return;
-    departure_.close();
-    if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
-    if (phase_ != Phase::active && phase_ != Phase::failed)
-        return fail(config_.self, kClosedEarly, true, now);
-    check_leave();
-}
-
-void Engine::on_leave_up(const wire::Header& header) {
-    const std::uint32_t child = child_index(header.sender);
-    if (child == kMaxArity) {
-        ++counters_.unexpected_kind;
-        return;
-    }
-    departure_.on_child_left(child);
-    check_leave();
-}
-
-void Engine::on_leave_down(const wire::Header& header, Nanoseconds now) {
-    if (header.sender != tree_parent_ || !departure_.on_everybody_left())
-        fail(header.sender, EPROTO, true, now);
-}
-
-bool Engine::next_checkpoint_message(Effect& effect) {
+bool Checkpoint::next_message(Effect& effect) {
     Watermark::Word word;
-    if (watermark_.next(word, [this](Rank child) { return hears_watermark(child); })) {
-        counters_.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
+    if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
+        core_.counters.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
         const bool down = word.kind == wire::Kind::watermark_down;
-        make_message(effect, word.kind, word.to, operation_of(word.number), down ? verdicts_.version() : 0, 0,
-                     {});
+        core_.message(effect, word.kind, word.to, operation_of(word.number),
+                      down ? core_.verdicts.version() : 0, 0, {});
         return true;
     }
-    if (departure_.next(word.kind, word.to)) {
-        make_message(effect, word.kind, word.to, operation_of(slots_.next()), 0, 0, {});
+    if (core_.departure.next(word.kind, word.to)) {
+        core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()), 0, 0, {});
         return true;
     }
-    if (departure_.over() && phase_ == Phase::active) {
-        phase_ = Phase::left;
-        notices_.left();
+    if (core_.departure.over() && core_.phase == Phase::active) {
+        core_.phase = Phase::left;
+        core_.notices.left();
     }
     return false;
 }

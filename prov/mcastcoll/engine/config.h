@@ -19,7 +19,7 @@ constexpr std::string_view name_of(Repair repair) {
     return kNames[static_cast<std::uint8_t>(repair) % kRepairCount];
 }
 
-// What a root waits for before it multicasts; root_sync.cc. The numbers travel in the welcome.
+// What a root waits for before it multicasts; root_sync.h. The numbers travel in the welcome.
 enum class RootSync : std::uint8_t { none, delay, random, adaptive };
 inline constexpr std::uint8_t kRootSyncCount = 4;
 constexpr std::string_view name_of(RootSync sync) {
@@ -51,8 +51,6 @@ struct GroupConfig {
     std::uint32_t operation_slots = 128;  // operations between the slowest and the fastest member
     std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished
     std::uint32_t window = 256;           // fragments a root may be ahead of the slowest member that hears it
-    std::uint32_t initial_window =
-        48;  // fragments sent before it is known that everybody has posted the operation
     std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
     std::uint32_t large_tree_arity =
         1;  // the same for large messages to the deaf: a chain halves nobody's bandwidth

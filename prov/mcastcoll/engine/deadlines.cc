@@ -19,14 +19,17 @@ Nanoseconds Deadlines::silence(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
     const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
-    if (!slot.heard_ever) {
-        if (releases(slot.operation.kind) && slot.pieces > 0) return first_result_.deadline(usual, most);
+    if (!slot.hearing.ever) {
+        if (releases(slot.operation.kind) && slot.gathering.pieces > 0)
+            return first_result_.deadline(usual, most);
         if (releases(slot.operation.kind)) return release(usual);
         return first_arrival_.deadline(usual, most);
     }
-    if (slot.revealed >= config_.initial_window || slot.partial) return arrival_gap_.deadline(4, usual, most);
+    if (slot.hearing.revealed >= config_.window || slot.hearing.partial)
+        return arrival_gap_.deadline(4, usual, most);
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
-    return std::clamp(slot.longest_gap + slot.longest_gap, stream_gap_.deadline(least, most), most);
+    return std::clamp(slot.hearing.longest_gap + slot.hearing.longest_gap, stream_gap_.deadline(least, most),
+                      most);
 }
 
 // A barrier ends when the last has entered. Waiting for one that merely repairs must not teach everybody to
@@ -46,13 +49,13 @@ Nanoseconds Deadlines::nack(std::int64_t hops) const {
 
 void Deadlines::on_gap(const Slot& slot, Nanoseconds gap) {
     arrival_gap_.sample(gap);
-    if (slot.revealed < config_.initial_window && !slot.partial) stream_gap_.sample(gap);
+    if (slot.hearing.revealed < config_.window && !slot.hearing.partial) stream_gap_.sample(gap);
 }
 
 // What the first of an operation's fragments may be measured by.
 RecentTimes& Deadlines::first_times(const Slot& slot) {
     if (!releases(slot.operation.kind)) return first_arrival_;
-    return slot.pieces == 0 ? first_release_ : first_result_;
+    return slot.gathering.pieces == 0 ? first_release_ : first_result_;
 }
 
 }  // namespace mcastcoll::engine

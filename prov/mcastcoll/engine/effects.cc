@@ -1,183 +1,155 @@
-// What goes out, in which order: completions, then multicasts, then messages. Operations take turns.
-#include <cassert>
-
+// What comes in, and what goes out, in which order: completions, then multicasts, then messages. Operations
+// take turns.
 #include "engine/engine.h"
 
 namespace mcastcoll::engine {
 
-void Engine::make_message(Effect& effect, wire::Kind kind, Rank to, OperationId operation,
-                          std::uint32_t fragment, std::uint64_t total, Bytes payload) {
-    assert(to != config_.self && index_of(to) < config_.members);
-    effect = {.kind = Effect::Kind::message, .to = to, .payload = payload};
-    const wire::Header header{.kind = kind,
-                              .key = config_.key,
-                              .epoch = config_.epoch,
-                              .sender = config_.self,
-                              .operation = operation,
-                              .fragment = fragment_of(fragment),
-                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
-                              .total = total};
-    wire::encode(header, payload, effect.header);
-    ++counters_.messages_sent;
-}
-
-void Engine::make_packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
-                         std::uint64_t total, Bytes payload) {
-    make_message(effect, kind, rank_of(index_of(config_.self) == 0 ? 1 : 0), operation, fragment, total,
-                 payload);
-    effect.kind = Effect::Kind::multicast;
-    effect.to = kNoRank;
-    --counters_.messages_sent;
-    ++counters_.datagrams_sent;
-}
-
 bool Engine::next_multicast(Effect& effect) {
-    if (next_election_multicast(effect)) return true;
-    if (phase_ != Phase::active) return false;
-    if (const std::uint64_t watermark = watermark_.to_cast(); watermark != 0) {
-        make_packet(effect, wire::Kind::watermark_cast, operation_of(watermark), verdicts_.version(), 0, {});
-        watermark_.set_cast_due(!take_target(watermark_cast_target_, effect));
-        return true;
-    }
-    return turns_.next([&](std::uint32_t at) {
-        return next_fragment(slots_.at(at), effect) ? Turns::Use::sent : Turns::Use::waits;
+    if (core_.over()) return false;
+    if (elections_.next_multicast(effect)) return true;
+    if (core_.phase != Phase::active) return false;
+    if (checkpoint_.next_multicast(effect)) return true;
+    return core_.turns.next([&](std::uint32_t at) {
+        return sender_.next_multicast(core_.slots.at(at), effect) ? Turns::Use::sent : Turns::Use::waits;
     });
 }
 
 bool Engine::next_slot_message(Slot& slot, Effect& effect) {
-    if (slot.state == SlotState::vacant) return false;
-    if (next_gather(slot, effect) || next_credit(slot, effect) || next_contribution(slot, effect))
-        return true;
-    if (slot.report_due) {
-        slot.report_due = false;
-        ++counters_.reports_sent;
-        make_message(effect, wire::Kind::report, slot.report_to, slot.id, slot.reported, slot.bytes, {});
-        return true;
-    }
-    if (slot.done_due) {
-        slot.done_due = false;
-        make_message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes, {});
-        return true;
-    }
-    if (slot.entered_due) {
-        slot.entered_due = false;
-        ++counters_.entered_sent;
-        make_message(effect, wire::Kind::entered, slot.operation.root, slot.id, 0, 0, {});
-        return true;
-    }
-    return next_ask(slot, effect) || next_nack(slot, effect) || next_data(slot, effect);
+    return slot.state != SlotState::vacant &&
+           (gatherer_.next_message(slot, effect) || flow_.next_message(slot, effect) ||
+            holds_.next_message(slot, effect) || repairer_.next_message(slot, effect) ||
+            nacker_.next_message(slot, effect) || supplier_.next_message(slot, effect));
 }
 
 bool Engine::next_message(Effect& effect) {
-    if (next_failure_message(effect)) return true;
-    if (phase_ == Phase::failed || phase_ == Phase::left) return false;
-    if (next_admission_message(effect) || next_election_message(effect) || next_checkpoint_message(effect))
+    if (detector_.next_message(effect)) return true;
+    if (core_.over()) return false;
+    if (admission_.next_message(effect) || elections_.next_message(effect) ||
+        checkpoint_.next_message(effect))
         return true;
-    return turns_.next([&](std::uint32_t at) {
-        Slot& slot = slots_.at(at);
+    return core_.turns.next([&](std::uint32_t at) {
+        Slot& slot = core_.slots.at(at);
         if (next_slot_message(slot, effect)) return Turns::Use::sent;
         // A root with fragments left waits for its turn to multicast, all others until marked again.
-        const bool multicasts = slot.next_multicast < multicast_limit(slot) || resends(slot);
-        return multicasts ? Turns::Use::waits : Turns::Use::idle;
+        return sender_.waits(slot) ? Turns::Use::waits : Turns::Use::idle;
     });
 }
 
+bool Engine::next_effect(Allowed allowed, Effect& effect) {
+    const auto next_notice = [&] {
+        return core_.notices.next_of_group(effect, core_.failure.lost(), core_.failure.error());
+    };
+    return core_.notices.next_operation(effect) || next_notice() || detector_.next_watch(effect) ||
+           (allowed.multicast && next_multicast(effect)) || (allowed.message && next_message(effect)) ||
+           next_notice();
+}
+
 bool Engine::poll_effects(Allowed allowed, Effect& effect) {
-    if (notices_.next_operation(effect)) return true;
-    if (next_notice(effect) || next_watch(effect)) return true;
-    if (allowed.multicast && next_multicast(effect)) return true;
-    if (allowed.message && next_message(effect)) return true;
-    return next_notice(effect);
+    const bool found = next_effect(allowed, effect);
+    settle();
+    return found;
 }
 
 // Counts and drops what is not for this group, or not from one of its members.
-bool Engine::accept_header(const wire::Decoded& decoded) {
+bool Engine::accept(const wire::Decoded& decoded) {
     if (decoded.refusal != wire::Refusal::none) {
-        ++(decoded.refusal == wire::Refusal::checksum ? counters_.bad_checksum : counters_.bad_packet);
+        ++(decoded.refusal == wire::Refusal::checksum ? core_.counters.bad_checksum
+                                                      : core_.counters.bad_packet);
         return false;
     }
     const wire::Header& header = decoded.header;
-    if (header.key != config_.key) return ++counters_.foreign_group, false;
-    if (header.epoch != config_.epoch) return ++counters_.foreign_epoch, false;
-    if (index_of(header.sender) >= config_.members) return ++counters_.bad_sender, false;
-    if (header.sender == config_.self) return ++counters_.own_copies, false;
+    if (header.key != core_.config.key) return ++core_.counters.foreign_group, false;
+    if (header.epoch != core_.config.epoch) return ++core_.counters.foreign_epoch, false;
+    if (index_of(header.sender) >= core_.config.members) return ++core_.counters.bad_sender, false;
+    if (header.sender == core_.config.self) return ++core_.counters.own_copies, false;
     return true;
 }
 
 void Engine::on_packet(Bytes datagram, Nanoseconds now) {
-    now_ = now;
+    core_.now = now;
     const wire::Decoded decoded = wire::decode(datagram);
-    if (!accept_header(decoded)) return;
-    ++counters_.datagrams_received;
-    if (phase_ == Phase::failed || phase_ == Phase::left) return;
-    switch (decoded.header.kind) {
-        case wire::Kind::probe:
-            return on_probe(decoded.header, now);
-        case wire::Kind::fragment:
-        case wire::Kind::release:
-        case wire::Kind::relay:
-            return on_fragment(decoded.header, decoded.payload, now);
-        case wire::Kind::watermark_cast:
-            return on_watermark_cast(decoded.header, now);
-        default:
-            ++counters_.unexpected_kind;  // messages do not come by multicast
-    }
+    if (!accept(decoded)) return;
+    ++core_.counters.datagrams_received;
+    if (core_.over()) return;
+    dispatch_packet(decoded.header, decoded.payload);
+    settle();
 }
 
 void Engine::on_message(Bytes message, Nanoseconds now) {
-    now_ = now;
+    core_.now = now;
     const wire::Decoded decoded = wire::decode(message);
-    if (!accept_header(decoded)) return;
-    ++counters_.messages_received;
-    if (phase_ == Phase::failed || phase_ == Phase::left) return;
-    const wire::Header& header = decoded.header;
-    if (watch_at_ == kNever) watch_at_ = now + config_.watch_delay;
+    if (!accept(decoded)) return;
+    ++core_.counters.messages_received;
+    if (core_.over()) return;
+    detector_.wake();
+    dispatch_message(decoded.header, decoded.payload);
+    settle();
+}
+
+void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
+    switch (header.kind) {
+        case wire::Kind::probe:
+            return elections_.on_probe(header);
+        case wire::Kind::fragment:
+        case wire::Kind::release:
+        case wire::Kind::relay:
+            detector_.wake();
+            elections_.on_fragment(header);
+            return receiver_.on_fragment(header, payload);
+        case wire::Kind::watermark_cast:
+            return checkpoint_.on_cast(header);
+        default:
+            ++core_.counters.unexpected_kind;  // messages do not come by multicast
+    }
+}
+
+void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
     switch (header.kind) {
         case wire::Kind::data:
-            return on_data(header, decoded.payload, now);
+            return receiver_.on_data(header, payload);
         case wire::Kind::ask:
-            return on_ask(header, decoded.payload, now);
+            return supplier_.on_ask(header, payload);
         case wire::Kind::done:
-            return on_done(header);
+            return flow_.on_done(header);
         case wire::Kind::report:
-            return on_report(header, now);
+            return flow_.on_report(header);
         case wire::Kind::nack:
-            return on_nack(header, decoded.payload, now);
+            return nacker_.on_nack(header, payload);
         case wire::Kind::entered:
-            return on_entered(header, now);
+            return holds_.on_entered(header);
         case wire::Kind::watermark_ask:
-            return on_watermark_ask(header);
+            return checkpoint_.on_ask(header);
         case wire::Kind::gather:
-            return on_gather(header, decoded.payload, now);
+            return gatherer_.on_gather(header, payload);
         case wire::Kind::contribution:
-            return on_contribution(header, decoded.payload, now);
+            return gatherer_.on_contribution(header, payload);
         case wire::Kind::credit:
-            return on_credit(header, now);
+            return gatherer_.on_credit(header);
         case wire::Kind::watermark_up:
-            return on_watermark_up(header, now);
+            return checkpoint_.on_up(header);
         case wire::Kind::watermark_down:
-            return on_watermark_down(header, now);
+            return checkpoint_.on_down(header);
         case wire::Kind::leave_up:
-            return on_leave_up(header);
+            return checkpoint_.on_leave_up(header);
         case wire::Kind::leave_down:
-            return on_leave_down(header, now);
+            return checkpoint_.on_leave_down(header);
         case wire::Kind::fail:
-            return on_fail(header, now);
+            return detector_.on_fail(header);
         case wire::Kind::ready:
-            return on_ready(header, now);
-        case wire::Kind::go:
-            return on_go(header, now);
-        case wire::Kind::vote:
-            return on_vote(header, decoded.payload, now);
-        case wire::Kind::verdict:
-            return on_verdict(header, decoded.payload, now);
-        case wire::Kind::elect:
-            return on_election_request(header, now);
-        case wire::Kind::ping:
-            pongs_.push(header);
+            if (admission_.on_ready(header)) elections_.begin_first();
             return;
+        case wire::Kind::go:
+            return elections_.on_go(header);
+        case wire::Kind::vote:
+            return elections_.on_vote(header, payload);
+        case wire::Kind::verdict:
+            return elections_.on_verdict(header, payload);
+        case wire::Kind::elect:
+            return elections_.on_request(header);
+        case wire::Kind::ping:
+            return admission_.on_ping(header);
         case wire::Kind::pong:
-            return on_pong(header, now);
+            return admission_.on_pong(header);
         case wire::Kind::fragment:
         case wire::Kind::release:
         case wire::Kind::relay:
@@ -187,7 +159,7 @@ void Engine::on_message(Bytes message, Nanoseconds now) {
         case wire::Kind::grant:
         case wire::Kind::block:
         case wire::Kind::block_grant:  // and what other levels say to each other does not come here
-            ++counters_.unexpected_kind;
+            ++core_.counters.unexpected_kind;
             return;
     }
 }

@@ -1,196 +1,200 @@
-// Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
-// finds that the last verdict is no longer true.
-//
-// Rank 0 opens an election (go, down the gather tree); speakers multicast a few probes and everybody notes
-// whom it hears; the votes are gathered (vote, up the tree), rank 0 judges, and everybody learns who is deaf
-// and who is mute (verdict, down the tree).
-//
-// In mid-run a member asks for an election, up the tree, when too many operations in a row were silent, or
-// when it hears what it should not be able to hear. A root that is mute multicasts a beacon now and then, so
-// that there is something to hear. Operations go on meanwhile: who hears nothing is supplied all the same. A
-// new verdict is valid from an operation on that nobody can have begun, a window above the last watermark,
-// and every later one names the verdict that one must have to act on it. So all members use the same graph
-// for an operation, and two graphs at a time are enough.
-#include <algorithm>
+#include "engine/elections.h"
 
-#include "engine/engine.h"
+#include <utility>
 
 namespace mcastcoll::engine {
 
-void Engine::on_go(const wire::Header& header, Nanoseconds now) {
+void Elections::begin_first() {
+    if (core_.config.multicast)
+        begin(0);
+    else
+        take_first({});  // nobody can be the judge of a multicast that its leader does not have
+}
+
+void Elections::settle() {
+    if (std::exchange(core_.doubtful, false)) request();
+}
+
+void Elections::on_timeout() {
+    poll_.on_timeout(core_.now);
+    follow_poll();
+    if (core_.doubts.elect_at() <= core_.now) begin(poll_.number() + 1);
+}
+
+void Elections::on_go(const wire::Header& header) {
     const std::uint64_t number = number_of(header.operation);
-    const bool first = number == 0 && phase_ == Phase::forming;
-    const bool next = number == poll_.number() + 1 && phase_ == Phase::active && poll_.closed();
-    if (header.sender != tree_parent_ || !(first || next)) {
-        ++counters_.unexpected_kind;
+    const bool first = number == 0 && core_.phase == Phase::forming;
+    const bool next = number == poll_.number() + 1 && core_.phase == Phase::active && poll_.closed();
+    if (header.sender != core_.parent || !(first || next)) {
+        ++core_.counters.unexpected_kind;
         return;
     }
-    begin_election(number, now);
+    begin(number);
 }
 
-void Engine::begin_election(std::uint64_t number, Nanoseconds now) {
+void Elections::begin(std::uint64_t number) {
     if (number == 0)
-        phase_ = Phase::probing;
+        core_.phase = Phase::probing;
     else
-        ++counters_.elections;
-    readiness_.stop();
-    doubts_.on_election(number, now);
+        ++core_.counters.elections;
+    core_.doubts.on_election(number, core_.now);
     probe_target_ = 0;
-    poll_.begin(number, now);
-    follow_poll(now);
+    poll_.begin(number, core_.now);
+    follow_poll();
 }
 
-void Engine::follow_poll(Nanoseconds now) {
-    if (phase_ == Phase::probing && !poll_.probing()) phase_ = Phase::voting;
-    if (poll_.take_result()) decide(poll_.ballots().judge(), now);
+void Elections::follow_poll() {
+    if (core_.phase == Phase::probing && !poll_.probing()) core_.phase = Phase::voting;
+    if (poll_.take_result()) decide(poll_.ballots().judge());
 }
 
-void Engine::on_probe(const wire::Header& header, Nanoseconds now) {
-    ++counters_.probes_received;
+void Elections::on_probe(const wire::Header& header) {
+    ++core_.counters.probes_received;
     const std::uint64_t number = number_of(header.operation);
-    if (phase_ == Phase::active) {
-        doubts_.heard(header.sender);
+    if (core_.phase == Phase::active) {
+        core_.doubts.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            if (!graph().can_hear(header.sender, config_.self)) request_election(now);
+            if (!core_.graph().can_hear(header.sender, core_.config.self)) request();
             return;
         }
     }
-    poll_.on_probe(number, header.sender, phase_ == Phase::active);
-    follow_poll(now);
+    poll_.on_probe(number, header.sender, core_.phase == Phase::active);
+    follow_poll();
 }
 
-void Engine::on_vote(const wire::Header& header, Bytes payload, Nanoseconds now) {
-    const std::uint32_t child = child_index(header.sender);
+void Elections::on_vote(const wire::Header& header, Bytes payload) {
+    const std::uint32_t child = core_.child_index(header.sender);
     if (child == kMaxArity || !poll_.on_vote(child, number_of(header.operation), payload, header.total != 0))
-        ++counters_.unexpected_kind;
-    follow_poll(now);
+        ++core_.counters.unexpected_kind;
+    follow_poll();
 }
 
 // As rank 0.
-void Engine::decide(Verdict verdict, Nanoseconds now) {
-    const std::size_t most = (config_.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
+void Elections::decide(Verdict verdict) {
+    const std::size_t most = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
     if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
-    if (phase_ != Phase::active) return take_first_verdict(std::move(verdict), now);
-    if (!(verdict == graph().verdict())) return take_verdict(std::move(verdict), slots_.end(), now);
-    doubts_.on_same_verdict(now);
+    if (core_.phase != Phase::active) return take_first(std::move(verdict));
+    if (!(verdict == core_.graph().verdict())) return take_next(std::move(verdict), core_.slots.end());
+    core_.doubts.on_same_verdict(core_.now);
 }
 
-void Engine::on_verdict(const wire::Header& header, Bytes payload, Nanoseconds now) {
+void Elections::on_verdict(const wire::Header& header, Bytes payload) {
     Verdict verdict{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
-    const bool first = !verdicts_.known();
+    const bool first = !core_.verdicts.known();
     // Rank 0 passes one when everybody has finished what the one before the last was good for.
-    if (verdicts_.pending() && slots_.first_open() > verdicts_.first_operation())
-        release_below(verdicts_.first_operation() + 1);
-    const bool next =
-        verdicts_.known() && !verdicts_.pending() && number_of(header.operation) >= slots_.next();
-    const std::uint64_t version = first ? 0 : std::uint64_t{verdicts_.version()} + 1;
-    if (header.sender != tree_parent_ || header.total >> 1 != version || !(first || next) ||
-        !decode(payload, index_of(header.fragment), config_.members, verdict)) {
-        ++counters_.unexpected_kind;
+    if (core_.verdicts.pending() && core_.slots.first_open() > core_.verdicts.first_operation())
+        core_.release_below(core_.verdicts.first_operation() + 1);
+    const bool next = core_.verdicts.known() && !core_.verdicts.pending() &&
+                      number_of(header.operation) >= core_.slots.next();
+    const std::uint64_t version = first ? 0 : std::uint64_t{core_.verdicts.version()} + 1;
+    if (header.sender != core_.parent || header.total >> 1 != version || !(first || next) ||
+        !decode(payload, index_of(header.fragment), core_.config.members, verdict)) {
+        ++core_.counters.unexpected_kind;
         return;
     }
-    if (first) return take_first_verdict(std::move(verdict), now);
-    take_verdict(std::move(verdict), number_of(header.operation), now);
+    if (first) return take_first(std::move(verdict));
+    take_next(std::move(verdict), number_of(header.operation));
 }
 
-void Engine::take_first_verdict(Verdict verdict, Nanoseconds now) {
-    verdicts_.take_first(std::move(verdict));
-    phase_ = Phase::active;
+void Elections::take_first(Verdict verdict) {
+    core_.verdicts.take_first(std::move(verdict));
+    core_.phase = Phase::active;
     poll_.stop();
-    readiness_.stop();
-    doubts_.on_verdict();
-    notices_.joined();
-    ping_due_ = true;  // not before: what the probes keep busy answers late, and teaches long deadlines
-    begin_pending(now);
+    core_.doubts.on_verdict();
+    core_.notices.joined();
+    // Not before: what the probes keep busy answers late, and teaches long deadlines.
+    core_.round_trip.request_ping();
+    core_.unsettled = true;
 }
 
-void Engine::take_verdict(Verdict verdict, std::uint64_t from, Nanoseconds now) {
-    const bool heard = !graph().deaf(config_.self), spoke = graph().multicasts(config_.self);
-    verdicts_.take_next(std::move(verdict), from);
-    doubts_.on_verdict();
-    const bool hears = !graph().deaf(config_.self), speaks = graph().multicasts(config_.self);
-    ++counters_.verdicts;
-    counters_.lane_demotions += (heard && !hears) || (spoke && !speaks);
-    counters_.lane_promotions += (!heard && hears) || (!spoke && speaks);
-    if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise_watermark(parked, now);
+void Elections::take_next(Verdict verdict, std::uint64_t from) {
+    const bool heard = !core_.graph().deaf(core_.config.self),
+               spoke = core_.graph().multicasts(core_.config.self);
+    core_.verdicts.take_next(std::move(verdict), from);
+    core_.doubts.on_verdict();
+    const bool hears = !core_.graph().deaf(core_.config.self),
+               speaks = core_.graph().multicasts(core_.config.self);
+    ++core_.counters.verdicts;
+    core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
+    core_.counters.lane_promotions += (!heard && hears) || (!spoke && speaks);
+    core_.unsettled = true;
 }
 
 // Any fragment tells that the multicast works; one that should not be heard tells that the verdict is too
 // bad.
-void Engine::note_heard(const wire::Header& header, Nanoseconds now) {
+void Elections::on_fragment(const wire::Header& header) {
     const std::uint64_t id = number_of(header.operation);
-    const bool posted = id >= slots_.first_open() && id < slots_.next();
-    doubts_.heard(posted && header.kind == wire::Kind::relay ? slots_.at(id).operation.root : header.sender);
-    if (phase_ != Phase::active || !slots_.has(id)) return;
-    if (!verdicts_.of(id).can_hear(header.sender, config_.self)) request_election(now);
+    const bool posted = id >= core_.slots.first_open() && id < core_.slots.next();
+    core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
+                                                                  : header.sender);
+    if (core_.phase != Phase::active || !core_.slots.has(id)) return;
+    if (!core_.verdicts.of(id).can_hear(header.sender, core_.config.self)) request();
 }
 
-void Engine::note_finished(const Slot& slot, Nanoseconds now) {
-    if (slot.heard_ever || !graph_of(slot).hears(slot.operation.root, config_.self)) return;
-    if (doubts_.missed(slot.operation.root)) request_election(now);
+void Elections::want_beacon() {
+    if (core_.config.multicast && core_.config.members > 1 && !core_.verdicts.pending())
+        core_.doubts.want_beacon(core_.now);
 }
 
-// Called by a root that begins an operation and is not to multicast it.
-void Engine::want_beacon(Nanoseconds now) {
-    if (config_.multicast && config_.members > 1 && !verdicts_.pending()) doubts_.want_beacon(now);
-}
-
-void Engine::request_election(Nanoseconds now) {
-    if (!doubts_.requested() && poll_.closed() && !verdicts_.pending()) doubts_.request(now);
+void Elections::request() {
+    if (!core_.doubts.requested() && poll_.closed() && !core_.verdicts.pending())
+        core_.doubts.request(core_.now);
 }
 
 // One request per election and subtree goes on. Those against a verdict that is about to be replaced are
 // dropped: whoever has still reason to will ask again.
-void Engine::on_election_request(const wire::Header& header, Nanoseconds now) {
-    if (child_index(header.sender) == kMaxArity || phase_ != Phase::active) {
-        ++counters_.unexpected_kind;
+void Elections::on_request(const wire::Header& header) {
+    if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active) {
+        ++core_.counters.unexpected_kind;
         return;
     }
-    if (number_of(header.operation) != poll_.number() || verdicts_.pending() || doubts_.requested()) return;
+    if (number_of(header.operation) != poll_.number() || core_.verdicts.pending() || core_.doubts.requested())
+        return;
     if (poll_.closed())
-        doubts_.request(now);
+        core_.doubts.request(core_.now);
     else
-        doubts_.keep_request();
+        core_.doubts.keep_request();
 }
 
-bool Engine::next_election_multicast(Effect& effect) {
-    if (doubts_.beacon_due()) {
-        ++counters_.probes_sent;
-        make_packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
-        if (take_target(beacon_target_, effect)) doubts_.beacon_sent();
+bool Elections::next_multicast(Effect& effect) {
+    if (core_.doubts.beacon_due()) {
+        ++core_.counters.probes_sent;
+        core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
+        if (core_.take_target(beacon_target_, effect)) core_.doubts.beacon_sent();
         return true;
     }
     const std::uint32_t probe = poll_.next_probe();
     if (probe == 0) return false;
-    ++counters_.probes_sent;
-    make_packet(effect, wire::Kind::probe, operation_of(poll_.number()), probe, 0, {});
-    if (!take_target(probe_target_, effect)) return true;
+    ++core_.counters.probes_sent;
+    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), probe, 0, {});
+    if (!core_.take_target(probe_target_, effect)) return true;
     poll_.probe_sent();
-    follow_poll(now_);
+    follow_poll();
     return true;
 }
 
-bool Engine::next_election_message(Effect& effect) {
+bool Elections::next_message(Effect& effect) {
     if (const Rank child = poll_.next_go(); child != kNoRank) {
-        make_message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
+        core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
         return true;
     }
     if (poll_.take_vote()) {
-        make_message(effect, wire::Kind::vote, tree_parent_, operation_of(poll_.number()), 0,
-                     poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
+        core_.message(effect, wire::Kind::vote, core_.parent, operation_of(poll_.number()), 0,
+                      poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
         return true;
     }
-    if (const Rank child = verdicts_.next_to_tell(); child != kNoRank) {
-        const Verdict& verdict = graph().verdict();
-        make_message(effect, wire::Kind::verdict, child,
-                     operation_of(verdicts_.pending() ? verdicts_.first_operation() : 0),
-                     static_cast<std::uint32_t>(verdict.deaf.size()),
-                     std::uint64_t{verdicts_.version()} << 1 | (verdict.works ? 1 : 0), verdicts_.bytes());
+    if (const Rank child = core_.verdicts.next_to_tell(); child != kNoRank) {
+        const Verdict& verdict = core_.graph().verdict();
+        core_.message(effect, wire::Kind::verdict, child,
+                      operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
+                      static_cast<std::uint32_t>(verdict.deaf.size()),
+                      std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
+                      core_.verdicts.bytes());
         return true;
     }
-    if (doubts_.take_request()) {
-        ++counters_.appeals_sent;
-        make_message(effect, wire::Kind::elect, tree_parent_, operation_of(poll_.number()), 0, 0, {});
+    if (core_.doubts.take_request()) {
+        ++core_.counters.appeals_sent;
+        core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()), 0, 0, {});
         return true;
     }
     return false;

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "base/types.h"
 
@@ -12,8 +13,10 @@ class Failure {
   public:
     Failure(Rank self, std::uint32_t members) : self_(self), members_(members), next_(members) {}
 
-    // Because of this member, or kNoRank. tell: the others may not know.
-    void begin(Rank lost, int error, bool tell) {
+    // Because of this member, or kNoRank. tell: the others may not know. lingered: this member has lost
+    // nothing, and leaves when they do.
+    void begin(Rank lost, int error, bool tell, bool lingered = false) {
+        lingered_ = lingered;
         lost_ = lost;
         error_ = error;
         next_ = tell ? 0 : members_;
@@ -30,6 +33,7 @@ class Failure {
         }
         return kNoRank;
     }
+    bool take_lingered() { return std::exchange(lingered_, false); }
     bool told() const { return next_ == members_; }
 
   private:
@@ -37,6 +41,7 @@ class Failure {
     const std::uint32_t members_;
     Rank lost_ = kNoRank;
     int error_ = 0;
+    bool lingered_ = false;
     std::uint32_t next_;  // members before have been told
 };
 

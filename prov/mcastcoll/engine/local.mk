@@ -1,48 +1,64 @@
 noinst_LTLIBRARIES += %reldir%/libmccengine.la
 %canon_reldir%_libmccengine_la_SOURCES = \
 	%reldir%/admission.cc \
-	%reldir%/broadcast.cc \
+	%reldir%/admission.h \
+	%reldir%/ballots.cc \
+	%reldir%/ballots.h \
 	%reldir%/checkpoint.cc \
+	%reldir%/checkpoint.h \
+	%reldir%/config.h \
+	%reldir%/core.cc \
+	%reldir%/core.h \
 	%reldir%/deadlines.cc \
 	%reldir%/deadlines.h \
 	%reldir%/departure.h \
 	%reldir%/doubts.h \
-	%reldir%/config.h \
 	%reldir%/effects.cc \
 	%reldir%/effects.h \
-	%reldir%/ballots.cc \
-	%reldir%/ballots.h \
+	%reldir%/elections.cc \
+	%reldir%/elections.h \
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
-	%reldir%/failure.cc \
 	%reldir%/failure.h \
+	%reldir%/failure_detector.cc \
+	%reldir%/failure_detector.h \
+	%reldir%/flow_control.cc \
+	%reldir%/flow_control.h \
+	%reldir%/gather.cc \
+	%reldir%/gatherer.h \
+	%reldir%/holds.cc \
+	%reldir%/holds.h \
+	%reldir%/nacker.cc \
+	%reldir%/nacker.h \
 	%reldir%/notices.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
-	%reldir%/gather.cc \
-	%reldir%/elections.cc \
-	%reldir%/ranges.cc \
-	%reldir%/ranges.h \
-	%reldir%/pool.h \
 	%reldir%/poll.cc \
 	%reldir%/poll.h \
+	%reldir%/pool.h \
+	%reldir%/ranges.cc \
+	%reldir%/ranges.h \
 	%reldir%/readiness.h \
+	%reldir%/receiver.cc \
+	%reldir%/receiver.h \
 	%reldir%/reduce.cc \
-	%reldir%/relay.cc \
-	%reldir%/repair.cc \
 	%reldir%/region.h \
+	%reldir%/repairer.cc \
+	%reldir%/repairer.h \
 	%reldir%/root_sync.cc \
 	%reldir%/root_sync.h \
 	%reldir%/round_trip.h \
+	%reldir%/sender.cc \
+	%reldir%/sender.h \
 	%reldir%/silence.h \
 	%reldir%/slot.cc \
 	%reldir%/slot.h \
 	%reldir%/slots.cc \
 	%reldir%/slots.h \
-	%reldir%/stream.cc \
+	%reldir%/supplier.cc \
+	%reldir%/supplier.h \
 	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \
-	%reldir%/sync.cc \
 	%reldir%/timing.h \
 	%reldir%/turns.h \
 	%reldir%/verdicts.h \

@@ -38,11 +38,6 @@ class Poll {
         stage_ = Stage::closed;
         probe_at_ = vote_at_ = kNever;
     }
-    // Nothing goes out any more.
-    void cancel() {
-        stop();
-        probes_due_ = 0;
-    }
 
     // The number of the probe that is due, from 1 on; 0: none. Then that it was sent, to everybody.
     std::uint32_t next_probe() const { return probes_due_ == 0 ? 0 : probes_sent_ + 1; }

@@ -1,9 +1,5 @@
 #include "engine/root_sync.h"
 
-#include <algorithm>
-
-#include "engine/engine.h"
-
 namespace mcastcoll::engine {
 namespace {
 
@@ -83,65 +79,6 @@ RootSyncState RootSynchronizer::state() const {
             .present = present_,
             .troubled = static_cast<std::uint32_t>(troubled_ / kScale),
             .lateness = lateness_.sampled() ? lateness_.mean() : Nanoseconds{}};
-}
-
-// As root of a broadcast that has just been posted.
-void Engine::hold(Slot& slot, Nanoseconds now) {
-    if (!graph_of(slot).multicasts(config_.self)) return;
-    const Nanoseconds wait = root_sync_.longest_wait(round_trip_.mean());
-    const bool waits = wait > Nanoseconds{} && !(root_sync_.ends_early() && slot.entered);
-    // Behind one that is held, so that receivers do not take the later for a sign that the earlier is lost.
-    if (!waits && !awaits_bytes(slot) && holds_.empty()) return;
-    if (!holds_.push({slot.id, now + wait})) return;
-    slot.held = true;
-    ++counters_.roots_held;
-}
-
-// The first in the queue may wait for its caller's bytes, which no time brings.
-Nanoseconds Engine::next_release() const {
-    if (holds_.empty()) return kNever;
-    const Timed& first = holds_.front();
-    const Slot& slot = slots_.at(number_of(first.operation));
-    return slot.id == first.operation && awaits_bytes(slot) ? kNever : first.at;
-}
-
-void Engine::release_holds(Nanoseconds now) {
-    while (!holds_.empty()) {
-        const Timed& first = holds_.front();
-        Slot& slot = slots_.at(number_of(first.operation));
-        const bool over =
-            slot.id != first.operation ||
-            (!awaits_bytes(slot) && (first.at <= now || (root_sync_.ends_early() && slot.entered)));
-        if (!over) return;
-        if (slot.id == first.operation) {
-            slot.held = false;
-            mark_ready(slot);
-        }
-        holds_.pop();
-    }
-}
-
-// As a receiver: tells the root, unless its multicast was quicker.
-void Engine::tell_entered(Slot& slot) {
-    if (!root_sync_.tells() || slot.heard_ever) return;
-    if (root_sync_.drawn(number_of(slot.id), slot.operation.root) != config_.self) return;
-    slot.entered_due = graph_of(slot).multicasts(slot.operation.root);
-}
-
-void Engine::on_entered(const wire::Header& header, Nanoseconds now) {
-    Slot* slot = claim(header.operation);
-    if (slot == nullptr) return;
-    const bool posted = slot->state >= SlotState::active;
-    if (root_sync_.drawn(number_of(slot->id), config_.self) != header.sender ||
-        (posted && !slot->is_root(config_.self))) {
-        ++counters_.bad_sender;
-        return;
-    }
-    if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (slot->entered) return;
-    slot->entered = true;
-    root_sync_.note_entered(posted ? now - slot->posted_at : Nanoseconds{});
-    release_holds(now);
 }
 
 }  // namespace mcastcoll::engine

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/timing.h"
 
@@ -24,6 +25,9 @@ class RoundTrip {
     bool wants_ping() const {
         return pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
     }
+    // One is to go out.
+    void request_ping() { due_ = true; }
+    bool take_due() { return std::exchange(due_, false); }
     void on_ping(Nanoseconds now) {
         pinged_at_ = now;
         ++pings_;
@@ -51,6 +55,7 @@ class RoundTrip {
     SmoothedTime mean_;
     Nanoseconds shortest_ = kNever, pinged_at_ = kNever;
     unsigned pings_ = 0;
+    bool due_ = false;
 };
 
 }  // namespace mcastcoll::engine

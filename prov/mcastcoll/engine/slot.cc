@@ -6,10 +6,12 @@
 namespace mcastcoll::engine {
 
 Slot::Slot(const GroupConfig& config, MutableBytes buffer, std::uint32_t children)
-    : retransmit_buffer(buffer), have(config.window), asked(config.window), nacks(config.window) {
-    clients.assign(kMaxArity + 1, Client(config.window));
-    contributions.assign(children, Contribution(config.window));
-}
+    : retransmit_buffer(buffer),
+      have(config.window),
+      asking(config.window),
+      nacks(config.window),
+      clients(kMaxArity + 1, Client(config.window)),
+      gathering(config.window, children) {}
 
 void Contribution::reset() {
     if (granted > 0) have.clear_all();
@@ -44,46 +46,41 @@ void Nacks::reset() {
     asked_at = answer_by = kNever;
 }
 
+void Asking::reset() {
+    asked.clear_all();
+    asked_to = to = 0;
+    polled = kNothingPolled;
+    doubted = chained = due = false;
+    at = asked_at = first_asked_at = kNever;
+}
+
+void Gathering::reset() {
+    gathered = combined = pieces = piece_bytes = contributed = credit = 0;
+    due = sent = awaits_release = own_combined = announce_due = announced = false;
+    told = kNothingTold;
+    for (Contribution& contribution : contributions) contribution.reset();
+}
+
 void Slot::reset(OperationId operation_id) {
     id = operation_id;
     state = SlotState::vacant;
     operation = {};
     early = nullptr;
-    length_known = retained = false;
+    length_known = retained = done_due = false;
     bytes = 0;
-    fragments = 0;
-    base = asked_to = revealed = 0;
-    polled = kNothingPolled;
-    have.clear_all();
-    asked.clear_all();
-    heard = chained = heard_ever = false;
-    partial = whole = doubted = false;
+    fragments = base = 0;
     posted_at = progress_at = {};
-    ask_at = asked_at = first_asked_at = kNever;
-    nack_root = kNoRank;
-    longest_gap = {};
-    heard_count = 0;
     plan = {};
+    have.clear_all();
+    hearing = {};
+    supplier = nack_root = kNoRank;
+    asking.reset();
     nacks.reset();
-    supplier = kNoRank;
-    for (std::uint32_t i = 0; i < client_count; ++i) {
-        clients[i].forget();
-    }
+    for (std::uint32_t i = 0; i < client_count; ++i) clients[i].forget();
     client_count = 0;
-    next_multicast = next_target = acknowledged = 0;
-    everybody_posted = held = entered = entered_due = troubled = false;
-    report_to = kNoRank;
-    report_children = {};
-    report_count = 0;
-    reported = kNothingReported;
-    gathered = 0;
-    awaits_release = own_combined = announce_due = announced = false;
-    told = kNothingTold;
-    combined = pieces = piece_bytes = contributed = credit = 0;
-    for (Contribution& contribution : contributions) contribution.reset();
-    ask_to = 0;
-    early_root = kNoRank;
-    report_due = gather_due = gather_sent = done_due = ask_due = false;
+    multicasting = {};
+    reporting = {};
+    gathering.reset();
 }
 
 Client* Slot::find_client(Rank rank) {
@@ -112,12 +109,12 @@ void Slot::expect_clients(const RankList& ranks) {
     for (Rank rank : ranks) client(rank)->expected = true;
 }
 
-ChildReport* Slot::report(Rank rank) {
-    for (std::uint32_t i = 0; i < report_count; ++i)
-        if (reports[i].rank == rank) return &reports[i];
-    if (report_count == reports.size()) return nullptr;
-    reports[report_count] = {.rank = rank};
-    return &reports[report_count++];
+ChildReport* Reporting::of(Rank child) {
+    for (std::uint32_t i = 0; i < count; ++i)
+        if (heard[i].rank == child) return &heard[i];
+    if (count == heard.size()) return nullptr;
+    heard[count] = {.rank = child};
+    return &heard[count++];
 }
 
 }  // namespace mcastcoll::engine

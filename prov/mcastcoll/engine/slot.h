@@ -49,6 +49,12 @@ struct Nacks {
     Nanoseconds asked_at = kNever;   // of the last own one, to measure the answer
     Nanoseconds answer_by = kNever;  // when it should have been answered
     bool pending() const { return from < to; }
+    // Nothing is said twice for so long; then all may be.
+    void begin_round(Nanoseconds now, Nanoseconds lasts) {
+        if (now < said_until) return;
+        said.clear_all();
+        said_until = now + lasts;
+    }
     // Notes one that is neither due nor said already; false when it is too far from the others.
     bool add(std::uint32_t index);
     void reset();
@@ -76,6 +82,76 @@ struct Contribution {
 
 inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
 
+// What was heard of an operation by multicast.
+struct Hearing {
+    std::uint32_t revealed = 0;  // fragments below were multicast, so a hole there is a loss
+    bool lately = false;         // since the last ask timer
+    bool ever = false;           // or, of the deaf, brought by a message
+    Nanoseconds at{};            // the last time
+    Nanoseconds longest_gap{};   // between two fragments
+    std::uint32_t count = 0;     // fragments, new or not
+    bool partial = false;        // the root was heard not to have all of it yet ...
+    bool whole = false;          // ... or to have all, which stays true
+    Rank early_root = kNoRank;   // who multicast to us before the post
+};
+
+// What its supplier is asked for.
+struct Asking {
+    explicit Asking(std::uint32_t window) : asked(window) {}
+    WindowBitmap asked;
+    std::uint32_t asked_to = 0;             // nothing from here on was asked for
+    std::uint32_t polled = kNothingPolled;  // asked for to learn whether the multicast still carries
+    bool doubted = false;                   // of a partial one: a message brought what was polled, once
+    bool chained = false;                   // the multicast is silent: ask for window after window
+    bool due = false;
+    std::uint32_t to = 0;                 // the next ask covers missing fragments below
+    Nanoseconds at = kNever;              // when to ask
+    Nanoseconds asked_at = kNever;        // of the last ask, to measure the answer; kNever once measured
+    Nanoseconds first_asked_at = kNever;  // of the first ask not answered, to measure the repair
+    void reset();
+};
+
+// As root, or as a relay.
+struct Multicasting {
+    std::uint32_t next = 0;
+    std::uint32_t target = 0;        // of the ranges that the next one goes to
+    std::uint32_t acknowledged = 0;  // every hearing member has [0, acknowledged)
+    bool held = false;               // root synchronisation: not yet
+    bool entered = false;            // the member that was drawn has entered
+    bool entered_due = false;        // this member was drawn and is to say so
+    bool troubled = false;           // somebody asked for what was multicast
+};
+
+// What this member's subtree has of it.
+struct Reporting {
+    Rank parent = kNoRank;
+    RankList children;
+    std::array<ChildReport, kMaxArity> heard{};
+    std::uint32_t count = 0;
+    std::uint32_t told = kNothingReported;
+    bool due = false;
+    // A child's report, made when there is none yet; null when there is no room.
+    ChildReport* of(Rank child);
+};
+
+struct Gathering {
+    Gathering(std::uint32_t window, std::uint32_t children) : contributions(children, Contribution(window)) {}
+    std::uint32_t gathered = 0;  // children in the gather tree whose subtrees are all here: bit i for child i
+    bool due = false, sent = false;
+    bool awaits_release = false;        // rank 0: the caller has it
+    std::uint64_t told = kNothingTold;  // before the post, which vector it is about
+    std::uint32_t combined = 0;         // of the vectors that came inside gathers, how many are combined
+    bool own_combined = false;          // and this member's own
+    std::uint32_t pieces = 0;           // of a longer vector
+    std::uint32_t piece_bytes = 0;      // of each but the last
+    std::uint32_t contributed = 0;      // sent to the parent
+    std::uint32_t credit = 0;           // that the parent takes
+    bool announce_due = false,
+         announced = false;                   // the parent is to know that this member waits for a credit
+    std::vector<Contribution> contributions;  // by child in the gather tree
+    void reset();
+};
+
 struct Slot {
     // children: in the gather tree.
     Slot(const GroupConfig& config, MutableBytes buffer, std::uint32_t children);
@@ -92,87 +168,41 @@ struct Slot {
     MutableBytes retransmit_buffer;
     std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
     bool retained = false;       // the whole message is in the retransmit buffer
-
-    // Receiving. [0, base) is here, and what `have` says of [base, base + window).
-    std::uint32_t base = 0;
-    WindowBitmap have, asked;
-    std::uint32_t asked_to = 0;             // nothing from here on was asked for
-    std::uint32_t polled = kNothingPolled;  // asked for to learn whether the multicast still carries
-    std::uint32_t revealed = 0;             // fragments below were multicast, so a hole there is a loss
-    bool heard = false;                     // a multicast fragment came since the last ask timer
-    bool chained = false;                   // the multicast is silent: ask for window after window
-    bool heard_ever = false;
-    Nanoseconds heard_at{};  // when the last multicast fragment came
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // when it last came closer to its end
-    Nanoseconds ask_at = kNever;
-    Nanoseconds asked_at = kNever;  // of the last ask, to measure the answer; kNever once measured
-    Nanoseconds longest_gap{};      // between two multicast fragments
-    std::uint32_t heard_count = 0;  // multicast fragments, new or not
-    bool partial = false;           // the root was heard not to have all of it yet ...
-    bool whole = false;             // ... or to have all, which stays true
-    bool doubted = false;           // of a partial one: a message brought what was polled, once
     RepairPlan plan;
-    Nacks nacks;
-    Rank nack_root = kNoRank;             // of those told before the post
-    Nanoseconds first_asked_at = kNever;  // of the first ask not answered, to measure the repair
 
-    // Supplying.
+    // [0, base) is here, and what `have` says of [base, base + window).
+    std::uint32_t base = 0;
+    WindowBitmap have;
+    Hearing hearing;
     Rank supplier = kNoRank;
+    bool done_due = false;  // it is to be told that all is here
+    Asking asking;
+    Nacks nacks;
+    Rank nack_root = kNoRank;     // of those told before the post
     std::vector<Client> clients;  // capacity kMaxArity + 1, entries reused
     std::uint32_t client_count = 0;
-
-    // Multicasting, as root or as a relay.
-    std::uint32_t next_multicast = 0;
-    std::uint32_t next_target = 0;   // of the ranges that next_multicast goes to
-    std::uint32_t acknowledged = 0;  // every hearing member has [0, acknowledged)
-    bool held = false;               // root synchronisation: not yet
-    bool entered = false;            // the member that was drawn has entered
-    bool entered_due = false;        // this member was drawn and is to say so
-    bool troubled = false;           // somebody asked for what was multicast
-    bool everybody_posted = false;
-
-    // Reporting.
-    Rank report_to = kNoRank;
-    RankList report_children;
-    std::array<ChildReport, kMaxArity> reports{};
-    std::uint32_t report_count = 0;
-    std::uint32_t reported = kNothingReported;
-    bool report_due = false;
-
-    // Gathering.
-    std::uint32_t gathered = 0;  // children in the gather tree whose subtrees are all here: bit i for child i
-    bool gather_due = false, gather_sent = false;
-    bool awaits_release = false;        // rank 0: the caller has it
-    std::uint64_t told = kNothingTold;  // before the post, which vector it is about
-    std::uint32_t combined = 0;         // of the vectors that came inside gathers, how many are combined
-    bool own_combined = false;          // and this member's own
-    std::uint32_t pieces = 0;           // of a longer vector
-    std::uint32_t piece_bytes = 0;      // of each but the last
-    std::uint32_t contributed = 0;      // sent to the parent
-    std::uint32_t credit = 0;           // that the parent takes
-    bool announce_due = false,
-         announced = false;                   // the parent is to know that this member waits for a credit
-    std::vector<Contribution> contributions;  // by child in the gather tree
-
-    bool done_due = false;  // the supplier is to be told that all is here
-    bool ask_due = false;
-    std::uint32_t ask_to = 0;   // the next ask covers missing fragments below
-    Rank early_root = kNoRank;  // who multicast to us before the post
+    Multicasting multicasting;
+    Reporting reporting;
+    Gathering gathering;
 
     bool has(std::uint32_t fragment) const {
         return fragment < base || (fragment - base < have.capacity() && have.test(fragment));
     }
     bool complete_here() const { return length_known && base == fragments; }
     bool is_root(Rank self) const { return operation.root == self; }
+    // Fragments overtake each other: a root that once had everything has it.
+    void note_partial(bool now_partial) {
+        hearing.whole |= !now_partial;
+        hearing.partial = !hearing.whole;
+    }
     // The entry of a client, made when there is none yet; null when the table is full.
     Client* client(Rank rank);
     // The same, but made no new one.
     Client* find_client(Rank rank);
     // Makes these the clients; forgets others that asked before the post.
     void expect_clients(const RankList& ranks);
-    // A child's report, likewise.
-    ChildReport* report(Rank rank);
 };
 
 // Something that is to be done about an operation.

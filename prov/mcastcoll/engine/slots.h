@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/pool.h"
 #include "engine/region.h"
 #include "engine/slot.h"
 
@@ -23,6 +24,10 @@ class Slots {
     // The one that this operation has, or had, or will have.
     Slot& at(std::uint64_t operation) { return slots_[operation % slots_.size()]; }
     const Slot& at(std::uint64_t operation) const { return slots_[operation % slots_.size()]; }
+    // The same, made new when it was another's.
+    Slot& take(OperationId operation);
+    // Memory for one early vector of each child in each slot.
+    Pool& vectors() { return vectors_; }
     // It has been posted, and not everybody has finished it.
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
@@ -57,6 +62,7 @@ class Slots {
   private:
     // Not written before it is used: most groups never have as much in flight.
     Region retransmit_memory_;
+    Pool vectors_;
     std::vector<Slot> slots_;
     std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
 };

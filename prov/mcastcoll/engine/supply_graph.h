@@ -38,7 +38,7 @@ struct Verdict {
 class SupplyGraph {
   public:
     // Until a verdict is known it does not work: all is point-to-point.
-    // range_of: by rank, when a root multicasts to its own range and leaders onward to the others (relay.cc).
+    // range_of: by rank, when a root multicasts to its own range and leaders onward to the others (sender.h).
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
     void set_verdict(Verdict verdict);

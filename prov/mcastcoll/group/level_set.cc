@@ -64,9 +64,6 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
         std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMostRetransmit));
     config.retransmit_bytes = std::max(config.retransmit_bytes, welcome.fragment_bytes);
     config.window = welcome.window;
-    // Every receiver's buffer has room for a window, whether it has posted or not: waiting until all have
-    // would cost a message that fits into it a round trip.
-    config.initial_window = welcome.window;
     config.repair = static_cast<engine::Repair>(welcome.repair);
     config.channels = welcome.channels;
     config.root_sync = static_cast<engine::RootSync>(welcome.root_sync);

@@ -31,9 +31,6 @@ namespace mcastcoll::levels {
 // before let_go().
 struct Request : Collective {
     std::uint64_t cookie = 0;  // what its owner is told when it is over
-    // Of an allgather whose blocks differ in length: theirs, by rank, the same on all members. Looked at
-    // until the operation is over. Only the planner knows what to do with them.
-    const std::size_t* block_bytes = nullptr;
     bool held() const { return kind == Kind::broadcast && ready == 0; }
 };
 

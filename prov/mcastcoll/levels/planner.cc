@@ -30,21 +30,10 @@ Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels,
       plans_(most_open) {}
 
 std::size_t Planner::result_bytes(const Request& request) const {
-    if (request.kind != Kind::allgather) return request.bytes;
-    if (request.block_bytes == nullptr) return request.bytes * placement_.members();
-    std::size_t sum = 0;
-    for (std::uint32_t rank = 0; rank < placement_.members(); ++rank) sum += request.block_bytes[rank];
-    return sum;
+    return request.kind == Kind::allgather ? request.bytes * placement_.members() : request.bytes;
 }
 
 // What the selection says, unless this group has not got what it takes.
-Choice Planner::choose(const Request& request) const {
-    const Choice choice = decide(request).choice;
-    if (request.block_bytes != nullptr)
-        return {Algorithm::chains, std::max(choice.chains, std::uint16_t{kUsualChains})};
-    return choice;
-}
-
 Selection::Decision Planner::decide(const Request& request) const {
     const std::uint64_t bytes = request.kind == Kind::allgather
                                     ? result_bytes(request)
@@ -64,7 +53,7 @@ Selection::Decision Planner::decide(const Request& request) const {
 
 int Planner::submit(const Request& request, Nanoseconds now) {
     if (error_ != 0) return error_;
-    const Choice choice = choose(request);
+    const Choice choice = decide(request).choice;
     const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
     if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
     if (next_ - first_open_ == plans_.size()) return EAGAIN;
@@ -164,8 +153,7 @@ void Planner::set_up_chains(Plan& plan) {
             plan.scratch.resize(own_bytes);
         return;
     }
-    std::size_t offset = 0;
-    for (std::uint32_t rank = 0; rank < self; ++rank) offset += block_bytes(plan, rank);
+    const std::size_t offset = self * own_bytes;
     if (request.input != request.buffer + offset)
         std::memcpy(request.buffer + offset, request.input, own_bytes);
 }
@@ -176,7 +164,7 @@ std::size_t Planner::block_bytes(const Plan& plan, std::uint32_t root) const {
         return slice_of(root, placement_.members(), request.bytes / request.combiner.element_bytes,
                         request.combiner.element_bytes)
             .bytes;
-    return request.block_bytes != nullptr ? request.block_bytes[root] : request.bytes;
+    return request.bytes;
 }
 
 Slice Planner::own_slice(const Plan& plan) const {

@@ -84,7 +84,6 @@ class Planner final : private Owner {
     };
 
     Plan& at(std::uint64_t number) { return plans_[number % plans_.size()]; }
-    Choice choose(const Request& request) const;
     void tell(const Request& request, const Choice& choice);
     void set_up(Plan& plan);
     void set_up_chains(Plan& plan);

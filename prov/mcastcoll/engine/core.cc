@@ -1,0 +1,214 @@
+#include "engine/core.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+
+namespace mcastcoll::engine {
+
+namespace {
+
+// The ranges that somebody else listens to.
+std::vector<std::uint32_t> other_ranges(const GroupConfig& config) {
+    std::vector<std::uint32_t> ranges;
+    for (std::uint32_t range = 0; range < config.ranges; ++range)
+        for (std::uint32_t i = 0; i < config.members; ++i)
+            if (rank_of(i) != config.self && config.range(rank_of(i)) == range) {
+                ranges.push_back(range);
+                break;
+            }
+    return ranges;
+}
+
+}  // namespace
+
+Core::Core(const GroupConfig& c)
+    : config(c),
+      children(tree_children(c.self, c.tree_arity, c.members)),
+      parent(tree_parent(c.self, c.tree_arity)),
+      targets(other_ranges(c)),
+      policy(config),
+      root_sync(config),
+      verdicts(config, children),
+      doubts(config, parent == kNoRank),
+      departure(children, parent),
+      failure(c.self, c.members),
+      slots(config, children.count),
+      pending(c.pending_operations),
+      notices(2 * std::size_t{c.operation_slots} + c.pending_operations, c.operation_slots),
+      turns(c.operation_slots),
+      // Silence lasts one and a half of it, at least.
+      round_trip(c.initial_rtt, Nanoseconds{c.least_silence.value * 2 / 3}, c.most_silence),
+      deadlines(config, round_trip),
+      bits(slots.at(0).have.capacity() / 8) {
+    assert(index_of(c.self) < c.members);
+    assert(c.range_of.empty() || c.range_of.size() == c.members);
+    assert(c.retransmit_bytes >= c.fragment_bytes);
+    assert(std::has_single_bit(c.operation_slots) && c.operation_slots >= 8);
+    assert(c.retransmit_bytes <= std::uint64_t{c.window} * c.fragment_bytes);
+    assert(c.message_bytes >= wire::kHeaderBytes + c.fragment_bytes);
+    assert(c.message_bytes >= wire::kHeaderBytes + c.window / 8);
+    assert(c.message_bytes >= wire::kHeaderBytes + c.gather_bytes);
+    assert(c.checkpoint_interval() >= 1 && c.checkpoint_interval() <= c.most_ahead());
+    assert(c.most_ahead() <= c.operation_slots);
+    assert(c.tree_arity <= kMaxArity && c.large_tree_arity <= kMaxArity);
+}
+
+std::uint32_t Core::child_index(Rank rank) const {
+    const Rank* found = std::find(children.begin(), children.end(), rank);
+    return found == children.end() ? kMaxArity : static_cast<std::uint32_t>(found - children.begin());
+}
+
+std::uint32_t Core::child_of(const wire::Header& header) {
+    const std::uint32_t child = child_index(header.sender);
+    counters.unexpected_kind += child == kMaxArity;
+    return child;
+}
+
+Slot* Core::claim(OperationId id) {
+    const std::uint64_t number = number_of(id);
+    if (number < slots.first_kept()) {
+        ++counters.stale_operation;
+        return nullptr;
+    }
+    if (number >= slots.end()) {
+        // The sender may only be there when everybody has finished what used the slot before: we learn the
+        // watermark from it.
+        const std::uint64_t implied = number - slots.size() + 1;
+        if (implied > slots.first_open()) {
+            ++counters.future_operation;
+            return nullptr;
+        }
+        release_below(implied);
+    }
+    return &slots.take(id);
+}
+
+Slot* Core::hear_of(OperationId id) {
+    Slot* const slot = claim(id);
+    if (slot != nullptr && slot->state == SlotState::vacant) slot->state = SlotState::early;
+    return slot;
+}
+
+void Core::release_below(std::uint64_t id) {
+    if (id <= slots.first_kept() || id > slots.first_open()) return;
+    for (std::uint64_t done = slots.first_kept(); done < id; ++done) learn_from(slots.at(done));
+    slots.release_below(id);
+    moved_at = now;
+    ++counters.checkpoints;
+    verdicts.release_below(slots.first_kept());
+}
+
+// Nobody can ask for this operation any more: what its repairs tell.
+void Core::learn_from(const Slot& slot) {
+    if (slot.state != SlotState::finished) return;
+    if (slot.is_root(config.self) && slot.operation.kind == CollectiveKind::broadcast)
+        root_sync.note_operation(slot.multicasting.troubled);
+    if (large(slot) || slot.plan.hands_on) return;
+    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
+        const Client& client = slot.clients[i];
+        if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
+            policy.note_successor(client.asked);
+    }
+    counters.policy_changes = policy.changes();
+}
+
+void Core::finish(Slot& slot) {
+    assert(slot.state == SlotState::active);
+    slot.state = SlotState::finished;
+    moved_at = now;
+    slot.asking.at = kNever;
+    slot.asking.due = false;
+    if ((large(slot) || !slot.hearing.ever) && graph_of(slot).hears(slot.operation.root, config.self)) {
+        if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
+            doubtful |= doubts.missed(slot.operation.root);
+        if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
+    }
+    counters.policy_changes = policy.changes();
+    complete(slot.id, 0);
+    slots.close_finished();
+    unsettled = true;
+}
+
+void Core::complete(OperationId operation, int status) {
+    ++(status == 0 ? counters.operations_completed : counters.operations_failed);
+    [[maybe_unused]] const bool queued = notices.complete(operation, status);
+    assert(queued);
+}
+
+void Core::fail(Rank lost, int error, bool tell) {
+    if (over()) return;
+    // Who has closed and has nothing open has lost nothing, and a member may be gone lawfully once everybody
+    // has left. The others are told all the same: one of them may have waited for what only this member or
+    // the lost one could supply.
+    const bool only_lingered = departure.closing() && idle() && phase == Phase::active;
+    phase = Phase::failed;
+    failure.begin(lost, error, tell, only_lingered && tell);
+    if (!only_lingered)
+        notices.failed();
+    else if (!tell)
+        notices.left();
+    for (std::uint64_t id = slots.first_open(); id < slots.next(); ++id) {
+        Slot& slot = slots.at(id);
+        if (slot.state != SlotState::active) continue;
+        slot.state = SlotState::finished;
+        complete(slot.id, error);
+    }
+    slots.close_all();
+    for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())
+        complete(operation_of(id++), error);
+    notices.forget_gathered();
+}
+
+std::byte* Core::data_of(const Slot& slot) const {
+    if (!large(slot)) return slot.retransmit_buffer.data();
+    return slot.state < SlotState::active ? slot.early : slot.operation.buffer;
+}
+
+Bytes Core::fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to) const {
+    const std::uint64_t begin = std::uint64_t{from} * config.fragment_bytes;
+    const std::uint64_t end = std::min(slot.bytes, std::uint64_t{to} * config.fragment_bytes);
+    const std::byte* data = data_of(slot);
+    return begin < end ? Bytes(data + begin, end - begin) : Bytes{};
+}
+
+std::uint64_t Core::announced_total(const Slot& slot) const {
+    const bool root = slot.state >= SlotState::active && slot.is_root(config.self);
+    const bool partial = root ? !slot.complete_here() : slot.hearing.partial;
+    return slot.bytes | (partial ? wire::kPartialFlag : 0);
+}
+
+void Core::message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
+                   std::uint64_t total, Bytes payload) {
+    assert(to != config.self && index_of(to) < config.members);
+    effect = {.kind = Effect::Kind::message, .to = to, .payload = payload};
+    const wire::Header header{.kind = kind,
+                              .key = config.key,
+                              .epoch = config.epoch,
+                              .sender = config.self,
+                              .operation = operation,
+                              .fragment = fragment_of(fragment),
+                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                              .total = total};
+    wire::encode(header, payload, effect.header);
+    ++counters.messages_sent;
+}
+
+void Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+                  std::uint64_t total, Bytes payload) {
+    message(effect, kind, rank_of(index_of(config.self) == 0 ? 1 : 0), operation, fragment, total, payload);
+    effect.kind = Effect::Kind::multicast;
+    effect.to = kNoRank;
+    --counters.messages_sent;
+    ++counters.datagrams_sent;
+}
+
+bool Core::take_target(std::uint32_t& next, Effect& effect) const {
+    effect.range = targets[next];
+    if (++next < targets.size()) return false;
+    next = 0;
+    return true;
+}
+
+}  // namespace mcastcoll::engine

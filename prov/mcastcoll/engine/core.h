@@ -1,0 +1,107 @@
+// Core: what the parts of an engine share. The operations and their turns, what the members have agreed on,
+// what was measured, what goes to the caller, and how packets and messages are made. Parts call the core and
+// those below them; nothing in here calls a part. What follows from a call for others (an operation is over,
+// the verdict is in) is noted as `unsettled`, and the engine sees to it when the call is done.
+#pragma once
+
+#include <vector>
+
+#include "base/ring.h"
+#include "engine/config.h"
+#include "engine/deadlines.h"
+#include "engine/departure.h"
+#include "engine/doubts.h"
+#include "engine/effects.h"
+#include "engine/failure.h"
+#include "engine/notices.h"
+#include "engine/policy.h"
+#include "engine/root_sync.h"
+#include "engine/round_trip.h"
+#include "engine/slots.h"
+#include "engine/turns.h"
+#include "engine/verdicts.h"
+
+namespace mcastcoll::engine {
+
+struct Core {
+    explicit Core(const GroupConfig& config);
+
+    const GroupConfig config;
+    const RankList children;  // in the tree of gathers, watermarks and leaving
+    const Rank parent;
+    const std::vector<std::uint32_t> targets;  // ranges that somebody else listens to
+    Nanoseconds now{};                         // of the call being served
+    Phase phase = Phase::forming;
+    bool unsettled = false;
+    bool doubtful = false;   // too many operations were silent: an election is wanted
+    Nanoseconds moved_at{};  // when an operation last began or ended here, or the watermark rose
+    Counters counters;
+    Policy policy;
+    RootSynchronizer root_sync;
+    Verdicts verdicts;
+    Doubts doubts;
+    Departure departure;
+    Failure failure;
+    Slots slots;
+    Ring<Collective> pending;  // operations that have no slot yet
+    Notices notices;
+    Turns turns;
+    RoundTrip round_trip;
+    Deadlines deadlines;
+    std::vector<std::byte> bits;  // of the question that is being asked
+
+    bool over() const { return phase == Phase::failed || phase == Phase::left; }
+    bool idle() const { return slots.first_open() == slots.next() && pending.empty(); }
+    // The position of a rank among this member's children; kMaxArity when it is none of them.
+    std::uint32_t child_index(Rank rank) const;
+    // That of the sender; kMaxArity, counted, when this member has no such child.
+    std::uint32_t child_of(const wire::Header& header);
+
+    // Operations. The slot of one that is at most a window away, or null, counted, when it is over or too far
+    // ahead.
+    Slot* claim(OperationId operation);
+    // The same, of one that something has come for, posted or not.
+    Slot* hear_of(OperationId operation);
+    // Everybody has finished all below: nobody can ask for them any more.
+    void release_below(std::uint64_t operation);
+    void finish(Slot& slot);
+    // Ends the group, and every operation, with this error. tell: the others may not know.
+    void fail(Rank lost, int error, bool tell = true);
+
+    const SupplyGraph& graph() const { return verdicts.latest(); }
+    const SupplyGraph& graph_of(const Slot& slot) const { return verdicts.of(number_of(slot.id)); }
+    bool large(const Slot& slot) const { return config.large(slot.bytes); }
+    // This member multicasts onward what it has of it.
+    bool relays(const Slot& slot) const {
+        return slot.state >= SlotState::active && slot.operation.kind != CollectiveKind::reduce &&
+               graph_of(slot).relays(slot.operation.root, config.self);
+    }
+    void mark(const Slot& slot) { turns.mark(number_of(slot.id)); }
+    // Where its fragments are: small ones always in the retransmit buffer, large ones in the caller's buffer,
+    // or in an early buffer until there is one.
+    std::byte* data_of(const Slot& slot) const;
+    Bytes fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to) const;
+    // What a fragment says of its message's length, and of its root.
+    std::uint64_t announced_total(const Slot& slot) const;
+
+    void message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
+                 std::uint64_t total, Bytes payload);
+    void packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+                std::uint64_t total, Bytes payload);
+    // The next of the addresses that a datagram goes to; true when it is the last of them.
+    bool take_target(std::uint32_t& next, Effect& effect) const;
+
+  private:
+    void complete(OperationId operation, int status);
+    void learn_from(const Slot& slot);
+};
+
+// While its root lacks something, fragments of a message carry a flag.
+inline bool is_partial(const wire::Header& header) {
+    return (header.total & wire::kPartialFlag) != 0;
+}
+inline std::uint64_t length_of(const wire::Header& header) {
+    return header.total & ~wire::kPartialFlag;
+}
+
+}  // namespace mcastcoll::engine

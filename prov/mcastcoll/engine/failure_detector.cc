@@ -1,0 +1,139 @@
+#include "engine/failure_detector.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace mcastcoll::engine {
+
+FailureDetector::FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer)
+    : core_(core),
+      checkpoint_(checkpoint),
+      gatherer_(gatherer),
+      watches_(std::min(core.config.members, kMostWatched)) {}
+
+void FailureDetector::on_fail(const wire::Header& header) {
+    const auto code = static_cast<int>(header.total & 0xffff);
+    core_.fail(rank_of(index_of(header.fragment)), code == 0 ? EIO : code, false);
+}
+
+bool FailureDetector::next_message(Effect& effect) {
+    if (core_.phase != Phase::failed) return false;
+    if (const Rank to = core_.failure.next(); to != kNoRank) {
+        core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
+                      index_of(core_.failure.lost()), static_cast<std::uint64_t>(core_.failure.error()), {});
+        return true;
+    }
+    // Only now: who hears that we have left may destroy us.
+    if (core_.failure.take_lingered()) core_.notices.left();
+    return false;
+}
+
+bool FailureDetector::next_watch(Effect& effect) {
+    const Rank rank = watches_.take();
+    if (rank == kNoRank) return false;
+    effect = {.kind = Effect::Kind::watch, .to = rank};
+    return true;
+}
+
+void FailureDetector::watch(Rank rank) {
+    if (rank != kNoRank && rank != core_.config.self) watches_.ask(rank);
+}
+
+bool FailureDetector::waits_for_somebody() const {
+    if (core_.phase != Phase::active || core_.departure.closing() || !core_.idle() ||
+        core_.slots.first_open() - core_.slots.first_kept() >= core_.config.checkpoint_interval())
+        return true;
+    for (std::uint64_t id = core_.slots.first_kept(); id < core_.slots.first_open(); ++id)
+        if (owes_report(core_.slots.at(id))) return true;
+    return false;
+}
+
+// Finished here, but the root waits for what this member's subtree has.
+bool FailureDetector::owes_report(const Slot& slot) const {
+    return slot.state == SlotState::finished && core_.large(slot) && slot.reporting.parent != kNoRank &&
+           slot.reporting.told != slot.fragments;
+}
+
+// Whom an operation waits for directly. Whoever they wait for, they watch themselves.
+void FailureDetector::watch_slot(const Slot& slot) {
+    if (!slot.complete_here()) {
+        watch(slot.supplier);
+        watch(slot.operation.root);
+    }
+    for (const Rank child : gatherer_.missing(slot)) watch(child);
+    if (gatherer_.awaits_credit(slot)) watch(core_.parent);
+    if (!core_.large(slot)) return;
+    for (std::uint32_t i = 0; i < slot.client_count; ++i)
+        if (slot.clients[i].expected && !slot.clients[i].done) watch(slot.clients[i].rank);
+    for (Rank child : slot.reporting.children) watch(child);
+}
+
+// Whom an operation waits for, as far as this member can know. The one named may wait itself.
+Rank FailureDetector::waits_for(const Slot& slot) const {
+    for (const Rank child : gatherer_.missing(slot)) return child;
+    if (gatherer_.awaits_credit(slot)) return core_.parent;
+    const bool brings_bytes = reduces(slot.operation.kind) || slot.is_root(core_.config.self);
+    if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.config.self;
+    if (!slot.complete_here())
+        return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
+    for (std::uint32_t i = 0; i < slot.client_count; ++i)
+        if (slot.clients[i].expected && !slot.clients[i].done) return slot.clients[i].rank;
+    for (Rank child : slot.reporting.children) {
+        const auto* report = std::find_if(slot.reporting.heard.begin(), slot.reporting.heard.end(),
+                                          [child](const ChildReport& r) { return r.rank == child; });
+        if (report == slot.reporting.heard.end() || report->fragments == kNothingReported ||
+            report->fragments < slot.fragments)
+            return child;
+    }
+    return kNoRank;
+}
+
+// An operation that has not come closer to its end for too long ends the group, when the user wants that.
+void FailureDetector::check_stall() {
+    if (core_.config.stall_timeout == kNever || core_.phase != Phase::active) return;
+    for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
+        const Slot& slot = core_.slots.at(id);
+        if (slot.state != SlotState::active) continue;
+        // Who waits for a release waits for what rank 0 knows better.
+        const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
+                           gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
+        const std::int64_t patience =
+            core_.config.stall_timeout.value + (knows ? 0 : core_.config.stall_timeout.value / 4);
+        if (slot.progress_at + Nanoseconds{patience} <= core_.now)
+            return core_.fail(waits_for(slot), ETIMEDOUT);
+    }
+    if (core_.pending.empty() || core_.moved_at + core_.config.stall_timeout > core_.now) return;
+    // Nothing is open here: what is queued waits for others to finish what this member has.
+    Rank behind = core_.parent;
+    for (const Rank child : checkpoint_.behind()) behind = child;
+    core_.fail(behind, ETIMEDOUT);
+}
+
+void FailureDetector::scan() {
+    check_stall();
+    if (core_.phase == Phase::failed) return;
+    if (!waits_for_somebody()) {
+        scan_at_ = kNever;
+        return;
+    }
+    scan_at_ = core_.now + core_.config.watch_delay;
+    if (core_.phase != Phase::active || core_.departure.closing()) {
+        // Joining and leaving wait for the whole tree, everybody for those next to it.
+        watch(core_.parent);
+        for (Rank child : core_.children) watch(child);
+    }
+    if (core_.phase != Phase::active) return;
+    for (std::uint64_t id = core_.slots.first_kept(); id < core_.slots.next(); ++id) {
+        Slot& slot = core_.slots.at(id);
+        if (slot.state == SlotState::active && slot.posted_at + core_.config.watch_delay <= core_.now) {
+            watch_slot(slot);
+            gatherer_.announce(slot);
+        }
+        if (!owes_report(slot)) continue;
+        for (Rank child : slot.reporting.children) watch(child);
+    }
+    for (const Rank child : checkpoint_.behind()) watch(child);
+    if (!core_.pending.empty()) watch(core_.parent);
+}
+
+}  // namespace mcastcoll::engine

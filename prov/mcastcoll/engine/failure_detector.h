@@ -1,0 +1,45 @@
+// Whoever waits for somebody longer than the watch delay has that process watched. When one is lost, or an
+// operation has not come closer to its end for too long, the group fails: the first to know tells all the
+// others, and nobody waits for a dead member.
+#pragma once
+
+#include "engine/checkpoint.h"
+#include "engine/core.h"
+#include "engine/gatherer.h"
+#include "engine/watch_list.h"
+
+namespace mcastcoll::engine {
+
+class FailureDetector {
+  public:
+    FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer);
+
+    // Something happens: there may be somebody to wait for.
+    void wake() {
+        if (scan_at_ == kNever) scan_at_ = core_.now + core_.config.watch_delay;
+    }
+    void on_fail(const wire::Header& header);
+    Nanoseconds next_deadline() const { return scan_at_; }
+    void on_timeout() {
+        if (scan_at_ <= core_.now) scan();
+    }
+    bool next_message(Effect& effect);
+    bool next_watch(Effect& effect);
+
+  private:
+    void scan();
+    void check_stall();
+    bool waits_for_somebody() const;
+    bool owes_report(const Slot& slot) const;
+    Rank waits_for(const Slot& slot) const;
+    void watch(Rank rank);
+    void watch_slot(const Slot& slot);
+
+    Core& core_;
+    const Checkpoint& checkpoint_;
+    Gatherer& gatherer_;
+    WatchList watches_;
+    Nanoseconds scan_at_ = kNever;
+};
+
+}  // namespace mcastcoll::engine

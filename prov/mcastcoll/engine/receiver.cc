@@ -1,0 +1,229 @@
+#include "engine/receiver.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace mcastcoll::engine {
+
+namespace {
+
+// Small messages come to the deaf unasked; only when one is much later than usual do they ask.
+constexpr std::uint32_t kDeafPatience = 4;
+
+}  // namespace
+
+void Receiver::adopt_early(Slot& slot, bool keep) {
+    if (slot.early == nullptr) return;
+    const std::uint64_t size = core_.config.fragment_bytes;
+    for (std::uint32_t index = 0; keep && index < std::min(slot.fragments, core_.config.window); ++index) {
+        if (!slot.has(index)) continue;
+        const std::uint64_t at = index * size;
+        std::memcpy(slot.operation.buffer + at, slot.early + at, std::min(size, slot.bytes - at));
+    }
+    early_buffers_.give_back(slot.early);
+}
+
+void Receiver::begin(Slot& slot) {
+    if (slot.complete_here()) return supplier_.on_all_here(slot);
+    flow_.update(slot);
+    const bool large = core_.large(slot);
+    const bool hears = core_.graph_of(slot).hears(slot.operation.root, core_.config.self);
+    const bool silent = !hears || core_.doubts.silent(slot.operation.root);
+    // Small messages are handed to the deaf, and by a policy that is patient because of it.
+    const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
+    const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
+    slot.asking.chained = silent || slot.plan.chained;
+    if (slot.asking.chained && (!comes_unasked || slot.base < slot.hearing.revealed))
+        return repairer_.request(slot, slot.fragments);
+    const bool hole = !comes_unasked && (slot.base < slot.hearing.revealed || later_was_heard(slot));
+    slot.asking.at = core_.now + (hole ? core_.deadlines.gap()
+                                       : Nanoseconds{patience * core_.deadlines.silence(slot).value});
+    // Somebody has asked already and waits.
+    for (std::uint32_t i = 0; i < slot.client_count; ++i)
+        if (slot.clients[i].waiting) return repairer_.ask_onward(slot);
+}
+
+// True, and the whole operation counts as sent, when something of a later operation of the same root came
+// before this one was posted.
+bool Receiver::later_was_heard(Slot& slot) {
+    if (core_.large(slot)) return false;
+    for (std::uint64_t id = number_of(slot.id) + 1; id < core_.slots.early_end(); ++id) {
+        if (core_.slots.at(id).id != operation_of(id) ||
+            core_.slots.at(id).hearing.early_root != slot.operation.root)
+            continue;
+        slot.hearing.revealed = slot.fragments;
+        return true;
+    }
+    return false;
+}
+
+void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
+    const bool relayed = header.kind == wire::Kind::relay;
+    // A leader relays in no particular order.
+    if (!relayed) reveal_earlier(header.sender, number_of(header.operation));
+    Slot* slot = core_.claim(header.operation);
+    if (slot == nullptr) return;
+    if (slot->state == SlotState::finished) {
+        ++core_.counters.duplicates;
+        return;
+    }
+    const std::uint32_t index = index_of(header.fragment);
+    const bool release = header.kind == wire::Kind::release;
+    const bool posted = slot->state == SlotState::active;
+    const bool wrong_sender = relayed ? !may_relay(header.sender)
+                                      : posted && (slot->operation.root != header.sender ||
+                                                   releases(slot->operation.kind) != release);
+    if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, length_of(header)) ||
+        index >= slot->fragments) {
+        ++core_.counters.bad_fragment;
+        return;
+    }
+    const std::uint64_t begin = std::uint64_t{index} * core_.config.fragment_bytes;
+    if (payload.size() != std::min<std::uint64_t>(core_.config.fragment_bytes, slot->bytes - begin)) {
+        ++core_.counters.bad_fragment;
+        return;
+    }
+    if (!posted && !relayed) {
+        slot->hearing.early_root = header.sender;
+        core_.slots.note_early(number_of(header.operation));
+    }
+    slot->note_partial(is_partial(header));
+    nacker_.on_multicast(*slot, index);
+    if (store(*slot, index, payload)) ++core_.counters.fragments_by_multicast;
+    note_multicast(*slot, index);
+    after_store(*slot);
+}
+
+// Takes over or checks the length of the message. False: it contradicts what is known.
+bool Receiver::learn_length(Slot& slot, std::uint64_t bytes) {
+    if (bytes / core_.config.fragment_bytes >= UINT32_MAX / 2) return false;
+    if (slot.length_known) return slot.bytes == bytes;
+    slot.state = SlotState::early;
+    slot.length_known = true;
+    slot.bytes = bytes;
+    slot.fragments = core_.config.fragments(bytes);
+    return true;
+}
+
+// Nothing comes of a reduce, and to a root nothing that it has not sent.
+bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
+    if (slot.state < SlotState::active) return false;
+    return slot.operation.kind == CollectiveKind::reduce ||
+           (slot.is_root(core_.config.self) && !slot.has(index));
+}
+
+// What a multicast fragment tells besides its bytes: the path works, and what came before it was sent before
+// it.
+void Receiver::note_multicast(Slot& slot, std::uint32_t index) {
+    slot.hearing.lately = true;
+    slot.asking.doubted = false;
+    const bool in_order = index >= slot.hearing.revealed;  // neither late nor another multicast
+    slot.hearing.revealed = std::max(slot.hearing.revealed, index + 1);
+    ++slot.hearing.count;
+    const bool first = !std::exchange(slot.hearing.ever, true);
+    const Nanoseconds before = std::exchange(slot.hearing.at, core_.now);
+    if (slot.state != SlotState::active) return;
+    if (first) core_.deadlines.on_first(slot, core_.now);
+    if (!first && in_order && core_.now > before) {  // a run that was read at once has no gaps
+        core_.deadlines.on_gap(slot, core_.now - before);
+        slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
+    }
+    if (slot.plan.chained || slot.plan.patience > 1) return;
+    slot.asking.chained = false;
+    if (slot.base < slot.hearing.revealed)
+        repairer_.arm_gap(slot);
+    else
+        slot.asking.at = core_.now + core_.deadlines.silence(slot);
+}
+
+// A root multicasts its small operations one after the other: something of a later one tells that an earlier
+// one was sent.
+void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
+    for (std::uint64_t id = core_.slots.first_open(); id < std::min(before, core_.slots.next()); ++id) {
+        Slot& slot = core_.slots.at(id);
+        if (slot.state != SlotState::active || slot.operation.root != sender || core_.large(slot)) continue;
+        if (slot.plan.patience > 1 || slot.complete_here()) continue;
+        slot.hearing.revealed = slot.fragments;
+        repairer_.arm_gap(slot);
+    }
+}
+
+// Puts a fragment where it belongs; false when it is not new or cannot be kept.
+bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
+    if (slot.has(index)) {
+#ifdef MCC_BREAK_DUPLICATE_CHECK  // the simulator must notice: a duplicate counts as one more fragment
+        if (slot.base < slot.fragments) ++slot.base;
+        return true;
+#endif
+        ++core_.counters.duplicates;
+        return false;
+    }
+    if (index - slot.base >= slot.have.capacity()) {
+        ++core_.counters.beyond_window;
+        return false;
+    }
+    if (core_.large(slot) && slot.state != SlotState::active) {
+        if (slot.early == nullptr) slot.early = early_buffers_.take();
+        if (slot.early == nullptr || index >= core_.config.window) {
+            ++core_.counters.unposted_dropped;
+            return false;
+        }
+    }
+    std::byte* data = core_.data_of(slot);
+    if (!payload.empty())
+        std::memcpy(data + std::uint64_t{index} * core_.config.fragment_bytes, payload.data(),
+                    payload.size());
+    slot.have.set(index);
+    slot.progress_at = core_.now;
+    while (slot.base < slot.fragments && slot.have.test(slot.base)) {
+        slot.have.clear(slot.base);
+        slot.asking.asked.clear(slot.base);
+        ++slot.base;
+    }
+    core_.mark(slot);  // somebody may be waiting for it
+    return true;
+}
+
+void Receiver::after_store(Slot& slot) {
+    if (slot.state != SlotState::active) return;
+    if (slot.complete_here()) return supplier_.on_all_here(slot);
+    flow_.update(slot);
+    repairer_.continue_chain(slot);
+}
+
+void Receiver::on_data(const wire::Header& header, Bytes payload) {
+    Slot* slot = core_.claim(header.operation);
+    if (slot == nullptr) return;
+    if (slot->state == SlotState::finished) {
+        ++core_.counters.duplicates;
+        return;
+    }
+    if (slot->state == SlotState::active && length_of(header) != slot->bytes)
+        return core_.fail(kNoRank, EMSGSIZE);
+    const std::uint32_t first = index_of(header.fragment);
+    const std::uint32_t count = core_.config.fragments(payload.size());
+    if (!learn_length(*slot, length_of(header)) || first >= slot->fragments ||
+        count > slot->fragments - first ||
+        payload.size() != std::min(std::uint64_t{count} * core_.config.fragment_bytes,
+                                   slot->bytes - std::uint64_t{first} * core_.config.fragment_bytes)) {
+        ++core_.counters.bad_fragment;
+        return;
+    }
+    if (cannot_come(*slot, first + count - 1)) {
+        ++core_.counters.bad_fragment;
+        return;
+    }
+    slot->note_partial(is_partial(header));
+    repairer_.on_data(*slot, first, count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::size_t offset = std::size_t{i} * core_.config.fragment_bytes;
+        const Bytes bytes = payload.subspan(
+            offset, std::min<std::size_t>(core_.config.fragment_bytes, payload.size() - offset));
+        if (store(*slot, first + i, bytes)) ++core_.counters.fragments_repaired;
+    }
+    after_store(*slot);
+}
+
+}  // namespace mcastcoll::engine

@@ -1,0 +1,52 @@
+// Taking fragments in, from wherever they come first: the multicast, the supplier, early or late. A bitmap
+// says which are here.
+#pragma once
+
+#include "engine/core.h"
+#include "engine/flow_control.h"
+#include "engine/nacker.h"
+#include "engine/pool.h"
+#include "engine/repairer.h"
+#include "engine/supplier.h"
+
+namespace mcastcoll::engine {
+
+class Receiver {
+  public:
+    Receiver(Core& core, FlowControl& flow, Nacker& nacker, Repairer& repairer, Supplier& supplier)
+        : core_(core),
+          flow_(flow),
+          nacker_(nacker),
+          repairer_(repairer),
+          supplier_(supplier),
+          early_buffers_(core.config.memory, core.config.early_buffers,
+                         std::size_t{core.config.window} * core.config.fragment_bytes) {}
+
+    // The operation is posted: what came before moves into the caller's buffer, or is forgotten.
+    void adopt_early(Slot& slot, bool keep);
+    // It is to come from others.
+    void begin(Slot& slot);
+    void on_fragment(const wire::Header& header, Bytes payload);
+    void on_data(const wire::Header& header, Bytes payload);
+
+  private:
+    bool later_was_heard(Slot& slot);
+    bool learn_length(Slot& slot, std::uint64_t bytes);
+    bool cannot_come(const Slot& slot, std::uint32_t index) const;
+    bool may_relay(Rank sender) const {
+        return core_.config.relay && core_.config.range(sender) == core_.config.range(core_.config.self);
+    }
+    void note_multicast(Slot& slot, std::uint32_t fragment);
+    void reveal_earlier(Rank sender, std::uint64_t before);
+    bool store(Slot& slot, std::uint32_t fragment, Bytes payload);
+    void after_store(Slot& slot);
+
+    Core& core_;
+    FlowControl& flow_;
+    Nacker& nacker_;
+    Repairer& repairer_;
+    Supplier& supplier_;
+    Pool early_buffers_;  // for the first window of large operations that are not posted
+};
+
+}  // namespace mcastcoll::engine

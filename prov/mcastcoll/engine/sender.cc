@@ -1,0 +1,103 @@
+#include "engine/sender.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mcastcoll::engine {
+
+void Sender::advance(Slot& slot) {
+    const std::uint64_t ready = std::min(slot.operation.ready, slot.bytes);
+    const bool all = ready == slot.bytes;
+    if (!core_.large(slot)) {
+        if (!all) return;
+        if (slot.bytes > 0) std::memcpy(slot.retransmit_buffer.data(), slot.operation.buffer, slot.bytes);
+        slot.retained = true;
+    }
+    const std::uint32_t base =
+        all ? slot.fragments : static_cast<std::uint32_t>(ready / core_.config.fragment_bytes);
+    if (base <= slot.base) return;
+    slot.base = base;
+    slot.progress_at = core_.now;
+    core_.mark(slot);
+    if (all)
+        supplier_.on_all_here(slot);
+    else
+        flow_.update(slot);
+    holds_.release();
+}
+
+// Up to which fragment this member may multicast now.
+std::uint32_t Sender::limit(const Slot& slot) const {
+    if (core_.relays(slot)) return slot.base;
+    if (slot.state < SlotState::active || !slot.is_root(core_.config.self) || slot.multicasting.held)
+        return 0;
+    if (slot.operation.kind == CollectiveKind::reduce) return 0;
+    return core_.graph_of(slot).multicasts(core_.config.self) ? std::min(flow_.limit(slot), slot.base) : 0;
+}
+
+bool Sender::next_multicast(Slot& slot, Effect& effect) {
+    if (next_resend(slot, effect)) return true;
+    if (core_.relays(slot)) return next_relay(slot, effect);
+    const bool large = core_.large(slot);
+    if (large && (slot.state == SlotState::finished || flow_.is_full(slot))) return false;
+    const std::uint32_t index = slot.multicasting.next;
+    if (index >= limit(slot)) return false;
+    make_fragment(slot, index, effect);
+    if (core_.graph_of(slot).relayed())
+        effect.range = core_.config.range(core_.config.self);
+    else if (!core_.take_target(slot.multicasting.target, effect))
+        return true;
+    ++slot.multicasting.next;
+    if (large) flow_.sent();
+    return true;
+}
+
+void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect) {
+    core_.packet(effect, releases(slot.operation.kind) ? wire::Kind::release : wire::Kind::fragment, slot.id,
+                 index, core_.announced_total(slot), core_.fragments_of(slot, index, index + 1));
+}
+
+bool Sender::next_relay(Slot& slot, Effect& effect) {
+    if (slot.multicasting.next >= slot.base || (core_.large(slot) && slot.state == SlotState::finished))
+        return false;
+    const std::uint32_t index = slot.multicasting.next++;
+    ++core_.counters.fragments_relayed;
+    core_.packet(effect, wire::Kind::relay, slot.id, index, core_.announced_total(slot),
+                 core_.fragments_of(slot, index, index + 1));
+    effect.range = core_.config.range(core_.config.self);
+    if (core_.large(slot)) flow_.check_finished(slot);
+    return true;
+}
+
+// As root: whether something is to be multicast again.
+bool Sender::resends(const Slot& slot) const {
+    return slot.nacks.pending() && slot.state >= SlotState::active && slot.is_root(core_.config.self) &&
+           core_.graph_of(slot).multicasts(core_.config.self) &&
+           (slot.state == SlotState::active || slot.retained);
+}
+
+// It goes to every address, relayed or not.
+bool Sender::next_resend(Slot& slot, Effect& effect) {
+    if (!resends(slot)) return false;
+    Nacks& nacks = slot.nacks;
+    while (nacks.pending()) {
+        const std::uint32_t index = nacks.due.find_set(nacks.from, nacks.to);
+        nacks.from = index;
+        if (index >= nacks.to) break;
+        const bool wanted = index >= slot.multicasting.acknowledged && index < slot.multicasting.next;
+        if (wanted) {
+            ++core_.counters.fragments_resent;
+            make_fragment(slot, index, effect);
+            if (!core_.take_target(nacks.target, effect)) return true;
+            nacks.said.set(index);
+        }
+        nacks.due.clear(index);
+        nacks.from = index + 1;
+        nacks.target = 0;
+        if (wanted) return true;
+    }
+    nacks.from = nacks.to = 0;
+    return false;
+}
+
+}  // namespace mcastcoll::engine

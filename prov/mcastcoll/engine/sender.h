@@ -1,0 +1,50 @@
+// Stage one of the two-stage broadcast (Hoefler, Siebert, Rehm 2007): the root multicasts fragments. Leaders
+// of ranges multicast onward what they get.
+//
+// Groups may speak to several addresses, each the range of some of their ranks (ranges.h has which and why).
+// Chained, a root multicasts every fragment to one range after the other. As a tree, it multicasts to its own
+// range only, and each other range has a leader that is supplied with messages like a deaf member, and
+// multicasts onward to its range what it has. To the rest of the protocol a leader is deaf to roots of other
+// ranges and everybody else hears, so that ring, reports and repair work as they do for one address. A leader
+// is never further ahead of its range than a root may be: the root supplies nobody beyond the window that it
+// would multicast in.
+//
+// A root may have only a prefix of its message yet, because another level of the hierarchy brings it bit by
+// bit (cut-through). A large message is multicast, handed on and answered as far as it is ready; what is
+// asked for beyond is remembered like every question that comes too early. A small one is held until all is
+// there. While its root lacks something, fragments carry a flag: receivers then take silence for waiting, and
+// ask for one fragment instead of a window.
+#pragma once
+
+#include "engine/core.h"
+#include "engine/flow_control.h"
+#include "engine/holds.h"
+#include "engine/supplier.h"
+
+namespace mcastcoll::engine {
+
+class Sender {
+  public:
+    Sender(Core& core, FlowControl& flow, Supplier& supplier, Holds& holds)
+        : core_(core), flow_(flow), supplier_(supplier), holds_(holds) {}
+
+    // As root of a broadcast: what is ready becomes what is here.
+    void advance(Slot& slot);
+    bool next_multicast(Slot& slot, Effect& effect);
+    // It has something to multicast, now or when the window opens.
+    bool waits(const Slot& slot) const { return slot.multicasting.next < limit(slot) || resends(slot); }
+
+  private:
+    std::uint32_t limit(const Slot& slot) const;
+    bool resends(const Slot& slot) const;
+    bool next_resend(Slot& slot, Effect& effect);
+    bool next_relay(Slot& slot, Effect& effect);
+    void make_fragment(const Slot& slot, std::uint32_t index, Effect& effect);
+
+    Core& core_;
+    FlowControl& flow_;
+    Supplier& supplier_;
+    Holds& holds_;
+};
+
+}  // namespace mcastcoll::engine

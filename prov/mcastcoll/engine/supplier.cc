@@ -1,0 +1,134 @@
+#include "engine/supplier.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+namespace mcastcoll::engine {
+
+void Supplier::on_all_here(Slot& slot) {
+    assert(slot.state == SlotState::active && slot.complete_here());
+    slot.asking.at = kNever;
+    core_.mark(slot);
+    if (core_.large(slot)) return flow_.on_all_here(slot);
+    if (!slot.is_root(core_.config.self) && slot.bytes > 0)
+        std::memcpy(slot.operation.buffer, slot.retransmit_buffer.data(), slot.bytes);
+    slot.retained = true;
+    supply_all(slot, false);
+    if (slot.plan.hands_on) {
+        const bool silent = core_.doubts.silent(slot.operation.root);
+        const Nanoseconds delay = silent ? Nanoseconds{} : core_.deadlines.gap();
+        if (!pushes_.push({slot.id, core_.now + delay})) supply_all(slot, true);
+    }
+    core_.finish(slot);
+}
+
+void Supplier::on_timeout() {
+    while (!pushes_.empty() && pushes_.front().at <= core_.now) {
+        Slot& slot = core_.slots.at(number_of(pushes_.front().operation));
+        if (slot.id == pushes_.front().operation) supply_all(slot, true);
+        pushes_.pop();
+    }
+}
+
+void Supplier::on_ask(const wire::Header& header, Bytes payload) {
+    ++core_.counters.asks_received;
+    Slot* slot = core_.hear_of(header.operation);
+    if (slot == nullptr) return;
+    if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
+        return core_.fail(kNoRank, EMSGSIZE);  // members disagree about the length: nobody could ever finish
+    Client* client = slot->client(header.sender);
+    if (client == nullptr || payload.size() > core_.bits.size()) {
+        ++core_.counters.bad_sender;
+        return;
+    }
+    if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
+    client->asked = true;
+    const bool was_multicast =
+        slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
+    if (was_multicast && core_.graph_of(*slot).hears(core_.config.self, header.sender))
+        slot->multicasting.troubled = true;
+    // Questions may overtake each other: an older one may still name what a newer one did not have to repeat.
+    const std::uint32_t from = index_of(header.fragment);
+    if (from > client->base) {
+        for (std::uint32_t i = client->wanted_from; i < std::min(from, client->wanted_to); ++i)
+            client->wanted.clear(i);
+        client->base = from;
+        client->wanted_from = std::max(client->wanted_from, from);
+        client->waiting = client->waiting && client->wanted_from < client->wanted_to;
+    }
+    for (std::uint32_t i = 0; i < payload.size() * 8; ++i) {
+        if ((std::to_integer<unsigned>(payload[i / 8]) >> (i % 8) & 1) == 0) continue;
+        const std::uint32_t index = from + i;
+        if (index < client->base || index - client->base >= client->wanted.capacity()) continue;
+        client->wanted.set(index);
+        client->wanted_from = client->waiting ? std::min(client->wanted_from, index) : index;
+        client->wanted_to = client->waiting ? std::max(client->wanted_to, index + 1) : index + 1;
+        client->waiting = true;
+    }
+    if (client->waiting) repairer_.ask_onward(*slot);
+    core_.mark(*slot);
+}
+
+// Lets every expected client of one sort have the whole small message, asked for or not.
+void Supplier::supply_all(Slot& slot, bool hearing) {
+    if (!slot.retained) return;
+    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
+        Client& client = slot.clients[i];
+        if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
+            continue;
+        if (hearing && (client.served || client.waiting)) continue;  // it asked, so it names what it lacks
+        core_.counters.hand_ons += hearing;
+        for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.set(index);
+        client.wanted_from = 0;
+        client.wanted_to = slot.fragments;
+        client.waiting = true;
+        core_.mark(slot);
+    }
+}
+
+// The present question of a client that is to be kept until the fragment has been multicast.
+bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
+    return core_.large(slot) && slot.state == SlotState::active && slot.is_root(core_.config.self) &&
+           client.wanted_to - fragment == 1 && fragment >= slot.multicasting.next &&
+           core_.graph_of(slot).hears(core_.config.self, client.rank);
+}
+
+// Up to which fragment others are supplied with what is here. Leaders multicast what they get at once.
+std::uint32_t Supplier::supply_limit(const Slot& slot) const {
+    const bool leads = slot.state >= SlotState::active && slot.is_root(core_.config.self) &&
+                       core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.config.self);
+    return leads ? flow_.limit(slot) : slot.fragments;
+}
+
+bool Supplier::next_message(Slot& slot, Effect& effect) {
+    if (!slot.length_known || (slot.state == SlotState::finished && !slot.retained)) return false;
+    const std::uint32_t longest = std::max<std::uint32_t>(
+        1, (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
+               core_.config.fragment_bytes);
+    const std::uint32_t limit = supply_limit(slot);
+    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
+        Client& client = slot.clients[i];
+        if (!client.waiting) continue;
+        std::uint32_t from = client.wanted.find_set(client.wanted_from, client.wanted_to);
+        client.wanted_from = from;
+        if (from == client.wanted_to) client.waiting = false;
+        while (from < client.wanted_to && !slot.has(from))
+            from = client.wanted.find_set(from + 1, client.wanted_to);
+        if (from >= client.wanted_to || from >= limit || keeps(slot, client, from)) continue;
+        std::uint32_t to = from;
+        while (to < client.wanted_to && to < limit && to - from < longest && client.wanted.test(to) &&
+               slot.has(to))
+            client.wanted.clear(to++);
+        client.served = true;
+        ++core_.counters.data_sent;
+        core_.counters.fragments_supplied += to - from;
+        core_.message(effect, wire::Kind::data, client.rank, slot.id, from, core_.announced_total(slot),
+                      core_.fragments_of(slot, from, to));
+        return true;
+    }
+    return false;
+}
+
+}  // namespace mcastcoll::engine

@@ -1,0 +1,38 @@
+// Supplying others along the ring, and in the tree of the deaf: questions are answered with what is here, and
+// remembered until the rest is. Where the plan says so, small messages move along the ring without being
+// asked for.
+#pragma once
+
+#include "engine/core.h"
+#include "engine/flow_control.h"
+#include "engine/repairer.h"
+
+namespace mcastcoll::engine {
+
+class Supplier {
+  public:
+    Supplier(Core& core, FlowControl& flow, Repairer& repairer)
+        : core_(core),
+          flow_(flow),
+          repairer_(repairer),
+          pushes_(2 * std::size_t{core.config.operation_slots}) {}
+
+    void on_ask(const wire::Header& header, Bytes payload);
+    // A posted operation has all its fragments here.
+    void on_all_here(Slot& slot);
+    Nanoseconds next_deadline() const { return pushes_.empty() ? kNever : pushes_.front().at; }
+    void on_timeout();
+    bool next_message(Slot& slot, Effect& effect);
+
+  private:
+    bool keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const;
+    std::uint32_t supply_limit(const Slot& slot) const;
+    void supply_all(Slot& slot, bool hearing);
+
+    Core& core_;
+    FlowControl& flow_;
+    Repairer& repairer_;
+    Ring<Timed> pushes_;  // when small messages are handed on
+};
+
+}  // namespace mcastcoll::engine
