@@ -11,13 +11,14 @@
 //   flow_control.h      reports, the window, when a large operation is over
 //   nacker.h            repair by the root's multicast
 //   repairer.h          what this member lacks: asks; knows the nacker. deadlines.h: when; policy.h: how
-//   supplier.h          what others lack: remembered questions, data, pushes; knows flow control, the
-//   repairer holds.h             what a root does not multicast yet; root_sync.h decides what it waits for
-//   sender.h            multicasting, as root or onward to a range; knows flow control, the supplier, holds
+//   supplier.h          what others lack: remembered questions, data, pushes; knows flow control, repairer
+//   holds.h             what a root does not multicast yet; root_sync.h decides what it waits for
+//   sender.h            multicasting, as root or onward to a range; knows flow control, supplier, holds
 //   receiver.h          taking fragments in; knows flow control, nacker, repairer, supplier
-//   gatherer.h          barriers and reductions, whose release is a broadcast; knows flow control, the
-//   supplier checkpoint.h        what everybody has finished (watermark.h), and leaving (departure.h)
-//   failure_detector.h  watching those we wait for (watch_list.h); knows the checkpoint, the gatherer
+//   gatherer.h          barriers and reductions, whose release is a broadcast; knows flow control, supplier
+//   checkpoint.h        what everybody has finished (watermark.h), and leaving (departure.h)
+//   failure_detector.h  watching those we wait for (watch_list.h); knows checkpoint, gatherer
+//
 // engine.cc has the life of operations, effects.cc what comes in and goes out: turns.h among operations,
 // notices.h to the caller.
 #pragma once
