@@ -13,12 +13,9 @@ Slots::Slots(const GroupConfig& config, std::uint32_t children)
     }
 }
 
-Slot& Slots::take(OperationId operation) {
-    Slot& slot = at(number_of(operation));
-    if (slot.id == operation) return slot;
+void Slots::renew(Slot& slot, OperationId operation) {
     for (Contribution& contribution : slot.gathering.contributions) vectors_.give_back(contribution.early);
     slot.reset(operation);
-    return slot;
 }
 
 }  // namespace mcastcoll::engine

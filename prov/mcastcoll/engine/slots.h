@@ -25,7 +25,11 @@ class Slots {
     Slot& at(std::uint64_t operation) { return slots_[operation % slots_.size()]; }
     const Slot& at(std::uint64_t operation) const { return slots_[operation % slots_.size()]; }
     // The same, made new when it was another's.
-    Slot& take(OperationId operation);
+    Slot& take(OperationId operation) {
+        Slot& slot = at(number_of(operation));
+        if (slot.id != operation) renew(slot, operation);
+        return slot;
+    }
     // Memory for one early vector of each child in each slot.
     Pool& vectors() { return vectors_; }
     // It has been posted, and not everybody has finished it.
@@ -60,6 +64,8 @@ class Slots {
     std::uint64_t early_end() const { return early_end_; }
 
   private:
+    void renew(Slot& slot, OperationId operation);
+
     // Not written before it is used: most groups never have as much in flight.
     Region retransmit_memory_;
     Pool vectors_;
