@@ -79,7 +79,7 @@ void Slot::reset(OperationId operation_id) {
     for (std::uint32_t i = 0; i < client_count; ++i) clients[i].forget();
     client_count = 0;
     multicasting = {};
-    reporting = {};
+    reporting.reset();
     gathering.reset();
 }
 
@@ -115,6 +115,14 @@ ChildReport* Reporting::of(Rank child) {
     if (count == heard.size()) return nullptr;
     heard[count] = {.rank = child};
     return &heard[count++];
+}
+
+void Reporting::reset() {
+    parent = kNoRank;
+    children = {};
+    count = 0;
+    told = kNothingReported;
+    due = false;
 }
 
 }  // namespace mcastcoll::engine

@@ -132,6 +132,7 @@ struct Reporting {
     bool due = false;
     // A child's report, made when there is none yet; null when there is no room.
     ChildReport* of(Rank child);
+    void reset();
 };
 
 struct Gathering {
