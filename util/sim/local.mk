@@ -69,7 +69,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-sim
 # What is broken on purpose, the campaign must catch.  One file of the engine or of the group is compiled anew, the linker takes
 # the others from the archive.
 check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome %reldir%/broken-death
-%canon_reldir%_broken_duplicates_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/broadcast.cc
+%canon_reldir%_broken_duplicates_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/receiver.cc
 %canon_reldir%_broken_duplicates_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DUPLICATE_CHECK
 %canon_reldir%_broken_duplicates_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 %canon_reldir%_broken_ring_SOURCES = %reldir%/main.cc prov/mcastcoll/engine/supply_graph.cc
