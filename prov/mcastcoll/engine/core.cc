@@ -183,25 +183,28 @@ void Core::message(Effect& effect, wire::Kind kind, Rank to, OperationId operati
                    std::uint64_t total, Bytes payload) {
     assert(to != config.self && index_of(to) < config.members);
     effect = {.kind = Effect::Kind::message, .to = to, .payload = payload};
+    write_header(effect, kind, operation, fragment, total);
+    ++counters.messages_sent;
+}
+
+void Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+                  std::uint64_t total, Bytes payload) {
+    effect = {.kind = Effect::Kind::multicast, .payload = payload};
+    write_header(effect, kind, operation, fragment, total);
+    ++counters.datagrams_sent;
+}
+
+void Core::write_header(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+                        std::uint64_t total) const {
     const wire::Header header{.kind = kind,
                               .key = config.key,
                               .epoch = config.epoch,
                               .sender = config.self,
                               .operation = operation,
                               .fragment = fragment_of(fragment),
-                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                              .payload_bytes = static_cast<std::uint32_t>(effect.payload.size()),
                               .total = total};
-    wire::encode(header, payload, effect.header);
-    ++counters.messages_sent;
-}
-
-void Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
-                  std::uint64_t total, Bytes payload) {
-    message(effect, kind, rank_of(index_of(config.self) == 0 ? 1 : 0), operation, fragment, total, payload);
-    effect.kind = Effect::Kind::multicast;
-    effect.to = kNoRank;
-    --counters.messages_sent;
-    ++counters.datagrams_sent;
+    wire::encode(header, effect.payload, effect.header);
 }
 
 bool Core::take_target(std::uint32_t& next, Effect& effect) const {

@@ -94,6 +94,8 @@ struct Core {
   private:
     void complete(OperationId operation, int status);
     void learn_from(const Slot& slot);
+    void write_header(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+                      std::uint64_t total) const;
 };
 
 // While its root lacks something, fragments of a message carry a flag.

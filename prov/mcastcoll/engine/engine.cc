@@ -124,8 +124,8 @@ void Engine::begin(const Collective& operation) {
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
                                                operation.kind == CollectiveKind::reduce)) ||
                         (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
-    if (misled) {  // what came before the post was for something else: take it again from the supplier, who
-                   // will object
+    // What came before the post was for something else: it is taken again from the supplier, who will object.
+    if (misled) {
         ++core_.counters.bad_fragment;
         slot.base = slot.hearing.revealed = 0;
         slot.have.clear_all();

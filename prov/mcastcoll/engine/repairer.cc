@@ -62,9 +62,8 @@ void Repairer::ask_supplier(Slot& slot) {
     if (!hole && core_.large(slot) && !in_first_window(slot)) return poll_supplier(slot);
     if (!hole && !slot.hearing.lately) slot.asking.chained = true;
     slot.hearing.lately = false;
-    if (hole)
-        slot.asking.asked_at =
-            core_.now;  // the supplier very likely has it: the answer measures a round trip
+    // The supplier very likely has it: the answer measures a round trip.
+    if (hole) slot.asking.asked_at = core_.now;
     request(slot, hole ? slot.hearing.revealed : expected_to(slot));
     slot.asking.at = slot.asking.chained ? kNever : core_.now + core_.deadlines.silence(slot);
 }

@@ -147,8 +147,8 @@ struct Gathering {
     std::uint32_t piece_bytes = 0;      // of each but the last
     std::uint32_t contributed = 0;      // sent to the parent
     std::uint32_t credit = 0;           // that the parent takes
-    bool announce_due = false,
-         announced = false;                   // the parent is to know that this member waits for a credit
+    bool announce_due = false;          // the parent is to know that this member waits for a credit
+    bool announced = false;
     std::vector<Contribution> contributions;  // by child in the gather tree
     void reset();
 };
