@@ -14,10 +14,9 @@ std::string name_of(const JoinPlan& plan) {
 
 wire::ByteString normalise_address(Bytes inner_address) {
     if (auto socket = SocketAddress::from_bytes(inner_address)) {
-        const auto* at = reinterpret_cast<const std::byte*>(socket.value().data());
-        SocketAddress plain =
+        const SocketAddress plain =
             socket.value().family() == AF_INET6 ? socket.value().with_scope(0) : socket.value();
-        at = reinterpret_cast<const std::byte*>(plain.data());
+        const auto* at = reinterpret_cast<const std::byte*>(plain.data());
         wire::ByteString bytes(at, at + plain.size());
         if (plain.family() == AF_INET)
             std::memset(bytes.data() + offsetof(sockaddr_in, sin_zero), 0, sizeof(sockaddr_in::sin_zero));

@@ -1,8 +1,7 @@
 // A channel: one connection as it crosses a trunk, and what a trunk must remember of it.  Both sides number
-// the frames they send on it
-// ("order"); the receiver puts them in order again, since they come over several streams.  It lives until
-// each side has sent its last frame (reset or close) and got the other's, so that its number is never
-// mistaken for another's.
+// the frames they send on it ("order"); the receiver puts them in order again, since they come over several
+// streams.  It lives until each side has sent its last frame (reset or close) and got the other's, so that
+// its number is never mistaken for another's.
 #pragma once
 
 #include <cstddef>
