@@ -99,8 +99,7 @@ static int component_register(void) {
         "selection",
         "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous|measured\", the first that fits counts: "
         "what is left to the other components because they are faster, or found out by trying both. They "
-        "come "
-        "before those built in (all are printed with coll_mcastcoll_verbose 2)",
+        "come before those built in (all are printed with coll_mcastcoll_verbose 2)",
         MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_5, &c->selection);
     c->nonblocking = true;
     register_one("nonblocking", "Serve the non-blocking forms, too", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4,

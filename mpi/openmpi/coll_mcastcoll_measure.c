@@ -40,10 +40,8 @@ static int ask_for_handlers(const MccJob* job, MccTrial* t) {
     const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
     uint64_t anybodys = 0;
     const int error = agree_on_most(job->module->group, &mine, &anybodys, 1);
-    if (0 != error || 0 == anybodys) return error;
-    t->known = true;
-    t->better = kMccOurs;
-    return 0;
+    if (0 == error && 0 != anybodys) mcc_trial_end(t, kMccOurs);
+    return error;
 }
 
 static void report(const MccJob* job, const MccTrial* t, size_t bytes) {
@@ -74,6 +72,12 @@ static MccRoute fail(MccJob* job, int error) {
     return kMccOver;
 }
 
+// Nobody can agree in this group, which everybody finds in the same call.
+static MccRoute go_on_here(MccTrial* t) {
+    mcc_trial_end(t, kMccOurs);
+    return kMccHere;
+}
+
 MccRoute mcc_measure(MccJob* job, size_t bytes) {
     MccModule* m = job->module;
     MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
@@ -81,13 +85,13 @@ MccRoute mcc_measure(MccJob* job, size_t bytes) {
     if (m->measuring || !can_agree(m)) return kMccHere;
     if (mcc_trial_is_over(t)) {
         const int error = agree(m->group, t);
-        if (FI_ENOSYS == error) return kMccHere;
+        if (FI_ENOSYS == error) return go_on_here(t);
         if (0 != error) return fail(job, error);
         report(job, t, bytes);
         return kMccOurs == t->better ? kMccHere : kMccPrevious;
     }
     const int error = ask_for_handlers(job, t);
-    if (FI_ENOSYS == error) return kMccHere;
+    if (FI_ENOSYS == error) return go_on_here(t);
     if (0 != error) return fail(job, error);
     if (t->known) return kMccHere;
     m->measuring = true;

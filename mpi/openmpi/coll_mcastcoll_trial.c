@@ -23,6 +23,5 @@ uint64_t mcc_trial_median(const MccTrial* t, MccWay way) {
 
 void mcc_trial_decide(MccTrial* t) {
     const uint64_t ours = mcc_trial_median(t, kMccOurs), others = mcc_trial_median(t, kMccOthers);
-    t->known = true;
-    t->better = others + others * kMccTrialPerCent / 100 < ours ? kMccOthers : kMccOurs;
+    mcc_trial_end(t, others + others * kMccTrialPerCent / 100 < ours ? kMccOthers : kMccOurs);
 }

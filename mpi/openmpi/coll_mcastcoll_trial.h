@@ -40,6 +40,10 @@ static inline bool mcc_trial_is_over(const MccTrial* t) {
 static inline MccWay mcc_trial_turn(const MccTrial* t) {
     return 0 == t->calls % kMccWays ? kMccOurs : kMccOthers;
 }
+static inline void mcc_trial_end(MccTrial* t, MccWay better) {
+    t->known = true;
+    t->better = better;
+}
 void mcc_trial_note(MccTrial* t, uint64_t ns);
 uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
 void mcc_trial_decide(MccTrial* t);
