@@ -37,16 +37,16 @@ job() { # job LOG OPTIONS AND PROGRAM...; sets code
     STACK=mcastcoll bounded 240 "$LAB/run" --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
 }
 broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K --fatal)
-judge() { # judge WHAT LOG LINES SERVED LEFT: so many decisions, and at least so many of each kind
+judge() { # judge WHAT LOG TRIALS SERVED LEFT: at least so many trials, 0 being none, and at least so many that found this
     local lines served left
     lines=$(grep -c 'coll/mcastcoll: bcast of .* bytes on MPI_COMM_WORLD: ' "$work/$2" || true)
     served=$(grep -c ' by Open MPI.s own: served here' "$work/$2" || true)
     left=$(grep -c ' by Open MPI.s own: left to them' "$work/$2" || true)
-    if [ "$code" = 0 ] && [ "$lines" = "$3" ] && ((served >= $4 && left >= $5)) && grep -q ' 0 bad' "$work/$2"; then
+    if [ "$code" = 0 ] && ((lines >= $3 && (lines > 0) == ($3 > 0))) && ((served >= $4 && left >= $5)) && grep -q ' 0 bad' "$work/$2"; then
         pass "$1: $served served here, $left left"
     else
         tail -n 20 "$work/$2" | sed 's/^/     /'
-        fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)'), $lines decisions, $served served here, $left left"
+        fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)'), $lines trials, $served served here, $left left"
     fi
 }
 
@@ -65,12 +65,12 @@ judge "a file that has none measured" none 0 0 0
 echo 'all * * * measured' >"$work/rule"
 job everything --mca pml ob1 --mca coll_mcastcoll_selection "$work/rule" "$programs/mpi_coll_threads" --threads 4 --count 6000
 if [ $code = 0 ] && grep -q ' 0 bad' "$work/everything" && grep -q ' by Open MPI.s own: ' "$work/everything"; then
-    pass "everything measured, 4 threads: $(grep -c ' by Open MPI.s own: ' "$work/everything") decisions"
+    pass "everything measured, 4 threads: $(grep -c ' by Open MPI.s own: ' "$work/everything") trials"
 else
     tail -n 20 "$work/everything" | sed 's/^/     /'
     fail "everything measured, 4 threads: code $code"
 fi
 "$LAB/loss" 90 >/dev/null
-job loss --mca pml ob1 "${broadcasts[@]}"
+job loss --mca pml ob1 "${broadcasts[@]}" --count 300 # two trials of the rarest class
 judge "90 % of the multicast lost" loss 3 0 2
 finish

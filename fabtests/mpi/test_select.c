@@ -43,6 +43,17 @@ static void try_all(MccTrial* t, uint64_t ours_ns, uint64_t others_ns) {
     while (!mcc_trial_is_over(t)) mcc_trial_note(t, kMccOurs == mcc_trial_turn(t) ? ours_ns : others_ns);
 }
 
+static void try_once(MccTrial* t, uint64_t ours_ns, uint64_t others_ns) {
+    try_all(t, ours_ns, others_ns);
+    mcc_trial_decide(t);
+}
+
+static unsigned rests(MccTrial* t) {
+    unsigned calls = 0;
+    while (calls < 100000 && mcc_trial_rests(t)) ++calls;
+    return calls;
+}
+
 Test(select, long_broadcasts_between_hosts_of_a_site_are_measured_with_any_pml) {
     for (int i = 0; i < 2; ++i) {
         pml = 0 == i ? "ob1" : "cm";
@@ -95,15 +106,13 @@ Test(select, a_class_of_sizes_is_decided_for_itself_and_for_the_other_form) {
     select_by("", 8, 1);
     MccTrial* trials = m.selection[kMccBlocking][kMccBcast].trials;
     cr_assert_not_null(trials);
-    cr_assert(kMccHere == mcc_selected(&m, kMccNonblocking, kMccBcast, 65536), "not known yet");
-    try_all(&trials[16], 200, 100);
-    cr_assert(kMccMeasured == who(65536), "not agreed on");
-    mcc_trial_decide(&trials[16]);
-    cr_assert(kMccPrevious == who(65536) && kMccPrevious == who(131071) && kMccMeasured == who(131072));
-    cr_assert(kMccPrevious == mcc_selected(&m, kMccNonblocking, kMccBcast, 65536));
-    try_all(&trials[17], 100, 200);
-    mcc_trial_decide(&trials[17]);
-    cr_assert(kMccHere == who(131072) && kMccHere == mcc_selected(&m, kMccNonblocking, kMccBcast, 131072));
+    const MccForm other = kMccNonblocking;
+    cr_assert(kMccHere == mcc_selected(&m, other, kMccBcast, 65536), "not known yet");
+    for (int i = 0; i < 2; ++i) try_once(&trials[16], 200, 100);
+    cr_assert(kMccPrevious == mcc_selected(&m, other, kMccBcast, 65536));
+    cr_assert(kMccPrevious == mcc_selected(&m, other, kMccBcast, 131071));
+    cr_assert(kMccHere == mcc_selected(&m, other, kMccBcast, 131072));
+    cr_assert(kMccMeasured == who(65536), "calls are counted, and tried again");
     mcc_select_free(&m);
 }
 
@@ -118,25 +127,58 @@ Test(trial, turns_alternate_and_the_first_of_each_does_not_count) {
 }
 
 Test(trial, a_turn_that_was_slow_once_decides_nothing) {
-    MccTrial t = {0};
-    try_all(&t, 100, 200);
-    t.ns[kMccOurs][1] = t.ns[kMccOurs][4] = 1000000;
-    mcc_trial_decide(&t);
-    cr_assert(kMccOurs == t.better);
-    t.ns[kMccOurs][0] = 1000000;
-    mcc_trial_decide(&t);
-    cr_assert(kMccOthers == t.better, "slow in most turns");
+    for (int slow = 2; slow <= 3; ++slow) {
+        MccTrial t = {0};
+        try_all(&t, 100, 200);
+        for (int i = 0; i < slow; ++i) t.ns[kMccOurs][i] = 1000000;
+        mcc_trial_decide(&t);
+        cr_assert_eq(t.doubted, slow > kMccTrialTurns / 2, "%d of %d turns were slow", slow, kMccTrialTurns);
+    }
 }
 
 Test(trial, others_have_to_be_clearly_faster) {
     MccTrial t = {0};
-    try_all(&t, 1050, 1000);
-    mcc_trial_decide(&t);
-    cr_assert(t.known && kMccOurs == t.better);
+    try_once(&t, 1050, 1000);
+    cr_assert_not(t.doubted);
     t = (MccTrial){0};
-    try_all(&t, 1051, 1000);
-    mcc_trial_decide(&t);
-    cr_assert(kMccOthers == t.better);
+    try_once(&t, 1051, 1000);
+    cr_assert(t.doubted);
+}
+
+Test(trial, two_in_a_row_change_who_serves_and_one_does_not) {
+    MccTrial t = {0};
+    for (MccWay way = kMccOurs; way < kMccWays; ++way) {  // from ours to the others, and back
+        const uint64_t ours = kMccOurs == way ? 200 : 100, others = 300 - ours;
+        try_once(&t, ours, others);
+        cr_assert(way == t.better && kMccTrialRest == rests(&t));
+        try_once(&t, others, ours);
+        cr_assert(way == t.better && rests(&t) >= kMccTrialPause, "the second one did not agree");
+        try_once(&t, ours, others);
+        cr_assert(way == t.better && kMccTrialRest == rests(&t));
+        try_once(&t, ours, others);
+        cr_assert(way != t.better && kMccTrialPause == rests(&t));
+    }
+}
+
+Test(trial, what_was_found_is_tried_ever_more_seldom) {
+    MccTrial t = {0};
+    for (unsigned pause = kMccTrialPause; pause < 100000; pause *= 2) {
+        try_once(&t, 100, 200);
+        cr_assert_eq(rests(&t), pause);
+    }
+    t.pause = kMccTrialLongestPause - 1;
+    for (int i = 0; i < 2; ++i) {
+        try_once(&t, 100, 200);
+        cr_assert_eq(t.wait, kMccTrialLongestPause);
+        t.wait = 0;
+    }
+}
+
+Test(trial, a_closed_one_rests_for_ever_and_ours_serves) {
+    MccTrial t = {0};
+    for (int i = 0; i < 2; ++i) try_once(&t, 200, 100);
+    mcc_trial_close(&t);
+    cr_assert(100000 == rests(&t) && kMccOurs == t.better);
 }
 
 Test(trial, classes_are_powers_of_two) {

@@ -40,7 +40,7 @@ static int ask_for_handlers(const MccJob* job, MccTrial* t) {
     const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
     uint64_t anybodys = 0;
     const int error = agree_on_most(job->module->group, &mine, &anybodys, 1);
-    if (0 == error && 0 != anybodys) mcc_trial_end(t, kMccOurs);
+    if (0 == error && 0 != anybodys) mcc_trial_close(t);
     return error;
 }
 
@@ -52,7 +52,9 @@ static void report(const MccJob* job, const MccTrial* t, size_t bytes) {
                 "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
                 mcc_collective_names[job->collective], least, least + (least - 1), g->name,
                 (double)mcc_trial_median(t, kMccOurs) * 1e-3, (double)mcc_trial_median(t, kMccOthers) * 1e-3,
-                kMccOurs == t->better ? "served here" : "left to them");
+                t->doubted              ? "a second trial will tell"
+                : kMccOurs == t->better ? "served here"
+                                        : "left to them");
 }
 
 // The same on all members: what a group refuses is known to all.
@@ -74,8 +76,12 @@ static MccRoute fail(MccJob* job, int error) {
 
 // Nobody can agree in this group, which everybody finds in the same call.
 static MccRoute go_on_here(MccTrial* t) {
-    mcc_trial_end(t, kMccOurs);
+    mcc_trial_close(t);
     return kMccHere;
+}
+
+static MccRoute so_far(const MccTrial* t) {
+    return kMccOurs == t->better ? kMccHere : kMccPrevious;
 }
 
 MccRoute mcc_measure(MccJob* job, size_t bytes) {
@@ -83,17 +89,19 @@ MccRoute mcc_measure(MccJob* job, size_t bytes) {
     MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
     // What the previous module makes of this communicator's own collectives is part of its trial.
     if (m->measuring || !can_agree(m)) return kMccHere;
+    if (mcc_trial_rests(t)) return so_far(t);
+    if (m->group->failed) return kMccHere;
     if (mcc_trial_is_over(t)) {
         const int error = agree(m->group, t);
         if (FI_ENOSYS == error) return go_on_here(t);
         if (0 != error) return fail(job, error);
         report(job, t, bytes);
-        return kMccOurs == t->better ? kMccHere : kMccPrevious;
+        return so_far(t);
     }
     const int error = ask_for_handlers(job, t);
     if (FI_ENOSYS == error) return go_on_here(t);
     if (0 != error) return fail(job, error);
-    if (t->known) return kMccHere;
+    if (t->closed) return kMccHere;
     m->measuring = true;
     job->trial = t;
     job->rc = meet(m, job->comm);

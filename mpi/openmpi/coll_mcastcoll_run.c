@@ -33,9 +33,9 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     }
     if (!is_offered(job, needed)) return kMccPrevious;
     if (!job->divisible && bytes > mca_coll_mcastcoll_component.longest) return kMccPrevious;
-    const MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
-    if (kMccPrevious == who) return kMccPrevious;
-    if (!m->group->failed) return kMccMeasured == who ? mcc_measure(job, bytes) : kMccHere;
+    MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
+    if (kMccMeasured == who) who = mcc_measure(job, bytes);
+    if (kMccHere != who || !m->group->failed) return who;
     if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
     return kMccOver;

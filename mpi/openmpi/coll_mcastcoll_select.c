@@ -8,8 +8,7 @@
 // which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
 // fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
 // a # is a comment. "measured": both serve a communicator's first blocking calls of a class of sizes by
-// turns, and then the faster one does (coll_mcastcoll_trial.h); non-blocking forms are served here until
-// then.
+// turns, and then the faster one does (coll_mcastcoll_trial.h); non-blocking forms follow it.
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
@@ -292,9 +291,7 @@ MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective
     const MccSteps* steps = &m->selection[form][collective];
     MccRoute who = steps->who;
     for (size_t i = 0; i < steps->count && bytes >= steps->more[i].from_bytes; ++i) who = steps->more[i].who;
-    if (kMccMeasured != who) return who;
+    if (kMccMeasured != who || kMccBlocking == form) return who;
     const MccTrial* trials = m->selection[kMccBlocking][collective].trials;
-    const MccTrial* trial = NULL != trials ? &trials[mcc_trial_class(bytes)] : NULL;
-    if (NULL != trial && trial->known) return kMccOurs == trial->better ? kMccHere : kMccPrevious;
-    return kMccBlocking == form ? kMccMeasured : kMccHere;
+    return NULL != trials && kMccOthers == trials[mcc_trial_class(bytes)].better ? kMccPrevious : kMccHere;
 }

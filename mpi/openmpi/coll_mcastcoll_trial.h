@@ -5,6 +5,13 @@
 // notes how long each took. Then all take the maximum over the members, hence the same numbers, and decide
 // alike. The median of a way's turns counts, so that a member that was slow once decides nothing.
 //
+//     calls:   trial     pause      trial     pause, twice as long     trial  ...
+//                 \--> the other way won: a short rest, a second trial; if it won again, it serves from then
+//                 on
+//
+// A machine that was busy with something else makes a whole trial wrong, some tens of calls long. So one
+// trial changes nothing, and what was found is tried again, ever more seldom.
+//
 // Pure: no clock, no messages, nothing of Open MPI.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_TRIAL_H
@@ -17,15 +24,21 @@
 enum {
     kMccTrialTurns = 5,    // of each way that count; one before them does not
     kMccTrialPerCent = 5,  // by so much the others have to be faster
+    kMccTrialRest = 20,    // calls between a trial that says otherwise and the second one
+    kMccTrialPause = 500,  // calls before what was found is tried again; then twice as many, and so on
+    kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
 };
 
 typedef enum { kMccOurs, kMccOthers, kMccWays } MccWay;
 
 typedef struct {
-    unsigned calls;
-    bool known;  // and then better is
-    MccWay better;
+    unsigned turns;  // of the trial under way, or next
+    unsigned wait;   // calls until it begins
+    unsigned pause;  // the last long one
+    bool doubted;    // the last trial found the way that does not serve faster
+    bool closed;     // there is no further one
+    MccWay better;   // serves the calls between trials: ours, until two trials in a row say otherwise
     uint64_t ns[kMccWays][kMccTrialTurns];  // mine, and once they are agreed on, the slowest member's
 } MccTrial;
 
@@ -33,16 +46,23 @@ typedef struct {
 static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
-// Nothing is left to try: the members may agree, and decide.
+// A call comes. True: it has no part in a trial.
+static inline bool mcc_trial_rests(MccTrial* t) {
+    if (!t->closed && t->wait == 0) return false;
+    if (!t->closed) --t->wait;
+    return true;
+}
+// All turns are taken: the members may agree, and decide.
 static inline bool mcc_trial_is_over(const MccTrial* t) {
-    return t->calls >= kMccWays * (kMccTrialTurns + 1);
+    return t->turns >= kMccWays * (kMccTrialTurns + 1);
 }
 static inline MccWay mcc_trial_turn(const MccTrial* t) {
-    return 0 == t->calls % kMccWays ? kMccOurs : kMccOthers;
+    return 0 == t->turns % kMccWays ? kMccOurs : kMccOthers;
 }
-static inline void mcc_trial_end(MccTrial* t, MccWay better) {
-    t->known = true;
-    t->better = better;
+// Nothing is tried any more, and ours serves.
+static inline void mcc_trial_close(MccTrial* t) {
+    t->closed = true;
+    t->better = kMccOurs;
 }
 void mcc_trial_note(MccTrial* t, uint64_t ns);
 uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
