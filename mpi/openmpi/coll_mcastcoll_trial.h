@@ -5,12 +5,12 @@
 // notes how long each took. Then all take the maximum over the members, hence the same numbers, and decide
 // alike. The median of a way's turns counts, so that a member that was slow once decides nothing.
 //
-//     calls:   trial     pause      trial     pause, twice as long     trial  ...
-//                 \--> the other way won: a short rest, a second trial; if it won again, it serves from then
-//                 on
+//     trial -> pause -> trial -> pause, twice as long -> trial ...
+//       \-> the other way won: a short rest, a second trial; if it won again, it serves from then on
 //
-// A machine that was busy with something else makes a whole trial wrong, some tens of calls long. So one
-// trial changes nothing, and what was found is tried again, ever more seldom.
+// A machine that is busy with something else, or whose scheduler still deals out what ranks slept, makes a
+// whole trial wrong, for up to a hundred calls. So one trial changes nothing, and what was found is tried
+// again, ever more seldom.
 //
 // Pure: no clock, no messages, nothing of Open MPI.
 
@@ -24,7 +24,7 @@
 enum {
     kMccTrialTurns = 5,    // of each way that count; one before them does not
     kMccTrialPerCent = 5,  // by so much the others have to be faster
-    kMccTrialRest = 20,    // calls between a trial that says otherwise and the second one
+    kMccTrialRest = 100,   // calls between a trial that says otherwise and the second one
     kMccTrialPause = 500,  // calls before what was found is tried again; then twice as many, and so on
     kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
