@@ -26,3 +26,8 @@ EXTRA_DIST += \
 	%reldir%/install/install.sh \
 	%reldir%/install/scratch_system.sh
 EXTRA_DIST += %reldir%/README.md
+
+# Everything that "make check" runs.
+.PHONY: tests
+tests: all
+	$(MAKE) $(AM_MAKEFLAGS) $(check_PROGRAMS)

@@ -37,9 +37,10 @@ for name in $(compgen -e | grep -E '^(FI|OMPI|ASAN|UBSAN|LSAN|VC|NET|HOSTS|STACK
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
 
-passed=0 failed=0 skipped=0 job=''
+passed=0 failed=0 skipped=0 job='' aside='' aside_begun=0 aside_limit=0
 interrupted() {
-    [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null
+    local p
+    for p in $job ${aside#failed}; do kill "$p"; wait "$p"; done 2>/dev/null
     [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
     echo "$ME: interrupted"
     exit 130
@@ -62,11 +63,13 @@ count_from() { # count_from LOG; false if the log counts nothing
     step_failed=$f
 }
 
-step() { # step NAME LIMIT_s WHAT COMMAND...
-    local name=$1 limit=$2 what=$3 log=$LOGS/$1.log start=$SECONDS code=0 counted='' step_failed=0
+wanted() { case " ${steps[*]} " in *" $1 "*) ;; *) return 1 ;; esac; }
+# Starts a step as process $started, which may take $limit seconds; false if no time is left.
+start() { # start NAME LIMIT_s WHAT COMMAND...
+    local name=$1
+    limit=$2
+    printf '[%4d s] %-10s %s\n' "$SECONDS" "$name" "$3"
     shift 3
-    case " ${steps[*]} " in *" $name "*) ;; *) return 0 ;; esac
-    printf '[%4d s] %-10s %s\n' "$SECONDS" "$name" "$what"
     ((limit < DEADLINE - SECONDS)) || limit=$((DEADLINE - SECONDS))
     if ((limit < 5)); then
         echo "         $name: FAILED, no time is left"
@@ -77,16 +80,17 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
         export -f "$1"
         set -- bash -c "set -u; $1"
     fi
-    TOP=$TOP timeout -k 15 "$limit" "$@" </dev/null >"$log" 2>&1 &
-    job=$!
-    wait $job || code=$?
-    job=''
+    TOP=$TOP ${lowly[@]+"${lowly[@]}"} timeout -k 15 "$limit" "$@" </dev/null >"$LOGS/$name.log" 2>&1 &
+    started=$!
+}
+conclude() { # conclude NAME LIMIT_s SECONDS CODE: says and counts how a step ended
+    local name=$1 limit=$2 took="$3 s" code=$4 log=$LOGS/$1.log counted='' step_failed=0
     count_from "$log" || case $code in
         0) passed=$((passed + 1)) ;;
         77) skipped=$((skipped + 1)) ;;
     esac
     case $code in
-        0) echo "         $name: ok${counted:+, $counted} ($((SECONDS - start)) s)"; return 0 ;;
+        0) echo "         $name: ok${counted:+, $counted} ($took)"; return 0 ;;
         77) echo "         $name: skipped: $(grep -m 1 '^skip ' "$log" | cut -c6-)"; return 0 ;;
         124 | 137) echo "         $name: FAILED, no end within $limit s${counted:+ ($counted)}" ;;
         *) echo "         $name: FAILED, code $code${counted:+ ($counted)}" ;;
@@ -95,6 +99,31 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
     { grep -E '^(FAIL|ERROR|XPASS)[: ]|error:|ERROR: AddressSanitizer|runtime error' "$log" | head -n 20; echo ...; tail -n 15 "$log"; } | sed 's/^/         | /'
     echo "         all of it is in $log"
     return 1
+}
+step() { # step NAME LIMIT_s WHAT COMMAND...
+    local begun=$SECONDS code=0 limit lowly=()
+    wanted "$1" || return 0
+    start "$@" || return
+    job=$started
+    wait "$job" || code=$?
+    job=''
+    conclude "$1" "$limit" $((SECONDS - begun)) "$code"
+}
+# A step that only computes: it goes on beside later ones, with what processors those leave, until `await` waits for it.
+aside() { # aside NAME LIMIT_s WHAT COMMAND...
+    local limit lowly=(chrt --idle 0)
+    wanted "$1" || return 0
+    aside=failed
+    start "$1" "$2" "$3, beside what follows" "${@:4}" || return
+    aside=$started aside_begun=$EPOCHSECONDS aside_limit=$limit
+}
+await() { # await NAME: as step does
+    local code=0
+    wanted "$1" || return 0
+    [ "$aside" != failed ] || return 1
+    wait "$aside" || code=$?
+    aside=''
+    conclude "$1" "$aside_limit" $(($(stat -c %Y "$LOGS/$1.log") - aside_begun)) "$code" # its log's last line is its end
 }
 
 packages() {
@@ -106,7 +135,7 @@ units() { # passing without a single test is no pass
     make -C "$TOP/build" -j2 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
-asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-sanitizers=address,undefined --without-ompi; }
+asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-sanitizers=address,undefined --without-ompi && echo built; }
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
 asan_units() {
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
