@@ -14,7 +14,8 @@ TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
-all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels large long host-kill forming collectives pmpi verbs sites gateways cut slow policies valgrind symbols install commands dist quickstart asan-build asan-units asan-pmpi style scripts)
+all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
+    measured slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -201,6 +202,8 @@ export NO_INSTALL=${NO_INSTALL:-}
 give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 step packages 300 "install what is missing" packages || give_up
 step build 1200 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
+# Most of the next steps wait, or leave a processor idle.
+aside asan-build 2400 "build with sanitizers" asan_build
 step units 840 "unit and functional tests" units
 step selftest 300 "the cluster's own test" selftest
 step loss 480 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
@@ -208,27 +211,30 @@ step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --
 step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
 step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
-step large 1500 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"
 step long 300 "messages of many segments" "$TOP/fabtests/cluster/mpi_long_messages.sh"
-step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step pmpi 300 "MPICH programs with the interposer" "$TOP/fabtests/cluster/mpi_pmpi.sh"
 step verbs 450 "multicast over RDMA, in a virtual machine with Soft-RoCE" "$TOP/fabtests/verbs/verbs_lab.sh" --loss 1
 step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/cluster/mpi_sites.sh" --stacks mcastcoll --hosts 4 --sites 2 --ranks 2 --operations bcast,allreduce --sizes 64K \
     --iterations 20 --rounds 1 --strict
 step gateways 480 "unmodified programs of two sites, through gateways" "$TOP/fabtests/cluster/split_programs.sh" --only python,openmpi,mcastcoll,mpich,crossing
 step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/mpi_cut.sh" --hosts 5
-step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
+# From here on some look at how long something takes.
+await asan-build
+sanitized=$?
+step large 1500 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
+step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
+step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 step symbols 20 "what the libraries export" symbols
 step install 180 "what make install installs and make uninstall leaves" "$TOP/fabtests/install/install.sh"
 step commands 900 "the command lines of README, manual pages and docs, as written" "$TOP/fabtests/install/commands.py" README.md man/ docs/
 step dist 180 "the source archive" dist
 step quickstart 300 "a small quickstart" quickstart
-if step asan-build 1200 "build with sanitizers" asan_build; then
+if [ $sanitized = 0 ]; then
     step asan-units 1200 "unit and functional tests with sanitizers" asan_units
     step asan-pmpi 300 "MPICH programs with the interposer, with sanitizers" asan_pmpi
 fi
