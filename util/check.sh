@@ -132,8 +132,9 @@ packages() {
     "$TOP/util/install-deps" || return
     "$TOP/util/install-deps" --lab || echo "the virtual machine's packages cannot be had" # its step says so
 }
+# Three at a time keep two processors busy, since many tests wait.
 units() { # passing without a single test is no pass
-    make -C "$TOP/build" -j2 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
+    make -C "$TOP/build" -j3 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
 asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-sanitizers=address,undefined --without-ompi && echo built; }
@@ -141,8 +142,8 @@ asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-
 asan_units() {
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
         librdmacm.so libpsm >"$TOP/build-asan/lsan.supp"
-    MCC_SEED_STEP=5 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
-        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j2 VERBOSE=1 check
+    MCC_SEED_STEP=10 MCC_SEEDS=120 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j3 VERBOSE=1 check
 }
 # What MPICH and libfabric keep is not looked for; what is used after it was freed is.
 asan_pmpi() { ASAN_OPTIONS=detect_leaks=0 MCASTCOLL_BUILD=$TOP/build-asan "$TOP/fabtests/cluster/mpi_pmpi.sh" --alone --count 60; }

@@ -24,6 +24,11 @@ functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests -I$(top_srcdir)/ut
 functional_ldadd = fabtests/support/libmccfabtest.a $(MCC_ARGUMENTS) $(LIBFABRIC_LIBS)
 
 functional_programs = \
+	fi_mcc_reduce \
+	fi_mcc_groups \
+	fi_mcc_shortage \
+	fi_mcc_kill \
+	fi_mcc_limits \
 	fi_mcc_args \
 	fi_mcc_barrier \
 	fi_mcc_broadcast \
@@ -31,13 +36,8 @@ functional_programs = \
 	fi_mcc_datagram \
 	fi_mcc_failures \
 	fi_mcc_forge \
-	fi_mcc_groups \
 	fi_mcc_join \
-	fi_mcc_kill \
-	fi_mcc_limits \
 	fi_mcc_mpich \
-	fi_mcc_reduce \
-	fi_mcc_shortage \
 	fi_mcc_tagged \
 	fi_mcc_reliable \
 	fi_mcc_threads \
