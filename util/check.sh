@@ -1,11 +1,12 @@
 #!/bin/bash
 # check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  Some 40 minutes on two cores.
 #
-# Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, then the cluster's selftest
-# and MPI jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual
-# machine with RDMA; checks exported symbols, the installation and the style.  Every step has a time limit and its log in build-check/.  The last line is "N passed,
-# N failed, N skipped", the exit code is 1 if anything failed.  A step that this machine cannot run (the cluster needs root and
-# network namespaces) says so and counts as skipped.
+# Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, the cluster's selftest and MPI
+# jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual machine with
+# RDMA; checks exported symbols, the installation and the style.  Most jobs on the cluster wait more than they compute, so the build
+# with sanitizers goes on beside them, with what they leave of the processors.  Every step has a time limit and its log in
+# build-check/.  The last line is "N passed, N failed, N skipped", the exit code is 1 if anything failed.  A step that this machine
+# cannot run (the cluster needs root and network namespaces) says so and counts as skipped.
 #   --quick        build, tests and style only            --no-install  do not look for missing packages
 #   --only STEPS   only these                             --list        name the steps
 set -u
