@@ -7,12 +7,12 @@ AM_SH_LOG_FLAGS = bash
 EXTRA_DIST += %reldir%/run-test
 
 # "make check" starts tests in this order: the longest come first, so that no processor is idle at the end.
+include %reldir%/unit/transport.mk
 include %reldir%/functional/host.mk
 include %reldir%/functional/functional.mk
 include %reldir%/unit/unit.mk
 include %reldir%/unit/topology.mk
 include %reldir%/unit/ports.mk
-include %reldir%/unit/transport.mk
 include %reldir%/gateway/gateway.mk
 include %reldir%/split/split.mk
 include %reldir%/verbs/verbs.mk
