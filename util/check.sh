@@ -1,11 +1,12 @@
 #!/bin/bash
 # check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  Some 40 minutes on two cores.
 #
-# Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, then the cluster's selftest
-# and MPI jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual
-# machine with RDMA; checks exported symbols, the installation and the style.  Every step has a time limit and its log in build-check/.  The last line is "N passed,
-# N failed, N skipped", the exit code is 1 if anything failed.  A step that this machine cannot run (the cluster needs root and
-# network namespaces) says so and counts as skipped.
+# Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, the cluster's selftest and MPI
+# jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual machine with
+# RDMA; checks exported symbols, the installation and the style.  Most jobs on the cluster wait more than they compute, so the build
+# with sanitizers goes on beside them, with what they leave of the processors.  Every step has a time limit and its log in
+# build-check/.  The last line is "N passed, N failed, N skipped", the exit code is 1 if anything failed.  A step that this machine
+# cannot run (the cluster needs root and network namespaces) says so and counts as skipped.
 #   --quick        build, tests and style only            --no-install  do not look for missing packages
 #   --only STEPS   only these                             --list        name the steps
 set -u
@@ -14,7 +15,8 @@ TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
-all=(packages build units selftest loss loss-ob1 loss-ipv6 kill levels large long host-kill forming collectives pmpi verbs sites gateways cut slow policies valgrind symbols install commands dist quickstart asan-build asan-units asan-pmpi style scripts)
+all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
+    slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -37,9 +39,10 @@ for name in $(compgen -e | grep -E '^(FI|OMPI|ASAN|UBSAN|LSAN|VC|NET|HOSTS|STACK
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
 
-passed=0 failed=0 skipped=0 job=''
+passed=0 failed=0 skipped=0 job='' aside='' aside_begun=0 aside_limit=0
 interrupted() {
-    [ -z "$job" ] || { kill "$job"; wait "$job"; } 2>/dev/null
+    local p
+    for p in $job ${aside#failed}; do kill "$p"; wait "$p"; done 2>/dev/null
     [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
     echo "$ME: interrupted"
     exit 130
@@ -62,11 +65,13 @@ count_from() { # count_from LOG; false if the log counts nothing
     step_failed=$f
 }
 
-step() { # step NAME LIMIT_s WHAT COMMAND...
-    local name=$1 limit=$2 what=$3 log=$LOGS/$1.log start=$SECONDS code=0 counted='' step_failed=0
+wanted() { case " ${steps[*]} " in *" $1 "*) ;; *) return 1 ;; esac; }
+# Starts a step as process $started, which may take $limit seconds; false if no time is left.
+start() { # start NAME LIMIT_s WHAT COMMAND...
+    local name=$1
+    limit=$2
+    printf '[%4d s] %-10s %s\n' "$SECONDS" "$name" "$3"
     shift 3
-    case " ${steps[*]} " in *" $name "*) ;; *) return 0 ;; esac
-    printf '[%4d s] %-10s %s\n' "$SECONDS" "$name" "$what"
     ((limit < DEADLINE - SECONDS)) || limit=$((DEADLINE - SECONDS))
     if ((limit < 5)); then
         echo "         $name: FAILED, no time is left"
@@ -77,16 +82,17 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
         export -f "$1"
         set -- bash -c "set -u; $1"
     fi
-    TOP=$TOP timeout -k 15 "$limit" "$@" </dev/null >"$log" 2>&1 &
-    job=$!
-    wait $job || code=$?
-    job=''
+    TOP=$TOP ${lowly[@]+"${lowly[@]}"} timeout -k 15 "$limit" "$@" </dev/null >"$LOGS/$name.log" 2>&1 &
+    started=$!
+}
+conclude() { # conclude NAME LIMIT_s SECONDS CODE: says and counts how a step ended
+    local name=$1 limit=$2 took="$3 s" code=$4 log=$LOGS/$1.log counted='' step_failed=0
     count_from "$log" || case $code in
         0) passed=$((passed + 1)) ;;
         77) skipped=$((skipped + 1)) ;;
     esac
     case $code in
-        0) echo "         $name: ok${counted:+, $counted} ($((SECONDS - start)) s)"; return 0 ;;
+        0) echo "         $name: ok${counted:+, $counted} ($took)"; return 0 ;;
         77) echo "         $name: skipped: $(grep -m 1 '^skip ' "$log" | cut -c6-)"; return 0 ;;
         124 | 137) echo "         $name: FAILED, no end within $limit s${counted:+ ($counted)}" ;;
         *) echo "         $name: FAILED, code $code${counted:+ ($counted)}" ;;
@@ -96,23 +102,49 @@ step() { # step NAME LIMIT_s WHAT COMMAND...
     echo "         all of it is in $log"
     return 1
 }
+step() { # step NAME LIMIT_s WHAT COMMAND...
+    local begun=$SECONDS code=0 limit lowly=()
+    wanted "$1" || return 0
+    start "$@" || return
+    job=$started
+    wait "$job" || code=$?
+    job=''
+    conclude "$1" "$limit" $((SECONDS - begun)) "$code"
+}
+# A step that only computes: it goes on beside later ones, with what processors those leave, until `await` waits for it.
+aside() { # aside NAME LIMIT_s WHAT COMMAND...
+    local limit lowly=(chrt --idle 0)
+    wanted "$1" || return 0
+    aside=failed
+    start "$1" "$2" "$3, beside what follows" "${@:4}" || return
+    aside=$started aside_begun=$EPOCHSECONDS aside_limit=$limit
+}
+await() { # await NAME: as step does
+    local code=0
+    wanted "$1" || return 0
+    [ "$aside" != failed ] || return 1
+    wait "$aside" || code=$?
+    aside=''
+    conclude "$1" "$aside_limit" $(($(stat -c %Y "$LOGS/$1.log") - aside_begun)) "$code" # its log's last line is its end
+}
 
 packages() {
     [ -z "${NO_INSTALL:-}" ] || return 0
     "$TOP/util/install-deps" || return
     "$TOP/util/install-deps" --lab || echo "the virtual machine's packages cannot be had" # its step says so
 }
+# Three at a time keep two processors busy, since many tests wait.
 units() { # passing without a single test is no pass
-    make -C "$TOP/build" -j2 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
+    make -C "$TOP/build" -j3 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
-asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --enable-sanitizers=address,undefined --without-ompi; }
+asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-sanitizers=address,undefined --without-ompi && echo built; }
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
 asan_units() {
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
         librdmacm.so libpsm >"$TOP/build-asan/lsan.supp"
-    MCC_SEED_STEP=5 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
-        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j2 VERBOSE=1 check
+    MCC_SEED_STEP=10 MCC_SEEDS=120 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j3 VERBOSE=1 check
 }
 # What MPICH and libfabric keep is not looked for; what is used after it was freed is.
 asan_pmpi() { ASAN_OPTIONS=detect_leaks=0 MCASTCOLL_BUILD=$TOP/build-asan "$TOP/fabtests/cluster/mpi_pmpi.sh" --alone --count 60; }
@@ -172,6 +204,8 @@ export NO_INSTALL=${NO_INSTALL:-}
 give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 step packages 300 "install what is missing" packages || give_up
 step build 1200 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
+# Most of the next steps wait, or leave a processor idle.
+aside asan-build 2400 "build with sanitizers" asan_build
 step units 840 "unit and functional tests" units
 step selftest 300 "the cluster's own test" selftest
 step loss 480 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
@@ -179,27 +213,30 @@ step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --
 step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
 step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
-step large 1500 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"
 step long 300 "messages of many segments" "$TOP/fabtests/cluster/mpi_long_messages.sh"
-step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step pmpi 300 "MPICH programs with the interposer" "$TOP/fabtests/cluster/mpi_pmpi.sh"
 step verbs 450 "multicast over RDMA, in a virtual machine with Soft-RoCE" "$TOP/fabtests/verbs/verbs_lab.sh" --loss 1
 step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/cluster/mpi_sites.sh" --stacks mcastcoll --hosts 4 --sites 2 --ranks 2 --operations bcast,allreduce --sizes 64K \
     --iterations 20 --rounds 1 --strict
 step gateways 480 "unmodified programs of two sites, through gateways" "$TOP/fabtests/cluster/split_programs.sh" --only python,openmpi,mcastcoll,mpich,crossing
 step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/mpi_cut.sh" --hosts 5
-step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
+# From here on some look at how long something takes.
+await asan-build
+sanitized=$?
+step large 1500 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
+step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
+step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 step symbols 20 "what the libraries export" symbols
 step install 180 "what make install installs and make uninstall leaves" "$TOP/fabtests/install/install.sh"
 step commands 900 "the command lines of README, manual pages and docs, as written" "$TOP/fabtests/install/commands.py" README.md man/ docs/
 step dist 180 "the source archive" dist
 step quickstart 300 "a small quickstart" quickstart
-if step asan-build 1200 "build with sanitizers" asan_build; then
+if [ $sanitized = 0 ]; then
     step asan-units 1200 "unit and functional tests with sanitizers" asan_units
     step asan-pmpi 300 "MPICH programs with the interposer, with sanitizers" asan_pmpi
 fi

@@ -33,7 +33,7 @@ if HAVE_OMPI
 quickstart_programs += fabtests/mpi/mpi_bcast_check fabtests/mpi/mpi_bcast_time
 endif
 .PHONY: quickstart
-quickstart: $(BUILT_SOURCES) config.h
+quickstart: $(optimised_headers) config.h
 	$(MAKE) $(AM_MAKEFLAGS) env $(quickstart_programs)
 CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
 	lib/split/libmcastcoll-split.so man/man1/*.1 man/man7/*.7 util/mcastcoll-*

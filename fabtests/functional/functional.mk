@@ -24,6 +24,11 @@ functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests -I$(top_srcdir)/ut
 functional_ldadd = fabtests/support/libmccfabtest.a $(MCC_ARGUMENTS) $(LIBFABRIC_LIBS)
 
 functional_programs = \
+	fi_mcc_reduce \
+	fi_mcc_groups \
+	fi_mcc_shortage \
+	fi_mcc_kill \
+	fi_mcc_limits \
 	fi_mcc_args \
 	fi_mcc_barrier \
 	fi_mcc_broadcast \
@@ -31,13 +36,8 @@ functional_programs = \
 	fi_mcc_datagram \
 	fi_mcc_failures \
 	fi_mcc_forge \
-	fi_mcc_groups \
 	fi_mcc_join \
-	fi_mcc_kill \
-	fi_mcc_limits \
 	fi_mcc_mpich \
-	fi_mcc_reduce \
-	fi_mcc_shortage \
 	fi_mcc_tagged \
 	fi_mcc_reliable \
 	fi_mcc_threads \
@@ -114,6 +114,6 @@ check_PROGRAMS += %reldir%/load_test
 %canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_load_test_LDADD = $(LIBFABRIC_LIBS) -ldl
 
-functional_scripts = %reldir%/faults.sh %reldir%/manual.sh %reldir%/full_shm.sh %reldir%/levels.sh %reldir%/load.sh %reldir%/variants.sh
-TESTS += $(functional_programs) $(functional_scripts)
+functional_scripts = %reldir%/variants.sh %reldir%/levels.sh %reldir%/faults.sh %reldir%/manual.sh %reldir%/full_shm.sh %reldir%/load.sh
+TESTS += $(functional_scripts) $(functional_programs)
 EXTRA_DIST += $(functional_scripts) %reldir%/valgrind.sh %reldir%/valgrind.supp

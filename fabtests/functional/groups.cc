@@ -159,7 +159,7 @@ void come_and_go(Member& me, std::size_t count) {
 }
 
 void hundreds(Member& me) {
-    come_and_go(me, 400);
+    come_and_go(me, quick() ? 200 : 400);
 }
 
 void ten_thousand(Member& me) {
@@ -173,7 +173,7 @@ void many_at_once(Member& me) {
     groups.push_back(make(me, all_ranks(me)));
     while (groups.size() < kGroups)
         groups.push_back(make(me, random_subset(me, mix(me.options().seed, groups.size()))));
-    for (std::uint64_t round = 0; round < 4; ++round) {
+    for (std::uint64_t round = 0; round < (quick() ? 2U : 4U); ++round) {
         struct Open {
             std::unique_ptr<Buffer> buffer;
             Ticket* ticket;

@@ -1,12 +1,14 @@
 # Programs for host::Team alone: no libfabric.  Not installed.
-host_members = %reldir%/host_members.cc %reldir%/host_members.h %reldir%/host_shapes.cc %reldir%/host_shapes.h
-host_ldadd = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctransport.la
+noinst_LIBRARIES += %reldir%/libmcchostmembers.a
+%canon_reldir%_libmcchostmembers_a_SOURCES = %reldir%/host_members.cc %reldir%/host_members.h %reldir%/host_shapes.cc %reldir%/host_shapes.h
+%canon_reldir%_libmcchostmembers_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
+host_ldadd = %reldir%/libmcchostmembers.a prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctransport.la
 
 noinst_PROGRAMS += fi_mcc_host_perf fi_mcc_host_stress
-fi_mcc_host_perf_SOURCES = %reldir%/host_perf.cc $(host_members)
+fi_mcc_host_perf_SOURCES = %reldir%/host_perf.cc
 fi_mcc_host_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
 fi_mcc_host_perf_LDADD = $(MCC_ARGUMENTS) $(host_ldadd)
-fi_mcc_host_stress_SOURCES = %reldir%/host_stress.cc $(host_members)
+fi_mcc_host_stress_SOURCES = %reldir%/host_stress.cc
 fi_mcc_host_stress_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
 fi_mcc_host_stress_LDADD = $(MCC_ARGUMENTS) $(host_ldadd)
 
@@ -16,7 +18,7 @@ TESTS += fabtests/unit/test_host
 endif
 fabtests_unit_test_host_SOURCES = fabtests/unit/test_host.cc fabtests/unit/test_host_failures.cc \
 	fabtests/unit/test_host_memory.cc fabtests/unit/test_host_parts.cc fabtests/unit/host_cases.cc fabtests/unit/host_cases.h \
-	fabtests/unit/host_fixture.h $(host_members)
+	fabtests/unit/host_fixture.h
 fabtests_unit_test_host_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.
 fabtests_unit_test_host_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

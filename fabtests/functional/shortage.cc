@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "arguments/arguments.h"
 #include "config.h"
@@ -27,7 +26,7 @@ constexpr unsigned kPlenty = 4;
 // Below this hardly anything opens, which one walk is enough to see.
 constexpr unsigned kOpens = 16;
 constexpr unsigned kMostDescriptors = 400;
-// With MCC_QUICK every so many limits: with sanitizers everything takes its time.
+// Every so many limits where it has to be quick.
 constexpr unsigned kQuickStep = 3;
 // Words of the board.
 constexpr std::size_t kWorked = 0, kOpened = 1;
@@ -123,7 +122,7 @@ bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::st
 
 // From the first limit, or the smallest, to plenty.
 void walk_limits(const Options& options, const Walk& walk, unsigned first, unsigned last) {
-    const unsigned step = std::getenv("MCC_QUICK") ? kQuickStep : 1;
+    const unsigned step = quick() ? kQuickStep : 1;
     unsigned tried = 0, failed = 0, in_a_row = 0;
     std::string outcome, before;
     for (unsigned limit = first; limit <= last && in_a_row < kPlenty; limit += step, ++tried) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,10 @@ struct Options {
     // libfabric's own providers serve to check the tests themselves; they leave out what mcastcoll must do.
     bool is_mcastcoll() const { return provider == "mcastcoll"; }
 };
+
+// Whether fewer rounds of the same are to do: with sanitizers everything takes its time.
+inline bool quick() {
+    return std::getenv("MCC_QUICK") != nullptr;
+}
 
 }  // namespace mcastcoll::fabtest

@@ -10,9 +10,8 @@ endif
 	%reldir%/test_topology_report.cc \
 	%reldir%/test_topology_tree.cc \
 	%reldir%/topology_fixture.cc \
-	%reldir%/topology_fixture.h \
-	util/topo/job.cc
+	%reldir%/topology_fixture.h
 %canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util
 # Criterion's macros cast in the old style.
 %canon_reldir%_test_topology_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_topology_LDADD = prov/mcastcoll/topology/libmccdiscover.la $(CRITERION_LIBS)
+%canon_reldir%_test_topology_LDADD = util/topo/libmccjob.a prov/mcastcoll/topology/libmccdiscover.la $(CRITERION_LIBS)

@@ -1,8 +1,6 @@
 # mcastcoll-topo: shows where processes are and which trees that makes.
 bin_PROGRAMS += %reldir%/mcastcoll-topo
 %canon_reldir%_mcastcoll_topo_SOURCES = \
-	%reldir%/job.cc \
-	%reldir%/job.h \
 	%reldir%/json.cc \
 	%reldir%/json.h \
 	%reldir%/main.cc \
@@ -17,7 +15,12 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	prov/mcastcoll/levels/selection_text.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_topo_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/topology/libmccdiscover.la
+%canon_reldir%_mcastcoll_topo_LDADD = $(MCC_ARGUMENTS) %reldir%/libmccjob.a prov/mcastcoll/topology/libmccdiscover.la
+
+# What processes have left of their groups is read by a test, too.
+noinst_LIBRARIES += %reldir%/libmccjob.a
+%canon_reldir%_libmccjob_a_SOURCES = %reldir%/job.cc %reldir%/job.h
+%canon_reldir%_libmccjob_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 
 # A process that reports groups as the provider does, for the test.
 check_PROGRAMS += %reldir%/reporter
