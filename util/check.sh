@@ -16,7 +16,7 @@ cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
 all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
-    slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
+    measured slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
