@@ -16,57 +16,53 @@ int close_mc(fid* object) noexcept {
     return guard([&] { return group.station().close_group(group); });
 }
 
-int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
-    if (mc == nullptr || settings == nullptr) return -FI_EINVAL;
+// What there is to tell of a group that has joined.
+template <typename Tell>
+int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
+    if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
     const Group& group = GroupFid::group_of(*mc);
     const auto lock = group.lock();
-    if (!group.core().joined()) return -FI_EOPBADSTATE;
-    const GroupSettings& agreed = group.core().agreed();
-    settings->repair = static_cast<int>(agreed.repair);
-    settings->root_sync = static_cast<int>(agreed.root_sync);
-    settings->root_delay_us = agreed.root_delay_us;
-    settings->channels = agreed.channels;
-    return 0;
+    return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
+}
+
+int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
+    return ask(mc, settings, [&](const Group& group) {
+        const GroupSettings& agreed = group.core().agreed();
+        settings->repair = static_cast<int>(agreed.repair);
+        settings->root_sync = static_cast<int>(agreed.root_sync);
+        settings->root_delay_us = agreed.root_delay_us;
+        settings->channels = agreed.channels;
+    });
 }
 
 int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
-    if (mc == nullptr || shape == nullptr) return -FI_EINVAL;
-    const Group& group = GroupFid::group_of(*mc);
-    const auto lock = group.lock();
-    if (!group.core().joined()) return -FI_EOPBADSTATE;
-    const levels::Placement& placement = group.core().levels().placement();
-    shape->members = placement.members();
-    shape->hosts = static_cast<unsigned>(placement.hosts());
-    shape->sites = static_cast<unsigned>(placement.segments().size());
-    return 0;
+    return ask(mc, shape, [&](const Group& group) {
+        const levels::Placement& placement = group.core().levels().placement();
+        shape->members = placement.members();
+        shape->hosts = static_cast<unsigned>(placement.hosts());
+        shape->sites = static_cast<unsigned>(placement.segments().size());
+    });
 }
 
 int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
-    if (mc == nullptr || times == nullptr) return -FI_EINVAL;
-    const Group& group = GroupFid::group_of(*mc);
-    const auto lock = group.lock();
-    if (!group.core().joined()) return -FI_EOPBADSTATE;
-    const engine::Engine* const engine = group.core().levels().engine();
-    const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
-    *times = counters.asks_received + counters.nacks_received;
-    return 0;
+    return ask(mc, times, [&](const Group& group) {
+        const engine::Engine* const engine = group.core().levels().engine();
+        const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
+        *times = counters.asks_received + counters.nacks_received;
+    });
 }
 
-// Nothing that this looks at changes any more when a join is over, so there is no lock.
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
-    if (mc == nullptr || request == nullptr) return nullptr;
-    const Group& group = GroupFid::group_of(*mc);
-    if (!group.core().joined()) return nullptr;
-    try {
+    const char* name = nullptr;
+    ask(mc, request, [&](const Group& group) {
         fi_mcastcoll_request question = *request;  // without buffers, which may not be there yet
         question.input = question.buffer = &question;
         const auto made = make_request(question, group.token());
-        if (!made) return nullptr;
+        if (!made) return;
         const auto decision = group.core().levels().planner().decide({made.value()});
-        return decision.aside ? nullptr : levels::name_of(decision.choice.algorithm).data();
-    } catch (...) {
-        return nullptr;
-    }
+        if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
+    });
+    return name;
 }
 
 ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),

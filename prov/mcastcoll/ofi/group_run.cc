@@ -77,7 +77,7 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
         const auto held = lock();
-        core_.fail(error, core_.levels().lost_here(), monotonic_now());
+        core_.fail({core_.levels().lost_here(), error}, monotonic_now());
     }
     return -error;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "group/group_news.h"
 #include "ofi/endpoint.h"
 #include "provider/guard.h"
 #include "wire/packet.h"
@@ -53,8 +54,7 @@ void LiveStation::progress() {
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = groups_[i];
-        if (look_around || group.core().touched() || group.core().busy())
-            within(group, time, [&] { group.core().pump(time); });
+        if (look_around || group.core().busy()) within(group, time, [&] { group.core().pump(time); });
         busy_groups_ += group.core().busy();
     }
     succeeds([&] {
@@ -109,7 +109,7 @@ void LiveStation::on_message(Bytes message) {
     if (succeeds(take) || succeeds(take)) return;
     // It was about a join, which would wait for it in vain.
     for (const auto& group : groups_)
-        if (group->core().greeting()) group->core().break_down(FI_ENOMEM, time);
+        if (group->core().state() == group::Group::State::greeting) group->core().break_down(FI_ENOMEM, time);
 }
 
 void LiveStation::dispatch(Bytes message, Nanoseconds time) {
@@ -201,7 +201,7 @@ void LiveStation::write_report(Nanoseconds time) {
     groups_.sum_counters(counters, levels);
     for (const auto& group : groups_)
         if (group->core().formed() && report.groups.size() < GroupsReport::kMostGroups)
-            report.groups.push_back(group->core().report());
+            report.groups.push_back(group::report_of(group->core(), fi_strerror(group->core().error())));
     for (const engine::NamedCounter& counter : engine::kCounters)
         if (counters.*counter.member != 0)
             report.counters.emplace_back(counter.name, counters.*counter.member);

@@ -114,7 +114,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
-        if (group.core().leads()) succeeds([&] { joins_.remember_ended(group, FI_ENOMEM); });
+        if (group.core().join().leads()) succeeds([&] { joins_.remember_ended(group, FI_ENOMEM); });
         joins_.remove(group);
         groups_.remove(group);
         throw;
