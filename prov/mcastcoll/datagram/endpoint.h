@@ -92,7 +92,7 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     };
     int bind_completions(Handle& other, std::uint64_t flags);
     Result<FileDescriptor> open_socket();
-    std::array<WaitNest*, 4> nests();
+    std::array<WaitObject*, 4> wait_objects();
     void wake();
     bool is_own(const SocketAddress& source) const;
     // Null: there is no such destination, which `error` explains.
@@ -121,5 +121,8 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     fi_addr_t next_group_;
     std::unordered_map<fi_addr_t, Membership*> memberships_;
 };
+
+// Its tables (datagram/calls.cc).
+void set_calls(Endpoint& endpoint);
 
 }  // namespace mcastcoll::ofi::datagram

@@ -96,18 +96,18 @@ ssize_t Endpoint::post(const iovec* pieces, std::size_t count, void* context, st
 }
 
 // Of those it completes to; one may be there twice.
-std::array<WaitNest*, 4> Endpoint::nests() {
-    std::array<WaitNest*, 4> all{};
-    if (received_.queue != nullptr) all[0] = &received_.queue->waiter().nest();
-    if (received_.counter != nullptr) all[1] = &received_.counter->waiter().nest();
-    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->waiter().nest();
-    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->waiter().nest();
+std::array<WaitObject*, 4> Endpoint::wait_objects() {
+    std::array<WaitObject*, 4> all{};
+    if (received_.queue != nullptr) all[0] = &received_.queue->wait_object();
+    if (received_.counter != nullptr) all[1] = &received_.counter->wait_object();
+    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->wait_object();
+    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->wait_object();
     return all;
 }
 
 void Endpoint::wake() {
-    for (WaitNest* nest : nests())
-        if (nest != nullptr) nest->wake();
+    for (WaitObject* object : wait_objects())
+        if (object != nullptr) object->wake();
 }
 
 void Endpoint::watch() {
@@ -117,14 +117,14 @@ void Endpoint::watch() {
     if (wanted && verbs_ && !verbs_->prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
-    for (WaitNest* nest : nests()) {
-        if (nest == nullptr) continue;
+    for (WaitObject* object : wait_objects()) {
+        if (object == nullptr) continue;
         if (!wanted) {
-            nest->remove(receiver_.descriptor());
-        } else if (!nest->add(receiver_.descriptor())) {
+            object->remove(receiver_.descriptor());
+        } else if (!object->add(receiver_.descriptor())) {
             // Nobody may sleep until the next try.
             watched_ = false;
-            nest->wake();
+            object->wake();
         }
     }
 }

@@ -38,15 +38,9 @@ int Av::close(fid* object) noexcept {
             const std::lock_guard lock(av.mutex_);
             if (av.sets_ > 0) return -FI_EBUSY;
         }
-        av.object_graft_.take_off();
-        av.av_graft_.take_off();
-        if (const int rc = fi_close(object); rc != 0) {
-            av.object_graft_.put_on();
-            av.av_graft_.put_on();
-            return rc;
-        }
-        delete &av;
-        return 0;
+        const int rc = close_inner(object, av.object_graft_, av.av_graft_);
+        if (rc == 0) delete &av;
+        return rc;
     });
 }
 

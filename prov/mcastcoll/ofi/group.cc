@@ -5,7 +5,8 @@
 
 #include <new>
 
-#include "ofi/live_station.h"
+#include "ofi/endpoint.h"
+#include "ofi/station.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {
@@ -42,7 +43,7 @@ group::Plan core_plan(const JoinPlan& plan, const Settings& settings) {
 
 }  // namespace
 
-Group::Group(LiveStation& station, JoinPlan plan)
+Group::Group(Station& station, JoinPlan plan)
     : station_(station),
       plan_(std::move(plan)),
       fid_(*this, plan_.token, plan_.context),

@@ -22,7 +22,7 @@
 
 namespace mcastcoll::ofi {
 
-class LiveStation;
+class Station;
 
 // Whether blocking calls may go straight to the host's shared memory, without the lock, and whether one does.
 class Shortcut {
@@ -40,12 +40,12 @@ class Shortcut {
 
 class Group final : public group::Joins::Member {
   public:
-    Group(LiveStation& station, JoinPlan plan);
+    Group(Station& station, JoinPlan plan);
     ~Group();
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
-    LiveStation& station() { return station_; }
+    Station& station() { return station_; }
     std::unique_lock<std::mutex> lock() const;
     fid_mc* mc() { return fid_.mc(); }
     fi_addr_t token() const { return plan_.token; }
@@ -103,7 +103,7 @@ class Group final : public group::Joins::Member {
         return level == nullptr ? nullptr : &level->team();
     }
 
-    LiveStation& station_;
+    Station& station_;
     const JoinPlan plan_;
     GroupFid fid_;
     GroupPort port_;

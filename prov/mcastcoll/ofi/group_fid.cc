@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "ofi/group.h"
-#include "ofi/live_station.h"
+#include "ofi/station.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

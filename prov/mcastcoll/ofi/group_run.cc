@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "ofi/group.h"
-#include "ofi/live_station.h"
+#include "ofi/station.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {
@@ -69,7 +69,7 @@ ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*),
 
 ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
-        meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
+        meanwhile = [](void* station) { return static_cast<Station*>(station)->progress_with_lock(); };
         argument = &station_;
     }
     const int error = team()->run(operation, meanwhile, argument);

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"
-#include "ofi/live_station.h"
+#include "ofi/station.h"
 #include "ofi/station_statistics.h"
 #include "ports/placing.h"
 #include "provider/guard.h"
@@ -18,20 +18,16 @@ constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
 
 }  // namespace
 
-Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
-    return LiveStation::open(endpoint);
-}
-
-LiveStation::LiveStation(Endpoint& endpoint)
+Station::Station(Endpoint& endpoint)
     : endpoint_(endpoint), settings_(provider_settings()), multicast_(settings_), next_token_(kTokenBase) {}
 
-Result<std::unique_ptr<Station>> LiveStation::open(Endpoint& endpoint) {
-    std::unique_ptr<LiveStation> station(new LiveStation(endpoint));
+Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
+    std::unique_ptr<Station> station(new Station(endpoint));
     if (auto opened = station->open_all(); !opened) return opened.error();
-    return std::unique_ptr<Station>(std::move(station));
+    return station;
 }
 
-Result<void> LiveStation::open_all() {
+Result<void> Station::open_all() {
     std::byte name[wire::kMostAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
@@ -66,7 +62,7 @@ Result<void> LiveStation::open_all() {
     return {};
 }
 
-void LiveStation::open_multicast() {
+void Station::open_multicast() {
     const fi_fabric_attr* fabric = endpoint_.info->fabric_attr;
     const std::string_view inner = fabric != nullptr && fabric->prov_name != nullptr ? fabric->prov_name : "";
     multicast_.open(own_address_, inner.find("verbs") != std::string_view::npos);
@@ -77,7 +73,7 @@ void LiveStation::open_multicast() {
     }
 }
 
-wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
+wire::Hello Station::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
     wire::Hello hello;
     hello.id = id;
     hello.rank = self;
@@ -89,7 +85,7 @@ wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_
     return hello;
 }
 
-int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
+int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
     if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
     if (endpoint_.eq == nullptr) {
         log_line(Level::warn,
@@ -126,7 +122,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
     return 0;
 }
 
-Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void* context) {
+Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* context) {
     const AvSet& set = AvSet::from(*address.set);
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
@@ -142,7 +138,7 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
     return plan;
 }
 
-LiveStation::~LiveStation() {
+Station::~Station() {
     drain();
     StationCounters counters;
     groups_.sum_counters(counters.groups, counters.levels);
@@ -154,7 +150,7 @@ LiveStation::~LiveStation() {
 }
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.
-void LiveStation::drain() {
+void Station::drain() {
     if (!messenger_ || !watch_.is_open()) return;  // opening failed half way
     const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(settings_.linger_ms);
     while (monotonic_now() < end) {

@@ -14,8 +14,8 @@ noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 	%reldir%/selection_file.cc \
 	%reldir%/selection_file.h \
 	%reldir%/settings.h \
-	%reldir%/wait_nest.cc \
-	%reldir%/wait_nest.h
+	%reldir%/wait_object.cc \
+	%reldir%/wait_object.h
 %canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/relay/libmccsites.la
 EXTRA_DIST += %reldir%/README.md
