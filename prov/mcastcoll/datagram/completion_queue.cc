@@ -19,8 +19,8 @@ CompletionQueue::CompletionQueue(Domain& domain, std::size_t size, fi_cq_format 
     : Object(domain), waiter_(domain.mutex()), completions_(format, size) {}
 
 int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
-    static fi_ops_cq ops{sizeof(fi_ops_cq), &read,   &readfrom, &readerr, &sread,
-                         &sreadfrom,        &signal, &describe};
+    static fi_ops_cq ops{sizeof(fi_ops_cq),      &read, &readfrom, &readerr, &sread, &sreadfrom, &signal,
+                         &describe_error<fid_cq>};
     if (attr == nullptr || cq == nullptr || attr->size > kMostSize) return -FI_EINVAL;
     if (attr->format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
     const std::size_t size = attr->size != 0 ? attr->size : kUsualSize;
@@ -87,11 +87,6 @@ ssize_t CompletionQueue::sreadfrom(fid_cq* fid, void* buffer, std::size_t count,
 
 int CompletionQueue::signal(fid_cq* fid) noexcept {
     return of(*fid).wait_object().signal();
-}
-
-const char* CompletionQueue::describe(fid_cq*, int provider_error, const void*, char* buffer,
-                                      std::size_t length) noexcept {
-    return describe_error(provider_error, buffer, length);
 }
 
 }  // namespace mcastcoll::ofi::datagram

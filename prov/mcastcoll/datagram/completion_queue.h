@@ -37,8 +37,6 @@ class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Doma
     static ssize_t sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source,
                              const void* condition, int timeout) noexcept;
     static int signal(fid_cq* cq) noexcept;
-    static const char* describe(fid_cq* cq, int provider_error, const void* data, char* buffer,
-                                std::size_t length) noexcept;
 
     ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
 

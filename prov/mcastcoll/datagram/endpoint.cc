@@ -132,12 +132,12 @@ int Endpoint::enable() {
     if ((directions_ & FI_RECV) != 0 && received_.queue == nullptr && received_.counter == nullptr)
         return -FI_ENOCQ;
     if (domain_.over_verbs() && !is_reliable(*info_)) {
-        auto lane = VerbsLane::open(domain_.interface(), domain_.settings(), family());
-        if (!lane) {
-            log_line(Level::warn, "fi_enable: {}", lane.error().message);
-            return -lane.error().code;
+        auto groups = VerbsGroups::open(domain_.interface(), domain_.settings(), family());
+        if (!groups) {
+            log_line(Level::warn, "fi_enable: {}", groups.error().message);
+            return -groups.error().code;
         }
-        verbs_ = std::move(lane).value();
+        verbs_ = std::move(groups).value();
         max_message_ = std::min(max_message_, verbs_->max_message());
     }
     auto opened = open_socket();

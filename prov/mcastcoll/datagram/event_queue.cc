@@ -18,7 +18,7 @@ constexpr std::size_t kMostBytes = 4096;  // of one event
 }  // namespace
 
 int EventQueue::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
-    static fi_ops_eq ops{sizeof(fi_ops_eq), &read, &readerr, &write, &sread, &describe};
+    static fi_ops_eq ops{sizeof(fi_ops_eq), &read, &readerr, &write, &sread, &describe_error<fid_eq>};
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
     auto made = std::unique_ptr<EventQueue>(new EventQueue(fabric));
     if (const int rc = open_wait(made->wait_object_, attr->wait_obj); rc != 0) return rc;
@@ -125,11 +125,6 @@ ssize_t EventQueue::sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::
             if (const int rc = eq.wait_object_.sleep(deadline.left_ms()); rc != 0) return rc;
         }
     });
-}
-
-const char* EventQueue::describe(fid_eq*, int provider_error, const void*, char* buffer,
-                                 std::size_t length) noexcept {
-    return describe_error(provider_error, buffer, length);
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -43,8 +43,6 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
                          std::uint64_t flags) noexcept;
     static ssize_t sread(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                          std::uint64_t flags) noexcept;
-    static const char* describe(fid_eq* eq, int provider_error, const void* data, char* buffer,
-                                std::size_t length) noexcept;
     bool push(Event event);
     void pop();
 

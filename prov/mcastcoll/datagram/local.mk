@@ -28,8 +28,8 @@ noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
 	%reldir%/transfer.cc \
-	%reldir%/verbs_lane.cc \
-	%reldir%/verbs_lane.h \
+	%reldir%/verbs_groups.cc \
+	%reldir%/verbs_groups.h \
 	%reldir%/waiter.cc \
 	%reldir%/waiter.h
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

@@ -115,7 +115,8 @@ inline int open_wait(WaitObject& object, fi_wait_obj& wanted) {
 }
 
 // What fi_cq_strerror() and fi_eq_strerror() say: our own codes are libfabric's.
-inline const char* describe_error(int error, char* buffer, std::size_t length) {
+template <typename Queue>
+const char* describe_error(Queue*, int error, const void*, char* buffer, std::size_t length) noexcept {
     const char* text = fi_strerror(error);
     if (buffer != nullptr && length > 0) {
         std::strncpy(buffer, text, length - 1);

@@ -43,12 +43,6 @@ Result<void> size_buffers(int descriptor, const Settings& settings) {
     return {};
 }
 
-// The kernel's share of a receive buffer for a datagram, roughly: the data rounded up, and its own
-// bookkeeping.
-std::size_t datagram_cost(std::size_t bytes) {
-    return (bytes + 2047) / 2048 * 2048 + 768;
-}
-
 }  // namespace
 
 std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
@@ -73,7 +67,6 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
 
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group) {
-    const bool v4 = group.family() == AF_INET;
     auto socket = open_datagram_socket(group.family());
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
@@ -83,21 +76,25 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
     if (auto set = size_buffers(descriptor, settings); !set) return set.error();
     if (::bind(descriptor, group.data(), group.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {}", group));
-    group_req request{};
-    request.gr_interface = interface.index;
-    std::memcpy(&request.gr_group, group.data(), group.size());
-    if (::setsockopt(descriptor, v4 ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &request,
-                     sizeof request) != 0)
-        return system_error(errno, fmt::format("cannot join {} on {}", group, interface.name));
+    if (auto joined = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index); !joined)
+        return joined.error();
     return socket;
+}
+
+int transmit(int socket, msghdr& message, const SocketAddress& to) {
+    message.msg_name = const_cast<sockaddr*>(to.data());
+    message.msg_namelen = to.size();
+    ssize_t sent;
+    do {
+        sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? errno : 0;
 }
 
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
     iovec piece{const_cast<std::byte*>(packets.data()), packets.size()};
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
     msghdr out{};
-    out.msg_name = const_cast<sockaddr*>(to.data());
-    out.msg_namelen = to.size();
     out.msg_iov = &piece;
     out.msg_iovlen = 1;
     if (packets.size() > unit) {
@@ -110,15 +107,7 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
         const auto size = static_cast<std::uint16_t>(unit);
         std::memcpy(CMSG_DATA(note), &size, sizeof size);
     }
-    ssize_t sent;
-    do {
-        sent = ::sendmsg(socket, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? errno : 0;
-}
-
-bool is_full(int error) {
-    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+    return transmit(socket, out, to);
 }
 
 // The kernel drops copies of our own packets, and data for who only sends. The filter sees the UDP header

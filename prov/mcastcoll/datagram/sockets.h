@@ -29,10 +29,10 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
 
 // What reliable messages ask of sockets: rows of packets that the kernel cuts and puts together, and a
 // filter.
-// Sends packets of `unit` bytes each, or a single one. 0, or errno.
+// Sends a message. 0, or errno.
+int transmit(int socket, msghdr& message, const SocketAddress& to);
+// Packets of `unit` bytes each, or a single one.
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
-// That errno says that there is no room now.
-bool is_full(int error);
 // The kernel drops copies of our own packets, and data for who only sends.
 void leave_out(int socket, feed::MemberId self, bool receives);
 // How many packets of that size wait in the socket's receive buffer at most.

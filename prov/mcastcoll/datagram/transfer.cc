@@ -7,6 +7,8 @@
 
 #include "datagram/endpoint.h"
 #include "datagram/info.h"
+#include "datagram/sockets.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -18,18 +20,12 @@ std::size_t size_of(const iovec* pieces, std::size_t count) {
 }
 
 // What the system says of a datagram: 0, or -FI_E*.
-int transmit(int descriptor, const iovec* pieces, std::size_t count, const SocketAddress& to) {
+int send_one(int descriptor, const iovec* pieces, std::size_t count, const SocketAddress& to) {
     msghdr out{};
-    out.msg_name = const_cast<sockaddr*>(to.data());
-    out.msg_namelen = to.size();
     out.msg_iov = const_cast<iovec*>(pieces);
     out.msg_iovlen = count;
-    ssize_t sent;
-    do {
-        sent = ::sendmsg(descriptor, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    if (sent >= 0) return 0;
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? -FI_EAGAIN : -errno;
+    const int error = transmit(descriptor, out, to);
+    return is_full(error) ? -FI_EAGAIN : -error;
 }
 
 }  // namespace
@@ -67,7 +63,7 @@ ssize_t Endpoint::send(const Message& message) {
     const int rc = reliable_ ? reliable_->send(*to, message.pieces, message.count, size)
                    : verbs_ && (message.flags & FI_MULTICAST) != 0
                        ? verbs_->send(*to, message.pieces, message.count, size)
-                       : transmit(socket_.get(), message.pieces, message.count, *to);
+                       : send_one(socket_.get(), message.pieces, message.count, *to);
     if (rc != 0) return rc;
     if (message.silent) {
         if (sent_.counter != nullptr) sent_.counter->count(false);

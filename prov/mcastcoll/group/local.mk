@@ -28,7 +28,6 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/places.cc \
 	%reldir%/places.h \
 	%reldir%/port.h \
-	%reldir%/recent.h \
 	%reldir%/roster.cc \
 	%reldir%/roster.h \
 	%reldir%/round_trips.h \

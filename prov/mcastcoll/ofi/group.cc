@@ -46,9 +46,10 @@ group::Plan core_plan(const JoinPlan& plan, const Settings& settings) {
 Group::Group(Station& station, JoinPlan plan)
     : station_(station),
       plan_(std::move(plan)),
-      fid_(*this, plan_.token, plan_.context),
       port_(station, plan_, *this),
-      core_(core_plan(plan_, station.settings()), port_) {}
+      core_(core_plan(plan_, station.settings()), port_) {
+    open_fid();
+}
 
 Group::~Group() = default;
 

@@ -12,7 +12,6 @@
 
 #include "group/joins.h"
 #include "mcastcoll/mcastcoll.h"
-#include "ofi/group_fid.h"
 #include "ofi/group_port.h"
 #include "ofi/open_operations.h"
 #include "ofi/request.h"
@@ -47,7 +46,8 @@ class Group final : public group::Joins::Member {
 
     Station& station() { return station_; }
     std::unique_lock<std::mutex> lock() const;
-    fid_mc* mc() { return fid_.mc(); }
+    fid_mc* mc() { return &handle_.fid; }
+    static Group& of(fid_mc& mc) { return *reinterpret_cast<Handle&>(mc).group; }
     fi_addr_t token() const { return plan_.token; }
     const wire::JoinId& join_id() const override { return plan_.id; }
     std::size_t size() const { return plan_.members.size(); }
@@ -90,6 +90,11 @@ class Group final : public group::Joins::Member {
     }
 
   private:
+    struct Handle {
+        fid_mc fid{};
+        Group* group = nullptr;
+    };
+    void open_fid();  // group_fid.cc
     // group_run.cc. A blocking call goes straight to the host's shared memory, past everything else and
     // without the lock.
     bool enter_team() { return operations_.empty() && shortcut_.enter(); }
@@ -105,7 +110,7 @@ class Group final : public group::Joins::Member {
 
     Station& station_;
     const JoinPlan plan_;
-    GroupFid fid_;
+    Handle handle_;
     GroupPort port_;
     OpenOperations operations_;
     Shortcut shortcut_;

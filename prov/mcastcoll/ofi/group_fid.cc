@@ -1,5 +1,5 @@
-#include "ofi/group_fid.h"
-
+// The calls that applications make on the fid_mc that fi_join_collective hands out for a group: fi_close(),
+// and the public extension, mcastcoll/mcastcoll.h.
 #include <rdma/fi_errno.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace mcastcoll::ofi {
 namespace {
 
 int close_mc(fid* object) noexcept {
-    Group& group = GroupFid::group_of(*reinterpret_cast<fid_mc*>(object));
+    Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
     return guard([&] { return group.station().close_group(group); });
 }
 
@@ -20,7 +20,7 @@ int close_mc(fid* object) noexcept {
 template <typename Tell>
 int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
-    const Group& group = GroupFid::group_of(*mc);
+    const Group& group = Group::of(*mc);
     const auto lock = group.lock();
     return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
 }
@@ -68,10 +68,9 @@ const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
 ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
             void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
-    return guard([&] { return GroupFid::group_of(*mc).run(*request, meanwhile, argument); });
+    return guard([&] { return Group::of(*mc).run(*request, meanwhile, argument); });
 }
 
-// The public extension, mcastcoll/mcastcoll.h.
 int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
     static fi_mcastcoll_group_ops group_operations = {
         sizeof(fi_mcastcoll_group_ops), &get_settings, &run, &advice, &get_shape, &get_asked};
@@ -83,17 +82,15 @@ int open_operations(fid*, const char* name, std::uint64_t flags, void** operatio
 
 }  // namespace
 
-GroupFid::GroupFid(Group& group, fi_addr_t token, void* context) {
+void Group::open_fid() {
     static fi_ops operations = {sizeof(fi_ops), &close_mc, nullptr, nullptr, nullptr, nullptr, nullptr};
     // libfabric calls through every pointer it finds.
     operations.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
     operations.control = [](fid*, int, void*) { return -FI_ENOSYS; };
     operations.ops_open = &open_operations;
-    handle_.fid.fid.fclass = FI_CLASS_MC;
-    handle_.fid.fid.context = context;
-    handle_.fid.fid.ops = &operations;
-    handle_.fid.fi_addr = token;
-    handle_.group = &group;
+    handle_.fid.fid = {FI_CLASS_MC, plan_.context, &operations};
+    handle_.fid.fi_addr = plan_.token;
+    handle_.group = this;
 }
 
 }  // namespace mcastcoll::ofi

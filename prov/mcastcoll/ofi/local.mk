@@ -32,7 +32,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/group.cc \
 	%reldir%/group.h \
 	%reldir%/group_fid.cc \
-	%reldir%/group_fid.h \
 	%reldir%/group_port.cc \
 	%reldir%/group_port.h \
 	%reldir%/group_run.cc \
@@ -43,8 +42,7 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/open_operations.h \
 	%reldir%/station.cc \
 	%reldir%/station_open.cc \
-	%reldir%/station_statistics.cc \
-	%reldir%/station_statistics.h
+	%reldir%/station_statistics.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined

@@ -86,6 +86,7 @@ class Station final : private Messenger::Receiver {
     void bury_done() noexcept;
     void drain();
     void write_report(Nanoseconds now);
+    void write_statistics() const;
 
     Endpoint& endpoint_;
     const Settings settings_;

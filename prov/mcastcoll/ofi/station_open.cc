@@ -4,17 +4,33 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "group/places.h"
+#include "host/segment.h"
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/station.h"
-#include "ofi/station_statistics.h"
-#include "ports/placing.h"
 #include "provider/guard.h"
+#include "topology/discover.h"
 
 namespace mcastcoll::ofi {
 namespace {
 
 constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
+// What a group of sixteen on one host takes.
+constexpr std::size_t kRoomWanted = std::size_t{1} << 20;
+
+// Where this process is. The address is the inner endpoint's, normalised; it may be none that has a subnet.
+// Without room for shared memory a process is a host of its own.
+topology::Discovery find_own_place(const topology::Override& given, const wire::ByteString& inner_address) {
+    const auto address = SocketAddress::from_bytes(inner_address);
+    topology::Discovery found =
+        topology::discover(given, address ? address.value().address_bytes() : Bytes());
+    if (const auto room = host::Segment::probe(kRoomWanted); !room && found.place.at(topology::Level::host)) {
+        found.place.clear(topology::Level::host);
+        found.notes.push_back("served as a host of its own: " + room.error().message);
+    }
+    return found;
+}
 
 }  // namespace
 
@@ -33,10 +49,11 @@ Result<void> Station::open_all() {
     if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
         return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
     own_address_ = normalise_address(Bytes(name, length));
-    OwnPlace place = find_own_place(settings_.topology, own_address_);
-    place_ = std::move(place.encoded);
-    log_line(Level::info, "this process is at {}", place.text.empty() ? "no known place" : place.text);
-    for (const std::string& note : place.notes) log_line(Level::info, "topology: {}", note);
+    const topology::Discovery found = find_own_place(settings_.topology, own_address_);
+    place_ = group::encode_place(found.place);
+    const std::string text = found.place.to_string();
+    log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
+    for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
 
     if (auto opened = greetings_.open(own_address_); !opened) return opened.error();
 
@@ -140,13 +157,8 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
 
 Station::~Station() {
     drain();
-    StationCounters counters;
-    groups_.sum_counters(counters.groups, counters.levels);
-    counters.foreign_messages = foreign_messages_;
-    counters.foreign_datagrams = joins_.foreign_datagrams();
-    counters.doubts = watch_.doubts();
+    succeeds([&] { write_statistics(); });
     groups_.clear();
-    succeeds([&] { write_statistics(counters, multicast_, settings_.stats); });
 }
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.

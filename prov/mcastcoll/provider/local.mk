@@ -9,7 +9,6 @@ noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 	%reldir%/log.cc \
 	%reldir%/log.h \
 	%reldir%/params.cc \
-	%reldir%/params.h \
 	%reldir%/provider.h \
 	%reldir%/selection_file.cc \
 	%reldir%/selection_file.h \
