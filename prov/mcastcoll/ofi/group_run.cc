@@ -69,7 +69,11 @@ ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*),
 
 ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
-        meanwhile = [](void* station) { return static_cast<Station*>(station)->progress_with_lock(); };
+        meanwhile = [](void* station) {
+            const auto held = static_cast<Station*>(station)->lock();
+            static_cast<Station*>(station)->progress();
+            return 0;
+        };
         argument = &station_;
     }
     const int error = team()->run(operation, meanwhile, argument);

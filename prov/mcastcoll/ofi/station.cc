@@ -32,12 +32,6 @@ int Station::within(Group& group, Nanoseconds time, FunctionRef<void()> body) no
     return thrown;
 }
 
-int Station::progress_with_lock() {
-    const auto held = lock();
-    progress();
-    return 0;
-}
-
 void Station::progress() {
     const Nanoseconds time = monotonic_now();
     ++turns_;

@@ -54,7 +54,6 @@ class Station final : private Messenger::Receiver {
     // Blocking calls enter without the endpoint's lock.
     std::unique_lock<std::mutex> lock() const;
     void sleep(int milliseconds) const { wait_set_.sleep(milliseconds); }
-    int progress_with_lock();
     Messenger& messenger() { return *messenger_; }
     int close_group(Group& group);
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
