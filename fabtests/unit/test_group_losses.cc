@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "group/late_members.h"
 #include "group/losses.h"
+#include "group/patience.h"
 #include "levels/placement.h"
 #include "sim/random.h"
 
@@ -149,20 +149,33 @@ Test(losses, from_one_member_that_knows_everybody_alive_hears) {
     }
 }
 
-Test(late_members, are_asked_at_once_and_every_second_while_something_is_open) {
+Test(patience, who_is_late_is_asked_at_once_and_every_second_while_something_is_open) {
     const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
-    LateMembers late;
-    late.resume(ms(1));
-    cr_assert(late.next_deadline() == kNever, "there is nobody to ask");
-    late.add(3, ms(10));
-    cr_assert(late.next_deadline() == ms(10));
-    cr_assert_eq(late.ask(true, ms(10)), 0U);
-    cr_assert(late.next_deadline() == ms(1010));
-    late.add(5, ms(20));
-    cr_assert(late.next_deadline() == ms(20), "the new one at once");
-    cr_assert_eq(late.ask(false, ms(20)), 1U);
-    cr_assert(late.next_deadline() == kNever, "nothing is open");
-    late.resume(ms(30));
-    cr_assert(late.next_deadline() == ms(1030));
-    cr_assert(late.ranks() == (Ranks{3, 5}));
+    Patience patience(kNever);
+    patience.begin(ms(1));
+    cr_assert(patience.ask_at() == kNever, "there is nobody to ask");
+    patience.add_late(3, ms(10));
+    cr_assert(patience.ask_at() == ms(10));
+    cr_assert_eq(patience.ask(true, ms(10)), 0U);
+    cr_assert(patience.ask_at() == ms(1010));
+    patience.add_late(5, ms(20));
+    cr_assert(patience.ask_at() == ms(20), "the new one at once");
+    cr_assert_eq(patience.ask(false, ms(20)), 1U);
+    cr_assert(patience.ask_at() == kNever, "nothing is open");
+    patience.begin(ms(30));
+    cr_assert(patience.ask_at() == ms(1030));
+    cr_assert(patience.late() == (Ranks{3, 5}));
+}
+
+Test(patience, an_operation_stands_still_from_when_it_last_came_further) {
+    const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
+    Patience patience(ms(100));
+    patience.begin(ms(10));
+    cr_assert(patience.stalled_at(false) == ms(110));
+    patience.moved(ms(50));
+    cr_assert(patience.stalled_at(false) == ms(150));
+    cr_assert(patience.stalled_at(true) == ms(200), "the engine comes first");
+    Patience endless(kNever);
+    endless.begin(ms(10));
+    cr_assert(endless.stalled_at(true) == kNever);
 }

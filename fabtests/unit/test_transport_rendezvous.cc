@@ -72,8 +72,6 @@ void question_and_answer(Bytes first_address, Bytes second_address) {
     const auto answer = receive_texts(first, 1);
     cr_assert_eq(answer.size(), 1);
     cr_assert_eq(answer[0], "me");
-    cr_assert_eq(first.counters().sent, 1);
-    cr_assert_eq(first.counters().received, 1);
 }
 
 }  // namespace
@@ -170,7 +168,7 @@ Test(transport_rendezvous, bad_input_is_refused) {
     cr_assert_eq(local.send(bytes_of(lonely + "nobody"), 0, bytes_of("x")), ECONNREFUSED);
 }
 
-Test(transport_rendezvous, datagrams_too_long_are_dropped_and_counted) {
+Test(transport_rendezvous, datagrams_too_long_are_dropped) {
     const Listener listener("127.0.0.1:0");
     Rendezvous at = open_or_fail(raw(listener.address));
     const FileDescriptor stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -182,5 +180,4 @@ Test(transport_rendezvous, datagrams_too_long_are_dropped_and_counted) {
     const auto texts = receive_texts(at, 1);
     cr_assert_eq(texts.size(), 1);
     cr_assert_eq(texts[0], "ok");
-    cr_assert_eq(at.counters().truncated, 1);
 }

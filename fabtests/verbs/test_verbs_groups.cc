@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "transport/multicast_hub.h"
-#include "transport/multicast_lanes.h"
+#include "transport/multicast_paths.h"
 #include "verbs_fixture.h"
 
 using namespace mcastcoll;
@@ -124,19 +124,19 @@ Test(verbs_groups, sends_to_what_is_not_joined) {
 
 Test(verbs_groups, beside_udp) {
     const VerbsOptions options[] = {options_of_device(0), options_of_device(1)};
-    std::unique_ptr<MulticastLanes> lanes[2];
+    std::unique_ptr<MulticastPaths> paths[2];
     for (int i = 0; i < 2; ++i) {
         UdpMulticastOptions udp;
         udp.interface = options[i].interface;
         auto hub = MulticastHub::open(udp);
         cr_assert(hub.ok());
-        auto both = MulticastLanes::open(std::move(hub).value(), open_or_fail(options[i]));
+        auto both = MulticastPaths::open(std::move(hub).value(), open_or_fail(options[i]));
         cr_assert(both.ok());
-        lanes[i] = std::move(both).value();
+        paths[i] = std::move(both).value();
     }
     const SocketAddress over_verbs = group_number(1), over_udp = group_number(2).with_port(23456);
     std::vector<Membership> memberships;
-    for (const auto& one : lanes) {
+    for (const auto& one : paths) {
         for (const SocketAddress& group : {over_verbs, over_udp}) {
             auto joined = one->join(group);
             cr_assert(joined.ok(), "%s", joined.ok() ? "" : joined.error().message.c_str());
@@ -144,13 +144,13 @@ Test(verbs_groups, beside_udp) {
         }
     }
     for (const SocketAddress& group : {over_verbs, over_udp}) {
-        cr_assert(lanes[0]->has_joined(group));
+        cr_assert(paths[0]->has_joined(group));
         const std::string text = group.to_string();
         const Datagram datagram{std::as_bytes(std::span(text)), {}};
-        cr_assert_eq(lanes[0]->send(std::span(&datagram, 1), {group, false}), 1);
+        cr_assert_eq(paths[0]->send(std::span(&datagram, 1), {group, false}), 1);
         std::string heard;
         cr_assert(eventually([&] {
-            lanes[1]->receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress&) {
+            paths[1]->receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress&) {
                 heard.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             });
             return heard == text;

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "datagram/domain.h"
-#include "datagram/refusal.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -39,7 +38,6 @@ Result<SocketAddress> resolve(const char* node, const char* service, int family,
 }
 
 int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context) {
-    static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, kRefuse, kRefuse, kRefuse, kRefuse};
     static fi_ops_av ops{sizeof(fi_ops_av), &insert, &insert_service, kRefuse,
                          &remove,           &lookup, &to_text,        kRefuse};
     if (attr == nullptr || av == nullptr || attr->rx_ctx_bits != 0) return -FI_EINVAL;
@@ -47,21 +45,9 @@ int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* con
     if (attr->name != nullptr || attr->flags != 0) return -FI_ENOSYS;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
     auto made = std::unique_ptr<AddressVector>(new AddressVector(domain));
-    made->fid_av::fid = {FI_CLASS_AV, context, &object_ops};
     made->fid_av::ops = &ops;
-    domain.users.enter();
-    *av = made.release();  // close() deletes it
+    *av = hand_out(std::move(made), context);
     return 0;
-}
-
-AddressVector* AddressVector::find(Handle& object) {
-    if (object.fclass != FI_CLASS_AV || object.ops->close != &AddressVector::close) return nullptr;
-    return &object_of<AddressVector, fid_av>(&object);
-}
-
-int AddressVector::close(Handle* object) noexcept {
-    AddressVector& av = object_of<AddressVector, fid_av>(object);
-    return close_unused(av, av.domain_.users);
 }
 
 const SocketAddress* AddressVector::find(fi_addr_t address) const {
@@ -97,7 +83,7 @@ int AddressVector::insert(fid_av* fid, const void* address, std::size_t count, f
         if (count > 0 && address == nullptr) return -FI_EINVAL;
         if (tells && context == nullptr) return -FI_EINVAL;
         const std::size_t stride = count > 0 ? stride_of(address) : 0;
-        const std::lock_guard lock(av.domain_.mutex());
+        const std::lock_guard lock(av.parent_.mutex());
         int inserted = 0;
         for (std::size_t i = 0; i < count; ++i) {
             fi_addr_t number = FI_ADDR_NOTAVAIL;
@@ -129,7 +115,7 @@ int AddressVector::remove(fid_av* fid, fi_addr_t* numbers, std::size_t count, st
         AddressVector& av = of(*fid);
         if (flags != 0) return -FI_EBADFLAGS;
         if (count > 0 && numbers == nullptr) return -FI_EINVAL;
-        const std::lock_guard lock(av.domain_.mutex());
+        const std::lock_guard lock(av.parent_.mutex());
         for (std::size_t i = 0; i < count; ++i) {
             const SocketAddress* address = av.find(numbers[i]);
             if (address == nullptr) return -FI_EINVAL;
@@ -151,7 +137,7 @@ int AddressVector::lookup(fid_av* fid, fi_addr_t number, void* buffer, std::size
     return guard([&] {
         AddressVector& av = of(*fid);
         if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
-        const std::lock_guard lock(av.domain_.mutex());
+        const std::lock_guard lock(av.parent_.mutex());
         const SocketAddress* address = av.find(number);
         if (address == nullptr) return -FI_EINVAL;
         if (*length > 0)

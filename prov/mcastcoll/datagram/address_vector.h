@@ -14,23 +14,16 @@ namespace mcastcoll::ofi::datagram {
 
 class Domain;
 
-class AddressVector : public fid_av {
+class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> {
   public:
     static int open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context);
-    // Null when the object is no vector of ours.
-    static AddressVector* find(Handle& object);
-
+    using Object::find;
     // With the domain's lock held. Null: there is no such address.
     const SocketAddress* find(fi_addr_t address) const;
     fi_addr_t find(const SocketAddress& address) const;
 
-    Domain& domain() const { return domain_; }
-    Users users;
-
   private:
-    explicit AddressVector(Domain& domain) : fid_av{}, domain_(domain) {}
-    static AddressVector& of(fid_av& av) { return static_cast<AddressVector&>(av); }
-    static int close(Handle* object) noexcept;
+    using Object::Object;
     static int insert(fid_av* av, const void* address, std::size_t count, fi_addr_t* numbers,
                       std::uint64_t flags, void* context) noexcept;
     static int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* number,
@@ -40,7 +33,6 @@ class AddressVector : public fid_av {
     static const char* to_text(fid_av* av, const void* address, char* buffer, std::size_t* length) noexcept;
     fi_addr_t add(const SocketAddress& address);
 
-    Domain& domain_;
     std::vector<SocketAddress> addresses_;  // removed ones are invalid
     std::vector<fi_addr_t> free_;
     std::unordered_map<SocketAddress, fi_addr_t> numbers_;

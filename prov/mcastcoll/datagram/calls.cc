@@ -1,13 +1,15 @@
-#include "datagram/calls.h"
-
+// What libfabric calls on a datagram endpoint: tables, arguments, and what must not throw.
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "datagram/endpoint.h"
-#include "datagram/refusal.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -146,7 +148,16 @@ void set_calls(Endpoint& endpoint) {
     // There is no room for remote data in a datagram that is the message.
     static fi_ops_msg messages{sizeof(fi_ops_msg), &recv,   &recvv,  &recvmsg, &send, &sendv,
                                &sendmsg,           &inject, kRefuse, kRefuse};
+    // Tagged messages, RMA, atomics, collectives: who calls them anyway gets -FI_ENOSYS.
+    static fi_ops_tagged tagged = refuse_all<fi_ops_tagged>();
+    static fi_ops_rma rma = refuse_all<fi_ops_rma>();
+    static fi_ops_atomic atomic = refuse_all<fi_ops_atomic>();
+    static fi_ops_collective collective = refuse_all<fi_ops_collective>();
     endpoint.fid_ep::fid.ops = &object_ops;
+    endpoint.tagged = &tagged;
+    endpoint.rma = &rma;
+    endpoint.atomic = &atomic;
+    endpoint.collective = &collective;
     endpoint.fid_ep::ops = &ops;
     endpoint.fid_ep::cm = &cm;
     endpoint.fid_ep::msg = &messages;

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "datagram/domain.h"
-#include "datagram/refusal.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -17,49 +16,31 @@ constexpr std::size_t kMostSize = std::size_t{1} << 20;
 }  // namespace
 
 CompletionQueue::CompletionQueue(Domain& domain, std::size_t size, fi_cq_format format)
-    : fid_cq{}, domain_(domain), waiter_(domain.mutex()), completions_(format, size) {}
+    : Object(domain), waiter_(domain.mutex()), completions_(format, size) {}
 
 int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
-    static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, &control, kRefuse, kRefuse, kRefuse};
-    static fi_ops_cq ops{sizeof(fi_ops_cq), &read,   &readfrom, &readerr, &sread,
-                         &sreadfrom,        &signal, &describe};
+    static fi_ops_cq ops{sizeof(fi_ops_cq),      &read, &readfrom, &readerr, &sread, &sreadfrom, &signal,
+                         &describe_error<fid_cq>};
     if (attr == nullptr || cq == nullptr || attr->size > kMostSize) return -FI_EINVAL;
     if (attr->format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
     const std::size_t size = attr->size != 0 ? attr->size : kUsualSize;
     const fi_cq_format format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
     auto made = std::unique_ptr<CompletionQueue>(new CompletionQueue(domain, size, format));
-    if (const int rc = open_wait(made->waiter_.nest(), attr->wait_obj); rc != 0) return rc;
+    if (const int rc = open_wait(made->wait_object(), attr->wait_obj); rc != 0) return rc;
     attr->size = size;
     attr->format = format;
-    made->fid_cq::fid = {FI_CLASS_CQ, context, &object_ops};
     made->fid_cq::ops = &ops;
-    domain.users.enter();
-    *cq = made.release();  // close() deletes it
+    *cq = hand_out(std::move(made), context);
     return 0;
-}
-
-CompletionQueue* CompletionQueue::find(Handle& object) {
-    if (object.fclass != FI_CLASS_CQ || object.ops->close != &CompletionQueue::close) return nullptr;
-    return &object_of<CompletionQueue, fid_cq>(&object);
-}
-
-int CompletionQueue::close(Handle* object) noexcept {
-    CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(object);
-    return close_unused(cq, cq.domain_.users);
-}
-
-int CompletionQueue::control(Handle* object, int command, void* argument) noexcept {
-    if (command != FI_GETWAIT) return -FI_ENOSYS;
-    return object_of<CompletionQueue, fid_cq>(object).waiter_.nest().get_wait(argument);
 }
 
 void CompletionQueue::push(const Completion& completion) {
     completions_.push(completion);
-    waiter_.nest().wake();
+    wait_object().wake();
 }
 
 bool CompletionQueue::prepare_wait() {
-    const std::lock_guard lock(domain_.mutex());
+    const std::lock_guard lock(parent_.mutex());
     waiter_.prepare();
     return completions_.any();
 }
@@ -76,7 +57,7 @@ ssize_t CompletionQueue::read(fid_cq* fid, void* buffer, std::size_t count) noex
 ssize_t CompletionQueue::readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source) noexcept {
     return guard([&]() -> ssize_t {
         CompletionQueue& cq = of(*fid);
-        const std::lock_guard lock(cq.domain_.mutex());
+        const std::lock_guard lock(cq.parent_.mutex());
         if (cq.completions_.size() < count || !cq.completions_.any()) cq.waiter_.progress();
         return cq.take(buffer, count, source);
     });
@@ -86,8 +67,8 @@ ssize_t CompletionQueue::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint6
     return guard([&]() -> ssize_t {
         CompletionQueue& cq = of(*fid);
         if (entry == nullptr) return -FI_EINVAL;
-        const std::lock_guard lock(cq.domain_.mutex());
-        return cq.completions_.take_error(*entry, cq.domain_.api_version());
+        const std::lock_guard lock(cq.parent_.mutex());
+        return cq.completions_.take_error(*entry, cq.parent_.api_version());
     });
 }
 
@@ -105,12 +86,7 @@ ssize_t CompletionQueue::sreadfrom(fid_cq* fid, void* buffer, std::size_t count,
 }
 
 int CompletionQueue::signal(fid_cq* fid) noexcept {
-    return of(*fid).waiter_.nest().signal();
-}
-
-const char* CompletionQueue::describe(fid_cq*, int provider_error, const void*, char* buffer,
-                                      std::size_t length) noexcept {
-    return describe_error(provider_error, buffer, length);
+    return of(*fid).wait_object().signal();
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -14,27 +14,21 @@ namespace mcastcoll::ofi::datagram {
 
 class Domain;
 
-class CompletionQueue : public fid_cq {
+class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Domain> {
   public:
     static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
-    // Null when the object is no queue of ours.
-    static CompletionQueue* find(Handle& object);
 
     // All with the domain's lock held.
     std::size_t room() const { return completions_.capacity() - completions_.size(); }
     void push(const Completion& completion);
 
-    Domain& domain() const { return domain_; }
     Waiter& waiter() { return waiter_; }
+    WaitObject& wait_object() { return waiter_.wait_object(); }
     // For fi_trywait(). True: there is something to read.
     bool prepare_wait();
-    Users users;
 
   private:
     CompletionQueue(Domain& domain, std::size_t size, fi_cq_format format);
-    static CompletionQueue& of(fid_cq& cq) { return static_cast<CompletionQueue&>(cq); }
-    static int close(Handle* object) noexcept;
-    static int control(Handle* object, int command, void* argument) noexcept;
     static ssize_t read(fid_cq* cq, void* buffer, std::size_t count) noexcept;
     static ssize_t readfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source) noexcept;
     static ssize_t readerr(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t flags) noexcept;
@@ -43,12 +37,9 @@ class CompletionQueue : public fid_cq {
     static ssize_t sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source,
                              const void* condition, int timeout) noexcept;
     static int signal(fid_cq* cq) noexcept;
-    static const char* describe(fid_cq* cq, int provider_error, const void* data, char* buffer,
-                                std::size_t length) noexcept;
 
     ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
 
-    Domain& domain_;
     Waiter waiter_;
     Completions completions_;
 };

@@ -9,34 +9,63 @@
 #include "datagram/counter.h"
 #include "datagram/endpoint.h"
 #include "datagram/info.h"
-#include "datagram/memory.h"
-#include "datagram/refusal.h"
 #include "provider/guard.h"
 #include "transport/verbs_address.h"
 
 namespace mcastcoll::ofi::datagram {
+namespace {
+
+// Memory registration, which datagram endpoints do not need (their mr_mode is 0), but portable applications
+// do anyway. There is no RMA to register for.
+struct Region : Object<Region, fid_mr, FI_CLASS_MR, Domain> {
+    using Object::hand_out;
+    explicit Region(Domain& domain) : Object(domain) { key = FI_KEY_NOTAVAIL; }
+};
+
+int make(Handle* object, std::uint64_t access, fid_mr** mr, void* context) noexcept {
+    return guard([&] {
+        if (object->fclass != FI_CLASS_DOMAIN || mr == nullptr) return -FI_EINVAL;
+        if ((access & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EOPNOTSUPP;
+        *mr = Region::hand_out(std::make_unique<Region>(object_of<Domain, fid_domain>(object)), context);
+        return 0;
+    });
+}
+
+int reg(Handle* object, const void*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t,
+        std::uint64_t, fid_mr** mr, void* context) noexcept {
+    return make(object, access, mr, context);
+}
+
+int regv(Handle* object, const iovec*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t,
+         std::uint64_t, fid_mr** mr, void* context) noexcept {
+    return make(object, access, mr, context);
+}
+
+int regattr(Handle* object, const fi_mr_attr* attr, std::uint64_t, fid_mr** mr) noexcept {
+    if (attr == nullptr || attr->iface != FI_HMEM_SYSTEM) return -FI_EINVAL;
+    return make(object, attr->access, mr, attr->context);
+}
+
+fi_ops_mr memory_operations{sizeof(fi_ops_mr), &reg, &regv, &regattr};
+
+}  // namespace
 
 Domain::Domain(Fabric& fabric, Interface interface, bool over_verbs)
-    : fid_domain{},
-      fabric_(fabric),
+    : Object(fabric),
       interface_(std::move(interface)),
       over_verbs_(over_verbs),
       settings_(provider_settings()) {}
 
 int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context) {
-    static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, kRefuse, kRefuse, kRefuse, kRefuse};
-    static fi_ops_domain ops{sizeof(fi_ops_domain),
-                             &open_av,
-                             &open_cq,
-                             &open_endpoint,
-                             kRefuse,
-                             &open_counter,
-                             kRefuse,
-                             kRefuse,
-                             kRefuse,
-                             kRefuse,
-                             kRefuse,
-                             &open_endpoint2};
+    static fi_ops_domain ops = [] {
+        fi_ops_domain all = refuse_all<fi_ops_domain>();
+        all.av_open = &open_av;
+        all.cq_open = &open_cq;
+        all.endpoint = &open_endpoint;
+        all.endpoint2 = &open_endpoint2;
+        all.cntr_open = &open_counter;
+        return all;
+    }();
     if (info == nullptr || domain == nullptr || info->domain_attr == nullptr ||
         info->domain_attr->name == nullptr)
         return -FI_EINVAL;
@@ -47,17 +76,10 @@ int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void*
         return -interface.error().code;
     }
     auto made = std::unique_ptr<Domain>(new Domain(fabric, std::move(interface).value(), !of_device.empty()));
-    made->fid_domain::fid = {FI_CLASS_DOMAIN, context, &object_ops};
     made->fid_domain::ops = &ops;
-    made->fid_domain::mr = &memory_operations();
-    fabric.users.enter();
-    *domain = made.release();  // close() deletes it
+    made->fid_domain::mr = &memory_operations;
+    *domain = hand_out(std::move(made), context);
     return 0;
-}
-
-int Domain::close(Handle* object) noexcept {
-    Domain& domain = object_of<Domain, fid_domain>(object);
-    return close_unused(domain, domain.fabric_.users);
 }
 
 int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {

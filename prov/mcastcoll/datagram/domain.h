@@ -13,7 +13,7 @@
 
 namespace mcastcoll::ofi::datagram {
 
-class Domain : public fid_domain {
+class Domain : public Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
   public:
     static int open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context);
 
@@ -22,12 +22,10 @@ class Domain : public fid_domain {
     // Its name is an RDMA device's: groups go over that.
     bool over_verbs() const { return over_verbs_; }
     const Settings& settings() const { return settings_; }
-    std::uint32_t api_version() const { return fabric_.api_version; }
-    Users users;
+    std::uint32_t api_version() const { return parent_.api_version; }
 
   private:
     Domain(Fabric& fabric, Interface interface, bool over_verbs);
-    static int close(Handle* object) noexcept;
     static int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
     static int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
     static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept;
@@ -36,7 +34,6 @@ class Domain : public fid_domain {
     static int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
                             void* context) noexcept;
 
-    Fabric& fabric_;
     const Interface interface_;
     const bool over_verbs_;
     const Settings settings_;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "datagram/absent.h"
-#include "datagram/calls.h"
 #include "datagram/info.h"
 #include "datagram/sockets.h"
 
@@ -67,7 +65,6 @@ int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void*
     auto made = std::make_unique<Endpoint>(domain, std::move(copy), address.value());
     made->fid_ep::fid = {FI_CLASS_EP, context, nullptr};
     set_calls(*made);
-    set_absent(*made);
     *endpoint = made.release();  // fi_close() deletes it
     return 0;
 }
@@ -91,7 +88,7 @@ int Endpoint::bind(Handle& other, std::uint64_t flags) {
         return 0;
     }
     if (AddressVector* av = AddressVector::find(other); av != nullptr) {
-        if (addresses_ != nullptr || &av->domain() != &domain_) return -FI_EINVAL;
+        if (addresses_ != nullptr || &av->parent() != &domain_) return -FI_EINVAL;
         addresses_ = av;
         addresses_->users.enter();
         return 0;
@@ -105,7 +102,7 @@ int Endpoint::bind_completions(Handle& other, std::uint64_t flags) {
     if (cq == nullptr && counter == nullptr) return -FI_EINVAL;
     const std::uint64_t known = cq != nullptr ? FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION : kDirections;
     if ((flags & ~known) != 0) return -FI_EBADFLAGS;
-    if (&(cq != nullptr ? cq->domain() : counter->domain()) != &domain_) return -FI_EINVAL;
+    if (&(cq != nullptr ? cq->parent() : counter->parent()) != &domain_) return -FI_EINVAL;
     const bool sends = (flags & (cq != nullptr ? FI_TRANSMIT : FI_SEND)) != 0;
     const bool receives = (flags & FI_RECV) != 0;
     for (Channel* channel : {sends ? &sent_ : nullptr, receives ? &received_ : nullptr})
@@ -135,12 +132,12 @@ int Endpoint::enable() {
     if ((directions_ & FI_RECV) != 0 && received_.queue == nullptr && received_.counter == nullptr)
         return -FI_ENOCQ;
     if (domain_.over_verbs() && !is_reliable(*info_)) {
-        auto lane = VerbsLane::open(domain_.interface(), domain_.settings(), family());
-        if (!lane) {
-            log_line(Level::warn, "fi_enable: {}", lane.error().message);
-            return -lane.error().code;
+        auto groups = VerbsGroups::open(domain_.interface(), domain_.settings(), family());
+        if (!groups) {
+            log_line(Level::warn, "fi_enable: {}", groups.error().message);
+            return -groups.error().code;
         }
-        verbs_ = std::move(lane).value();
+        verbs_ = std::move(groups).value();
         max_message_ = std::min(max_message_, verbs_->max_message());
     }
     auto opened = open_socket();

@@ -16,7 +16,7 @@
 #include "datagram/membership.h"
 #include "datagram/receiver.h"
 #include "datagram/reliable.h"
-#include "datagram/verbs_lane.h"
+#include "datagram/verbs_groups.h"
 #include "provider/info.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -63,7 +63,7 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     // Null: messages are mere datagrams.
     Reliable* reliable() { return reliable_.get(); }
     // Null: groups go over UDP.
-    VerbsLane* verbs() { return verbs_.get(); }
+    VerbsGroups* verbs() { return verbs_.get(); }
     // With the lock held. The socket of a group that has been joined already:
     std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
     // Gives it its address.
@@ -92,7 +92,7 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     };
     int bind_completions(Handle& other, std::uint64_t flags);
     Result<FileDescriptor> open_socket();
-    std::array<WaitNest*, 4> nests();
+    std::array<WaitObject*, 4> wait_objects();
     void wake();
     bool is_own(const SocketAddress& source) const;
     // Null: there is no such destination, which `error` explains.
@@ -116,10 +116,13 @@ class Endpoint : public fid_ep, private Reliable::Owner {
     FileDescriptor socket_;
     Receiver receiver_;
     std::unique_ptr<Reliable> reliable_;
-    std::unique_ptr<VerbsLane> verbs_;
+    std::unique_ptr<VerbsGroups> verbs_;
     bool watched_ = false;
     fi_addr_t next_group_;
     std::unordered_map<fi_addr_t, Membership*> memberships_;
 };
+
+// Its tables (datagram/calls.cc).
+void set_calls(Endpoint& endpoint);
 
 }  // namespace mcastcoll::ofi::datagram

@@ -7,7 +7,6 @@
 
 #include "base/deadline.h"
 #include "datagram/fabric.h"
-#include "datagram/refusal.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -19,45 +18,27 @@ constexpr std::size_t kMostBytes = 4096;  // of one event
 }  // namespace
 
 int EventQueue::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
-    static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, &control, kRefuse, kRefuse, kRefuse};
-    static fi_ops_eq ops{sizeof(fi_ops_eq), &read, &readerr, &write, &sread, &describe};
+    static fi_ops_eq ops{sizeof(fi_ops_eq), &read, &readerr, &write, &sread, &describe_error<fid_eq>};
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
     auto made = std::unique_ptr<EventQueue>(new EventQueue(fabric));
-    if (const int rc = open_wait(made->nest_, attr->wait_obj); rc != 0) return rc;
+    if (const int rc = open_wait(made->wait_object_, attr->wait_obj); rc != 0) return rc;
     made->writable_ = (attr->flags & FI_WRITE) != 0;
-    made->fid_eq::fid = {FI_CLASS_EQ, context, &object_ops};
     made->fid_eq::ops = &ops;
-    fabric.users.enter();
-    *eq = made.release();  // close() deletes it
+    *eq = hand_out(std::move(made), context);
     return 0;
-}
-
-EventQueue* EventQueue::find(Handle& object) {
-    if (object.fclass != FI_CLASS_EQ || object.ops->close != &EventQueue::close) return nullptr;
-    return &object_of<EventQueue, fid_eq>(&object);
-}
-
-int EventQueue::close(Handle* object) noexcept {
-    EventQueue& eq = object_of<EventQueue, fid_eq>(object);
-    return close_unused(eq, eq.fabric_.users);
-}
-
-int EventQueue::control(Handle* object, int command, void* argument) noexcept {
-    if (command != FI_GETWAIT) return -FI_ENOSYS;
-    return object_of<EventQueue, fid_eq>(object).nest_.get_wait(argument);
 }
 
 bool EventQueue::push(Event event) {
     const std::lock_guard lock(mutex_);
     if (events_.size() >= kMostEvents) return false;
     events_.push_back(std::move(event));
-    if (nest_.is_open()) nest_.stir();
+    if (wait_object_.is_open()) wait_object_.stir();
     return true;
 }
 
 void EventQueue::pop() {
     events_.pop_front();
-    if (events_.empty() && nest_.is_open()) nest_.calm();
+    if (events_.empty() && wait_object_.is_open()) wait_object_.calm();
 }
 
 bool EventQueue::push(std::uint32_t number, const fi_eq_entry& entry) {
@@ -74,7 +55,7 @@ bool EventQueue::push_error(std::uint32_t number, const fi_eq_err_entry& entry) 
 void EventQueue::forget(const Handle& object) {
     const std::lock_guard lock(mutex_);
     const auto gone = std::erase_if(events_, [&](const Event& event) { return event.about == &object; });
-    if (gone > 0 && events_.empty() && nest_.is_open()) nest_.calm();
+    if (gone > 0 && events_.empty() && wait_object_.is_open()) wait_object_.calm();
 }
 
 bool EventQueue::pending() {
@@ -113,7 +94,7 @@ ssize_t EventQueue::readerr(fid_eq* fid, fi_eq_err_entry* entry, std::uint64_t f
         entry->err = error.err;
         entry->prov_errno = error.prov_errno;
         // The caller's err_data stays: we have none, which a size of 0 says. Before 1.5 there was no size.
-        if (FI_VERSION_GE(eq.fabric_.api_version, FI_VERSION(1, 5))) entry->err_data_size = 0;
+        if (FI_VERSION_GE(eq.parent_.api_version, FI_VERSION(1, 5))) entry->err_data_size = 0;
         if ((flags & FI_PEEK) == 0) eq.pop();
         return sizeof *entry;
     });
@@ -136,19 +117,14 @@ ssize_t EventQueue::sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::
                           std::uint64_t flags) noexcept {
     return guard([&]() -> ssize_t {
         EventQueue& eq = of(*fid);
-        if (!eq.nest_.is_open()) return -FI_ENOSYS;
+        if (!eq.wait_object_.is_open()) return -FI_ENOSYS;
         const Deadline deadline(timeout);
         for (;;) {
             const ssize_t got = read(fid, event, buffer, length, flags);
             if (got != -FI_EAGAIN || deadline.over()) return got;
-            if (const int rc = eq.nest_.sleep(deadline.left_ms()); rc != 0) return rc;
+            if (const int rc = eq.wait_object_.sleep(deadline.left_ms()); rc != 0) return rc;
         }
     });
-}
-
-const char* EventQueue::describe(fid_eq*, int provider_error, const void*, char* buffer,
-                                 std::size_t length) noexcept {
-    return describe_error(provider_error, buffer, length);
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -8,17 +8,15 @@
 #include <vector>
 
 #include "datagram/object.h"
-#include "provider/wait_nest.h"
+#include "provider/wait_object.h"
 
 namespace mcastcoll::ofi::datagram {
 
 class Fabric;
 
-class EventQueue : public fid_eq {
+class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
   public:
     static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
-    // Null when the object is no queue of ours.
-    static EventQueue* find(Handle& object);
 
     // False: the queue is full.
     bool push(std::uint32_t event, const fi_eq_entry& entry);
@@ -26,7 +24,7 @@ class EventQueue : public fid_eq {
     // Drops what speaks of an object that is about to go.
     void forget(const Handle& object);
     bool pending();
-    Users users;
+    WaitObject& wait_object() { return wait_object_; }
 
   private:
     struct Event {
@@ -37,10 +35,7 @@ class EventQueue : public fid_eq {
         const Handle* about = nullptr;
     };
 
-    explicit EventQueue(Fabric& fabric) : fid_eq{}, fabric_(fabric) {}
-    static EventQueue& of(fid_eq& eq) { return static_cast<EventQueue&>(eq); }
-    static int close(Handle* object) noexcept;
-    static int control(Handle* object, int command, void* argument) noexcept;
+    using Object::Object;
     static ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
                         std::uint64_t flags) noexcept;
     static ssize_t readerr(fid_eq* eq, fi_eq_err_entry* entry, std::uint64_t flags) noexcept;
@@ -48,14 +43,11 @@ class EventQueue : public fid_eq {
                          std::uint64_t flags) noexcept;
     static ssize_t sread(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                          std::uint64_t flags) noexcept;
-    static const char* describe(fid_eq* eq, int provider_error, const void* data, char* buffer,
-                                std::size_t length) noexcept;
     bool push(Event event);
     void pop();
 
-    Fabric& fabric_;
     bool writable_ = false;
-    WaitNest nest_;  // its descriptor is readable whenever the queue is not empty
+    WaitObject wait_object_;  // its descriptor is readable whenever the queue is not empty
     std::mutex mutex_;
     std::deque<Event> events_;
 };

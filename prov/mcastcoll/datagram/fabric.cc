@@ -8,7 +8,6 @@
 #include "datagram/counter.h"
 #include "datagram/domain.h"
 #include "datagram/event_queue.h"
-#include "datagram/refusal.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {

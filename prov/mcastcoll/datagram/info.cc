@@ -15,7 +15,7 @@
 #include "datagram/address_vector.h"
 #include "datagram/receiver.h"
 #include "datagram/sockets.h"
-#include "datagram/verbs_lane.h"
+#include "datagram/verbs_groups.h"
 #include "provider/settings.h"
 #include "transport/udp_socket.h"
 #include "transport/verbs_address.h"
@@ -226,10 +226,10 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     std::size_t largest = largest_message(interface, family, type);
     domain = interface.name;
     if (over_verbs) {
-        auto lane = VerbsLane::open(interface, settings, family);
-        if (!lane) return lane.error();
-        largest = std::min(largest, lane.value()->max_message());
-        domain = lane.value()->device();
+        auto groups = VerbsGroups::open(interface, settings, family);
+        if (!groups) return groups.error();
+        largest = std::min(largest, groups.value()->max_message());
+        domain = groups.value()->device();
     }
     if (hints.ep_attr != nullptr && hints.ep_attr->max_msg_size > largest)
         return Error{FI_ENODATA,

@@ -1,12 +1,9 @@
 # FI_MULTICAST endpoints: a product of its own beside the collectives.
 noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 %canon_reldir%_libmccdatagram_la_SOURCES = \
-	%reldir%/absent.cc \
-	%reldir%/absent.h \
 	%reldir%/address_vector.cc \
 	%reldir%/address_vector.h \
 	%reldir%/calls.cc \
-	%reldir%/calls.h \
 	%reldir%/completion_queue.cc \
 	%reldir%/completion_queue.h \
 	%reldir%/counter.cc \
@@ -23,21 +20,16 @@ noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 	%reldir%/info.h \
 	%reldir%/membership.cc \
 	%reldir%/membership.h \
-	%reldir%/memory.cc \
-	%reldir%/memory.h \
 	%reldir%/object.h \
-	%reldir%/packet_socket.cc \
-	%reldir%/packet_socket.h \
 	%reldir%/receiver.cc \
 	%reldir%/receiver.h \
-	%reldir%/refusal.h \
 	%reldir%/reliable.cc \
 	%reldir%/reliable.h \
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
 	%reldir%/transfer.cc \
-	%reldir%/verbs_lane.cc \
-	%reldir%/verbs_lane.h \
+	%reldir%/verbs_groups.cc \
+	%reldir%/verbs_groups.h \
 	%reldir%/waiter.cc \
 	%reldir%/waiter.h
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

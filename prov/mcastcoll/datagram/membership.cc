@@ -9,7 +9,6 @@
 #include "base/deadline.h"
 #include "datagram/endpoint.h"
 #include "datagram/object.h"
-#include "datagram/refusal.h"
 #include "datagram/sockets.h"
 #include "provider/guard.h"
 #include "transport/udp_socket.h"

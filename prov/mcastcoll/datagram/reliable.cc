@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/system.h"
-#include "datagram/packet_socket.h"
+#include "datagram/sockets.h"
 #include "provider/guard.h"
 #include "provider/log.h"
 #include "transport/udp_socket.h"

@@ -2,9 +2,12 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 
 #include "base/system.h"
@@ -64,7 +67,6 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
 
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group) {
-    const bool v4 = group.family() == AF_INET;
     auto socket = open_datagram_socket(group.family());
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
@@ -74,13 +76,67 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
     if (auto set = size_buffers(descriptor, settings); !set) return set.error();
     if (::bind(descriptor, group.data(), group.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {}", group));
-    group_req request{};
-    request.gr_interface = interface.index;
-    std::memcpy(&request.gr_group, group.data(), group.size());
-    if (::setsockopt(descriptor, v4 ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &request,
-                     sizeof request) != 0)
-        return system_error(errno, fmt::format("cannot join {} on {}", group, interface.name));
+    if (auto joined = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index); !joined)
+        return joined.error();
     return socket;
+}
+
+int transmit(int socket, msghdr& message, const SocketAddress& to) {
+    message.msg_name = const_cast<sockaddr*>(to.data());
+    message.msg_namelen = to.size();
+    ssize_t sent;
+    do {
+        sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? errno : 0;
+}
+
+int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
+    iovec piece{const_cast<std::byte*>(packets.data()), packets.size()};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+    msghdr out{};
+    out.msg_iov = &piece;
+    out.msg_iovlen = 1;
+    if (packets.size() > unit) {
+        out.msg_control = control.data();
+        out.msg_controllen = control.size();
+        cmsghdr* note = CMSG_FIRSTHDR(&out);
+        note->cmsg_level = IPPROTO_UDP;
+        note->cmsg_type = UDP_SEGMENT;
+        note->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+        const auto size = static_cast<std::uint16_t>(unit);
+        std::memcpy(CMSG_DATA(note), &size, sizeof size);
+    }
+    return transmit(socket, out, to);
+}
+
+// The kernel drops copies of our own packets, and data for who only sends. The filter sees the UDP header
+// first.
+void leave_out(int socket, feed::MemberId self, bool receives) {
+    constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
+    const auto id = static_cast<std::uint64_t>(self);
+    // A kind that there is not.
+    const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(feed::Kind::data);
+    std::array<sock_filter, 8> steps{{
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kKind),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, unwanted, 5, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id >> 32), 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom + 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id), 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, kAll),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    }};
+    const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
+    // Without it they are dropped here.
+    (void)::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+std::size_t room_for(int socket, std::size_t packet, std::size_t unknown) {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    if (::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &size) != 0 || bytes <= 0) return unknown;
+    return static_cast<std::size_t>(bytes) / datagram_cost(packet);
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -10,6 +10,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
+#include "feed/packet.h"
 #include "provider/settings.h"
 #include "transport/interface.h"
 #include "transport/socket_address.h"
@@ -25,5 +26,16 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
                                        const SocketAddress& address);
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group);
+
+// What reliable messages ask of sockets: rows of packets that the kernel cuts and puts together, and a
+// filter.
+// Sends a message. 0, or errno.
+int transmit(int socket, msghdr& message, const SocketAddress& to);
+// Packets of `unit` bytes each, or a single one.
+int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
+// The kernel drops copies of our own packets, and data for who only sends.
+void leave_out(int socket, feed::MemberId self, bool receives);
+// How many packets of that size wait in the socket's receive buffer at most.
+std::size_t room_for(int socket, std::size_t packet, std::size_t unknown);
 
 }  // namespace mcastcoll::ofi::datagram

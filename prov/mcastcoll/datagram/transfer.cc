@@ -7,6 +7,8 @@
 
 #include "datagram/endpoint.h"
 #include "datagram/info.h"
+#include "datagram/sockets.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
@@ -18,18 +20,12 @@ std::size_t size_of(const iovec* pieces, std::size_t count) {
 }
 
 // What the system says of a datagram: 0, or -FI_E*.
-int transmit(int descriptor, const iovec* pieces, std::size_t count, const SocketAddress& to) {
+int send_one(int descriptor, const iovec* pieces, std::size_t count, const SocketAddress& to) {
     msghdr out{};
-    out.msg_name = const_cast<sockaddr*>(to.data());
-    out.msg_namelen = to.size();
     out.msg_iov = const_cast<iovec*>(pieces);
     out.msg_iovlen = count;
-    ssize_t sent;
-    do {
-        sent = ::sendmsg(descriptor, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    if (sent >= 0) return 0;
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? -FI_EAGAIN : -errno;
+    const int error = transmit(descriptor, out, to);
+    return is_full(error) ? -FI_EAGAIN : -error;
 }
 
 }  // namespace
@@ -67,7 +63,7 @@ ssize_t Endpoint::send(const Message& message) {
     const int rc = reliable_ ? reliable_->send(*to, message.pieces, message.count, size)
                    : verbs_ && (message.flags & FI_MULTICAST) != 0
                        ? verbs_->send(*to, message.pieces, message.count, size)
-                       : transmit(socket_.get(), message.pieces, message.count, *to);
+                       : send_one(socket_.get(), message.pieces, message.count, *to);
     if (rc != 0) return rc;
     if (message.silent) {
         if (sent_.counter != nullptr) sent_.counter->count(false);
@@ -96,18 +92,18 @@ ssize_t Endpoint::post(const iovec* pieces, std::size_t count, void* context, st
 }
 
 // Of those it completes to; one may be there twice.
-std::array<WaitNest*, 4> Endpoint::nests() {
-    std::array<WaitNest*, 4> all{};
-    if (received_.queue != nullptr) all[0] = &received_.queue->waiter().nest();
-    if (received_.counter != nullptr) all[1] = &received_.counter->waiter().nest();
-    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->waiter().nest();
-    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->waiter().nest();
+std::array<WaitObject*, 4> Endpoint::wait_objects() {
+    std::array<WaitObject*, 4> all{};
+    if (received_.queue != nullptr) all[0] = &received_.queue->wait_object();
+    if (received_.counter != nullptr) all[1] = &received_.counter->wait_object();
+    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->wait_object();
+    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->wait_object();
     return all;
 }
 
 void Endpoint::wake() {
-    for (WaitNest* nest : nests())
-        if (nest != nullptr) nest->wake();
+    for (WaitObject* object : wait_objects())
+        if (object != nullptr) object->wake();
 }
 
 void Endpoint::watch() {
@@ -117,14 +113,14 @@ void Endpoint::watch() {
     if (wanted && verbs_ && !verbs_->prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
-    for (WaitNest* nest : nests()) {
-        if (nest == nullptr) continue;
+    for (WaitObject* object : wait_objects()) {
+        if (object == nullptr) continue;
         if (!wanted) {
-            nest->remove(receiver_.descriptor());
-        } else if (!nest->add(receiver_.descriptor())) {
+            object->remove(receiver_.descriptor());
+        } else if (!object->add(receiver_.descriptor())) {
             // Nobody may sleep until the next try.
             watched_ = false;
-            nest->wake();
+            object->wake();
         }
     }
 }

@@ -20,8 +20,8 @@ void Waiter::progress() {
 }
 
 void Waiter::prepare() {
-    nest_.calm();
-    nest_.arm();
+    wait_object_.calm();
+    wait_object_.arm();
     progress();
     for (Endpoint* endpoint : endpoints_) endpoint->watch();
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "provider/wait_nest.h"
+#include "provider/wait_object.h"
 
 namespace mcastcoll::ofi::datagram {
 
@@ -22,7 +22,7 @@ class Waiter {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    WaitNest& nest() { return nest_; }
+    WaitObject& wait_object() { return wait_object_; }
 
     void add(Endpoint& endpoint);
     void remove(Endpoint& endpoint);
@@ -36,7 +36,7 @@ class Waiter {
     // `ready` is called under the lock and says -FI_EAGAIN as long as there is nothing.
     template <typename Ready>
     ssize_t wait(int timeout, Ready ready) {
-        if (!nest_.is_open()) return -FI_ENOSYS;
+        if (!wait_object_.is_open()) return -FI_ENOSYS;
         const Deadline deadline(timeout);
         {
             // What is there already costs no look at the sockets.
@@ -48,15 +48,15 @@ class Waiter {
                 const std::lock_guard lock(mutex_);
                 prepare();
                 const ssize_t got = ready();
-                if (got != -FI_EAGAIN || deadline.over() || nest_.take_signal()) return got;
+                if (got != -FI_EAGAIN || deadline.over() || wait_object_.take_signal()) return got;
             }
-            if (const int rc = nest_.sleep(deadline.left_ms()); rc != 0) return rc;
+            if (const int rc = wait_object_.sleep(deadline.left_ms()); rc != 0) return rc;
         }
     }
 
   private:
     std::mutex& mutex_;
-    WaitNest nest_;
+    WaitObject wait_object_;
     std::vector<Endpoint*> endpoints_;
 };
 

@@ -53,13 +53,9 @@ void Feed::tell(MemberId to, Header header, Bytes body) {
         host_.send(to, all);
 }
 
-std::uint8_t Feed::roles() const {
-    return static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
-}
-
 Header Feed::introduction(Kind kind, MemberId to) const {
     Header one = header(kind, to);
-    one.flags = roles();
+    one.flags = static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
     one.size = static_cast<std::uint16_t>(config_.payload);
     one.number = outgoing_.next();
     one.oldest = config_.room;

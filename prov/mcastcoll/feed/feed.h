@@ -90,8 +90,7 @@ class Feed {
     void tell(MemberId to, Header header, Bytes body = {});
     void send_join(MemberId to, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
-    bool emit(Nanoseconds now);
-    std::uint8_t roles() const;
+    void emit(Nanoseconds now);
     void meet(Member& member, const Header& header, Nanoseconds now);
     void on_leave(Member& member, const Header& header);
     void skip_pause(Nanoseconds now);

@@ -49,8 +49,7 @@ void Feed::flush(Nanoseconds now) {
     emit(now);
 }
 
-// False: the system takes no more now.
-bool Feed::emit(Nanoseconds now) {
+void Feed::emit(Nanoseconds now) {
     flush_at_ = kNever;
     bool any = false;
     for (auto row = outgoing_.unsent(); row.packets > 0; row = outgoing_.unsent()) {
@@ -62,12 +61,10 @@ bool Feed::emit(Nanoseconds now) {
         counters_.sent += row.packets;
         any = true;
     }
-    if (any) {
-        beat_after_ = kBeatFirst;
-        beat_at_ = now + beat_after_;
-        if (receivers() == 0) trim();
-    }
-    return flush_at_ == kNever;
+    if (!any) return;
+    beat_after_ = kBeatFirst;
+    beat_at_ = now + beat_after_;
+    if (receivers() == 0) trim();
 }
 
 void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {

@@ -12,26 +12,27 @@ namespace {
 // The cookie of the barrier that ends a join over several levels.
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
+// When open operations that came no further have waited too long. The engine sees to its own members.
+Nanoseconds stalled_at(const Patience& patience, const LevelSet& levels) {
+    return levels.waits_outside_engine() ? patience.stalled_at(levels.placement().hosts() > 1) : kNever;
+}
+
 }  // namespace
 
 Group::Group(const Plan& plan, Port& port)
     : plan_(plan),
       port_(port),
       join_(plan.id, plan.self, plan.members, plan.deadline, port),
-      sequence_(plan.id.sequence) {}
+      sequence_(plan.id.sequence),
+      patience_(plan.means.stall_timeout) {}
 
 void Group::start(Nanoseconds now) {
-    join_.start(now);
-    follow_join(now);
+    on_join([&](Join& join) { join.start(now); }, now);
 }
 
-void Group::on_hello(const wire::Hello& hello, Nanoseconds now) {
-    join_.on_hello(hello, now);
-    follow_join(now);
-}
-
-void Group::follow_join(Nanoseconds now) {
-    if (formed() || ended_) return;
+void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
+    it(join_);
+    if (state_ != State::greeting) return;
     if (join_.state() == Join::State::complete) return welcome_everybody(now);
     if (join_.error() != 0) end_join(join_.error());
 }
@@ -56,73 +57,35 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
                .root_sync = static_cast<engine::RootSync>(welcome.root_sync),
                .root_delay_us = welcome.root_delay_us};
     sequence_ = welcome.sequence;
-    make_levels(welcome, now);
+    // All or nothing: who has no memory for the levels has none of them.
+    levels::Owner& owner = *this;
+    auto levels = std::make_unique<LevelSet>(welcome, plan_.self, plan_.means, roster_, port_, owner);
+    const int error = levels->start(now);
+    levels_ = std::move(levels);
+    state_ = State::forming;
+    fail({kNoRank, error}, now);
     port_.keyed();
     move(now);
 }
 
-// All or nothing: who has no memory for the levels has none of them.
-void Group::make_levels(const wire::Welcome& welcome, Nanoseconds now) {
-    levels::Owner& owner = *this;
-    levels_ = std::make_unique<LevelSet>(welcome, plan_.self, plan_.means, roster_, port_, owner);
-    try {
-        if (const int error = levels_->start(now); error != 0) fail(error, kNoRank, now);
-    } catch (...) {
-        levels_.reset();
-        throw;
-    }
-}
-
 // A join over several levels ends with a barrier over all of them.
 void Group::check_formed(Nanoseconds now) {
-    if (error_ != 0 || !levels_->engine_joined()) return;
+    if (state_ != State::forming || !levels_->engine_joined()) return;
     if (!levels_->several()) return on_joined();
-    if (barrier_posted_ || !levels_->connected()) return;
-    barrier_posted_ = true;
+    if (levels_->planner().open_operations() > 0 || !levels_->connected()) return;
     levels::Request barrier;
     barrier.kind = levels::Kind::barrier;
     barrier.cookie = kJoinCookie;
     if (const int error = levels_->planner().submit(barrier, now); error != 0)
-        return fail(error, kNoRank, now);
+        return fail({kNoRank, error}, now);
     move(now);
 }
 
 void Group::on_joined() {
-    joined_ = true;
+    state_ = State::joined;
     port_.changed();
     tell_joined(port_, *levels_, plan_.self);
     port_.join_ended(0);
-}
-
-void Group::doubt(Rank rank, Nanoseconds now) {
-    if (error_ != 0 || rank == plan_.self || !roster_.doubt(rank, now)) return;
-    const Roster::Member& member = roster_.at(static_cast<std::uint32_t>(index_of(rank)));
-    port_.look_at(member.peer, member.watch_point, now);
-}
-
-void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
-    const int code = static_cast<int>(error);
-    if (!formed()) return end_join(code);
-    fail(code, index_of(lost) < roster_.size() ? lost : kNoRank, now);
-    touched_ = true;
-}
-
-// The join is over without a group.
-void Group::end_join(int error) {
-    if (ended_ || joined_) return;
-    ended_ = true;
-    attempt([&] { port_.warn("join failed: " + port_.text_of(error)); });
-    if (!formed() || leads()) attempt([&] { refuse_join(error); });
-    if (!closed_) port_.join_ended(error);
-}
-
-// Who has been welcomed and cannot follow tells the others.
-void Group::refuse_join(int error) {
-    port_.remember_ended(error);
-    join_.fail(error);
-    if (leads()) return;
-    port_.tell_for_good(roster_.all_peers(),
-                        wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), lost_}));
 }
 
 void Group::on_message(Bytes message, Nanoseconds now) {
@@ -140,11 +103,10 @@ bool Group::on_datagram(Bytes bytes, Nanoseconds now) {
 }
 
 int Group::submit(const levels::Request& request, Nanoseconds now) {
-    const bool first = open_operations() == 0;
+    const bool first = !operations_open();
     const int error = levels_->planner().submit(request, now);
     if (error != 0) return error;
-    if (first) moved_at_ = now;
-    if (first) late_.resume(now);
+    if (first) patience_.begin(now);
     attempt([&] { tell_selection(port_, *levels_); });
     return 0;
 }
@@ -157,79 +119,97 @@ void Group::move(Nanoseconds now) {
     unfinished_ = true;
     for (int round = 0; unfinished_ && round < kMostRounds; ++round) {
         bool again = levels_->carry_out(now);
-        fail_for(levels_->engine_failure(), now);
+        fail(levels_->engine_failure(), now);
         if (levels_->planner().progress(now)) {
             again = true;
-            moved_at_ = now;
+            patience_.moved(now);
         }
         if (levels_->move_messages()) again = true;
         unfinished_ = again;
     }
-    look_after_late(now);
+    // Who is waited for long beyond the engine's members may have died, or may have failed with nobody left
+    // to say so: the leader of a host tells those that it leads, but not when it has closed the group. So the
+    // process is watched, and as long as it is waited for it is asked (pump).
+    for (const std::uint32_t rank : levels_->take_awaited_long()) {
+        port_.watch(roster_.at(rank).peer, roster_.at(rank).watch_point, now);
+        patience_.add_late(rank, now);
+    }
     // A level can fail by itself: the host's when a process dies.
-    if (const int error = levels_->planner().error(); error != 0) fail(error, levels_->lost_here(), now);
-    if (!joined_ && !ended_) check_formed(now);
+    if (const int error = levels_->planner().error(); error != 0) fail({levels_->lost_here(), error}, now);
+    check_formed(now);
 }
 
 void Group::on_complete(std::uint64_t cookie, int error, Nanoseconds) {
     if (cookie != kJoinCookie)
         port_.completed(cookie, error);
-    else if (error == 0 && !ended_)
+    else if (error == 0 && state_ == State::forming)
         on_joined();
 }
 
 void Group::close(Nanoseconds now) {
-    closed_ = true;
+    const State before = std::exchange(state_, State::closed);
     // The others wait for it, and its process lives.
-    if (formed() && !joined_) fail(ECANCELED, kNoRank, now);
-    if (formed()) {
-        if (levels_->engine() != nullptr) levels_->engine()->close(now);
-        move(now);
-    }
-    if (greeting() && !leads()) port_.remember_ended(ECANCELED);
-    ended_ = true;
+    if (before == State::forming) break_off({kNoRank, ECANCELED}, before, now);
+    if (before == State::greeting && !join_.leads()) port_.remember_ended(ECANCELED);
+    if (!formed()) return;
+    if (levels_->engine() != nullptr) levels_->engine()->close(now);
+    move(now);
 }
 
 bool Group::done() const {
-    if (!closed_) return false;
+    if (state_ != State::closed) return false;
     const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
     if (engine == nullptr) return true;
     const engine::Phase phase = engine->phase();
     return phase == engine::Phase::left || (phase == engine::Phase::failed && engine->failure_told());
 }
 
+bool Group::operations_open() const {
+    return state_ == State::joined && levels_->planner().open_operations() > 0;
+}
+
 bool Group::busy() const {
-    if (!formed()) return !ended_;
+    if (touched_) return true;
+    if (!formed()) return state_ == State::greeting;
     if (unfinished_) return true;
-    if (error_ != 0) return false;
+    if (error() != 0) return false;
     const engine::Engine* const engine = levels_->engine();
     if (engine != nullptr && engine->phase() == engine::Phase::left) return false;
-    return (!joined_ && !ended_) || (closed_ && engine != nullptr) || open_operations() > 0;
+    return state_ == State::forming || (state_ == State::closed && engine != nullptr) || operations_open();
 }
 
 Nanoseconds Group::next_deadline() const {
-    if (!formed()) return ended_ ? kNever : join_.next_deadline();
+    if (!formed()) return state_ == State::greeting ? join_.next_deadline() : kNever;
     if (unfinished_) return Nanoseconds{};
-    const Nanoseconds next = std::min({levels_->next_deadline(), stall_at(), late_.next_deadline()});
-    return joined_ || ended_ ? next : std::min(next, plan_.deadline);
+    Nanoseconds next = std::min(levels_->next_deadline(), patience_.ask_at());
+    if (operations_open()) next = std::min(next, stalled_at(patience_, *levels_));
+    return state_ == State::forming ? std::min(next, plan_.deadline) : next;
+}
+
+// Who is late is asked by datagram, which needs no connection: it may compute.
+void Group::lose_patience(Nanoseconds now) {
+    if (patience_.ask_at() <= now) {
+        const std::uint32_t attempt = patience_.ask(operations_open(), now);
+        const wire::ByteString question = wire::encode(wire::Waiting{id(), plan_.self});
+        for (const std::uint32_t rank : patience_.late())
+            if (error() == 0 && levels_->needs(rank)) port_.send(rank_of(rank), attempt, question);
+    }
+    if (operations_open() && stalled_at(patience_, *levels_) <= now)
+        fail({levels_->awaited(), ETIMEDOUT}, now);
 }
 
 void Group::pump(Nanoseconds now) {
     touched_ = false;
-    if (!formed()) {
-        if (ended_) return;
-        join_.on_timeout(now);
-        return follow_join(now);
-    }
-    if (!joined_ && !ended_ && plan_.deadline <= now) fail(ETIMEDOUT, kNoRank, now);
-    if (const int error = levels_->on_timeout(now); error != 0) fail(error, kNoRank, now);
-    for (const auto& [rank, error] : losses_.take_found()) on_lost(rank, error, now);
-    check_departed(now);
+    if (state_ == State::greeting) return on_join([&](Join& join) { join.on_timeout(now); }, now);
+    if (!formed()) return;
+    if (state_ == State::forming && plan_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
+    fail({kNoRank, levels_->on_timeout(now)}, now);
+    for (const Losses::Loss& loss : losses_.take_found()) on_lost(loss, now);
+    fail(losses_.needed([this](std::uint32_t rank) { return levels_->needs(rank); }), now);
     move(now);
     // Others of this host may have ended the group while nothing was open here.
-    fail_for(levels_->host_failure(), now);
-    if (late_.next_deadline() <= now) ask_late(now);
-    if (stall_at() <= now) fail(ETIMEDOUT, levels_->awaited(), now);
+    fail(levels_->host_failure(), now);
+    lose_patience(now);
     levels_->tell_news();
 }
 

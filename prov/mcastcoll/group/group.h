@@ -1,9 +1,8 @@
 // One member's life in a group: the join, the levels from the welcome on, operations, losses, the end.
 //
-//     greeting --> forming --> joined --> failed          failed and joined groups are closed by the
-//         |           |                                   application; a closed one stays until every host's
-//         +-> over <--+                                   leader has closed too: somebody may still need a
-//                                                         repair
+//     greeting --> forming --> joined --> failed          whatever it is in, the application closes it; a
+//         |           |          |          |             closed one stays until every host's leader has
+//         +-> over <--+          +----------+--> closed   closed too: somebody may still need a repair
 //
 // Pure: it is given messages, datagrams, deaths and times, and speaks through its port. It lives in the
 // provider (ofi/group.h).
@@ -15,9 +14,9 @@
 #include <vector>
 
 #include "group/join.h"
-#include "group/late_members.h"
 #include "group/level_set.h"
 #include "group/losses.h"
+#include "group/patience.h"
 #include "group/port.h"
 #include "group/roster.h"
 #include "group/welcome.h"
@@ -39,23 +38,31 @@ struct Plan {
 
 class Group final : private levels::Owner {
   public:
+    enum class State : std::uint8_t {
+        greeting,  // no welcome yet
+        forming,   // welcomed; the levels connect
+        joined,
+        failed,  // after it had joined
+        over,    // the join has ended without a group
+        closed   // by the application
+    };
+
     Group(const Plan& plan, Port& port);
 
     // What its words call it: this member's own name for the join until it is welcomed, then rank 0's. They
     // differ where a process was started again, and counts its joins anew.
     wire::JoinId id() const { return {plan_.id.list_hash, sequence_}; }
+    State state() const { return state_; }
+    // The application can ask it for something, which fails if the group has failed.
+    bool joined() const { return state_ == State::joined || state_ == State::failed; }
+    // It has been welcomed: there are levels, from then on.
     bool formed() const { return levels_ != nullptr; }
-    bool greeting() const { return !formed() && !ended_; }
-    bool given_up() const { return !formed() && ended_; }
-    bool joined() const { return joined_; }
-    bool ended() const { return ended_; }
-    bool closed() const { return closed_; }
     // Positive FI_E* code of a group that has failed after its welcome; 0: it has not.
-    int error() const { return error_; }
+    int error() const { return failure_.error; }
     // The word of it, and how everybody is reached, for who asks later.
-    wire::Ended ended_word() const { return {id(), static_cast<std::uint32_t>(error_), lost_}; }
+    wire::Ended ended_word() const;
     const Roster& roster() const { return roster_; }
-    bool leads() const { return join_.leads(); }
+    const Join& join() const { return join_; }
     // What was agreed; once formed.
     const GroupSettings& agreed() const { return agreed_; }
     // Once formed.
@@ -64,19 +71,9 @@ class Group final : private levels::Owner {
 
     // Begins to greet; a group of one is complete at once.
     void start(Nanoseconds now);
-    void on_hello(const wire::Hello& hello, Nanoseconds now);
-    void on_ack() { join_.on_ack(); }
+    // Something of the join has come: Join does it, and the group follows.
+    void on_join(FunctionRef<void(Join&)> it, Nanoseconds now);
     void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
-    // A datagram of a member's survey, while this member greets.
-    template <typename Message>
-    void on_survey(void (Join::*take)(const Message&, Nanoseconds), const Message& message, Nanoseconds now) {
-        (join_.*take)(message, now);
-        follow_join(now);
-    }
-    // Another process than this formed group's member greets for it.
-    bool formed_with_another(const wire::Hello& hello) const {
-        return formed() && join_.greeted_by_another(hello);
-    }
     // Somebody says so, who may be anybody: only the watch can tell that the member is gone.
     void doubt(Rank rank, Nanoseconds now);
     // A member says so of its part of this group, or of its join; because of whom, if it knows.
@@ -94,65 +91,50 @@ class Group final : private levels::Owner {
     // Appends an operation, of a group that has joined; move() begins it. 0 or FI_E*. Port::completed()
     // follows.
     int submit(const levels::Request& request, Nanoseconds now);
-    // Operations posted and not completed.
-    std::size_t open_operations() const { return joined_ ? levels_->planner().open_operations() : 0; }
     // Moves everything that can be moved.
     void move(Nanoseconds now);
     // No more operations will come.
     void close(Nanoseconds now);
     // Closed, and nobody needs it.
     bool done() const;
-    // All levels that this member has part in end, and each tells its own. Once, whoever finds out first.
-    void fail(int error, Rank lost, Nanoseconds now);
+    // All levels that this member has part in end, and each tells its own. Once, whoever finds out first; an
+    // error of 0 is none.
+    void fail(const Losses::Loss& loss, Nanoseconds now);
     // Something was thrown in the middle of this group's work, so that what it has done so far is not to be
     // built on: it ends, with all that is open in it.
     void break_down(int error, Nanoseconds now) noexcept;
 
     // Runs timers, carries out effects.
     void pump(Nanoseconds now);
+    // It needs the next pump() soon.
     bool busy() const;
-    // Something came for this group since the last pump().
-    bool touched() const { return touched_; }
     Nanoseconds next_deadline() const;
 
-    topology::ReportedGroup report() const;
-
   private:
-    void follow_join(Nanoseconds now);
     void welcome_everybody(Nanoseconds now);
     void begin(const wire::Welcome& welcome, Nanoseconds now);
-    void make_levels(const wire::Welcome& welcome, Nanoseconds now);
     void check_formed(Nanoseconds now);
     void on_joined();
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
-    void lose(Rank rank, int error, const std::string& reason);
-    void on_lost(Rank rank, int error, Nanoseconds now);
-    void fail_for(const Losses::Loss& loss, Nanoseconds now);
-    void check_departed(Nanoseconds now);
-    Nanoseconds stall_at() const;
-    void look_after_late(Nanoseconds now);
-    void ask_late(Nanoseconds now);
-    void tell_others();
-    void tell_of_end(std::vector<Outbox::Peer> whom);
+    void on_lost(const Losses::Loss& loss, Nanoseconds now);
+    bool operations_open() const;
+    void lose_patience(Nanoseconds now);
     void end_join(int error);
-    void refuse_join(int error);
+    void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
 
     const Plan plan_;
     Port& port_;
+    State state_ = State::greeting;
     Join join_;
     Roster roster_;
     Losses losses_;
+    Losses::Loss failure_;
     GroupSettings agreed_;
     std::uint32_t sequence_;  // of what the group is called
     std::unique_ptr<LevelSet> levels_;
-    Nanoseconds moved_at_{};  // when an operation last began or came further
-    bool touched_ = false;
-    bool unfinished_ = false;      // move() was cut short
-    bool barrier_posted_ = false;  // the one that ends a join over several levels
-    bool joined_ = false, ended_ = false, closed_ = false;
-    int error_ = 0;
-    Rank lost_ = kNoRank;  // because of whom
-    LateMembers late_;
+    Patience patience_;
+    bool touched_ = false;     // something came since the last pump()
+    bool unfinished_ = false;  // move() was cut short
 };
 
 }  // namespace mcastcoll::group

@@ -41,4 +41,12 @@ std::string describe_loss(const Port& port, const LevelSet& set, int error, Rank
                        reason != nullptr ? reason->c_str() : otherwise);
 }
 
+topology::ReportedGroup report_of(const Group& group, const char* error) {
+    topology::ReportedGroup report = group.levels().report();
+    report.state = group.error() != 0 ? fmt::format("failed: {}", error)
+                   : group.joined()   ? "ready"
+                                      : "forming";
+    return report;
+}
+
 }  // namespace mcastcoll::group

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "group/level_set.h"
-#include "group/port.h"
+#include "group/group.h"
 
 namespace mcastcoll::group {
 
@@ -14,5 +13,7 @@ void tell_selection(Port& port, LevelSet& set);
 // Who was lost, and how this member knows. reason: what its watch said, or null.
 std::string describe_loss(const Port& port, const LevelSet& set, int error, Rank lost,
                           const std::string* reason);
+// Of a formed group; with the text of its error.
+topology::ReportedGroup report_of(const Group& group, const char* error);
 
 }  // namespace mcastcoll::group

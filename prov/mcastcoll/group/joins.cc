@@ -12,6 +12,19 @@ namespace {
 constexpr std::uint32_t kForeignAnswers = 64;
 constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
 
+bool greets(const Group& group) {
+    return group.state() == Group::State::greeting;
+}
+
+bool was_given_up(const Group& group) {
+    return !group.formed() && !greets(group);
+}
+
+// Something of the join came for this group.
+void bring(Joins::Member& member, Nanoseconds now, FunctionRef<void(Join&)> it) {
+    member.within(now, [&] { member.core().on_join(it, now); });
+}
+
 }  // namespace
 
 Joins::Member* Joins::find(const wire::JoinId& id) const {
@@ -29,7 +42,7 @@ Joins::Member* Joins::find_called(const wire::JoinId& id) const {
 void Joins::deliver_early(Member& member, Nanoseconds now) {
     for (const JoinMemory::EarlyHello& early : memory_.early())
         if (early.hello.id == member.join_id() && member.comes_from(early.hello.rank, early.source))
-            member.core().on_hello(early.hello, now);
+            member.core().on_join([&](Join& join) { join.on_hello(early.hello, now); }, now);
 }
 
 void Joins::remove(Member& member) noexcept {
@@ -41,7 +54,7 @@ void Joins::remove(Member& member) noexcept {
 }
 
 void Joins::remember_ended(Member& member, int error) {
-    if (member.core().leads())
+    if (member.core().join().leads())
         memory_.keep_failed(member.join_id(), error);
     else
         memory_.keep_given_up(member.join_id(), member.members().front());
@@ -67,15 +80,16 @@ void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
 }
 
 void Joins::on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now) {
-    if (Member* member = find(hello.id); member != nullptr && !member->core().given_up()) {
-        if (!member->core().leads() || member->members().size() != hello.members) return;
+    if (Member* member = find(hello.id); member != nullptr && !was_given_up(member->core())) {
+        const Join& known = member->core().join();
+        if (!known.leads() || member->members().size() != hello.members) return;
         if (!member->comes_from(hello.rank, source)) {
             ++foreign_datagrams_;
             return;
         }
-        if (!member->core().formed_with_another(hello)) {
+        if (!member->core().formed() || !known.greeted_by_another(hello)) {
             port_.reply(source, wire::encode(wire::Answer{wire::JoinKind::ack, hello.id, 0}));
-            return member->within(now, [&] { member->core().on_hello(hello, now); });
+            return bring(*member, now, [&](Join& join) { join.on_hello(hello, now); });
         }
         member->within(now, [&] { member->core().doubt(hello.rank, now); });
     }
@@ -100,11 +114,11 @@ void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, 
 
 void Joins::on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now) {
     Member* member = find(answer.id);
-    if (member == nullptr || !member->core().greeting() || member->core().leads()) return;
+    if (member == nullptr || !greets(member->core()) || member->core().join().leads()) return;
     if (!member->comes_from(rank_of(0), source))
         ++foreign_datagrams_;
     else if (answer.kind == wire::JoinKind::ack)
-        member->core().on_ack();
+        bring(*member, now, [](Join& join) { join.on_ack(); });
     else
         member->within(now, [&] { member->core().on_abort(answer.error, kNoRank, now); });
 }
@@ -113,8 +127,8 @@ template <typename Message>
 void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
                       const Source& source, Nanoseconds now) {
     Member* member = message ? find(message->head.id) : nullptr;
-    if (member != nullptr && member->core().greeting() && member->comes_from(message->head.from, source))
-        member->within(now, [&] { member->core().on_survey(take, *message, now); });
+    if (member != nullptr && greets(member->core()) && member->comes_from(message->head.from, source))
+        bring(*member, now, [&](Join& join) { (join.*take)(*message, now); });
     else
         ++foreign_datagrams_;
 }
@@ -153,9 +167,9 @@ bool Joins::on_word(Bytes word, Nanoseconds now) {
 
 void Joins::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
     Member* member = find(welcome.id);
-    if (member != nullptr && !member->core().given_up())
+    if (member != nullptr && !was_given_up(member->core()))
         member->within(now, [&] { member->core().on_welcome(welcome, now); });
-    if (member != nullptr && !member->core().given_up()) return;
+    if (member != nullptr && !was_given_up(member->core())) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
     // once, and only where the leader of that join can be: anybody may send a welcome.
     if (welcome.peers.empty()) return;

@@ -9,6 +9,7 @@
 
 #include "base/attempt.h"
 #include "group/places.h"
+#include "group/welcome.h"
 
 namespace mcastcoll::group {
 namespace {
@@ -21,12 +22,6 @@ constexpr std::uint32_t kMostGathered = 65536;
 constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
 
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
-
-std::vector<wire::ByteString> places_of(const wire::Welcome& welcome) {
-    std::vector<wire::ByteString> places;
-    for (const wire::Peer& peer : welcome.peers) places.push_back(peer.place);
-    return places;
-}
 
 levels::SiteConfig site_config(const wire::Welcome& welcome, const topology::Map& map, const Means& means) {
     levels::SiteConfig config;

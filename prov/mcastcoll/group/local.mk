@@ -10,7 +10,6 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/group_news.h \
 	%reldir%/group_settings.h \
 	%reldir%/host_level.h \
-	%reldir%/late_members.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/join_memory.h \
@@ -25,10 +24,10 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/losses.h \
 	%reldir%/outbox.cc \
 	%reldir%/outbox.h \
+	%reldir%/patience.h \
 	%reldir%/places.cc \
 	%reldir%/places.h \
 	%reldir%/port.h \
-	%reldir%/recent.h \
 	%reldir%/roster.cc \
 	%reldir%/roster.h \
 	%reldir%/round_trips.h \

@@ -26,11 +26,15 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests,
     return welcome;
 }
 
-levels::Placement placement_of(const wire::Welcome& welcome) {
+std::vector<wire::ByteString> places_of(const wire::Welcome& welcome) {
     std::vector<wire::ByteString> places;
     places.reserve(welcome.peers.size());
     for (const wire::Peer& peer : welcome.peers) places.push_back(peer.place);
-    return {0, places_in(make_map(places, welcome.policy))};
+    return places;
+}
+
+levels::Placement placement_of(const wire::Welcome& welcome) {
+    return {0, places_in(make_map(places_of(welcome), welcome.policy))};
 }
 
 Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement) {

@@ -31,7 +31,8 @@ struct Terms {
 // Of these guests, who are all there, at these places.
 wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests,
                            std::span<const wire::ByteString> places, const Terms& terms);
-// Where they are, as the welcome says, seen from rank 0.
+// Where they are, as the welcome says: encoded, by rank; and seen from rank 0.
+std::vector<wire::ByteString> places_of(const wire::Welcome& welcome);
 levels::Placement placement_of(const wire::Welcome& welcome);
 
 // Over verbs go groups all of whose hosts can: on the same kind of fabric, which the kind of their sources

@@ -38,15 +38,9 @@ int Av::close(fid* object) noexcept {
             const std::lock_guard lock(av.mutex_);
             if (av.sets_ > 0) return -FI_EBUSY;
         }
-        av.object_graft_.take_off();
-        av.av_graft_.take_off();
-        if (const int rc = fi_close(object); rc != 0) {
-            av.object_graft_.put_on();
-            av.av_graft_.put_on();
-            return rc;
-        }
-        delete &av;
-        return 0;
+        const int rc = close_inner(object, av.object_graft_, av.av_graft_);
+        if (rc == 0) delete &av;
+        return rc;
     });
 }
 
@@ -64,6 +58,7 @@ void Av::on_set_closed() {
 // The caller may not want the addresses; we do.
 template <typename Insert>
 int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) {
+    if (!all_known_) return insert(addresses);
     std::vector<fi_addr_t> own;
     if (addresses == nullptr) {
         own.assign(count, FI_ADDR_NOTAVAIL);
@@ -71,7 +66,7 @@ int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) {
     }
     const int inserted = insert(addresses);
     const std::lock_guard lock(mutex_);
-    if (inserted > 0 && all_known_)
+    if (inserted > 0)
         for (std::size_t i = 0; i < count; ++i)
             if (addresses[i] != FI_ADDR_NOTAVAIL) known_.insert(addresses[i]);
     return inserted;
@@ -81,8 +76,6 @@ int Av::insert(fid_av* av, const void* raw, std::size_t count, fi_addr_t* addres
                void* context) noexcept {
     return guard([&] {
         Av& self = of(*av);
-        if (!self.all_known_)
-            return self.av_graft_.inner()->insert(av, raw, count, addresses, flags, context);
         return self.insert_any(count, addresses, [&](fi_addr_t* out) {
             return self.av_graft_.inner()->insert(av, raw, count, out, flags, context);
         });
@@ -93,8 +86,6 @@ int Av::insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* 
                   void* context) noexcept {
     return guard([&] {
         Av& self = of(*av);
-        if (!self.all_known_)
-            return self.av_graft_.inner()->insertsvc(av, node, service, address, flags, context);
         return self.insert_any(1, address, [&](fi_addr_t* out) {
             return self.av_graft_.inner()->insertsvc(av, node, service, out, flags, context);
         });
@@ -106,8 +97,6 @@ int Av::insertsym(fid_av* av, const char* node, std::size_t nodes, const char* s
     return guard([&] {
         Av& self = of(*av);
         const fi_ops_av* inner = self.av_graft_.inner();
-        if (!self.all_known_)
-            return inner->insertsym(av, node, nodes, service, services, addresses, flags, context);
         return self.insert_any(nodes * services, addresses, [&](fi_addr_t* out) {
             return inner->insertsym(av, node, nodes, service, services, out, flags, context);
         });

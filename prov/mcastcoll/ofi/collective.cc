@@ -1,11 +1,12 @@
-#include "ofi/collective.h"
-
+// The collective operations of an endpoint's table: what the application said becomes a request, which the
+// station gets.
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
 #include "ofi/endpoint.h"
 #include "ofi/message_form.h"
 #include "ofi/request.h"
+#include "ofi/station.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

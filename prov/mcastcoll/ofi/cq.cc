@@ -7,9 +7,7 @@
 #include <cassert>
 #include <memory>
 
-#include "base/deadline.h"
 #include "provider/fid_owner.h"
-#include "provider/guard.h"
 #include "provider/log.h"
 
 namespace mcastcoll::ofi {
@@ -30,49 +28,20 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
         log_line(Level::warn, "fi_cq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC, _FD and _YIELD");
         return -FI_ENOSYS;
     }
-    // A queue whose wait object is the provider's choice is given a descriptor, which can be nested, when it
-    // has one.
-    int rc = -FI_ENOSYS;
-    if (wanted == FI_WAIT_UNSPEC) {
-        fi_cq_attr with_descriptor = *attr;
-        with_descriptor.wait_obj = FI_WAIT_FD;
-        rc = inner_ops.cq_open(&domain, &with_descriptor, cq, context);
-        if (rc == 0) *attr = with_descriptor;
-    }
+    const auto open_one = [&](fi_cq_attr* with) { return inner_ops.cq_open(&domain, with, cq, context); };
     // Yielding is ours alone, and not all inner providers know it.
-    if (wanted == FI_WAIT_YIELD) {
-        fi_cq_attr without = *attr;
-        without.wait_obj = FI_WAIT_NONE;
-        rc = inner_ops.cq_open(&domain, &without, cq, context);
-    } else if (rc != 0) {
-        rc = inner_ops.cq_open(&domain, attr, cq, context);
-    }
+    fi_cq_attr without = *attr;
+    without.wait_obj = FI_WAIT_NONE;
+    const int rc = wanted == FI_WAIT_YIELD ? open_one(&without) : open_inner(*attr, open_one);
     if (rc != 0) return rc;
 
     FidOwner<fid_cq> opened(*cq);  // closed if anything fails
     auto own = std::make_unique<Cq>(fabric, **cq, attr->format);
-    own->yields_ = wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_YIELD;
-    own->object_graft_.prepare((*cq)->fid.ops);
-    own->cq_graft_.prepare((*cq)->ops);
-    int descriptor = -1;
-    if ((wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_FD) && attr->wait_obj == FI_WAIT_FD &&
-        fi_control(&(*cq)->fid, FI_GETWAIT, &descriptor) == 0) {
-        if (!own->nest_.open(descriptor)) return -FI_EMFILE;
-        own->yields_ = false;
-        if (const int added = fabric.add_nest(own->nest_); added != 0) return added;
-    } else if (wanted == FI_WAIT_FD) {
-        return -FI_ENOSYS;  // there is nothing that we could nest
-    }
-    own->install();
-    opened.release();
-    own.release();  // close() deletes it
-    return 0;
-}
-
-void Cq::install() {
-    fi_ops& object_ops = object_graft_.install(inner_.fid.ops, this);
-    object_ops.close = &Cq::close;
-    fi_ops_cq& ops = cq_graft_.install(inner_.ops, this);
+    if (const int failed = own->prepare(attr->wait_obj); failed != 0) return failed;
+    const bool sleeps = own->wait_object_.is_open();
+    if (wanted == FI_WAIT_FD && !sleeps) return -FI_ENOSYS;
+    own->yields_ = !sleeps && (wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_YIELD);
+    fi_ops_cq& ops = own->install(*own);
     ops.read = &Cq::read;
     ops.readfrom = &Cq::readfrom;
     ops.readerr = &Cq::readerr;
@@ -80,34 +49,9 @@ void Cq::install() {
     ops.sread = &Cq::sread;
     ops.sreadfrom = &Cq::sreadfrom;
     ops.signal = &Cq::signal;
-    object_ops.control = &Cq::control;
-}
-
-Cq* Cq::find(fid& object) {
-    if (object.fclass != FI_CLASS_CQ || object.ops->close != &Cq::close) return nullptr;
-    return &Graft<fi_ops>::owner_of<Cq>(object.ops);
-}
-
-int Cq::close(fid* object) noexcept {
-    return guard([&] {
-        Cq& cq = Graft<fi_ops>::owner_of<Cq>(object->ops);
-        cq.object_graft_.take_off();
-        cq.cq_graft_.take_off();
-        if (const int rc = fi_close(object); rc != 0) {
-            cq.object_graft_.put_on();
-            cq.cq_graft_.put_on();
-            return rc;
-        }
-        if (cq.nest_.is_open()) cq.fabric_.remove_nest(cq.nest_);
-        delete &cq;
-        return 0;
-    });
-}
-
-int Cq::control(fid* object, int command, void* argument) noexcept {
-    Cq& cq = Graft<fi_ops>::owner_of<Cq>(object->ops);
-    if (command != FI_GETWAIT) return cq.object_graft_.inner()->control(object, command, argument);
-    return cq.nest_.get_wait(argument);
+    opened.release();
+    own.release();  // close() deletes it
+    return 0;
 }
 
 bool Cq::reserve() {
@@ -124,7 +68,7 @@ void Cq::push(const Completion& completion) {
     own_.push(completion);
     // Another thread may sleep, and the one that did the work left nothing that its descriptors would tell
     // of.
-    nest_.wake();
+    wait_object_.wake();
 }
 
 void Cq::push(void* op_context, std::uint64_t flags, std::size_t length, void* buffer) {
@@ -140,32 +84,32 @@ ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
     const std::lock_guard lock(fabric_.mutex());
     const ssize_t taken = own_.take(buffer, count, source);
     if (taken == 0) return -FI_EAGAIN;
-    if (taken > 0 && own_.any()) nest_.wake();  // another thread may sleep that this one was woken instead of
+    if (taken > 0 && own_.any())
+        wait_object_.wake();  // another thread may sleep that this one was woken instead of
     return taken;
 }
 
-ssize_t Cq::read(fid_cq* fid, void* buffer, std::size_t count) noexcept {
-    Cq& cq = of(*fid);
-    if (cq.fabric_.active() || cq.has_own()) {
+// Ours come first.
+template <typename Inner>
+ssize_t Cq::read_all(void* buffer, std::size_t count, fi_addr_t* source, Inner inner) {
+    if (fabric_.active() || has_own()) {
         const ssize_t got = guard([&] {
-            cq.fabric_.progress_on_read();
-            return cq.read_own(buffer, count, nullptr);
+            fabric_.progress_on_read();
+            return read_own(buffer, count, source);
         });
         if (got != -FI_EAGAIN) return got;
     }
-    return cq.cq_graft_.inner()->read(fid, buffer, count);
+    return inner(*graft_.inner());
+}
+
+ssize_t Cq::read(fid_cq* fid, void* buffer, std::size_t count) noexcept {
+    return of(*fid).read_all(buffer, count, nullptr,
+                             [&](fi_ops_cq& inner) { return inner.read(fid, buffer, count); });
 }
 
 ssize_t Cq::readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source) noexcept {
-    Cq& cq = of(*fid);
-    if (cq.fabric_.active() || cq.has_own()) {
-        const ssize_t got = guard([&] {
-            cq.fabric_.progress_on_read();
-            return cq.read_own(buffer, count, source);
-        });
-        if (got != -FI_EAGAIN) return got;
-    }
-    return cq.cq_graft_.inner()->readfrom(fid, buffer, count, source);
+    return of(*fid).read_all(buffer, count, source,
+                             [&](fi_ops_cq& inner) { return inner.readfrom(fid, buffer, count, source); });
 }
 
 ssize_t Cq::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) noexcept {
@@ -174,38 +118,29 @@ ssize_t Cq::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) no
         const std::lock_guard lock(cq.fabric_.mutex());
         if (cq.own_.take_error(*entry, cq.fabric_.api_version()) > 0) return 1;
     }
-    return cq.cq_graft_.inner()->readerr(fid, entry, flags);
+    return cq.graft_.inner()->readerr(fid, entry, flags);
 }
 
 bool Cq::inner_pending() {
     // Nothing is taken, since there is room for nothing. A timeout of 0 would not even look at the
     // descriptor.
     std::byte nowhere[sizeof(fi_cq_tagged_entry)];
-    return cq_graft_.inner()->sread(&inner_, nowhere, 0, nullptr, 1) != -FI_EAGAIN;
+    return graft_.inner()->sread(&inner_, nowhere, 0, nullptr, 1) != -FI_EAGAIN;
 }
 
 ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout) {
-    if (!nest_.is_open() && !yields_) return -FI_ENOSYS;
+    if (!wait_object_.is_open() && !yields_) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     for (;;) {
         const ssize_t got =
             source != nullptr ? readfrom(&inner_, buffer, count, source) : read(&inner_, buffer, count);
         if (got != -FI_EAGAIN) return got;
-        if (deadline.over() || nest_.take_signal()) return -FI_EAGAIN;
-        if (!nest_.is_open()) {
+        if (deadline.over() || wait_object_.take_signal()) return -FI_EAGAIN;
+        if (!wait_object_.is_open()) {
             sched_yield();
             continue;
         }
-        const WaitNest::Sleeper sleeper(nest_);
-        nest_.calm();
-        // What was taken from others that sleep here is looked at below, or by the next read.
-        if (nest_.has_signal()) continue;
-        if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) continue;
-        if (const int rc = fabric_.inner_trywait(inner_.fid); rc == -FI_EAGAIN)
-            continue;
-        else if (rc != 0)
-            return rc;
-        if (const int rc = nest_.sleep(deadline.left_ms()); rc != 0) return rc;
+        if (const int rc = sleep(deadline, [this] { return has_own(); }); rc != 0) return rc;
     }
 }
 
@@ -220,7 +155,7 @@ ssize_t Cq::sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* s
 
 int Cq::signal(fid_cq* fid) noexcept {
     Cq& cq = of(*fid);
-    return cq.nest_.is_open() || cq.yields_ ? cq.nest_.signal() : -FI_ENOSYS;
+    return cq.wait_object_.is_open() || cq.yields_ ? cq.wait_object_.signal() : -FI_ENOSYS;
 }
 
 }  // namespace mcastcoll::ofi

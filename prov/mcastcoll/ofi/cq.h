@@ -8,27 +8,17 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-#include "ofi/fabric.h"
-#include "ofi/graft.h"
+#include "ofi/queue.h"
 #include "provider/completions.h"
-#include "provider/wait_nest.h"
 
 namespace mcastcoll::ofi {
 
-class Cq {
+class Cq : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
   public:
     static int open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain, fi_cq_attr* attr,
                     fid_cq** cq, void* context);
-    static Cq& of(fid_cq& cq) { return Graft<fi_ops_cq>::owner_of<Cq>(cq.ops); }
-    // Null when the object is no queue of ours.
-    static Cq* find(fid& object);
+    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format) : Queue(fabric, inner), own_(format, 0) {}
 
-    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format)
-        : fabric_(fabric), inner_(inner), own_(format, 0) {}
-    Cq(const Cq&) = delete;
-    Cq& operator=(const Cq&) = delete;
-
-    WaitNest& nest() { return nest_; }
     // Lets the inner queue clear its descriptor; true when it has something to read.
     bool inner_pending();
     bool has_own() const { return own_.any(); }
@@ -41,8 +31,6 @@ class Cq {
     void push_error(void* op_context, std::uint64_t flags, int error);
 
   private:
-    static int close(fid* object) noexcept;
-    static int control(fid* object, int command, void* argument) noexcept;
     static ssize_t read(fid_cq* cq, void* buffer, std::size_t count) noexcept;
     static ssize_t readfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source) noexcept;
     static ssize_t readerr(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t flags) noexcept;
@@ -52,19 +40,14 @@ class Cq {
                              const void* condition, int timeout) noexcept;
     static int signal(fid_cq* cq) noexcept;
 
-    void install();
+    template <typename Inner>
+    ssize_t read_all(void* buffer, std::size_t count, fi_addr_t* source, Inner inner);
     void push(const Completion& completion);
     // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
     ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
     ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
 
-    Fabric& fabric_;
-    fid_cq& inner_;
     bool yields_ = false;  // blocking reads turn round instead of sleeping, as the inner provider's do
-    WaitNest nest_;
-    Graft<fi_ops> object_graft_;
-    Graft<fi_ops_cq> cq_graft_;
-
     Completions own_;
     std::size_t reserved_ = 0;
 };

@@ -53,15 +53,9 @@ int Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
 int Domain::close(fid* object) noexcept {
     return guard([&] {
         Domain& domain = Graft<fi_ops>::owner_of<Domain>(object->ops);
-        domain.object_graft_.take_off();
-        domain.domain_graft_.take_off();
-        if (const int rc = fi_close(object); rc != 0) {
-            domain.object_graft_.put_on();
-            domain.domain_graft_.put_on();
-            return rc;
-        }
-        delete &domain;
-        return 0;
+        const int rc = close_inner(object, domain.object_graft_, domain.domain_graft_);
+        if (rc == 0) delete &domain;
+        return rc;
     });
 }
 

@@ -3,7 +3,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
-#include "ofi/collective.h"
+#include "ofi/station.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {
@@ -11,12 +11,6 @@ namespace {
 
 Endpoint& of(const fid& object) {
     return Graft<fi_ops>::owner_of<Endpoint>(object.ops);
-}
-
-void take_off(Endpoint& endpoint) {
-    endpoint.object_graft.take_off();
-    endpoint.cm_graft.take_off();
-    endpoint.collective_graft.take_off();
 }
 
 int close(fid* object) noexcept {
@@ -29,15 +23,10 @@ int close(fid* object) noexcept {
             endpoint.station.reset();
         }
         if (endpoint.automatic.exchange(false)) endpoint.domain->fabric().end_automatic();
-        take_off(endpoint);
-        if (const int rc = fi_close(object); rc != 0) {
-            endpoint.object_graft.put_on();
-            endpoint.cm_graft.put_on();
-            endpoint.collective_graft.put_on();
-            return rc;
-        }
-        delete &endpoint;
-        return 0;
+        const int rc =
+            close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
+        if (rc == 0) delete &endpoint;
+        return rc;
     });
 }
 
@@ -112,6 +101,11 @@ void install(Endpoint& endpoint) {
 }
 
 }  // namespace
+
+Endpoint::Endpoint(Domain& its_domain, InfoOwner inner_info)
+    : owned_info(std::move(inner_info)), info(owned_info.get()), domain(&its_domain) {}
+
+Endpoint::~Endpoint() = default;
 
 std::unique_ptr<Endpoint> Endpoint::prepare(Domain& domain, InfoOwner info) {
     auto endpoint = std::make_unique<Endpoint>(domain, std::move(info));

@@ -17,11 +17,12 @@
 #include "ofi/domain.h"
 #include "ofi/graft.h"
 #include "ofi/inner.h"
-#include "ofi/station.h"
 #include "provider/fid_owner.h"
 #include "provider/info.h"
 
 namespace mcastcoll::ofi {
+
+class Station;
 
 struct Endpoint {
     // Everything that takes memory is done before there is an inner endpoint: some cannot be closed again
@@ -30,8 +31,8 @@ struct Endpoint {
     // Puts our tables on; the inner endpoint's close() deletes it.
     static void graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner);
 
-    Endpoint(Domain& its_domain, InfoOwner inner_info)
-        : owned_info(std::move(inner_info)), info(owned_info.get()), domain(&its_domain) {}
+    Endpoint(Domain& its_domain, InfoOwner inner_info);
+    ~Endpoint();
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
@@ -57,6 +58,9 @@ struct Endpoint {
     Graft<fi_ops_cm> cm_graft;
     Graft<fi_ops_collective> collective_graft;
 };
+
+// Makes every collective of the table ours (ofi/collective.cc).
+void set_collectives(fi_ops_collective& table);
 
 // The lock that all calls of a station need.
 class EndpointLock {

@@ -14,7 +14,7 @@
 #include "ofi/station.h"
 #include "provider/fid_owner.h"
 #include "provider/guard.h"
-#include "provider/wait_nest.h"
+#include "provider/wait_object.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -30,11 +30,11 @@ std::uint64_t coarse_tick() {
     return static_cast<std::uint64_t>(now.tv_sec) << 32 | static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-WaitNest* nest_of(fid& object) {
-    WaitNest* nest = nullptr;
-    if (Cq* cq = Cq::find(object); cq != nullptr) nest = &cq->nest();
-    if (Eq* eq = Eq::find(object); eq != nullptr) nest = &eq->nest();
-    return nest != nullptr && nest->is_open() ? nest : nullptr;
+WaitObject* wait_object_of(fid& object) {
+    WaitObject* one = nullptr;
+    if (Cq* cq = Cq::find(object); cq != nullptr) one = &cq->wait_object();
+    if (Eq* eq = Eq::find(object); eq != nullptr) one = &eq->wait_object();
+    return one != nullptr && one->is_open() ? one : nullptr;
 }
 
 }  // namespace
@@ -63,38 +63,35 @@ int Fabric::graft(fid_fabric& inner) {
 int Fabric::close(fid* object) noexcept {
     return guard([&] {
         Fabric& fabric = Graft<fi_ops>::owner_of<Fabric>(object->ops);
-        fabric.object_graft_.take_off();
-        fabric.fabric_graft_.take_off();
-        if (const int rc = fi_close(object); rc != 0) {
-            fabric.object_graft_.put_on();
-            fabric.fabric_graft_.put_on();
-            return rc;
-        }
-        delete &fabric;
-        return 0;
+        const int rc = close_inner(object, fabric.object_graft_, fabric.fabric_graft_);
+        if (rc == 0) delete &fabric;
+        return rc;
     });
+}
+
+template <typename Open>
+int Fabric::open_any_domain(fi_info* info, fid_domain** domain, Open open) {
+    if (info == nullptr || domain == nullptr) return -FI_EINVAL;
+    const InfoOwner inner = to_inner(*info);
+    if (!inner) return -FI_ENOMEM;
+    const int rc = open(inner.get());
+    return rc != 0 ? rc : Domain::graft(*this, **domain, *info);
 }
 
 int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
     return guard([&] {
-        if (info == nullptr || domain == nullptr) return -FI_EINVAL;
-        Fabric& self = of(*fabric);
-        const InfoOwner inner = to_inner(*info);
-        if (!inner) return -FI_ENOMEM;
-        const int rc = self.fabric_graft_.inner()->domain(fabric, inner.get(), domain, context);
-        return rc != 0 ? rc : Domain::graft(self, **domain, *info);
+        return of(*fabric).open_any_domain(info, domain, [&](fi_info* inner) {
+            return of(*fabric).fabric_graft_.inner()->domain(fabric, inner, domain, context);
+        });
     });
 }
 
 int Fabric::open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
                          void* context) noexcept {
     return guard([&] {
-        if (info == nullptr || domain == nullptr) return -FI_EINVAL;
-        Fabric& self = of(*fabric);
-        const InfoOwner inner = to_inner(*info);
-        if (!inner) return -FI_ENOMEM;
-        const int rc = self.fabric_graft_.inner()->domain2(fabric, inner.get(), domain, flags, context);
-        return rc != 0 ? rc : Domain::graft(self, **domain, *info);
+        return of(*fabric).open_any_domain(info, domain, [&](fi_info* inner) {
+            return of(*fabric).fabric_graft_.inner()->domain2(fabric, inner, domain, flags, context);
+        });
     });
 }
 
@@ -109,9 +106,9 @@ int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
     return guard([&]() -> int {
         Fabric& self = of(*fabric);
         for (int i = 0; i < count; ++i)
-            if (WaitNest* nest = nest_of(*objects[i]); nest != nullptr) {
-                nest->calm();
-                nest->arm();
+            if (WaitObject* one = wait_object_of(*objects[i]); one != nullptr) {
+                one->calm();
+                one->arm();
             }
         if (self.active() && !self.prepare_wait()) return -FI_EAGAIN;
         for (int i = 0; i < count; ++i)
@@ -129,8 +126,8 @@ int Fabric::inner_trywait(fid& object) {
     if (const int rc = inner->trywait(&inner_, objects, 1); rc != 0) return rc;
     // The provider "net" says 0 whatever there is, and leaves its descriptor readable for what has long been
     // read: who believes it spins. Only its blocking read clears that.
-    const WaitNest* nest = nest_of(object);
-    if (nest == nullptr || !nest->inner_readable()) return 0;
+    const WaitObject* one = wait_object_of(object);
+    if (one == nullptr || !one->inner_readable()) return 0;
     Cq* cq = Cq::find(object);
     return (cq != nullptr ? cq->inner_pending() : Eq::find(object)->inner_pending()) ? -FI_EAGAIN : 0;
 }
@@ -156,12 +153,12 @@ bool Fabric::prepare_wait() {
 
 int Fabric::add_station(Station& station) {
     stations_.push_back(&station);
-    for (WaitNest* nest : nests_) {
-        if (!nest->add(station.wait_descriptor())) {
+    for (WaitObject* one : wait_objects_) {
+        if (!one->add(station.wait_descriptor())) {
             remove_station(station);
             return -FI_ENOMEM;
         }
-        nest->stir();  // who sleeps already must prepare again, with this station
+        one->stir();  // who sleeps already must prepare again, with this station
     }
     active_.store(true, std::memory_order_relaxed);
     return 0;
@@ -169,25 +166,26 @@ int Fabric::add_station(Station& station) {
 
 void Fabric::remove_station(Station& station) {
     std::erase(stations_, &station);
-    for (WaitNest* nest : nests_) nest->remove(station.wait_descriptor());
+    for (WaitObject* one : wait_objects_) one->remove(station.wait_descriptor());
     if (stations_.empty()) active_.store(false, std::memory_order_relaxed);
 }
 
-int Fabric::add_nest(WaitNest& nest) {
+int Fabric::add_wait_object(WaitObject& one) {
     const std::lock_guard lock(mutex_);
     for (Station* station : stations_)
-        if (!nest.add(station->wait_descriptor())) return -FI_ENOMEM;
-    nests_.push_back(&nest);
+        if (!one.add(station->wait_descriptor())) return -FI_ENOMEM;
+    wait_objects_.push_back(&one);
     return 0;
 }
 
-void Fabric::remove_nest(WaitNest& nest) {
+void Fabric::remove_wait_object(WaitObject& one) {
     const std::lock_guard lock(mutex_);
-    std::erase(nests_, &nest);
+    std::erase(wait_objects_, &one);
 }
 
 bool Fabric::somebody_sleeps() const {
-    return std::any_of(nests_.begin(), nests_.end(), [](const WaitNest* nest) { return nest->armed(); });
+    return std::any_of(wait_objects_.begin(), wait_objects_.end(),
+                       [](const WaitObject* one) { return one->armed(); });
 }
 
 int Fabric::begin_automatic() {

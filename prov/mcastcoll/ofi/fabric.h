@@ -19,7 +19,7 @@ namespace mcastcoll::ofi {
 
 class ProgressThread;
 class Station;
-class WaitNest;
+class WaitObject;
 
 class Fabric {
   public:
@@ -58,14 +58,16 @@ class Fabric {
     void end_automatic();
 
     // Who has to wake for stations. These take the lock.
-    int add_nest(WaitNest& nest);  // 0 or -FI_E*
-    void remove_nest(WaitNest& nest);
+    int add_wait_object(WaitObject& object);  // 0 or -FI_E*
+    void remove_wait_object(WaitObject& object);
 
   private:
     static int close(fid* object) noexcept;
     static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
     static int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
                             void* context) noexcept;
+    template <typename Open>
+    int open_any_domain(fi_info* info, fid_domain** domain, Open open);
     static int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept;
     static int trywait(fid_fabric* fabric, fid** objects, int count) noexcept;
 
@@ -78,7 +80,7 @@ class Fabric {
     unsigned reads_ = 0;
     std::uint64_t tick_ = 0;  // of the coarse clock, when all stations moved last
     std::vector<Station*> stations_;
-    std::vector<WaitNest*> nests_;
+    std::vector<WaitObject*> wait_objects_;
 
     std::mutex automatic_mutex_;
     unsigned automatic_ = 0;  // endpoints

@@ -6,6 +6,8 @@
 // operation finds it from the libfabric object alone.
 #pragma once
 
+#include <rdma/fabric.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -70,6 +72,15 @@ class Graft {
     Ops* inner_ = nullptr;
     Ops** slot_ = nullptr;
 };
+
+// Closes an object with our tables off; they are on again if the inner provider refuses. 0 or -FI_E*.
+template <typename... Ops>
+int close_inner(fid* object, Graft<Ops>&... grafts) {
+    (grafts.take_off(), ...);
+    const int rc = fi_close(object);
+    if (rc != 0) (grafts.put_on(), ...);
+    return rc;
+}
 
 // True when the inner table is large enough to have this operation, and has it.
 template <typename Ops, typename Operation>

@@ -5,7 +5,8 @@
 
 #include <new>
 
-#include "ofi/live_station.h"
+#include "ofi/endpoint.h"
+#include "ofi/station.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {
@@ -42,12 +43,13 @@ group::Plan core_plan(const JoinPlan& plan, const Settings& settings) {
 
 }  // namespace
 
-Group::Group(LiveStation& station, JoinPlan plan)
+Group::Group(Station& station, JoinPlan plan)
     : station_(station),
       plan_(std::move(plan)),
-      fid_(*this, plan_.token, plan_.context),
       port_(station, plan_, *this),
-      core_(core_plan(plan_, station.settings()), port_) {}
+      core_(core_plan(plan_, station.settings()), port_) {
+    open_fid();
+}
 
 Group::~Group() = default;
 
@@ -87,8 +89,19 @@ void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds no
 }
 
 ssize_t Group::why_not_open() const {
-    if (!core_.joined()) return core_.ended() ? -FI_EOTHER : -FI_EOPBADSTATE;
-    return core_.closed() ? -FI_ESHUTDOWN : 0;
+    switch (core_.state()) {
+        case group::Group::State::greeting:
+        case group::Group::State::forming:
+            return -FI_EOPBADSTATE;
+        case group::Group::State::joined:
+        case group::Group::State::failed:
+            return 0;
+        case group::Group::State::over:
+            return -FI_EOTHER;
+        case group::Group::State::closed:
+            break;
+    }
+    return -FI_ESHUTDOWN;
 }
 
 ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
@@ -133,9 +146,8 @@ void Group::completed(std::uint32_t cookie, int error) {
 }
 
 void Group::set_shortcut() {
-    const bool works = core_.joined() && core_.error() == 0 && !core_.closed();
-    shortcut_.set(works && core_.levels().host() != nullptr && core_.levels().placement().hosts() == 1 &&
-                  station_.settings().stall_timeout_s == 0);
+    shortcut_.set(core_.state() == group::Group::State::joined && core_.levels().host() != nullptr &&
+                  core_.levels().placement().hosts() == 1 && station_.settings().stall_timeout_s == 0);
 }
 
 int Group::close(Nanoseconds now) {
@@ -146,7 +158,7 @@ int Group::close(Nanoseconds now) {
 }
 
 bool Group::can_lend() const {
-    if (!core_.joined() || core_.ended()) return false;
+    if (!core_.joined()) return false;
     const group::LevelSet& levels = core_.levels();
     const engine::Engine* const engine = levels.engine();
     return engine != nullptr && levels.placement().segments().size() == 1 &&

@@ -12,7 +12,6 @@
 
 #include "group/joins.h"
 #include "mcastcoll/mcastcoll.h"
-#include "ofi/group_fid.h"
 #include "ofi/group_port.h"
 #include "ofi/open_operations.h"
 #include "ofi/request.h"
@@ -22,7 +21,7 @@
 
 namespace mcastcoll::ofi {
 
-class LiveStation;
+class Station;
 
 // Whether blocking calls may go straight to the host's shared memory, without the lock, and whether one does.
 class Shortcut {
@@ -40,14 +39,15 @@ class Shortcut {
 
 class Group final : public group::Joins::Member {
   public:
-    Group(LiveStation& station, JoinPlan plan);
+    Group(Station& station, JoinPlan plan);
     ~Group();
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
-    LiveStation& station() { return station_; }
+    Station& station() { return station_; }
     std::unique_lock<std::mutex> lock() const;
-    fid_mc* mc() { return fid_.mc(); }
+    fid_mc* mc() { return &handle_.fid; }
+    static Group& of(fid_mc& mc) { return *reinterpret_cast<Handle&>(mc).group; }
     fi_addr_t token() const { return plan_.token; }
     const wire::JoinId& join_id() const override { return plan_.id; }
     std::size_t size() const { return plan_.members.size(); }
@@ -90,6 +90,11 @@ class Group final : public group::Joins::Member {
     }
 
   private:
+    struct Handle {
+        fid_mc fid{};
+        Group* group = nullptr;
+    };
+    void open_fid();  // group_fid.cc
     // group_run.cc. A blocking call goes straight to the host's shared memory, past everything else and
     // without the lock.
     bool enter_team() { return operations_.empty() && shortcut_.enter(); }
@@ -103,9 +108,9 @@ class Group final : public group::Joins::Member {
         return level == nullptr ? nullptr : &level->team();
     }
 
-    LiveStation& station_;
+    Station& station_;
     const JoinPlan plan_;
-    GroupFid fid_;
+    Handle handle_;
     GroupPort port_;
     OpenOperations operations_;
     Shortcut shortcut_;

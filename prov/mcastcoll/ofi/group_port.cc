@@ -1,16 +1,32 @@
 #include "ofi/group_port.h"
 
 #include <fmt/core.h>
+#include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
+#include "ofi/endpoint.h"
 #include "ofi/group.h"
-#include "ofi/group_events.h"
-#include "ofi/live_station.h"
+#include "ofi/station.h"
 #include "ports/team_level.h"
 
 namespace mcastcoll::ofi {
+namespace {
 
-GroupPort::GroupPort(LiveStation& station, const JoinPlan& plan, Group& group)
+void write_error(fid_eq* queue, std::uint32_t event, fid_mc& mc, int error, std::uint64_t data) {
+    fi_eq_err_entry entry{};
+    entry.fid = &mc.fid;
+    entry.context = mc.fid.context;
+    entry.data = data;
+    entry.err = error;
+    // libfabric's own queues take errors under this flag, which has no public name.
+    constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
+    if (fi_eq_write(queue, event, &entry, sizeof entry, kErrorEvent) < 0)
+        log_line(Level::warn, "the event queue did not take the error of a group");
+}
+
+}  // namespace
+
+GroupPort::GroupPort(Station& station, const JoinPlan& plan, Group& group)
     : station_(station),
       plan_(plan),
       group_(group),
@@ -95,15 +111,22 @@ void GroupPort::changed() {
 }
 
 void GroupPort::join_ended(int error) {
-    report_join(station_.endpoint().eq, *group_.mc(), error);
+    fid_mc& mc = *group_.mc();
+    fid_eq* const queue = station_.endpoint().eq;
+    if (error != 0) return write_error(queue, FI_JOIN_COMPLETE, mc, error, 0);
+    fi_eq_entry good{&mc.fid, mc.fid.context, 0};
+    if (fi_eq_write(queue, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
+        log_line(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
 }
 
 void GroupPort::remember_ended(int error) {
     station_.joins().remember_ended(group_, error);
 }
 
+// There is no event of libfabric's for it but an error entry, as for a connection that breaks.
 void GroupPort::failed(int error, Rank lost) {
-    report_failure(station_.endpoint().eq, *group_.mc(), error, lost);
+    write_error(station_.endpoint().eq, FI_SHUTDOWN, *group_.mc(), error,
+                lost == kNoRank ? FI_ADDR_NOTAVAIL : index_of(lost));
 }
 
 void GroupPort::completed(std::uint64_t cookie, int error) {

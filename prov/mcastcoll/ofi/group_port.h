@@ -14,11 +14,11 @@
 namespace mcastcoll::ofi {
 
 class Group;
-class LiveStation;
+class Station;
 
 class GroupPort final : public group::Port {
   public:
-    GroupPort(LiveStation& station, const JoinPlan& plan, Group& group);
+    GroupPort(Station& station, const JoinPlan& plan, Group& group);
 
     // A member's datagram of the join came from there.
     void came_from(Rank rank, const group::Source& source) { sources_.insert_or_assign(rank, source); }
@@ -52,7 +52,7 @@ class GroupPort final : public group::Port {
     std::string text_of(int error) const override;
 
   private:
-    LiveStation& station_;
+    Station& station_;
     const JoinPlan& plan_;
     Group& group_;
     GroupMulticast multicast_;

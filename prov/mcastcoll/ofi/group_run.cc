@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "ofi/group.h"
-#include "ofi/live_station.h"
+#include "ofi/station.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {
@@ -69,7 +69,11 @@ ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*),
 
 ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
-        meanwhile = [](void* station) { return static_cast<LiveStation*>(station)->progress_with_lock(); };
+        meanwhile = [](void* station) {
+            const auto held = static_cast<Station*>(station)->lock();
+            static_cast<Station*>(station)->progress();
+            return 0;
+        };
         argument = &station_;
     }
     const int error = team()->run(operation, meanwhile, argument);
@@ -77,7 +81,7 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
         const auto held = lock();
-        core_.fail(error, core_.levels().lost_here(), monotonic_now());
+        core_.fail({core_.levels().lost_here(), error}, monotonic_now());
     }
     return -error;
 }

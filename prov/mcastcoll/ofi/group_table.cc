@@ -60,8 +60,9 @@ bool GroupTable::any_busy() const {
 }
 
 bool GroupTable::any_greeting() const {
-    return std::any_of(groups_.begin(), groups_.end(),
-                       [](const auto& group) { return group->core().greeting(); });
+    return std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
+        return group->core().state() == group::Group::State::greeting;
+    });
 }
 
 Nanoseconds GroupTable::next_deadline() const {

@@ -7,7 +7,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/av_set.cc \
 	%reldir%/av_set.h \
 	%reldir%/collective.cc \
-	%reldir%/collective.h \
 	%reldir%/cq.cc \
 	%reldir%/cq.h \
 	%reldir%/domain.cc \
@@ -26,15 +25,13 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/progress_thread.cc \
 	%reldir%/progress_thread.h \
 	%reldir%/provider.cc \
+	%reldir%/queue.h \
 	%reldir%/request.cc \
 	%reldir%/request.h \
 	%reldir%/station.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
-	%reldir%/group_events.cc \
-	%reldir%/group_events.h \
 	%reldir%/group_fid.cc \
-	%reldir%/group_fid.h \
 	%reldir%/group_port.cc \
 	%reldir%/group_port.h \
 	%reldir%/group_run.cc \
@@ -43,11 +40,9 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/join_plan.cc \
 	%reldir%/join_plan.h \
 	%reldir%/open_operations.h \
-	%reldir%/live_station.cc \
-	%reldir%/live_station.h \
+	%reldir%/station.cc \
 	%reldir%/station_open.cc \
-	%reldir%/station_statistics.cc \
-	%reldir%/station_statistics.h
+	%reldir%/station_statistics.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined

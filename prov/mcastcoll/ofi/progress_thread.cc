@@ -14,8 +14,9 @@ namespace mcastcoll::ofi {
 
 Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
     std::unique_ptr<ProgressThread> made(new ProgressThread(fabric));
-    if (!made->nest_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
-    if (fabric.add_nest(made->nest_) != 0) return Error{FI_ENOMEM, "nothing would wake the progress thread"};
+    if (!made->wait_object_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
+    if (fabric.add_wait_object(made->wait_object_) != 0)
+        return Error{FI_ENOMEM, "nothing would wake the progress thread"};
     // Signals are the application's, and its threads'.
     sigset_t all, before;
     sigfillset(&all);
@@ -24,7 +25,7 @@ Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
         succeeds([&] { made->thread_ = std::thread([thread = made.get()] { thread->work(); }); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!started) {
-        fabric.remove_nest(made->nest_);
+        fabric.remove_wait_object(made->wait_object_);
         return Error{FI_ENOMEM, "the system has no thread for it"};
     }
     pthread_setname_np(made->thread_.native_handle(), "mcastcoll");
@@ -34,25 +35,25 @@ Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
 ProgressThread::~ProgressThread() {
     if (!thread_.joinable()) return;
     stop_.store(true, std::memory_order_release);
-    nest_.stir();
+    wait_object_.stir();
     thread_.join();
 }
 
 void ProgressThread::work() {
     while (!stop_.load(std::memory_order_acquire)) {
-        const WaitNest::Sleeper sleeper(nest_);
-        nest_.calm();
+        const WaitObject::Sleeper sleeper(wait_object_);
+        wait_object_.calm();
         // The order of calm() and this look matters: who stops stirs last.
         if (stop_.load(std::memory_order_acquire)) break;
         // Nobody else moves anything, so that what is thrown here must not end it.
         bool may_sleep = false;
         succeeds([&] { may_sleep = fabric_.prepare_wait(); });
         if (may_sleep)
-            nest_.sleep(-1);
+            wait_object_.sleep(-1);
         else
             ::sched_yield();
     }
-    fabric_.remove_nest(nest_);
+    fabric_.remove_wait_object(wait_object_);
 }
 
 }  // namespace mcastcoll::ofi

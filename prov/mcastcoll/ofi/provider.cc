@@ -10,7 +10,6 @@
 #include "ofi/inner.h"
 #include "provider/guard.h"
 #include "provider/log.h"
-#include "provider/params.h"
 #include "provider/settings.h"
 
 namespace mcastcoll::ofi {

@@ -4,43 +4,56 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "group/places.h"
+#include "host/segment.h"
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"
-#include "ofi/live_station.h"
-#include "ofi/station_statistics.h"
-#include "ports/placing.h"
+#include "ofi/station.h"
 #include "provider/guard.h"
+#include "topology/discover.h"
 
 namespace mcastcoll::ofi {
 namespace {
 
 constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
+// What a group of sixteen on one host takes.
+constexpr std::size_t kRoomWanted = std::size_t{1} << 20;
+
+// Where this process is. The address is the inner endpoint's, normalised; it may be none that has a subnet.
+// Without room for shared memory a process is a host of its own.
+topology::Discovery find_own_place(const topology::Override& given, const wire::ByteString& inner_address) {
+    const auto address = SocketAddress::from_bytes(inner_address);
+    topology::Discovery found =
+        topology::discover(given, address ? address.value().address_bytes() : Bytes());
+    if (const auto room = host::Segment::probe(kRoomWanted); !room && found.place.at(topology::Level::host)) {
+        found.place.clear(topology::Level::host);
+        found.notes.push_back("served as a host of its own: " + room.error().message);
+    }
+    return found;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
-    return LiveStation::open(endpoint);
-}
-
-LiveStation::LiveStation(Endpoint& endpoint)
+Station::Station(Endpoint& endpoint)
     : endpoint_(endpoint), settings_(provider_settings()), multicast_(settings_), next_token_(kTokenBase) {}
 
-Result<std::unique_ptr<Station>> LiveStation::open(Endpoint& endpoint) {
-    std::unique_ptr<LiveStation> station(new LiveStation(endpoint));
+Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
+    std::unique_ptr<Station> station(new Station(endpoint));
     if (auto opened = station->open_all(); !opened) return opened.error();
-    return std::unique_ptr<Station>(std::move(station));
+    return station;
 }
 
-Result<void> LiveStation::open_all() {
+Result<void> Station::open_all() {
     std::byte name[wire::kMostAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
         return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
     own_address_ = normalise_address(Bytes(name, length));
-    OwnPlace place = find_own_place(settings_.topology, own_address_);
-    place_ = std::move(place.encoded);
-    log_line(Level::info, "this process is at {}", place.text.empty() ? "no known place" : place.text);
-    for (const std::string& note : place.notes) log_line(Level::info, "topology: {}", note);
+    const topology::Discovery found = find_own_place(settings_.topology, own_address_);
+    place_ = group::encode_place(found.place);
+    const std::string text = found.place.to_string();
+    log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
+    for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
 
     if (auto opened = greetings_.open(own_address_); !opened) return opened.error();
 
@@ -66,7 +79,7 @@ Result<void> LiveStation::open_all() {
     return {};
 }
 
-void LiveStation::open_multicast() {
+void Station::open_multicast() {
     const fi_fabric_attr* fabric = endpoint_.info->fabric_attr;
     const std::string_view inner = fabric != nullptr && fabric->prov_name != nullptr ? fabric->prov_name : "";
     multicast_.open(own_address_, inner.find("verbs") != std::string_view::npos);
@@ -77,7 +90,7 @@ void LiveStation::open_multicast() {
     }
 }
 
-wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
+wire::Hello Station::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
     wire::Hello hello;
     hello.id = id;
     hello.rank = self;
@@ -89,7 +102,7 @@ wire::Hello LiveStation::own_hello(const wire::JoinId& id, Rank self, std::size_
     return hello;
 }
 
-int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
+int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
     if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
     if (endpoint_.eq == nullptr) {
         log_line(Level::warn,
@@ -114,7 +127,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
-        if (group.core().leads()) succeeds([&] { joins_.remember_ended(group, FI_ENOMEM); });
+        if (group.core().join().leads()) succeeds([&] { joins_.remember_ended(group, FI_ENOMEM); });
         joins_.remove(group);
         groups_.remove(group);
         throw;
@@ -126,7 +139,7 @@ int LiveStation::join(const fi_collective_addr& address, std::uint64_t flags, fi
     return 0;
 }
 
-Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void* context) {
+Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* context) {
     const AvSet& set = AvSet::from(*address.set);
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
@@ -142,19 +155,14 @@ Result<JoinPlan> LiveStation::plan_join(const fi_collective_addr& address, void*
     return plan;
 }
 
-LiveStation::~LiveStation() {
+Station::~Station() {
     drain();
-    StationCounters counters;
-    groups_.sum_counters(counters.groups, counters.levels);
-    counters.foreign_messages = foreign_messages_;
-    counters.foreign_datagrams = joins_.foreign_datagrams();
-    counters.doubts = watch_.doubts();
+    succeeds([&] { write_statistics(); });
     groups_.clear();
-    succeeds([&] { write_statistics(counters, multicast_, settings_.stats); });
 }
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.
-void LiveStation::drain() {
+void Station::drain() {
     if (!messenger_ || !watch_.is_open()) return;  // opening failed half way
     const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(settings_.linger_ms);
     while (monotonic_now() < end) {

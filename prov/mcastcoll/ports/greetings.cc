@@ -30,14 +30,6 @@ bool Greetings::same_host(const wire::ByteString& one, const wire::ByteString& o
     return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();
 }
 
-Result<fi_addr_t> Greetings::peer(const wire::ByteString& private_address) {
-    return messenger_->peer(private_address);
-}
-
-void Greetings::tell(std::vector<fi_addr_t> to, wire::ByteString word) {
-    messenger_->tell(std::move(to), std::move(word));
-}
-
 void Greetings::foreign_version(const group::Source& source, std::uint8_t version) {
     log_line(Level::warn,
              "{} greets in version {} of the join, and this is {}: all members need the same release",

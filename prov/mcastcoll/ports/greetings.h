@@ -30,8 +30,10 @@ class Greetings final : public group::Joins::Port {
     void reply(const group::Source& source, Bytes datagram) override;
     bool may_be(const wire::ByteString& member, const group::Source& source) const override;
     bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
-    Result<fi_addr_t> peer(const wire::ByteString& private_address) override;
-    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override;
+    Result<fi_addr_t> peer(const wire::ByteString& address) override { return messenger_->peer(address); }
+    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
+        messenger_->tell(std::move(to), std::move(word));
+    }
     void foreign_version(const group::Source& source, std::uint8_t version) override;
 
   private:

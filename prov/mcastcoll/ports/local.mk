@@ -11,8 +11,6 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/messenger.h \
 	%reldir%/multicast_sockets.cc \
 	%reldir%/multicast_sockets.h \
-	%reldir%/placing.cc \
-	%reldir%/placing.h \
 	%reldir%/process_watch.cc \
 	%reldir%/process_watch.h \
 	%reldir%/team_level.cc \

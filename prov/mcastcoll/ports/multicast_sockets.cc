@@ -8,10 +8,11 @@
 #include <cstring>
 
 #include "base/system.h"
+#include "group/welcome.h"
 #include "provider/log.h"
 #include "transport/group_address.h"
 #include "transport/interceptor.h"
-#include "transport/multicast_lanes.h"
+#include "transport/multicast_paths.h"
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
@@ -19,18 +20,11 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// The kernel's share of its receive buffer per datagram, roughly: the data rounded up, and its own
-// bookkeeping.
-constexpr std::size_t datagram_cost(std::size_t bytes) {
-    return (bytes + 2047) / 2048 * 2048 + 768;
-}
 // Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
 constexpr std::size_t kBufferShare = 4;
-constexpr std::size_t kMostDatagram = 8192 + wire::kHeaderBytes;
+constexpr std::size_t kMostDatagram = group::kMostFragment + wire::kHeaderBytes;
 // Random ports that are tried until one is not somebody's alone.
 constexpr int kPortAttempts = 8;
-// A fragment has to be worth its header.
-constexpr std::size_t kLeastDatagram = 512 + wire::kHeaderBytes;
 
 }  // namespace
 
@@ -124,8 +118,7 @@ Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
     log_line(
         Level::info,
         "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
-        "{} "
-        "addresses per socket",
+        "{} addresses per socket",
         interface_->name, family_, interface_->mtu, port_, hub.receive_buffer_bytes(), window_,
         hub.memberships_per_socket());
     return opened;
@@ -134,20 +127,20 @@ Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
 Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     auto udp = open_udp();
     if (!udp) return udp.error();
-    std::unique_ptr<JoinableTransport> lanes = std::move(udp).value();
+    std::unique_ptr<JoinableTransport> paths = std::move(udp).value();
     if (auto verbs = open_verbs_transport(inner_is_verbs)) {
         VerbsTransport* const opened = verbs.value().get();
-        auto both = MulticastLanes::open(std::move(lanes), std::move(verbs).value());
+        auto both = MulticastPaths::open(std::move(paths), std::move(verbs).value());
         if (!both) return both.error();
-        lanes = std::move(both).value();
+        paths = std::move(both).value();
         verbs_ = opened;
         verbs_window_ = verbs_->receives() / kBufferShare;
     } else {
         log_line(settings_.transport == Carrier::verbs ? Level::warn : Level::info,
                  "no multicast over verbs: {}", verbs.error().message);
     }
-    hub_ = lanes.get();
-    transport_ = std::move(lanes);
+    hub_ = paths.get();
+    transport_ = std::move(paths);
     if (settings_.fault.spoils()) {
         InterceptorSpec spec = settings_.fault;
         spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
@@ -183,7 +176,7 @@ Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(b
     auto opened = open_verbs(options);
     if (!opened) return opened;
     VerbsTransport& verbs = *opened.value();
-    if (verbs.max_payload() < kLeastDatagram)
+    if (verbs.max_payload() < group::kLeastDatagram)
         return Error{FI_EMSGSIZE, fmt::format("datagrams of {} bytes are too short", verbs.max_payload())};
     const auto identity = new_identity(Carrier::verbs);
     if (!identity) return identity.error();

@@ -9,13 +9,12 @@ noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 	%reldir%/log.cc \
 	%reldir%/log.h \
 	%reldir%/params.cc \
-	%reldir%/params.h \
 	%reldir%/provider.h \
 	%reldir%/selection_file.cc \
 	%reldir%/selection_file.h \
 	%reldir%/settings.h \
-	%reldir%/wait_nest.cc \
-	%reldir%/wait_nest.h
+	%reldir%/wait_object.cc \
+	%reldir%/wait_object.h
 %canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/relay/libmccsites.la
 EXTRA_DIST += %reldir%/README.md

@@ -1,5 +1,4 @@
-#include "provider/params.h"
-
+// FI_MCASTCOLL_*: one table.
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
 #include <strings.h>

@@ -51,6 +51,8 @@ struct Settings {
     std::string stats;  // empty: none
 };
 
+// Tells libfabric about the variables, which is what `fi_info -e` lists.
+void define_params();
 // Reads the variables as they are now. The error names the variable and what it may be.
 Result<Settings> read_settings();
 // The same for those who run only after read_settings() has been fine: a bad value gives the defaults.

@@ -10,8 +10,8 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/joinable_transport.h \
 	%reldir%/multicast_hub.cc \
 	%reldir%/multicast_hub.h \
-	%reldir%/multicast_lanes.cc \
-	%reldir%/multicast_lanes.h \
+	%reldir%/multicast_paths.cc \
+	%reldir%/multicast_paths.h \
 	%reldir%/multicast_queue.cc \
 	%reldir%/multicast_queue.h \
 	%reldir%/multicast_transport.h \
@@ -42,9 +42,7 @@ if HAVE_VERBS
 	%reldir%/verbs_hub.h \
 	%reldir%/verbs_owner.h \
 	%reldir%/verbs_queue.cc \
-	%reldir%/verbs_queue.h \
-	%reldir%/verbs_receives.h \
-	%reldir%/verbs_revive.cc
+	%reldir%/verbs_queue.h
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)
 else
 %canon_reldir%_libmcctransport_la_SOURCES += %reldir%/verbs_absent.cc

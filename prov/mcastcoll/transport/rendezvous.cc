@@ -125,17 +125,9 @@ int Rendezvous::reply(const RendezvousSource& source, Bytes bytes) {
         sent = ::sendto(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
                         &source.address_.any, source.size_);
     } while (sent < 0 && errno == EINTR);
-    if (sent >= 0) {
-        ++counters_.sent;
-        return 0;
-    }
+    if (sent >= 0) return 0;
     const int code = errno;
-    if (code == EAGAIN || code == EWOULDBLOCK || code == ENOBUFS || code == ENOMEM) {
-        ++counters_.send_would_block;
-        return EAGAIN;
-    }
-    ++counters_.send_errors;
-    return code;
+    return code == EWOULDBLOCK || code == ENOBUFS || code == ENOMEM ? EAGAIN : code;
 }
 
 bool Rendezvous::may_be(Bytes inner_address, const RendezvousSource& source) {
@@ -159,11 +151,7 @@ std::size_t Rendezvous::receive(Deliver deliver) {
             continue;  // Interrupted, or an error a datagram of ours brought back: it is forgotten by being
                        // read.
         }
-        ++counters_.received;
-        if (static_cast<std::size_t>(got) > buffer.size()) {
-            ++counters_.truncated;
-            continue;
-        }
+        if (static_cast<std::size_t>(got) > buffer.size()) continue;
         ++delivered;
         deliver(Bytes(buffer.data(), static_cast<std::size_t>(got)), source);
     }

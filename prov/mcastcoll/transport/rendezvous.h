@@ -57,14 +57,6 @@ class RendezvousSource {
     socklen_t size_ = 0;
 };
 
-struct RendezvousCounters {
-    std::uint64_t sent = 0;
-    std::uint64_t received = 0;
-    std::uint64_t truncated = 0;  // longer than kRendezvousMaxBytes, dropped
-    std::uint64_t send_would_block = 0;
-    std::uint64_t send_errors = 0;
-};
-
 class Rendezvous {
   public:
     static constexpr unsigned kReceiveLimit = 32;
@@ -80,20 +72,18 @@ class Rendezvous {
     int reply(const RendezvousSource& source, Bytes bytes);
     // Whether this is one of the places where an endpoint with this inner address may have its socket.
     static bool may_be(Bytes inner_address, const RendezvousSource& source);
-    // Delivers at most kReceiveLimit waiting datagrams; returns how many.
+    // Delivers at most kReceiveLimit waiting datagrams, without those that are too long; returns how many.
     std::size_t receive(Deliver deliver);
 
     int descriptor() const { return socket_.get(); }
     unsigned bound_candidate() const { return bound_candidate_; }
     const RendezvousSource& local() const { return local_; }
-    const RendezvousCounters& counters() const { return counters_; }
 
   private:
     Rendezvous() = default;
     FileDescriptor socket_;
     RendezvousSource local_;
     unsigned bound_candidate_ = 0;
-    RendezvousCounters counters_;
 };
 
 }  // namespace mcastcoll

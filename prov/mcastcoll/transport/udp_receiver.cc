@@ -18,21 +18,6 @@ namespace {
 constexpr std::size_t kRunBuffer = 65536;
 constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
 
-// Joins or leaves, by name of the option.
-bool change_v4(int descriptor, int name, const SocketAddress& group, unsigned interface_index) {
-    ip_mreqn request{};
-    std::memcpy(&request.imr_multiaddr, group.address_bytes().data(), sizeof request.imr_multiaddr);
-    request.imr_ifindex = static_cast<int>(interface_index);
-    return ::setsockopt(descriptor, IPPROTO_IP, name, &request, sizeof request) == 0;
-}
-
-bool change_v6(int descriptor, int name, const SocketAddress& group, unsigned interface_index) {
-    ipv6_mreq request{};
-    std::memcpy(&request.ipv6mr_multiaddr, group.address_bytes().data(), sizeof request.ipv6mr_multiaddr);
-    request.ipv6mr_interface = interface_index;
-    return ::setsockopt(descriptor, IPPROTO_IPV6, name, &request, sizeof request) == 0;
-}
-
 }  // namespace
 
 Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t port) {
@@ -62,19 +47,13 @@ Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::u
 }
 
 Result<void> UdpReceiver::join(const SocketAddress& group) {
-    const bool joined = group.family() == AF_INET
-                            ? change_v4(socket_.get(), IP_ADD_MEMBERSHIP, group, interface_index_)
-                            : change_v6(socket_.get(), IPV6_ADD_MEMBERSHIP, group, interface_index_);
-    if (!joined) return system_error(errno, fmt::format("cannot join {}", group));
-    ++memberships_;
-    return {};
+    auto joined = change_membership(socket_.get(), MCAST_JOIN_GROUP, group, interface_index_);
+    memberships_ += joined.ok();
+    return joined;
 }
 
 void UdpReceiver::leave(const SocketAddress& group) {
-    if (group.family() == AF_INET)
-        (void)change_v4(socket_.get(), IP_DROP_MEMBERSHIP, group, interface_index_);
-    else
-        (void)change_v6(socket_.get(), IPV6_DROP_MEMBERSHIP, group, interface_index_);
+    (void)change_membership(socket_.get(), MCAST_LEAVE_GROUP, group, interface_index_).ok();
     --memberships_;
 }
 

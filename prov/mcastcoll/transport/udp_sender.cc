@@ -44,10 +44,6 @@ std::size_t size_of(const Datagram& datagram) {
     return datagram.header.size() + datagram.payload.size();
 }
 
-bool is_transient(int code) {
-    return code == EAGAIN || code == EWOULDBLOCK || code == ENOBUFS || code == ENOMEM;
-}
-
 // Whatever is sent to the sender's own port is dropped before it takes up memory: nobody ever reads it.
 void refuse_incoming(int descriptor) {
     sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -76,7 +72,6 @@ Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
     socklen_t size = sizeof segment;
     sends_runs_ = options.offload && ::getsockopt(descriptor, IPPROTO_UDP, UDP_SEGMENT, &segment, &size) == 0;
     local_ = local.value();
-    buffer_bytes_ = granted.value();
     interface_index_ = options.interface.index;
     max_payload_ = payload_for(options);
     prepare_batch();
@@ -102,7 +97,7 @@ void UdpSender::prepare_batch() {
 }
 
 void UdpSender::note_failure(int code, MulticastCounters& counters) {
-    if (is_transient(code)) {
+    if (is_full(code) || code == ENOMEM) {
         ++counters.send_would_block;
         return;
     }

@@ -33,7 +33,6 @@ class UdpSender {
 
     int descriptor() const { return socket_.get(); }
     const SocketAddress& local_address() const { return local_; }
-    std::size_t buffer_bytes() const { return buffer_bytes_; }
     // Whether the kernel takes runs. It is no longer tried once the kernel has refused one.
     bool sends_runs() const { return sends_runs_; }
 
@@ -58,7 +57,6 @@ class UdpSender {
     unsigned interface_index_ = 0;
     SocketAddress local_;
     std::size_t max_payload_ = 0;
-    std::size_t buffer_bytes_ = 0;
     int error_ = 0;
     bool sends_runs_ = false;
 

@@ -49,6 +49,20 @@ Result<void> hear_own_groups(int descriptor, int family) {
                : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
 }
 
+Result<void> change_membership(int descriptor, int how, const SocketAddress& group,
+                               unsigned interface_index) {
+    group_req request{};
+    request.gr_interface = interface_index;
+    std::memcpy(&request.gr_group, group.data(), group.size());
+    const int level = group.family() == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
+    if (::setsockopt(descriptor, level, how, &request, sizeof request) == 0) return {};
+    return system_error(errno, fmt::format("cannot join {}", group));
+}
+
+bool is_full(int error) {
+    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+}
+
 std::size_t run_unit(msghdr& message, std::size_t otherwise) {
     for (cmsghdr* note = CMSG_FIRSTHDR(&message); note != nullptr; note = CMSG_NXTHDR(&message, note)) {
         if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO) continue;

@@ -59,6 +59,16 @@ Result<void> set_options(int descriptor, std::initializer_list<SocketOption> opt
 Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
 // Only what this very socket joins, not what any process of the host does.
 Result<void> hear_own_groups(int descriptor, int family);
+// How: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. An error is an errno; ENOBUFS or ENOMEM: the kernel allows this
+// socket no more.
+Result<void> change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);
+// That errno says that there is no room to send now.
+bool is_full(int error);
+// The kernel's share of a receive buffer for a datagram, roughly: the data rounded up, and its own
+// bookkeeping.
+constexpr std::size_t datagram_cost(std::size_t bytes) {
+    return (bytes + 2047) / 2048 * 2048 + 768;
+}
 // The size of the datagrams that a received message is a run of (UDP_GRO), or `otherwise`.
 std::size_t run_unit(msghdr& message, std::size_t otherwise);
 // Not blocking, closed on exec.

@@ -1,4 +1,4 @@
-#include "provider/wait_nest.h"
+#include "provider/wait_object.h"
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -14,7 +14,7 @@
 
 namespace mcastcoll::ofi {
 
-bool WaitNest::open(int inner_descriptor) {
+bool WaitObject::open(int inner_descriptor) {
     poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     signal_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     inner_ = inner_descriptor;
@@ -23,19 +23,19 @@ bool WaitNest::open(int inner_descriptor) {
     return false;
 }
 
-int WaitNest::get_wait(void* descriptor) const {
+int WaitObject::get_wait(void* descriptor) const {
     if (!is_open()) return -FI_ENOSYS;
     if (descriptor == nullptr) return -FI_EINVAL;
     *static_cast<int*>(descriptor) = poll_set_.get();
     return 0;
 }
 
-bool WaitNest::inner_readable() const {
+bool WaitObject::inner_readable() const {
     pollfd one{inner_, POLLIN, 0};
     return poll(&one, 1, 0) > 0;
 }
 
-bool WaitNest::add(int descriptor) {
+bool WaitObject::add(int descriptor) {
     if (!is_open() || descriptor < 0) return true;
     epoll_event event{};
     event.events = EPOLLIN;
@@ -45,28 +45,28 @@ bool WaitNest::add(int descriptor) {
     return false;
 }
 
-void WaitNest::remove(int descriptor) {
+void WaitObject::remove(int descriptor) {
     if (is_open() && descriptor >= 0) epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
-int WaitNest::stir() {
+int WaitObject::stir() {
     const std::uint64_t one = 1;
     return write(signal_.get(), &one, sizeof one) == sizeof one || errno == EAGAIN ? 0 : -errno;
 }
 
-int WaitNest::signal() {
+int WaitObject::signal() {
     signalled_.store(true, std::memory_order_release);
     return is_open() ? stir() : 0;
 }
 
-void WaitNest::calm() {
+void WaitObject::calm() {
     std::uint64_t count;
     while (read(signal_.get(), &count, sizeof count) < 0 && errno == EINTR) {
     }
     stirred_.store(false);
 }
 
-int WaitNest::sleep(int timeout_ms) {
+int WaitObject::sleep(int timeout_ms) {
     epoll_event event;
     return epoll_wait(poll_set_.get(), &event, 1, timeout_ms) < 0 ? -errno : 0;
 }

@@ -1,4 +1,4 @@
-#include "datagram/verbs_lane.h"
+#include "datagram/verbs_groups.h"
 
 #include <rdma/fi_errno.h>
 
@@ -7,8 +7,8 @@
 
 namespace mcastcoll::ofi::datagram {
 
-Result<std::unique_ptr<VerbsLane>> VerbsLane::open(const Interface& interface, const Settings& settings,
-                                                   int family) {
+Result<std::unique_ptr<VerbsGroups>> VerbsGroups::open(const Interface& interface, const Settings& settings,
+                                                       int family) {
     VerbsOptions options;
     options.interface = interface;
     options.family = family == AF_INET ? 4 : 6;
@@ -17,21 +17,21 @@ Result<std::unique_ptr<VerbsLane>> VerbsLane::open(const Interface& interface, c
     options.most_memberships = settings.memberships;
     auto opened = open_verbs(options);
     if (!opened) return opened.error();
-    return std::unique_ptr<VerbsLane>(new VerbsLane(std::move(opened).value()));
+    return std::unique_ptr<VerbsGroups>(new VerbsGroups(std::move(opened).value()));
 }
 
-std::string VerbsLane::device() const {
+std::string VerbsGroups::device() const {
     return verbs_->device().substr(0, verbs_->device().find(','));
 }
 
-Result<::mcastcoll::Membership> VerbsLane::join(const SocketAddress& group, bool receives) {
+Result<::mcastcoll::Membership> VerbsGroups::join(const SocketAddress& group, bool receives) {
     auto joined = verbs_->join(group.with_port(0).with_scope(0));
     if (!joined || receives || !verbs_->sends_anywhere()) return joined;
     // Having been a member for a moment tells how groups are reached.
     return ::mcastcoll::Membership();
 }
 
-int VerbsLane::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
+int VerbsGroups::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
     gathered_.resize(size);
     std::size_t at = 0;
     for (std::size_t i = 0; i < count; at += pieces[i++].iov_len)
@@ -42,7 +42,7 @@ int VerbsLane::send(const SocketAddress& group, const iovec* pieces, std::size_t
     return error == 0 ? -FI_EAGAIN : -error;
 }
 
-void VerbsLane::receive(Receiver& receiver, std::size_t most, Receiver::Take take) {
+void VerbsGroups::receive(Receiver& receiver, std::size_t most, Receiver::Take take) {
     const std::size_t before = receiver.posted();
     const auto wanted = [&] { return receiver.posted() > 0 && before - receiver.posted() < most; };
     for (; wanted() && !waiting_.empty(); waiting_.pop_front())

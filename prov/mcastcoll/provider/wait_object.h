@@ -8,7 +8,7 @@
 
 namespace mcastcoll::ofi {
 
-class WaitNest {
+class WaitObject {
   public:
     // The inner queue's, or -1 when there is none. False: the system has no descriptors or no memory left.
     bool open(int inner_descriptor);
@@ -29,15 +29,15 @@ class WaitNest {
     // The same for who calls sleep(); any number of threads may, at once.
     class Sleeper {
       public:
-        explicit Sleeper(WaitNest& nest) : nest_(nest) {
-            nest_.sleepers_.fetch_add(1, std::memory_order_relaxed);
+        explicit Sleeper(WaitObject& one) : wait_object_(one) {
+            wait_object_.sleepers_.fetch_add(1, std::memory_order_relaxed);
         }
-        ~Sleeper() { nest_.sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+        ~Sleeper() { wait_object_.sleepers_.fetch_sub(1, std::memory_order_relaxed); }
         Sleeper(const Sleeper&) = delete;
         Sleeper& operator=(const Sleeper&) = delete;
 
       private:
-        WaitNest& nest_;
+        WaitObject& wait_object_;
     };
     bool armed() const {
         return armed_.load(std::memory_order_relaxed) || sleepers_.load(std::memory_order_relaxed) > 0;

@@ -9,16 +9,16 @@
 
 namespace mcastcoll {
 
-class MulticastLanes final : public JoinableTransport {
+class MulticastPaths final : public JoinableTransport {
   public:
-    static Result<std::unique_ptr<MulticastLanes>> open(std::unique_ptr<JoinableTransport> udp,
+    static Result<std::unique_ptr<MulticastPaths>> open(std::unique_ptr<JoinableTransport> udp,
                                                         std::unique_ptr<JoinableTransport> verbs);
 
-    Result<Membership> join(const SocketAddress& group) override { return lane(group).join(group); }
-    bool has_joined(const SocketAddress& group) const override { return lane(group).has_joined(group); }
+    Result<Membership> join(const SocketAddress& group) override { return path(group).join(group); }
+    bool has_joined(const SocketAddress& group) const override { return path(group).has_joined(group); }
     bool has_room() const override { return udp_->has_room(); }
     std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
-        return lane(to.group).send(datagrams, to);
+        return path(to.group).send(datagrams, to);
     }
     int take_send_error() override;
     // Takes at most a batch from each.
@@ -30,10 +30,10 @@ class MulticastLanes final : public JoinableTransport {
     MulticastCounters counters() const override;
 
   private:
-    MulticastLanes(std::unique_ptr<JoinableTransport> udp, std::unique_ptr<JoinableTransport> verbs)
+    MulticastPaths(std::unique_ptr<JoinableTransport> udp, std::unique_ptr<JoinableTransport> verbs)
         : udp_(std::move(udp)), verbs_(std::move(verbs)) {}
-    JoinableTransport& lane(const SocketAddress& group) const { return group.port() == 0 ? *verbs_ : *udp_; }
-    void leave(const SocketAddress&) override {}  // memberships are the lanes' own
+    JoinableTransport& path(const SocketAddress& group) const { return group.port() == 0 ? *verbs_ : *udp_; }
+    void leave(const SocketAddress&) override {}  // memberships are the paths' own
 
     std::unique_ptr<JoinableTransport> udp_, verbs_;
     FileDescriptor both_;

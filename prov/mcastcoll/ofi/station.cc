@@ -1,4 +1,4 @@
-#include "ofi/live_station.h"
+#include "ofi/station.h"
 
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "group/group_news.h"
 #include "ofi/endpoint.h"
 #include "provider/guard.h"
 #include "wire/packet.h"
@@ -21,23 +22,17 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 
 }  // namespace
 
-std::unique_lock<std::mutex> LiveStation::lock() const {
+std::unique_lock<std::mutex> Station::lock() const {
     return std::unique_lock(endpoint_.domain->fabric().mutex());
 }
 
-int LiveStation::within(Group& group, Nanoseconds time, FunctionRef<void()> body) noexcept {
+int Station::within(Group& group, Nanoseconds time, FunctionRef<void()> body) noexcept {
     const int thrown = guard([&] { return body(), 0; });
     if (thrown != 0) group.core().break_down(-thrown, time);
     return thrown;
 }
 
-int LiveStation::progress_with_lock() {
-    const auto held = lock();
-    progress();
-    return 0;
-}
-
-void LiveStation::progress() {
+void Station::progress() {
     const Nanoseconds time = monotonic_now();
     ++turns_;
     const bool look_around =
@@ -53,8 +48,7 @@ void LiveStation::progress() {
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = groups_[i];
-        if (look_around || group.core().touched() || group.core().busy())
-            within(group, time, [&] { group.core().pump(time); });
+        if (look_around || group.core().busy()) within(group, time, [&] { group.core().pump(time); });
         busy_groups_ += group.core().busy();
     }
     succeeds([&] {
@@ -69,7 +63,7 @@ void LiveStation::progress() {
     keep_alarm();
 }
 
-void LiveStation::receive_multicasts(Nanoseconds time) {
+void Station::receive_multicasts(Nanoseconds time) {
     if (!multicast_ || groups_.empty()) return;
     // Two batches at a time: enough to keep up, few enough for everything else to get its turn.
     for (int batch = 0; batch < 2; ++batch) {
@@ -80,7 +74,7 @@ void LiveStation::receive_multicasts(Nanoseconds time) {
 }
 
 // Groups share addresses and sockets: whose a datagram is stands in it.
-void LiveStation::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds time) {
+void Station::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds time) {
     if (bytes.size() < wire::kHeaderBytes) {
         ++groups_.strays().bad_packet;
         return;
@@ -92,27 +86,27 @@ void LiveStation::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseco
         within(*group, time, [&] { group->on_datagram(bytes, source, time); });
 }
 
-bool LiveStation::busy() const {
+bool Station::busy() const {
     return busy_groups_ > 0 || messenger_->under_way() > 0 || groups_.any_busy();
 }
 
-void LiveStation::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
+void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
     for (auto& group : groups_)
         within(*group, time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
 
 // The messenger has more of them, and its buffers to post again.
-void LiveStation::on_message(Bytes message) {
+void Station::on_message(Bytes message) {
     const Nanoseconds time = monotonic_now();
     const auto take = [&] { dispatch(message, time); };
     // Once more, when there may be memory again: what threw is the reading of it.
     if (succeeds(take) || succeeds(take)) return;
     // It was about a join, which would wait for it in vain.
     for (const auto& group : groups_)
-        if (group->core().greeting()) group->core().break_down(FI_ENOMEM, time);
+        if (group->core().state() == group::Group::State::greeting) group->core().break_down(FI_ENOMEM, time);
 }
 
-void LiveStation::dispatch(Bytes message, Nanoseconds time) {
+void Station::dispatch(Bytes message, Nanoseconds time) {
     if (wire::join_kind(message)) {
         if (!joins_.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
         return;
@@ -125,14 +119,14 @@ void LiveStation::dispatch(Bytes message, Nanoseconds time) {
         within(*group, time, [&] { group->core().on_message(message, time); });
 }
 
-void LiveStation::on_send_error(fi_addr_t peer, int error) {
+void Station::on_send_error(fi_addr_t peer, int error) {
     log_line(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
     std::string reason;
     succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
     tell_lost(peer, error, reason, monotonic_now());
 }
 
-ssize_t LiveStation::collective(const Request& request) {
+ssize_t Station::collective(const Request& request) {
     Group* group = groups_.find(request.group);
     if (group == nullptr) return -FI_EINVAL;
     Request fitted = request;
@@ -147,13 +141,13 @@ ssize_t LiveStation::collective(const Request& request) {
     return refused;
 }
 
-Nanoseconds LiveStation::next_deadline() const {
+Nanoseconds Station::next_deadline() const {
     Nanoseconds next = std::min(watch_.next_deadline(), groups_.next_deadline());
     if (multicast_) next = std::min(next, multicast_.transport().next_deadline());
     return next;
 }
 
-bool LiveStation::prepare_wait() {
+bool Station::prepare_wait() {
     progress();
     if (multicast_ && !multicast_.transport().prepare_wait()) return false;
     if (!messenger_->prepare_wait()) return false;
@@ -163,12 +157,12 @@ bool LiveStation::prepare_wait() {
 
 // A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
 // further, may have earlier ones, and that thread need not come back.
-void LiveStation::keep_alarm() {
+void Station::keep_alarm() {
     if (!endpoint_.domain->fabric().somebody_sleeps()) return;
     wait_set_.bring_forward(messenger_->must_poll() ? Nanoseconds{} : next_deadline());
 }
 
-int LiveStation::close_group(Group& group) {
+int Station::close_group(Group& group) {
     const EndpointLock lock(endpoint_);
     const Nanoseconds time = monotonic_now();
     int rc = 0;
@@ -179,7 +173,7 @@ int LiveStation::close_group(Group& group) {
     return 0;
 }
 
-void LiveStation::bury_done() noexcept {
+void Station::bury_done() noexcept {
     for (std::size_t i = 0; i < groups_.size();) {
         Group& group = groups_[i];
         if (!group.core().done()) {
@@ -193,7 +187,7 @@ void LiveStation::bury_done() noexcept {
 }
 
 // For mcastcoll-topo. Nobody needs it, so what goes wrong is told and no more.
-void LiveStation::write_report(Nanoseconds time) {
+void Station::write_report(Nanoseconds time) {
     report_.begin(time);
     topology::Report report;
     engine::Counters counters;
@@ -201,7 +195,7 @@ void LiveStation::write_report(Nanoseconds time) {
     groups_.sum_counters(counters, levels);
     for (const auto& group : groups_)
         if (group->core().formed() && report.groups.size() < GroupsReport::kMostGroups)
-            report.groups.push_back(group->core().report());
+            report.groups.push_back(group::report_of(group->core(), fi_strerror(group->core().error())));
     for (const engine::NamedCounter& counter : engine::kCounters)
         if (counters.*counter.member != 0)
             report.counters.emplace_back(counter.name, counters.*counter.member);

@@ -1,4 +1,4 @@
-#include "transport/multicast_lanes.h"
+#include "transport/multicast_paths.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -9,43 +9,43 @@
 
 namespace mcastcoll {
 
-Result<std::unique_ptr<MulticastLanes>> MulticastLanes::open(std::unique_ptr<JoinableTransport> udp,
+Result<std::unique_ptr<MulticastPaths>> MulticastPaths::open(std::unique_ptr<JoinableTransport> udp,
                                                              std::unique_ptr<JoinableTransport> verbs) {
-    std::unique_ptr<MulticastLanes> lanes(new MulticastLanes(std::move(udp), std::move(verbs)));
-    lanes->both_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+    std::unique_ptr<MulticastPaths> paths(new MulticastPaths(std::move(udp), std::move(verbs)));
+    paths->both_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     epoll_event event{};
     event.events = EPOLLIN;
-    if (!lanes->both_.valid()) return system_error(errno, "cannot watch multicasts");
-    for (const JoinableTransport* one : {lanes->udp_.get(), lanes->verbs_.get()})
-        if (::epoll_ctl(lanes->both_.get(), EPOLL_CTL_ADD, one->descriptor(), &event) != 0)
+    if (!paths->both_.valid()) return system_error(errno, "cannot watch multicasts");
+    for (const JoinableTransport* one : {paths->udp_.get(), paths->verbs_.get()})
+        if (::epoll_ctl(paths->both_.get(), EPOLL_CTL_ADD, one->descriptor(), &event) != 0)
             return system_error(errno, "cannot watch multicasts");
-    return lanes;
+    return paths;
 }
 
-int MulticastLanes::take_send_error() {
+int MulticastPaths::take_send_error() {
     const int error = verbs_->take_send_error();
     return error != 0 ? error : udp_->take_send_error();
 }
 
-std::size_t MulticastLanes::receive(Nanoseconds now, DeliverDatagram deliver) {
+std::size_t MulticastPaths::receive(Nanoseconds now, DeliverDatagram deliver) {
     const std::size_t taken = verbs_->receive(now, deliver);
     return std::max(taken, udp_->receive(now, deliver));
 }
 
-Nanoseconds MulticastLanes::next_deadline() const {
+Nanoseconds MulticastPaths::next_deadline() const {
     return std::min(verbs_->next_deadline(), udp_->next_deadline());
 }
 
-bool MulticastLanes::prepare_wait() {
+bool MulticastPaths::prepare_wait() {
     const bool verbs = verbs_->prepare_wait();
     return udp_->prepare_wait() && verbs;
 }
 
-std::size_t MulticastLanes::max_payload() const {
+std::size_t MulticastPaths::max_payload() const {
     return std::max(verbs_->max_payload(), udp_->max_payload());
 }
 
-MulticastCounters MulticastLanes::counters() const {
+MulticastCounters MulticastPaths::counters() const {
     MulticastCounters sum = udp_->counters();
     const MulticastCounters more = verbs_->counters();
     sum.datagrams_sent += more.datagrams_sent;

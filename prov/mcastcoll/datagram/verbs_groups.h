@@ -18,10 +18,10 @@
 
 namespace mcastcoll::ofi::datagram {
 
-class VerbsLane {
+class VerbsGroups {
   public:
-    static Result<std::unique_ptr<VerbsLane>> open(const Interface& interface, const Settings& settings,
-                                                   int family);
+    static Result<std::unique_ptr<VerbsGroups>> open(const Interface& interface, const Settings& settings,
+                                                     int family);
 
     // "mlx5_0:1", by which domains are named.
     std::string device() const;
@@ -41,7 +41,7 @@ class VerbsLane {
     bool prepare_wait() { return waiting_.empty() && verbs_->prepare_wait(); }
 
   private:
-    explicit VerbsLane(std::unique_ptr<VerbsTransport> verbs) : verbs_(std::move(verbs)) {}
+    explicit VerbsGroups(std::unique_ptr<VerbsTransport> verbs) : verbs_(std::move(verbs)) {}
 
     std::unique_ptr<VerbsTransport> verbs_;
     // A queue pair hands over a batch at once, and not all of it may find a buffer.
