@@ -139,7 +139,8 @@ bool GroupMember::has_key(GroupKey key) const {
 bool GroupMember::work() {
     if (closed_ || !join_over_) return false;
     bool worked = false;
-    while (error_ == 0 && posted_ < plan_.script.size() && posted_ - completed_ < plan_.in_flight) {
+    const std::size_t begun = process_.world().begun(group());
+    while (error_ == 0 && posted_ < begun && posted_ - completed_ < plan_.in_flight) {
         post(posted_++);
         worked = true;
     }
@@ -181,7 +182,7 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     if (posted.done) process_.world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
     posted.done = true;
     ++completed_;
-    process_.world().count_completion();
+    process_.world().came_through(group(), rank_, process_.address(), false);
     if (code != 0) return end(code);
     check(cookie);
     posted = {{}, {}, true};
@@ -206,6 +207,7 @@ void GroupMember::join_ended(int code) {
     if (join_over_) process_.world().complain(fmt::format("{}: its join ends twice", state()));
     join_over_ = true;
     if (code != 0) return end(code);
+    process_.world().came_through(group(), rank_, process_.address(), true);
     if (through()) over_at_ = process_.world().now();
 }
 
@@ -228,11 +230,11 @@ wire::Hello GroupMember::own_hello() const {
 }
 
 void GroupMember::greet(std::uint32_t, Bytes bytes) {
-    process_.world().datagram(process_.number(), plan_.members.front(), bytes);
+    process_.world().datagram(process_.address(), plan_.members.front(), bytes);
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
-    process_.world().datagram(process_.number(), plan_.members[index_of(to)], datagram);
+    process_.world().datagram(process_.address(), plan_.members[index_of(to)], datagram);
 }
 
 const wire::Hello* GroupMember::miscounted_hello(Rank rank) {
@@ -269,9 +271,7 @@ bool GroupMember::can_send() const {
 }
 
 void GroupMember::send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) {
-    wire::ByteString message(header.begin(), header.end());
-    message.insert(message.end(), payload.begin(), payload.end());
-    process_.send_now(to, message);
+    process_.send_now(to, header, payload);
 }
 
 void GroupMember::watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) {
@@ -284,7 +284,7 @@ void GroupMember::look_at(group::Outbox::Peer peer, const wire::ByteString& poin
 
 Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
     if (!process_.world().has_memory(process_.number())) return Error{ENOMEM, "none"};
-    auto memory = process_.world().memory(members, process_.number());
+    auto memory = process_.world().memory(members, process_.address());
     if (!memory) return Error{EAGAIN, "not yet"};
     return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
 }
@@ -308,16 +308,15 @@ int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
 }
 
 void GroupMember::join(const wire::Welcome& welcome, const levels::Placement&) {
-    if (!welcome.group_addresses.empty() && process_.has_multicast())
-        address_ = welcome.group_addresses.front();
+    listens_ = !welcome.group_addresses.empty() && process_.has_multicast();
+    if (listens_)
+        process_.world().listen(process_.address());
     else
         why_not_ = "it has none";
 }
 
 void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t) {
-    wire::ByteString datagram(header.begin(), header.end());
-    datagram.insert(datagram.end(), payload.begin(), payload.end());
-    process_.world().multicast(process_.number(), address_, datagram);
+    process_.world().multicast(process_.address(), header, payload);
 }
 
 }  // namespace mcastcoll::sim

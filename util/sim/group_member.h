@@ -16,6 +16,8 @@ struct GroupPlan {
     std::vector<Collective> script;      // without buffers
     std::vector<levels::Row> selection;  // of rank 0
     std::size_t in_flight = 1;
+    // Operations are separated: each begins so long after the one before is over everywhere.
+    std::optional<Nanoseconds> settle;
     engine::Repair repair = engine::Repair::pull;
 };
 
@@ -32,8 +34,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
     std::uint32_t rank() const { return rank_; }
     bool has_key(GroupKey key) const;
-    // Whether it hears what is multicast to this address.
-    bool hears(const wire::ByteString& address) const { return address == address_; }
+    bool listens() const { return listens_; }
 
     void call();
     // The application: posts what it may, and closes when it is through. True if it did something.
@@ -86,13 +87,14 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // group::Multicast
     int offer(wire::Welcome& welcome, const group::Guests& guests) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
-    bool joined() const override { return !address_.empty(); }
+    bool joined() const override { return listens_; }
     const std::string& why_not() const override { return why_not_; }
     std::string name() const override { return "simulated"; }
     void send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) override;
     void flush() override {}
     void forget_payloads() override {}
 
+    std::uint32_t group() const { return static_cast<std::uint32_t>(id_.list_hash - 1); }
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);
     void post(std::size_t number);
@@ -106,9 +108,9 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     std::vector<Posted> operations_;
     std::size_t posted_ = 0, completed_ = 0;
     bool join_over_ = false, closed_ = false;
+    bool listens_ = false;  // to the group's multicasts
     int error_ = 0;
     Nanoseconds over_at_ = kNever;
-    wire::ByteString address_;  // of its multicasts
     std::string why_not_;
     group::Group core_;
 };

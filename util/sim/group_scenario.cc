@@ -70,7 +70,7 @@ GroupOptions::Event draw_event(Random& random, std::uint32_t processes, std::uin
 void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
     Random random(seed ^ 0x6a6f696e55);
     const auto processes = static_cast<std::uint32_t>(options.host_of.size());
-    options.network.words_doubled = pick(random, {0.0, 0.0, 0.0, 0.2});
+    options.words_doubled = pick(random, {0.0, 0.0, 0.0, 0.2});
     options.counted = static_cast<std::uint32_t>(random.below(3));
     const auto somebody = [&] { return static_cast<std::uint32_t>(random.below(processes)); };
     if (random.chance(0.15)) options.restart = draw_event(random, processes, 20);
@@ -91,15 +91,15 @@ GroupOptions draw_groups(std::uint64_t seed) {
     for (std::uint32_t host = 0; host < hosts; ++host) options.site_of.push_back(host % sites);
     for (std::uint64_t i = random.between(1, 3); i > 0; --i)
         options.groups.push_back(draw_group(random, processes));
-    GroupNetwork& network = options.network;
-    network.seed = random.next();
-    network.loss = pick(random, {0.0, 0.0, 0.02, 0.2});
-    network.doubled = pick(random, {0.0, 0.1});
-    network.jitter = Nanoseconds::from_us(pick<std::int64_t>(random, {5, 100, 3'000}));
-    network.far = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
-    network.messages_at_once = random.between(1, 32);
-    network.tells_failed_sends = random.chance(0.5);
-    network.watch_delay = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 100, 1'000}));
+    options.seed = random.next();
+    options.faults.loss = pick(random, {0.0, 0.0, 0.02, 0.2});
+    options.faults.duplicate = pick(random, {0.0, 0.1});
+    options.faults.jitter = Nanoseconds::from_us(pick<std::int64_t>(random, {5, 100, 3'000}));
+    options.model.latency = Nanoseconds::from_us(20);
+    options.model.wan.latency = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
+    options.messages_at_once = random.between(1, 32);
+    options.tells_failed_sends = random.chance(0.5);
+    options.watch_delay = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 100, 1'000}));
     if (random.chance(0.2)) options.no_multicast.insert(static_cast<std::uint32_t>(random.below(processes)));
     options.calls_within = Nanoseconds::from_us(pick<std::int64_t>(random, {1, 1'000, 1'000'000}));
     std::uint64_t operations = 0;
@@ -138,13 +138,12 @@ std::string summary_of_groups(std::uint64_t seed) {
     const auto somebody = [](const std::optional<std::uint32_t>& who, const char* what) {
         return who ? fmt::format(", {} {}", *who, what) : std::string();
     };
-    const GroupNetwork& network = options.network;
     return fmt::format(
         "{} processes on {} hosts in {} sites ({}), loss {}, doubled {}, words {}, jitter {} us, {} joins "
         "before{}{}{}{}{}{}{}",
         options.host_of.size(), options.site_of.size(),
-        *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups, network.loss,
-        network.doubled, network.words_doubled, network.jitter.value / 1000, options.counted,
+        *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups, options.faults.loss,
+        options.faults.duplicate, options.words_doubled, options.faults.jitter.value / 1000, options.counted,
         describe("dies", options.death), describe("starts again", options.restart),
         describe("computes", options.pause), describe("gives up", options.gives_up),
         somebody(options.no_memory, "shares no memory"), somebody(options.never_calls, "never calls"),
