@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "figure.h"
 #include "group_world.h"
 #include "message_tree.h"
 #include "trial.h"
