@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/group_world.h"
+#include "sim/scenario.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::sim;

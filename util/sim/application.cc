@@ -162,7 +162,6 @@ void World::member_joined(std::uint32_t index) {
     if (member.joined) return trouble(fmt::format("{} joined twice", name_of(index)));
     member.joined = true;
     member.joined_bytes = member.bytes;
-    joined_at_ = now();
     one_more_joined(group);
     if (!options_.separated && member.next_post <= now() && !member.post_due) {
         member.post_due = true;

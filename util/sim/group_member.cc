@@ -42,22 +42,22 @@ std::vector<std::byte> given(const Collective& what, std::uint64_t group, std::u
 // What a member has when it is over; empty where it gets nothing.
 std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, std::uint64_t number,
                                  std::uint32_t rank, std::uint32_t members) {
+    using Vector = std::vector<std::byte>;
     const auto of = [&](std::uint32_t other) { return given(what, group, number, other, members); };
-    const auto block = [&](std::uint32_t other, std::uint32_t index) {
-        const std::vector<std::byte> all = of(other);
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(index * what.bytes);
-        return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(what.bytes));
+    const auto part = [](const Vector& all, std::size_t offset, std::size_t bytes) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
+        return Vector(begin, begin + static_cast<std::ptrdiff_t>(bytes));
     };
-    const auto everybody = [&](auto&& part) {
-        std::vector<std::byte> all;
+    const auto everybody = [&](std::size_t offset) {
+        Vector all;
         for (std::uint32_t other = 0; other < members; ++other) {
-            const std::vector<std::byte> one = part(other);
+            const Vector one = part(of(other), offset, what.bytes);
             all.insert(all.end(), one.begin(), one.end());
         }
         return all;
     };
     const auto combined = [&] {
-        std::vector<std::byte> sum = of(0);
+        Vector sum = of(0);
         for (std::uint32_t other = 1; other < members; ++other)
             combine_by_xor(sum.data(), of(other).data(), sum.size());
         return sum;
@@ -68,22 +68,20 @@ std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, st
         case Kind::broadcast:
             return of(index_of(what.root));
         case Kind::reduce:
-            return rank_of(rank) == what.root ? combined() : std::vector<std::byte>();
+            return rank_of(rank) == what.root ? combined() : Vector();
         case Kind::allreduce:
             return combined();
         case Kind::allgather:
-            return everybody(of);
+            return everybody(0);
         case Kind::gather:
-            return rank_of(rank) == what.root ? everybody(of) : std::vector<std::byte>();
+            return rank_of(rank) == what.root ? everybody(0) : Vector();
         case Kind::scatter:
-            return block(index_of(what.root), rank);
+            return part(of(index_of(what.root)), rank * what.bytes, what.bytes);
         case Kind::alltoall:
-            return everybody([&](std::uint32_t other) { return block(other, rank); });
+            return everybody(rank * what.bytes);
         case Kind::reduce_scatter: {
-            const std::vector<std::byte> whole = combined();
-            const Slice own = slice_of(rank, members, whole.size(), 1);
-            const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(own.offset);
-            return {begin, begin + static_cast<std::ptrdiff_t>(own.bytes)};
+            const Slice own = slice_of(rank, members, what.bytes, 1);
+            return part(combined(), own.offset, own.bytes);
         }
     }
     return {};

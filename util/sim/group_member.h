@@ -42,7 +42,6 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // The application closes what it has not joined yet.
     void give_up();
 
-    bool join_over() const { return join_over_; }
     bool closed() const { return closed_; }
     // Of the join, of the group, or of an operation.
     int error() const { return error_; }

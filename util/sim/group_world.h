@@ -156,10 +156,4 @@ class GroupWorld final : private Sink {
     std::string wrong_;
 };
 
-// Groups as the seed draws them: who is where, what they do, which weather, who dies or computes. Returns
-// what went wrong, or "".
-std::string run_groups(std::uint64_t seed);
-// One line for a report.
-std::string summary_of_groups(std::uint64_t seed);
-
 }  // namespace mcastcoll::sim

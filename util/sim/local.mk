@@ -29,7 +29,6 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/group_member.h \
 	%reldir%/group_process.cc \
 	%reldir%/group_process.h \
-	%reldir%/group_scenario.cc \
 	%reldir%/group_world.cc \
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \

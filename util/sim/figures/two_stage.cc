@@ -25,6 +25,21 @@ std::vector<std::uint32_t> sizes(const FigureOptions& options) {
     return sizes;
 }
 
+// A row for every number of ranks: of each policy what `sooner` says, and the last rank.
+void fill(Figure& figure, const FigureOptions& options, const std::vector<Policy>& policies,
+          Nanoseconds (Measured::*sooner)() const) {
+    for (const std::uint32_t ranks : sizes(options)) {
+        std::vector<double> row{static_cast<double>(ranks)};
+        for (const Policy& policy : policies) {
+            const Measured outcome = run_trial(options, fmt::format("{} ranks, {}", ranks, name_of(policy)),
+                                               trial_for(options, policy, ranks, operations(options)));
+            row.push_back(in_us((outcome.*sooner)()));
+            row.push_back(in_us(outcome.last()));
+        }
+        figure.rows.push_back(std::move(row));
+    }
+}
+
 }  // namespace
 
 Figure figure_size(const FigureOptions& options) {
@@ -37,16 +52,8 @@ Figure figure_size(const FigureOptions& options) {
     figure.curves = {{2, "binomial tree, last rank"}, {1, "binomial tree, median"},
                      {4, "push, last rank"},          {3, "push, median"},
                      {6, "pull, last rank"},          {5, "pull, median"}};
-    for (const std::uint32_t ranks : sizes(options)) {
-        std::vector<double> row{static_cast<double>(ranks)};
-        for (const Policy& policy : {kBinomial, Policy(engine::Repair::push), Policy(engine::Repair::pull)}) {
-            const Measured outcome = run_trial(options, fmt::format("{} ranks, {}", ranks, name_of(policy)),
-                                               trial_for(options, policy, ranks, operations(options)));
-            row.push_back(in_us(outcome.median_received()));
-            row.push_back(in_us(outcome.last()));
-        }
-        figure.rows.push_back(std::move(row));
-    }
+    fill(figure, options, {kBinomial, engine::Repair::push, engine::Repair::pull},
+         &Measured::median_received);
     return figure;
 }
 
@@ -96,16 +103,7 @@ Figure figure_first_last(const FigureOptions& options) {
     figure.columns = {"ranks", "binomial_first_us", "binomial_last_us", "push_first_us", "push_last_us"};
     figure.curves = {
         {2, "binomial tree, last"}, {1, "binomial tree, first"}, {4, "push, last"}, {3, "push, first"}};
-    for (const std::uint32_t ranks : sizes(options)) {
-        std::vector<double> row{static_cast<double>(ranks)};
-        for (const Policy& policy : {kBinomial, Policy(engine::Repair::push)}) {
-            const Measured outcome = run_trial(options, fmt::format("{} ranks, {}", ranks, name_of(policy)),
-                                               trial_for(options, policy, ranks, operations(options)));
-            row.push_back(in_us(outcome.first()));
-            row.push_back(in_us(outcome.last()));
-        }
-        figure.rows.push_back(std::move(row));
-    }
+    fill(figure, options, {kBinomial, engine::Repair::push}, &Measured::first);
     return figure;
 }
 
