@@ -235,49 +235,8 @@ void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
     process_.world().datagram(process_.address(), plan_.members[index_of(to)], datagram);
 }
 
-const wire::Hello* GroupMember::miscounted_hello(Rank rank) {
-    return process_.joins().miscounted_hello(*this, rank);
-}
-
-std::optional<Nanoseconds> GroupMember::round_trip(std::uint64_t one, std::uint64_t other) const {
-    return process_.round_trip(one, other);
-}
-
-void GroupMember::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-    process_.keep_round_trip(one, other, time);
-}
-
-Result<group::Outbox::Peer> GroupMember::peer(const wire::ByteString& private_address) {
-    return GroupProcess::at(private_address);
-}
-
-int GroupMember::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
-    process_.tell(std::move(to), std::move(word), id_.list_hash);
-    return 0;
-}
-
-void GroupMember::tell_for_good(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
-    process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
-}
-
-void GroupMember::withdraw() {
-    process_.withdraw(id_.list_hash);
-}
-
-bool GroupMember::can_send() const {
-    return process_.can_send();
-}
-
-void GroupMember::send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) {
-    process_.send_now(to, header, payload);
-}
-
-void GroupMember::watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) {
+void GroupMember::watch(Address peer, const wire::ByteString&, Nanoseconds) {
     process_.world().watch(process_.address(), peer);
-}
-
-void GroupMember::look_at(group::Outbox::Peer peer, const wire::ByteString& point, Nanoseconds now) {
-    watch(peer, point, now);
 }
 
 Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
@@ -285,10 +244,6 @@ Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::Ho
     auto memory = process_.world().memory(members, process_.address());
     if (!memory) return Error{EAGAIN, "not yet"};
     return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
-}
-
-void GroupMember::remember_ended(int code) {
-    process_.joins().remember_ended(*this, code);
 }
 
 int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "group/joins.h"
+#include "group_process.h"
 
 namespace mcastcoll::sim {
 
@@ -20,8 +20,6 @@ struct GroupPlan {
     std::optional<Nanoseconds> settle;
     engine::Repair repair = engine::Repair::pull;
 };
-
-class GroupProcess;
 
 class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
@@ -59,25 +57,42 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     wire::Hello own_hello() const override;
     void greet(std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
-    const wire::Hello* miscounted_hello(Rank rank) override;
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override;
-    Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
-    int tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
-    void withdraw() override;
+    const wire::Hello* miscounted_hello(Rank rank) override {
+        return process_.joins().miscounted_hello(*this, rank);
+    }
+    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override {
+        return process_.round_trips().find(one, other);
+    }
+    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override {
+        process_.round_trips().keep(one, other, time);
+    }
+    Result<Address> peer(const wire::ByteString& private_address) override {
+        return GroupProcess::at(private_address);
+    }
+    int tell(std::vector<Address> to, wire::ByteString word) override {
+        process_.tell(std::move(to), std::move(word), id_.list_hash);
+        return 0;
+    }
+    void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
     // group::Port
     group::Multicast& multicast() override { return *this; }
-    bool can_send() const override;
-    void send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) override;
-    void tell_for_good(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
-    void watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) override;
-    void look_at(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) override;
+    bool can_send() const override { return process_.can_send(); }
+    void send_message(Address to, const wire::HeaderBytes& header, Bytes payload) override {
+        process_.send_now(to, header, payload);
+    }
+    void tell_for_good(std::vector<Address> to, wire::ByteString word) override {
+        process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
+    }
+    void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
+    void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {
+        watch(peer, point, now);
+    }
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override;
     void keyed() override {}
     void changed() override {}
     void join_ended(int code) override;
-    void remember_ended(int code) override;
+    void remember_ended(int code) override { process_.joins().remember_ended(*this, code); }
     void failed(int code, Rank) override { end(code); }
     void completed(std::uint64_t cookie, int code) override;
     void warn(std::string_view) override {}

@@ -15,6 +15,7 @@ constexpr int kMostTurns = 10'000;
 }  // namespace
 
 GroupProcess::GroupProcess(GroupWorld& world, Address self) : world_(world), self_(self) {}
+GroupProcess::~GroupProcess() = default;
 
 std::uint32_t GroupProcess::counted() const {
     return self_ == address_of(number(), 0) ? world_.options().counted : 0;
@@ -134,11 +135,6 @@ void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {
 void GroupProcess::sent() {
     --under_way_;
     outbox_.flush(*this);
-}
-
-std::optional<Nanoseconds> GroupProcess::round_trip(std::uint64_t one, std::uint64_t other) const {
-    const auto found = round_trips_.find({one, other});
-    return found == round_trips_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace mcastcoll::sim

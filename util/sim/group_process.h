@@ -1,16 +1,15 @@
 // What the provider's station is, in virtual time: the groups of one process, and how its messages go out.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include "group_member.h"
+#include "group/joins.h"
+#include "group/round_trips.h"
 
 namespace mcastcoll::sim {
 
+class GroupMember;
 class GroupWorld;
 
 // A process as messages reach it: its number, and how often it was started before. Datagrams go to whoever
@@ -26,6 +25,7 @@ constexpr std::uint32_t number_of(Address address) {
 class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
   public:
     GroupProcess(GroupWorld& world, Address self);
+    ~GroupProcess();
 
     GroupWorld& world() const { return world_; }
     Address address() const { return self_; }
@@ -56,10 +56,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     }
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-        round_trips_.insert_or_assign({one, other}, time);
-    }
+    group::RoundTrips& round_trips() { return round_trips_; }
 
   private:
     bool has_room(std::size_t) const override;
@@ -82,7 +79,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     group::Outbox outbox_;
     std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
     group::Joins joins_{*this};
-    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;
+    group::RoundTrips round_trips_;
     Nanoseconds next_deadline_ = kNever;
 };
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "group_process.h"
+#include "group_member.h"
 #include "host_memory.h"
 #include "network.h"
 

@@ -255,7 +255,8 @@ GroupOptions draw_groups(std::uint64_t seed) {
     options.faults.loss = pick(random, {0.0, 0.0, 0.02, 0.2});
     options.faults.duplicate = pick(random, {0.0, 0.1});
     options.faults.jitter = Nanoseconds::from_us(pick<std::int64_t>(random, {5, 100, 3'000}));
-    options.model.latency = Nanoseconds::from_us(20);
+    Random own(seed ^ 0x6d6f64656c);  // so that the others keep what they drew before there was this
+    draw_model(own, processes, options.model);
     options.model.wan.latency = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
     options.messages_at_once = random.between(1, 32);
     options.tells_failed_sends = random.chance(0.5);
