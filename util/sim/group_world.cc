@@ -239,7 +239,7 @@ void GroupWorld::strike() {
     if (bool begun = restarted_; due(options_.restart, begun)) start_again(options_.restart->process);
     if (due(options_.pause, paused_)) {
         harmed_at_ = now() + options_.pause_length;
-        network_.occupy(endpoint_now(options_.pause->process), options_.pause_length);
+        network_.occupy_until(endpoint_now(options_.pause->process), harmed_at_);
     }
     const std::uint32_t leaves = options_.gives_up ? endpoint_now(options_.gives_up->process) : 0;
     if (due(options_.gives_up, gave_up_) && slots_[leaves].process) {

@@ -111,8 +111,11 @@ class Network {
     Nanoseconds free_at(std::uint32_t endpoint) const;
     // The processor of this endpoint's host has something to do until then.
     Nanoseconds busy_until(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]].processor_free; }
-    // Has it do something for so long.
+    // Has it do something that takes so long, or longer on a slow host; or something else until a moment.
     void occupy(std::uint32_t endpoint, Nanoseconds time);
+    void occupy_until(std::uint32_t endpoint, Nanoseconds time) {
+        host_at(endpoint).processor_free = std::max(busy_until(endpoint), time);
+    }
     std::uint32_t in_flight(std::uint32_t endpoint) const { return in_flight_[endpoint]; }
     std::uint32_t host_of(std::uint32_t endpoint) const { return host_of_[endpoint]; }
     const WanLinks& wan() const { return wan_; }

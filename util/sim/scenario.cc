@@ -146,6 +146,19 @@ void draw_losses(Random& random, std::uint32_t hosts, Faults& faults) {
     }
 }
 
+void draw_late_messages(Random& random, Faults& faults) {
+    if (random.chance(0.15)) faults.message_loss = pick(random, {0.001, 0.02, 0.1});
+    if (random.chance(0.15)) {
+        faults.spike = pick(random, {0.005, 0.05});
+        faults.spike_delay = us_between(random, 100, 10'000);
+    }
+}
+
+void draw_busy_hosts(Random& random, std::uint32_t host, Faults& faults) {
+    if (random.chance(0.1)) faults.slow.push_back({host, pick(random, {3.0, 20.0})});
+    if (random.chance(0.1)) faults.backpressure = pick(random, {0.1, 0.6});
+}
+
 void draw_faults(Random& random, std::uint32_t hosts, Faults& faults) {
     if (random.chance(0.1)) return;  // fair weather
     draw_losses(random, hosts, faults);
@@ -157,15 +170,10 @@ void draw_faults(Random& random, std::uint32_t hosts, Faults& faults) {
         faults.partitions.push_back({draw_window(random),
                                      static_cast<std::uint32_t>(random.between(1, hosts - 1)),
                                      random.chance(0.5)});
-    if (random.chance(0.15)) faults.message_loss = pick(random, {0.001, 0.02, 0.1});
-    if (random.chance(0.15)) {
-        faults.spike = pick(random, {0.005, 0.05});
-        faults.spike_delay = us_between(random, 100, 10'000);
-    }
+    draw_late_messages(random, faults);
     faults.messages_overtake = random.chance(0.4);
     if (random.chance(0.3)) faults.jitter = us_between(random, 1, 400);
-    if (random.chance(0.1)) faults.slow.push_back({host, pick(random, {3.0, 20.0})});
-    if (random.chance(0.1)) faults.backpressure = pick(random, {0.1, 0.6});
+    draw_busy_hosts(random, host, faults);
     if (random.chance(0.2)) faults.heal_at = us_between(random, 2000, 40'000);
 }
 
@@ -257,6 +265,8 @@ GroupOptions draw_groups(std::uint64_t seed) {
     options.faults.jitter = Nanoseconds::from_us(pick<std::int64_t>(random, {5, 100, 3'000}));
     Random own(seed ^ 0x6d6f64656c);  // so that the others keep what they drew before there was this
     draw_model(own, processes, options.model);
+    draw_late_messages(own, options.faults);
+    draw_busy_hosts(own, one_of(own, processes), options.faults);
     options.model.wan.latency = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
     options.messages_at_once = random.between(1, 32);
     options.tells_failed_sends = random.chance(0.5);
@@ -336,11 +346,11 @@ std::string summary_of_groups(std::uint64_t seed) {
         return who ? fmt::format(", {} {}", *who, what) : std::string();
     };
     return fmt::format(
-        "{} processes on {} hosts in {} sites ({}), loss {}, doubled {}, words {}, jitter {} us, {} joins "
+        "{} processes on {} hosts in {} sites ({}), latency {}, faults {}, words doubled {}, {} joins "
         "before{}{}{}{}{}{}{}",
         options.host_of.size(), options.site_of.size(),
-        *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups, options.faults.loss,
-        options.faults.duplicate, options.words_doubled, options.faults.jitter.value / 1000, options.counted,
+        *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups,
+        to_string(options.model.latency), to_string(options.faults), options.words_doubled, options.counted,
         describe("dies", options.death), describe("starts again", options.restart),
         describe("computes", options.pause), describe("gives up", options.gives_up),
         somebody(options.no_memory, "shares no memory"), somebody(options.never_calls, "never calls"),
