@@ -159,7 +159,7 @@ void GroupMember::post(std::size_t number) {
     const Collective& what = plan_.script[number];
     const auto members = static_cast<std::uint32_t>(plan_.members.size());
     Posted& posted = operations_[number];
-    posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), std::byte{0xee});
+    posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), kUntouched);
     const bool gives =
         (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
     if (gives) posted.input = given(what, id_.list_hash, number, rank_, members);
@@ -183,7 +183,10 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     process_.world().came_through(group(), rank_, process_.address(), false);
     if (code != 0) return end(code);
     check(cookie);
-    posted = {{}, {}, true};
+    posted.scribbled = true;
+    // They are the application's again: a late write shows in the end, and what is read too late is wrong.
+    std::fill(posted.buffer.begin(), posted.buffer.end(), kScribble);
+    std::fill(posted.input.begin(), posted.input.end(), kScribble);
     if (through()) over_at_ = process_.world().now();
 }
 
@@ -193,6 +196,13 @@ void GroupMember::check(std::size_t number) {
     if (operations_[number].buffer != result_of(what, id_.list_hash, number, rank_, members))
         process_.world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(),
                                               number, levels::name_of(what.kind).data(), what.bytes));
+}
+
+bool GroupMember::scribbled() const {
+    return std::all_of(operations_.begin(), operations_.end(), [](const Posted& posted) {
+        return !posted.scribbled || std::all_of(posted.buffer.begin(), posted.buffer.end(),
+                                                [](std::byte byte) { return byte == kScribble; });
+    });
 }
 
 void GroupMember::end(int code) {

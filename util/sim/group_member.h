@@ -46,12 +46,14 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // Joined and through with everything, or told that it will not be.
     bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || through()); }
     Nanoseconds over_at() const { return over_at_; }
+    // Nobody has written into what was done.
+    bool scribbled() const;
     std::string state() const;
 
   private:
     struct Posted {
         std::vector<std::byte> input, buffer;
-        bool done = false;
+        bool done = false, scribbled = false;
     };
     // group::JoinPort
     wire::Hello own_hello() const override;

@@ -288,6 +288,7 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
     std::for_each(retired_.begin(), retired_.end(), take);
     for (const GroupMember* member : all) {
         if (!member->over()) return member->state() + ": waits for ever";
+        if (!member->scribbled()) return member->state() + ": wrote after the end";
         if (member->error() == 0) continue;
         if (!harmed(options_.groups[number])) return member->state() + ": for no reason";
         if (failed == nullptr || member->over_at() < failed->over_at()) failed = member;

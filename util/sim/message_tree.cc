@@ -38,10 +38,7 @@ void MessageTree::begin_step() {
     has_[index_of(step.root)] = true;
     unfinished_ = ranks_;
     began_at_ = network_->now() + settle_;
-    if (arrival_.pattern == Arrival::Pattern::together) return network_->wake_run(0, ranks_, began_at_, 0);
-    const auto late = static_cast<std::uint32_t>(random_.below(ranks_));
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-        network_->wake(rank, began_at_ + arrival_.of(rank, step, late, random_), 0);
+    arrival_.wake(*network_, 0, ranks_, step, began_at_, 0, random_);
 }
 
 void MessageTree::forward(std::uint32_t rank) {

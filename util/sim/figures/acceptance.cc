@@ -12,6 +12,9 @@
 namespace mcastcoll::sim {
 namespace {
 
+constexpr engine::Repair kRepairs[] = {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic,
+                                       engine::Repair::sync};
+
 class Acceptance {
   public:
     Acceptance(const FigureOptions& options, bool full) : options_(options), full_(full) {}
@@ -21,9 +24,7 @@ class Acceptance {
                                                  : options_.quick ? std::vector{16U, 116U}
                                                                   : std::vector{16U, 116U, 1024U};
         for (const std::uint32_t ranks : sizes)
-            for (const engine::Repair repair : {engine::Repair::push, engine::Repair::pull,
-                                                engine::Repair::automatic, engine::Repair::sync})
-                check_loss(repair, ranks);
+            for (const engine::Repair repair : kRepairs) check_loss(repair, ranks);
         check_growth(sizes.front(), sizes.back());
         check_binomial();
         if (full_) report_largest();
@@ -72,8 +73,7 @@ class Acceptance {
     }
 
     void check_growth(std::uint32_t few, std::uint32_t many) {
-        for (const engine::Repair repair :
-             {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic, engine::Repair::sync}) {
+        for (const engine::Repair repair : kRepairs) {
             const double growth = static_cast<double>(result(repair, many, 0).quantile(0.5).value) /
                                       static_cast<double>(result(repair, few, 0).quantile(0.5).value) -
                                   1;
@@ -93,8 +93,7 @@ class Acceptance {
     void check_binomial() {
         constexpr std::uint32_t kRanks = 116;
         const Measured& tree = result({}, kRanks, 0);
-        for (const engine::Repair repair :
-             {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic, engine::Repair::sync}) {
+        for (const engine::Repair repair : kRepairs) {
             const Measured& ours = result(repair, kRanks, 0);
             const double saved =
                 1 - static_cast<double>(ours.last().value) / static_cast<double>(tree.last().value);
