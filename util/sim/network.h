@@ -38,9 +38,7 @@ struct Memory {
     Nanoseconds overhead{50};  // of telling
     double ns_per_byte = 0.1;  // 10 GB/s a core
 
-    Nanoseconds copy_time(std::size_t bytes) const {
-        return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
-    }
+    Nanoseconds copy_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
 };
 
 struct Model {
@@ -60,9 +58,7 @@ struct Model {
     Wan wan{};
     std::vector<Nanoseconds> read_every;  // hosts that look at their inbox only this often; shorter: all do
 
-    Nanoseconds wire_time(std::size_t bytes) const {
-        return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
-    }
+    Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
     Nanoseconds one_way(std::size_t bytes) const {
         return send_overhead + latency + wire_time(bytes) + receive_overhead;
     }
