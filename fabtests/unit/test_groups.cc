@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/group_world.h"
+#include "sim/scenario.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::sim;
@@ -56,7 +57,7 @@ Test(groups, every_collective_over_hosts_and_sites) {
                 GroupOptions options = everybody(hosts, each, sites);
                 options.groups[0].script = all_kinds(hosts * each);
                 options.groups[0].in_flight = 3;
-                options.network.loss = 0.05;
+                options.faults.loss = 0.05;
                 expect_fine(std::move(options));
             }
 }
@@ -112,7 +113,7 @@ Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
 Test(groups, a_word_that_is_heard_twice_counts_once) {
     GroupOptions options = everybody(3, 3, 2);
     options.groups[0].script = all_kinds(9);
-    options.network.words_doubled = 1;
+    options.words_doubled = 1;
     options.silent = 4;
     cr_assert_eq(expect_fine(std::move(options)), 9 * all_kinds(9).size());
 }

@@ -40,6 +40,17 @@ static void sp(struct run* run) {
     solve(run, 140, kCell * 22, kCell * 10);
 }
 
+// Over the planes of a grid, from two neighbours to the two on the other side.
+static void sweep(struct run* run, int to_column, int to_row, int from_column, int from_row) {
+    for (int plane = 0; plane < 100; plane++) {
+        pass_on(run, -1, from_column, 1040);
+        pass_on(run, -1, from_row, 1040);
+        compute(run, 1.2);
+        pass_on(run, to_column, -1, 1040);
+        pass_on(run, to_row, -1, 1040);
+    }
+}
+
 // Wavefronts over the planes of a grid: a kilobyte to the next two processes for each plane, down and up
 // again; then two layers of the whole side to each neighbour.  The grid has borders: nothing goes around.
 static void lu(struct run* run) {
@@ -47,20 +58,8 @@ static void lu(struct run* run) {
     const int north = row > 0 ? run->rank - run->columns : -1,
               south = row + 1 < run->rows ? run->rank + run->columns : -1;
     const int west = column > 0 ? run->rank - 1 : -1, east = column + 1 < run->columns ? run->rank + 1 : -1;
-    for (int plane = 0; plane < 100; plane++) {
-        pass_on(run, -1, north, 1040);
-        pass_on(run, -1, west, 1040);
-        compute(run, 1.2);
-        pass_on(run, south, -1, 1040);
-        pass_on(run, east, -1, 1040);
-    }
-    for (int plane = 0; plane < 100; plane++) {
-        pass_on(run, -1, south, 1040);
-        pass_on(run, -1, east, 1040);
-        compute(run, 1.2);
-        pass_on(run, north, -1, 1040);
-        pass_on(run, west, -1, 1040);
-    }
+    sweep(run, south, east, north, west);
+    sweep(run, north, west, south, east);
     const int vertical[2] = {north, south}, horizontal[2] = {west, east};
     exchange_many(run, vertical, 2, 208080);
     exchange_many(run, horizontal, 2, 208080);

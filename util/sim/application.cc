@@ -11,8 +11,6 @@
 namespace mcastcoll::sim {
 namespace {
 
-constexpr std::byte kScribble{0xdd};  // in a buffer that is the application's again
-
 // Completed buffers are watched for late writes until this much is kept; then the oldest is looked at a last
 // time and freed.
 constexpr std::uint64_t kMostRetiredBytes = 256ULL << 20;
@@ -162,7 +160,6 @@ void World::member_joined(std::uint32_t index) {
     if (member.joined) return trouble(fmt::format("{} joined twice", name_of(index)));
     member.joined = true;
     member.joined_bytes = member.bytes;
-    joined_at_ = now();
     one_more_joined(group);
     if (!options_.separated && member.next_post <= now() && !member.post_due) {
         member.post_due = true;
@@ -183,13 +180,8 @@ void World::begin_step(Group& group) {
     }
     if (group.step == 0 && ++groups_begun_ == groups_.size()) traffic_at_begin_ = network_->traffic();
     group.began_at[group.step] = start;
-    if (options_.arrival.pattern == Arrival::Pattern::together)
-        return network_->wake_run(group.begin, group.members, start, kPost);
-    const auto late = static_cast<std::uint32_t>(random_.below(group.members));
-    for (std::uint32_t rank = 0; rank < group.members; ++rank)
-        network_->wake(group.begin + rank,
-                       start + options_.arrival.of(rank, group.plan->script[group.step], late, random_),
-                       kPost);
+    options_.arrival.wake(*network_, group.begin, group.members, group.plan->script[group.step], start, kPost,
+                          random_);
 }
 
 std::string World::check_member(std::uint32_t index, bool must_succeed) const {

@@ -1,20 +1,22 @@
 // Each job is a process, so that a seed that trips an assert or never ends takes only its job with it: the
-// parent reports the seed and lets a new job go on behind it. A job tells its parent in lines: "B seed"
-// before a seed, "F seed what" when it failed.
+// parent reports the seed and lets a new job go on behind it. All jobs write lines into one pipe: "B job
+// seed" before a seed, "F job seed what" when it failed. Such a line is written at once, or not at all.
 #include "campaign.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "group_world.h"
 #include "scenario.h"
 
 namespace mcastcoll::sim {
@@ -33,43 +35,23 @@ std::string run_seed(std::uint64_t seed) {
     return world.run();
 }
 
-void tell(int pipe_end, const std::string& line) {
-    for (std::size_t sent = 0; sent < line.size();) {
-        const ssize_t written = write(pipe_end, line.data() + sent, line.size() - sent);
-        if (written < 0 && errno != EINTR) _exit(3);
-        if (written > 0) sent += static_cast<std::size_t>(written);
-    }
-}
-
-[[noreturn]] void work(int pipe_end, std::uint64_t seed, std::uint64_t end, std::uint32_t stride) {
-    for (; seed < end; seed += stride) {
-        alarm(kMostSeconds);
-        tell(pipe_end, fmt::format("B {}\n", seed));
-        if (const std::string wrong = run_seed(seed); !wrong.empty())
-            tell(pipe_end, fmt::format("F {} {}\n", seed, wrong));
-    }
-    _exit(0);
-}
-
-struct Job {
-    pid_t process = 0;
-    int pipe_end = -1;
-    std::uint64_t seed = 0;  // the one it is at
-    std::string rest;        // of a line that is not complete
-};
-
 class Parent {
   public:
     explicit Parent(const Campaign& campaign) : campaign_(campaign), show_(isatty(STDERR_FILENO) != 0) {}
     int run();
 
   private:
-    void start(Job& job, std::uint64_t seed);
-    bool hear(Job& job);
-    void end(Job& job);
-    void take_line(Job& job, const std::string& line);
+    struct Job {
+        pid_t process = 0;
+        std::uint64_t seed = 0;  // the one it is at
+        bool ended = false;      // without a crash
+    };
+    std::uint64_t end() const { return campaign_.first + campaign_.seeds; }
+    [[noreturn]] void work(int pipe_end, std::size_t job);
+    void listen();
+    void take_line(const std::string& line);
+    void reap(Job& job);
     void report(std::uint64_t seed, const std::string& wrong);
-    void show_progress() const;
 
     const Campaign campaign_;
     const bool show_;
@@ -77,22 +59,17 @@ class Parent {
     std::uint64_t begun_ = 0, failed_ = 0;
 };
 
-void Parent::start(Job& job, std::uint64_t seed) {
-    int ends[2];
-    if (pipe(ends) != 0) throw std::runtime_error("no pipe for a job");
-    std::fflush(nullptr);
-    job.process = fork();
-    if (job.process < 0) throw std::runtime_error("no process for a job");
-    if (job.process == 0) {
-        close(ends[0]);
-        for (const Job& other : jobs_)
-            if (other.pipe_end >= 0) close(other.pipe_end);
-        work(ends[1], seed, campaign_.first + campaign_.seeds, campaign_.jobs);
+void Parent::work(int pipe_end, std::size_t job) {
+    const auto tell = [&](const std::string& line) {
+        if (write(pipe_end, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF)) < 0) _exit(3);
+    };
+    for (std::uint64_t seed = jobs_[job].seed; seed < end(); seed += campaign_.jobs) {
+        alarm(kMostSeconds);
+        tell(fmt::format("B {} {}\n", job, seed));
+        if (const std::string wrong = run_seed(seed); !wrong.empty())
+            tell(fmt::format("F {} {} {:.2000}\n", job, seed, wrong));
     }
-    close(ends[1]);
-    job.pipe_end = ends[0];
-    job.seed = seed;
-    job.rest.clear();
+    _exit(0);
 }
 
 void Parent::report(std::uint64_t seed, const std::string& wrong) {
@@ -103,60 +80,63 @@ void Parent::report(std::uint64_t seed, const std::string& wrong) {
     std::fflush(stdout);
 }
 
-void Parent::show_progress() const {
-    if (show_ && begun_ % 16 == 0)
+void Parent::take_line(const std::string& line) {
+    char* rest = nullptr;
+    Job& job = jobs_[std::strtoull(line.c_str() + 2, &rest, 10)];
+    job.seed = std::strtoull(rest, &rest, 10);
+    if (line[0] == 'F') return report(job.seed, rest + 1);
+    if (show_ && ++begun_ % 16 == 0)
         fmt::print(stderr, "\r{} of {} seeds, {} failed ", begun_, campaign_.seeds, failed_);
 }
 
-void Parent::take_line(Job& job, const std::string& line) {
-    char* end = nullptr;
-    const std::uint64_t seed = std::strtoull(line.c_str() + 2, &end, 10);
-    if (line[0] == 'F') return report(seed, end + 1);
-    job.seed = seed;
-    ++begun_;
-    show_progress();
-}
-
-// False when the job has closed its end.
-bool Parent::hear(Job& job) {
+// Starts every job that has seeds left, and hears them until they have all ended.
+void Parent::listen() {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("no pipe for the jobs");
+    std::fflush(nullptr);
+    for (std::size_t job = 0; job < jobs_.size(); ++job) {
+        if (jobs_[job].ended) continue;
+        jobs_[job].process = fork();
+        if (jobs_[job].process < 0) throw std::runtime_error("no process for a job");
+        if (jobs_[job].process > 0) continue;
+        close(ends[0]);
+        work(ends[1], job);
+    }
+    close(ends[1]);
+    std::string text;
     char buffer[4096];
-    const ssize_t got = read(job.pipe_end, buffer, sizeof buffer);
-    if (got < 0) return errno == EINTR;
-    job.rest.append(buffer, static_cast<std::size_t>(got));
-    for (std::size_t at; (at = job.rest.find('\n')) != std::string::npos; job.rest.erase(0, at + 1))
-        take_line(job, job.rest.substr(0, at));
-    return got > 0;
+    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR);) {
+        text.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        for (std::size_t at; (at = text.find('\n')) != std::string::npos; text.erase(0, at + 1))
+            take_line(text.substr(0, at));
+    }
+    close(ends[0]);
 }
 
-void Parent::end(Job& job) {
-    close(job.pipe_end);
-    job.pipe_end = -1;
+// A job that has crashed is to go on behind the seed it was at.
+void Parent::reap(Job& job) {
     int status = 0;
     while (waitpid(job.process, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    job.ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (job.ended) return;
     report(job.seed, WIFSIGNALED(status) ? fmt::format("ended by signal {} ({})", WTERMSIG(status),
                                                        strsignal(WTERMSIG(status)))
                                          : fmt::format("ended with code {}", WEXITSTATUS(status)));
-    if (job.seed + campaign_.jobs < campaign_.first + campaign_.seeds) start(job, job.seed + campaign_.jobs);
+    job.seed += campaign_.jobs;
+    job.ended = job.seed >= end();
 }
 
 int Parent::run() {
-    jobs_.resize(campaign_.jobs);
-    for (std::uint32_t number = 0; number < campaign_.jobs && number < campaign_.seeds; ++number)
-        start(jobs_[number], campaign_.first + number);
-    for (;;) {
-        std::vector<pollfd> ends;
-        std::vector<Job*> of;
-        for (Job& job : jobs_) {
-            if (job.pipe_end < 0) continue;
-            ends.push_back({job.pipe_end, POLLIN, 0});
-            of.push_back(&job);
-        }
-        if (ends.empty()) break;
-        if (poll(ends.data(), ends.size(), -1) < 0 && errno != EINTR) throw std::runtime_error("poll failed");
-        for (std::size_t i = 0; i < ends.size(); ++i)
-            if (ends[i].revents != 0 && !hear(*of[i])) end(*of[i]);
+    jobs_.resize(std::min<std::uint64_t>(campaign_.jobs, campaign_.seeds));
+    for (std::size_t job = 0; job < jobs_.size(); ++job) jobs_[job].seed = campaign_.first + job;
+    const auto ended = [](const Job& job) { return job.ended; };
+    while (!std::all_of(jobs_.begin(), jobs_.end(), ended)) {
+        std::vector<Job*> started;
+        for (Job& job : jobs_)
+            if (!job.ended) started.push_back(&job);
+        listen();
+        for (Job* job : started) reap(*job);
     }
     if (show_) fmt::print(stderr, "\r\033[K");
     fmt::print("seeds {} failed {}\n", campaign_.seeds, failed_);

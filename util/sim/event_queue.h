@@ -31,8 +31,6 @@ static_assert(sizeof(Event) == 32);
 class EventQueue {
   public:
     bool empty() const { return heap_.empty(); }
-    std::size_t size() const { return heap_.size(); }
-    const Event& top() const { return heap_.front(); }
 
     void push(Event event) {
         event.order = scheduled_++ & ((std::uint64_t{1} << 56) - 1);

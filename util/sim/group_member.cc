@@ -42,22 +42,22 @@ std::vector<std::byte> given(const Collective& what, std::uint64_t group, std::u
 // What a member has when it is over; empty where it gets nothing.
 std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, std::uint64_t number,
                                  std::uint32_t rank, std::uint32_t members) {
+    using Vector = std::vector<std::byte>;
     const auto of = [&](std::uint32_t other) { return given(what, group, number, other, members); };
-    const auto block = [&](std::uint32_t other, std::uint32_t index) {
-        const std::vector<std::byte> all = of(other);
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(index * what.bytes);
-        return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(what.bytes));
+    const auto part = [](const Vector& all, std::size_t offset, std::size_t bytes) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
+        return Vector(begin, begin + static_cast<std::ptrdiff_t>(bytes));
     };
-    const auto everybody = [&](auto&& part) {
-        std::vector<std::byte> all;
+    const auto everybody = [&](std::size_t offset) {
+        Vector all;
         for (std::uint32_t other = 0; other < members; ++other) {
-            const std::vector<std::byte> one = part(other);
+            const Vector one = part(of(other), offset, what.bytes);
             all.insert(all.end(), one.begin(), one.end());
         }
         return all;
     };
     const auto combined = [&] {
-        std::vector<std::byte> sum = of(0);
+        Vector sum = of(0);
         for (std::uint32_t other = 1; other < members; ++other)
             combine_by_xor(sum.data(), of(other).data(), sum.size());
         return sum;
@@ -68,22 +68,20 @@ std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, st
         case Kind::broadcast:
             return of(index_of(what.root));
         case Kind::reduce:
-            return rank_of(rank) == what.root ? combined() : std::vector<std::byte>();
+            return rank_of(rank) == what.root ? combined() : Vector();
         case Kind::allreduce:
             return combined();
         case Kind::allgather:
-            return everybody(of);
+            return everybody(0);
         case Kind::gather:
-            return rank_of(rank) == what.root ? everybody(of) : std::vector<std::byte>();
+            return rank_of(rank) == what.root ? everybody(0) : Vector();
         case Kind::scatter:
-            return block(index_of(what.root), rank);
+            return part(of(index_of(what.root)), rank * what.bytes, what.bytes);
         case Kind::alltoall:
-            return everybody([&](std::uint32_t other) { return block(other, rank); });
+            return everybody(rank * what.bytes);
         case Kind::reduce_scatter: {
-            const std::vector<std::byte> whole = combined();
-            const Slice own = slice_of(rank, members, whole.size(), 1);
-            const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(own.offset);
-            return {begin, begin + static_cast<std::ptrdiff_t>(own.bytes)};
+            const Slice own = slice_of(rank, members, what.bytes, 1);
+            return part(combined(), own.offset, own.bytes);
         }
     }
     return {};
@@ -139,7 +137,8 @@ bool GroupMember::has_key(GroupKey key) const {
 bool GroupMember::work() {
     if (closed_ || !join_over_) return false;
     bool worked = false;
-    while (error_ == 0 && posted_ < plan_.script.size() && posted_ - completed_ < plan_.in_flight) {
+    const std::size_t begun = process_.world().begun(group());
+    while (error_ == 0 && posted_ < begun && posted_ - completed_ < plan_.in_flight) {
         post(posted_++);
         worked = true;
     }
@@ -160,7 +159,7 @@ void GroupMember::post(std::size_t number) {
     const Collective& what = plan_.script[number];
     const auto members = static_cast<std::uint32_t>(plan_.members.size());
     Posted& posted = operations_[number];
-    posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), std::byte{0xee});
+    posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), kUntouched);
     const bool gives =
         (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
     if (gives) posted.input = given(what, id_.list_hash, number, rank_, members);
@@ -181,10 +180,13 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     if (posted.done) process_.world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
     posted.done = true;
     ++completed_;
-    process_.world().count_completion();
+    process_.world().came_through(group(), rank_, process_.address(), false);
     if (code != 0) return end(code);
     check(cookie);
-    posted = {{}, {}, true};
+    posted.scribbled = true;
+    // They are the application's again: a late write shows in the end, and what is read too late is wrong.
+    std::fill(posted.buffer.begin(), posted.buffer.end(), kScribble);
+    std::fill(posted.input.begin(), posted.input.end(), kScribble);
     if (through()) over_at_ = process_.world().now();
 }
 
@@ -194,6 +196,13 @@ void GroupMember::check(std::size_t number) {
     if (operations_[number].buffer != result_of(what, id_.list_hash, number, rank_, members))
         process_.world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(),
                                               number, levels::name_of(what.kind).data(), what.bytes));
+}
+
+bool GroupMember::scribbled() const {
+    return std::all_of(operations_.begin(), operations_.end(), [](const Posted& posted) {
+        return !posted.scribbled || std::all_of(posted.buffer.begin(), posted.buffer.end(),
+                                                [](std::byte byte) { return byte == kScribble; });
+    });
 }
 
 void GroupMember::end(int code) {
@@ -206,6 +215,7 @@ void GroupMember::join_ended(int code) {
     if (join_over_) process_.world().complain(fmt::format("{}: its join ends twice", state()));
     join_over_ = true;
     if (code != 0) return end(code);
+    process_.world().came_through(group(), rank_, process_.address(), true);
     if (through()) over_at_ = process_.world().now();
 }
 
@@ -228,69 +238,22 @@ wire::Hello GroupMember::own_hello() const {
 }
 
 void GroupMember::greet(std::uint32_t, Bytes bytes) {
-    process_.world().datagram(process_.number(), plan_.members.front(), bytes);
+    process_.world().datagram(process_.address(), plan_.members.front(), bytes);
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
-    process_.world().datagram(process_.number(), plan_.members[index_of(to)], datagram);
+    process_.world().datagram(process_.address(), plan_.members[index_of(to)], datagram);
 }
 
-const wire::Hello* GroupMember::miscounted_hello(Rank rank) {
-    return process_.joins().miscounted_hello(*this, rank);
-}
-
-std::optional<Nanoseconds> GroupMember::round_trip(std::uint64_t one, std::uint64_t other) const {
-    return process_.round_trip(one, other);
-}
-
-void GroupMember::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-    process_.keep_round_trip(one, other, time);
-}
-
-Result<group::Outbox::Peer> GroupMember::peer(const wire::ByteString& private_address) {
-    return GroupProcess::at(private_address);
-}
-
-int GroupMember::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
-    process_.tell(std::move(to), std::move(word), id_.list_hash);
-    return 0;
-}
-
-void GroupMember::tell_for_good(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
-    process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
-}
-
-void GroupMember::withdraw() {
-    process_.withdraw(id_.list_hash);
-}
-
-bool GroupMember::can_send() const {
-    return process_.can_send();
-}
-
-void GroupMember::send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) {
-    wire::ByteString message(header.begin(), header.end());
-    message.insert(message.end(), payload.begin(), payload.end());
-    process_.send_now(to, message);
-}
-
-void GroupMember::watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) {
+void GroupMember::watch(Address peer, const wire::ByteString&, Nanoseconds) {
     process_.world().watch(process_.address(), peer);
-}
-
-void GroupMember::look_at(group::Outbox::Peer peer, const wire::ByteString& point, Nanoseconds now) {
-    watch(peer, point, now);
 }
 
 Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
     if (!process_.world().has_memory(process_.number())) return Error{ENOMEM, "none"};
-    auto memory = process_.world().memory(members, process_.number());
+    auto memory = process_.world().memory(members, process_.address());
     if (!memory) return Error{EAGAIN, "not yet"};
     return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
-}
-
-void GroupMember::remember_ended(int code) {
-    process_.joins().remember_ended(*this, code);
 }
 
 int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
@@ -308,16 +271,15 @@ int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
 }
 
 void GroupMember::join(const wire::Welcome& welcome, const levels::Placement&) {
-    if (!welcome.group_addresses.empty() && process_.has_multicast())
-        address_ = welcome.group_addresses.front();
+    listens_ = !welcome.group_addresses.empty() && process_.has_multicast();
+    if (listens_)
+        process_.world().listen(process_.address());
     else
         why_not_ = "it has none";
 }
 
 void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t) {
-    wire::ByteString datagram(header.begin(), header.end());
-    datagram.insert(datagram.end(), payload.begin(), payload.end());
-    process_.world().multicast(process_.number(), address_, datagram);
+    process_.world().multicast(process_.address(), header, payload);
 }
 
 }  // namespace mcastcoll::sim

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "group/joins.h"
+#include "group_process.h"
 
 namespace mcastcoll::sim {
 
@@ -16,10 +16,10 @@ struct GroupPlan {
     std::vector<Collective> script;      // without buffers
     std::vector<levels::Row> selection;  // of rank 0
     std::size_t in_flight = 1;
+    // Operations are separated: each begins so long after the one before is over everywhere.
+    std::optional<Nanoseconds> settle;
     engine::Repair repair = engine::Repair::pull;
 };
-
-class GroupProcess;
 
 class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
@@ -32,8 +32,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
     std::uint32_t rank() const { return rank_; }
     bool has_key(GroupKey key) const;
-    // Whether it hears what is multicast to this address.
-    bool hears(const wire::ByteString& address) const { return address == address_; }
+    bool listens() const { return listens_; }
 
     void call();
     // The application: posts what it may, and closes when it is through. True if it did something.
@@ -41,43 +40,61 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // The application closes what it has not joined yet.
     void give_up();
 
-    bool join_over() const { return join_over_; }
     bool closed() const { return closed_; }
     // Of the join, of the group, or of an operation.
     int error() const { return error_; }
     // Joined and through with everything, or told that it will not be.
     bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || through()); }
     Nanoseconds over_at() const { return over_at_; }
+    // Nobody has written into what was done.
+    bool scribbled() const;
     std::string state() const;
 
   private:
     struct Posted {
         std::vector<std::byte> input, buffer;
-        bool done = false;
+        bool done = false, scribbled = false;
     };
     // group::JoinPort
     wire::Hello own_hello() const override;
     void greet(std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
-    const wire::Hello* miscounted_hello(Rank rank) override;
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override;
-    Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
-    int tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
-    void withdraw() override;
+    const wire::Hello* miscounted_hello(Rank rank) override {
+        return process_.joins().miscounted_hello(*this, rank);
+    }
+    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override {
+        return process_.round_trips().find(one, other);
+    }
+    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override {
+        process_.round_trips().keep(one, other, time);
+    }
+    Result<Address> peer(const wire::ByteString& private_address) override {
+        return GroupProcess::at(private_address);
+    }
+    int tell(std::vector<Address> to, wire::ByteString word) override {
+        process_.tell(std::move(to), std::move(word), id_.list_hash);
+        return 0;
+    }
+    void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
     // group::Port
     group::Multicast& multicast() override { return *this; }
-    bool can_send() const override;
-    void send_message(group::Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) override;
-    void tell_for_good(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
-    void watch(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) override;
-    void look_at(group::Outbox::Peer peer, const wire::ByteString&, Nanoseconds) override;
+    bool can_send() const override { return process_.can_send(); }
+    void send_message(Address to, const wire::HeaderBytes& header, Bytes payload) override {
+        process_.send_now(to, header, payload);
+    }
+    void tell_for_good(std::vector<Address> to, wire::ByteString word) override {
+        process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
+    }
+    void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
+    void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {
+        watch(peer, point, now);
+    }
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override;
     void keyed() override {}
     void changed() override {}
     void join_ended(int code) override;
-    void remember_ended(int code) override;
+    void remember_ended(int code) override { process_.joins().remember_ended(*this, code); }
     void failed(int code, Rank) override { end(code); }
     void completed(std::uint64_t cookie, int code) override;
     void warn(std::string_view) override {}
@@ -86,13 +103,14 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // group::Multicast
     int offer(wire::Welcome& welcome, const group::Guests& guests) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
-    bool joined() const override { return !address_.empty(); }
+    bool joined() const override { return listens_; }
     const std::string& why_not() const override { return why_not_; }
     std::string name() const override { return "simulated"; }
     void send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) override;
     void flush() override {}
     void forget_payloads() override {}
 
+    std::uint32_t group() const { return static_cast<std::uint32_t>(id_.list_hash - 1); }
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);
     void post(std::size_t number);
@@ -106,9 +124,9 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     std::vector<Posted> operations_;
     std::size_t posted_ = 0, completed_ = 0;
     bool join_over_ = false, closed_ = false;
+    bool listens_ = false;  // to the group's multicasts
     int error_ = 0;
     Nanoseconds over_at_ = kNever;
-    wire::ByteString address_;  // of its multicasts
     std::string why_not_;
     group::Group core_;
 };

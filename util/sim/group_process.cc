@@ -14,8 +14,8 @@ constexpr int kMostTurns = 10'000;
 
 }  // namespace
 
-GroupProcess::GroupProcess(GroupWorld& world, Address self)
-    : world_(world), self_(self), most_under_way_(world.options().network.messages_at_once) {}
+GroupProcess::GroupProcess(GroupWorld& world, Address self) : world_(world), self_(self) {}
+GroupProcess::~GroupProcess() = default;
 
 std::uint32_t GroupProcess::counted() const {
     return self_ == address_of(number(), 0) ? world_.options().counted : 0;
@@ -84,21 +84,17 @@ bool GroupProcess::same_host(const wire::ByteString& one, const wire::ByteString
 void GroupProcess::reply(const group::Source& source, Bytes datagram) {
     std::uint32_t to = 0;
     std::memcpy(&to, source.data(), sizeof to);
-    world_.datagram(number(), to, datagram);
+    world_.datagram(self_, to, datagram);
 }
 
-void GroupProcess::tell(std::vector<Address> to, wire::ByteString word) {
-    tell(std::move(to), std::move(word), group::Outbox::kNobody);
-}
-
-void GroupProcess::on_multicast(const wire::ByteString& address, Bytes datagram) {
+void GroupProcess::on_multicast(Bytes datagram) {
     for (const auto& one : members_)
-        if (one->hears(address) && one->has_key(wire::peek_key(datagram)))
+        if (one->listens() && one->has_key(wire::peek_key(datagram)))
             one->core().on_datagram(datagram, world_.now());
 }
 
-void GroupProcess::on_peer_lost(Address peer, int error) {
-    for (const auto& one : members_) one->core().on_peer_lost(peer, error, "it is gone");
+void GroupProcess::on_peer_lost(Address peer) {
+    for (const auto& one : members_) one->core().on_peer_lost(peer, ECONNRESET, "it is gone");
 }
 
 void GroupProcess::turn() {
@@ -124,24 +120,21 @@ void GroupProcess::turn() {
     std::erase(members_, nullptr);
 }
 
-void GroupProcess::send_now(group::Outbox::Peer to, Bytes message) {
-    ++under_way_;
-    world_.message(self_, to, message);
+bool GroupProcess::has_room(std::size_t) const {
+    return under_way_ < world_.options().messages_at_once;
 }
 
-void GroupProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word,
-                        group::Outbox::Owner owner) {
-    outbox_.post(std::move(to), std::move(word), owner);
+bool GroupProcess::can_send() {
+    return has_room(0) && outbox_.empty() && world_.may_send(self_);
+}
+
+void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {
+    under_way_ += world_.message(self_, to, header, payload);
 }
 
 void GroupProcess::sent() {
     --under_way_;
     outbox_.flush(*this);
-}
-
-std::optional<Nanoseconds> GroupProcess::round_trip(std::uint64_t one, std::uint64_t other) const {
-    const auto found = round_trips_.find({one, other});
-    return found == round_trips_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace mcastcoll::sim

@@ -19,179 +19,239 @@ bool has(const GroupPlan& plan, std::uint32_t process) {
     return std::find(plan.members.begin(), plan.members.end(), process) != plan.members.end();
 }
 
+// Somebody may be started again.
+std::uint32_t endpoints_of(const GroupOptions& options) {
+    return static_cast<std::uint32_t>(options.host_of.size()) + (options.restart ? 1 : 0);
+}
+
+Model model_of(const GroupOptions& options) {
+    Model model = options.model;
+    model.layout = {options.host_of, options.site_of};
+    if (options.restart) model.layout.machine_of.push_back(options.host_of[options.restart->process]);
+    return model;
+}
+
 }  // namespace
 
-GroupWorld::GroupWorld(GroupOptions options) : options_(std::move(options)), random_(options_.network.seed) {
-    const auto count = static_cast<std::uint32_t>(options_.host_of.size());
-    paused_until_.resize(count);
-    for (std::uint32_t number = 0; number < count; ++number)
-        processes_.push_back(std::make_unique<GroupProcess>(*this, address_of(number, 0)));
-    called_at_ = now_ + options_.calls_within;
-    for (std::uint32_t group = 0; group < options_.groups.size(); ++group)
+GroupOptions one_group(Model model) {
+    GroupOptions options;
+    options.host_of = model.layout.machine_of;
+    options.site_of = model.layout.site_of;
+    options.groups.emplace_back().members = first_numbers(static_cast<std::uint32_t>(options.host_of.size()));
+    options.messages_at_once = 1024;
+    options.model = std::move(model);
+    return options;
+}
+
+GroupWorld::GroupWorld(GroupOptions options)
+    : options_(std::move(options)),
+      random_(options_.seed),
+      network_(model_of(options_), options_.faults, endpoints_of(options_),
+               first_numbers(endpoints_of(options_)), std::vector<std::uint32_t>(endpoints_of(options_)),
+               random_.next(), *this),
+      slots_(endpoints_of(options_)),
+      tracks_(options_.groups.size()) {
+    for (std::uint32_t endpoint = 0; endpoint < slots_.size(); ++endpoint)
+        network_.listen(endpoint, Network::kNoRange);
+    for (std::uint32_t number = 0; number < processes(); ++number)
+        slots_[number].process = std::make_unique<GroupProcess>(*this, address_of(number, 0));
+    called_at_ = now() + options_.calls_within;
+    for (std::uint32_t group = 0; group < options_.groups.size(); ++group) {
+        tracks_[group].unfinished = options_.groups[group].members.size();
         for (const std::uint32_t process : options_.groups[group].members)
-            if (const Nanoseconds when = now_ + random_.up_to(options_.calls_within);
+            if (const Nanoseconds when = now() + random_.up_to(options_.calls_within);
                 options_.never_calls != process)
-                at(when, address_of(process, 0), [group](GroupProcess& called) { called.call(group); });
+                start(process, group, when);
+    }
 }
 
 void GroupWorld::complain(std::string what) {
     if (wrong_.empty()) wrong_ = std::move(what);
 }
 
-void GroupWorld::at(Nanoseconds time, Address process, std::function<void(GroupProcess&)> what) {
-    events_.emplace(time, Event{number_of(process), process, std::move(what)});
+void GroupWorld::start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at) {
+    slots_[endpoint].calls.emplace_back(at, group);
+    wake(endpoint, at);
 }
 
-void GroupWorld::at_number(Nanoseconds time, std::uint32_t number, std::function<void(GroupProcess&)> what) {
-    events_.emplace(time, Event{number, std::nullopt, std::move(what)});
+// Whatever is due later is looked at again after every turn, so one wake is enough, the earliest.
+void GroupWorld::wake(std::uint32_t endpoint, Nanoseconds at) {
+    if (at >= slots_[endpoint].wake_at) return;
+    slots_[endpoint].wake_at = at;
+    network_.wake(endpoint, at, 0);
 }
 
-bool GroupWorld::lives(Address process) const {
-    const auto& one = processes_[number_of(process)];
-    return one && one->address() == process;
+void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
+    Slot& slot = slots_[endpoint];
+    if (slot.wake_at > now()) return;  // an earlier one has done it
+    slot.wake_at = kNever;
+    if (const Nanoseconds busy = network_.busy_until(endpoint); busy > now()) return wake(endpoint, busy);
+    turn(endpoint);
 }
 
-Nanoseconds GroupWorld::delay(std::uint32_t from, std::uint32_t to) {
-    const GroupNetwork& network = options_.network;
-    const Nanoseconds far = site_of(from) == site_of(to) ? Nanoseconds{} : network.far;
-    return network.delay + far + random_.up_to(network.jitter);
+// What has come due, and what the process makes of it and of what it has been given.
+void GroupWorld::turn(std::uint32_t endpoint) {
+    Slot& slot = slots_[endpoint];
+    if (!slot.process) return;
+    const auto due = [this](const auto& one) { return one.first <= now(); };
+    const auto take = [&](auto& all, auto&& act) {
+        const auto begin =
+            std::stable_partition(all.begin(), all.end(), [&](const auto& one) { return !due(one); });
+        const std::vector taken(begin, all.end());
+        all.erase(begin, all.end());
+        for (const auto& one : taken) act(one.second);
+        for (const auto& one : all) wake(endpoint, one.first);
+    };
+    take(slot.calls, [&](std::uint32_t group) { slot.process->call(group); });
+    take(slot.lost, [&](Address peer) { slot.process->on_peer_lost(peer); });
+    slot.process->turn();
+    for (const Track& track : tracks_)
+        if (track.began_at > now()) wake(endpoint, track.began_at);
+    if (slot.process->next_deadline() != kNever) wake(endpoint, slot.process->next_deadline());
 }
 
-void GroupWorld::datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
-    for (int copies = random_.chance(options_.network.doubled) ? 2 : 1; copies > 0; --copies)
-        if (!random_.chance(options_.network.loss))
-            at_number(now_ + delay(from, to), to,
-                      [from, copy = wire::ByteString(bytes.begin(), bytes.end())](GroupProcess& there) {
-                          there.on_datagram(from, copy);
-                      });
+void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
+    if (slots_[endpoint].process) slots_[endpoint].process->on_multicast(datagram);
+    turn(endpoint);
 }
 
-void GroupWorld::multicast(std::uint32_t from, const wire::ByteString& address, Bytes bytes) {
-    const auto shared = std::make_shared<const wire::ByteString>(bytes.begin(), bytes.end());
-    for (std::uint32_t to = 0; to < processes_.size(); ++to) {
-        if (to == from || !processes_[to] || site_of(to) != site_of(from)) continue;
-        for (int copies = random_.chance(options_.network.doubled) ? 2 : 1; copies > 0; --copies)
-            if (!random_.chance(options_.network.loss))
-                at_number(now_ + delay(from, to), to,
-                          [address, shared](GroupProcess& there) { there.on_multicast(address, *shared); });
-    }
+void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
+    if (slots_[endpoint].process) slots_[endpoint].process->on_message(message);
+    turn(endpoint);
 }
 
-void GroupWorld::message(Address from, Address to, Bytes bytes) {
-    Nanoseconds& last = last_message_[{from, to}];
-    last = std::max(now_ + delay(number_of(from), number_of(to)), last + Nanoseconds{1});
-    const double doubled = wire::join_kind(bytes) ? options_.network.words_doubled : 0;
-    for (int copies = doubled > 0 && random_.chance(doubled) ? 2 : 1; copies > 0; --copies)
-        at(last, to, [copy = wire::ByteString(bytes.begin(), bytes.end())](GroupProcess& there) {
-            there.on_message(copy);
-        });
-    at(last, from, [](GroupProcess& sender) { sender.sent(); });
-    if (!lives(to) && options_.network.tells_failed_sends)
-        at(last, from, [to](GroupProcess& sender) { sender.on_peer_lost(to, ECONNRESET); });
+void GroupWorld::on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) {
+    if (slots_[endpoint].process) slots_[endpoint].process->on_datagram(number_of(address_at(from)), bytes);
+    turn(endpoint);
+}
+
+void GroupWorld::on_sent(std::uint32_t from, std::uint32_t to) {
+    if (!slots_[from].process) return;
+    slots_[from].process->sent();
+    if (network_.dead(to) && options_.tells_failed_sends) slots_[from].process->on_peer_lost(address_at(to));
+    turn(from);
+}
+
+bool GroupWorld::may_send(Address from) {
+    const std::uint32_t endpoint = endpoint_of(from);
+    if (network_.may_send(endpoint)) return true;
+    wake(endpoint, network_.free_at(endpoint));
+    return false;
+}
+
+std::size_t GroupWorld::message(Address from, Address to, Bytes header, Bytes payload) {
+    const bool word = payload.empty() && wire::join_kind(header);
+    const std::size_t copies = word && random_.chance(options_.words_doubled) ? 2 : 1;
+    for (std::size_t copy = 0; copy < copies; ++copy)
+        network_.send_message(endpoint_of(from), endpoint_of(to), header, payload);
+    return copies;
+}
+
+void GroupWorld::tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at) {
+    slots_[endpoint].lost.emplace_back(at, peer);
+    wake(endpoint, at);
 }
 
 void GroupWorld::watch(Address watcher, Address peer) {
-    if (!lives(peer))
-        at(now_ + options_.network.watch_delay, watcher,
-           [peer](GroupProcess& one) { one.on_peer_lost(peer, ECONNRESET); });
+    if (network_.dead(endpoint_of(peer))) tell_lost(endpoint_of(watcher), peer, now() + options_.watch_delay);
     watches_.emplace(watcher, peer);
 }
 
-std::shared_ptr<HostMemory> GroupWorld::memory(const group::HostMembers& members, std::uint32_t process) {
-    const std::pair name{members.key, host_of(process)};
+std::shared_ptr<HostMemory> GroupWorld::memory(const group::HostMembers& members, Address process) {
+    const std::pair name{members.key, host_of(number_of(process))};
     const auto found = memories_.find(name);
     if (found == memories_.end() && members.self != 0) return nullptr;
     Shared& shared = memories_[name];
     if (!shared.memory) {
         shared.memory = std::make_shared<HostMemory>(members.size);
         shared.memory->changed = [this, &shared] {
-            for (const std::uint32_t reader : shared.processes)
-                at_number(now_ + Nanoseconds{200}, reader, [](GroupProcess&) {});
+            for (const std::uint32_t reader : shared.endpoints)
+                wake(reader, now() + options_.model.memory.latency);
         };
-        shared.processes.assign(members.size, process);
+        shared.memory->copied = [this, &shared](std::uint32_t place, std::size_t bytes) {
+            network_.occupy(shared.endpoints[place], options_.model.memory.copy_time(bytes));
+        };
+        shared.endpoints.assign(members.size, endpoint_of(process));
     }
-    shared.processes[members.self] = process;
+    shared.endpoints[members.self] = endpoint_of(process);
     return shared.memory;
 }
 
+void GroupWorld::came_through(std::uint32_t group, std::uint32_t rank, Address process, bool joined) {
+    completions_ += joined ? 0 : 1;
+    const GroupPlan& plan = options_.groups[group];
+    Track& track = tracks_[group];
+    if (!plan.settle) return;
+    const Nanoseconds at = std::max(now(), network_.busy_until(endpoint_of(process)));
+    if (!joined) track.times.back()[rank] = at - track.began_at;
+    if (--track.unfinished > 0) return;
+    if (step_over) step_over(group, track.begun);
+    if (track.begun == plan.script.size()) return;
+    ++track.begun;
+    track.unfinished = plan.members.size();
+    track.times.emplace_back(plan.members.size());
+    track.began_at = now() + *plan.settle;
+    for (const std::uint32_t member : plan.members) wake(endpoint_now(member), track.began_at);
+}
+
+std::size_t GroupWorld::begun(std::uint32_t group) const {
+    const Track& track = tracks_[group];
+    if (!options_.groups[group].settle) return options_.groups[group].script.size();
+    return track.begun > 0 && track.began_at > now() ? track.begun - 1 : track.begun;
+}
+
 void GroupWorld::kill(std::uint32_t process) {
-    if (!processes_[process]) return;
-    harmed_at_ = now_;
-    const Address dead = processes_[process]->address();
-    processes_[process].reset();
-    const Nanoseconds known = now_ + options_.network.watch_delay;
+    const std::uint32_t endpoint = endpoint_now(process);
+    if (!slots_[endpoint].process) return;
+    harmed_at_ = now();
+    slots_[endpoint].process.reset();
+    network_.kill(endpoint);
+    const Nanoseconds known = now() + options_.watch_delay;
     for (const auto& [watcher, peer] : watches_)
-        if (peer == dead)
-            at(known, watcher, [dead](GroupProcess& one) { one.on_peer_lost(dead, ECONNRESET); });
+        if (peer == address_at(endpoint)) tell_lost(endpoint_of(watcher), peer, known);
     for (auto& [name, shared] : memories_)
-        for (std::uint32_t place = 0; place < shared.processes.size(); ++place) {
-            if (name.second != host_of(process) || shared.processes[place] != process) continue;
-            for (std::uint32_t reader = 0; reader < processes_.size(); ++reader)
-                if (host_of(reader) == name.second)
-                    at_number(known, reader, [&memory = *shared.memory, place](GroupProcess&) {
-                        memory.dead[place] = true;
-                    });
-        }
+        for (std::uint32_t place = 0; place < shared.endpoints.size(); ++place)
+            if (shared.endpoints[place] == endpoint) {
+                shared.memory->dead_from[place] = known;
+                shared.memory->changed();
+            }
 }
 
 void GroupWorld::start_again(std::uint32_t process) {
-    if (!processes_[process]) return;
-    const Address next = processes_[process]->address() + address_of(0, 1);
+    if (!slots_[process].process) return;
     kill(process);
-    processes_[process] = std::make_unique<GroupProcess>(*this, next);
-    called_at_ = std::max(called_at_, now_);
+    restarted_ = true;
+    const std::uint32_t next = processes();
+    slots_[next].process = std::make_unique<GroupProcess>(*this, address_at(next));
+    network_.succeed(process, next);
+    called_at_ = std::max(called_at_, now());
     for (std::uint32_t group = 0; group < options_.groups.size(); ++group)
-        if (has(options_.groups[group], process))
-            at(now_, next, [group](GroupProcess& called) { called.call(group); });
+        if (has(options_.groups[group], process)) start(next, group, now());
 }
 
 // What the plan has in store, when its time has come.
 void GroupWorld::strike() {
     const auto due = [&](const std::optional<GroupOptions::Event>& event, bool& done) {
-        if (!event || done || (now_ < event->at && completions_ < event->after)) return false;
+        if (!event || done || (now() < event->at && completions_ < event->after)) return false;
         return done = true;
     };
     if (due(options_.death, died_)) kill(options_.death->process);
-    if (due(options_.restart, restarted_)) start_again(options_.restart->process);
-    if (due(options_.pause, paused_))
-        harmed_at_ = paused_until_[options_.pause->process] = now_ + options_.pause_length;
-    if (due(options_.gives_up, gave_up_) && processes_[options_.gives_up->process]) {
-        harmed_at_ = now_;
-        for (const auto& member : processes_[options_.gives_up->process]->members()) member->give_up();
-        processes_[options_.gives_up->process]->turn();
+    if (bool begun = restarted_; due(options_.restart, begun)) start_again(options_.restart->process);
+    if (due(options_.pause, paused_)) {
+        harmed_at_ = now() + options_.pause_length;
+        network_.occupy_until(endpoint_now(options_.pause->process), harmed_at_);
+    }
+    const std::uint32_t leaves = options_.gives_up ? endpoint_now(options_.gives_up->process) : 0;
+    if (due(options_.gives_up, gave_up_) && slots_[leaves].process) {
+        harmed_at_ = now();
+        for (const auto& member : slots_[leaves].process->members()) member->give_up();
+        turn(leaves);
     }
 }
 
 std::string GroupWorld::run() {
-    while (wrong_.empty()) {
-        std::uint32_t due = 0;
-        Nanoseconds next = kNever;
-        for (std::uint32_t number = 0; number < processes_.size(); ++number) {
-            if (!processes_[number]) continue;
-            const Nanoseconds deadline = std::max(processes_[number]->next_deadline(), paused_until_[number]);
-            if (processes_[number]->next_deadline() == kNever || deadline >= next) continue;
-            next = deadline;
-            due = number;
-        }
-        const bool timer = events_.empty() || next < events_.begin()->first;
-        if (!timer) next = events_.begin()->first;
-        if (next == kNever || next > kTimeLimit) break;
+    while (wrong_.empty() && network_.step() && now() <= kTimeLimit) {
         if (++steps_ > kMostSteps) return "it goes on and on";
-        now_ = std::max(now_, next);
-        if (timer) {
-            processes_[due]->turn();
-        } else {
-            const Event event = std::move(events_.begin()->second);
-            events_.erase(events_.begin());
-            const auto& process = processes_[event.number];
-            const bool here = process && event.only.value_or(process->address()) == process->address();
-            if (here && paused_until_[event.number] > now_) {
-                events_.emplace(paused_until_[event.number], event);
-            } else if (here) {
-                event.what(*process);
-                process->turn();
-            }
-        }
         strike();
     }
     return wrong_.empty() ? judge() : wrong_;
@@ -210,9 +270,9 @@ bool GroupWorld::harmed(const GroupPlan& plan) const {
 std::string GroupWorld::judge() const {
     for (std::uint32_t number = 0; number < options_.groups.size(); ++number)
         if (std::string wrong = judge_group(number); !wrong.empty()) return wrong;
-    for (const auto& process : processes_)
-        if (process && !process->members().empty())
-            return fmt::format("{}: closed, and not let go of", process->members().front()->state());
+    for (const Slot& slot : slots_)
+        if (slot.process && !slot.process->members().empty())
+            return fmt::format("{}: closed, and not let go of", slot.process->members().front()->state());
     return {};
 }
 
@@ -223,11 +283,12 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
     const auto take = [&](const std::unique_ptr<GroupMember>& member) {
         if (member->join_id().list_hash == number + 1) all.push_back(member.get());
     };
-    for (const auto& process : processes_)
-        if (process) std::for_each(process->members().begin(), process->members().end(), take);
+    for (const Slot& slot : slots_)
+        if (slot.process) std::for_each(slot.process->members().begin(), slot.process->members().end(), take);
     std::for_each(retired_.begin(), retired_.end(), take);
     for (const GroupMember* member : all) {
         if (!member->over()) return member->state() + ": waits for ever";
+        if (!member->scribbled()) return member->state() + ": wrote after the end";
         if (member->error() == 0) continue;
         if (!harmed(options_.groups[number])) return member->state() + ": for no reason";
         if (failed == nullptr || member->over_at() < failed->over_at()) failed = member;

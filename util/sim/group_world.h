@@ -1,6 +1,6 @@
 // Whole groups in virtual time: the provider's own groups (group/group.h), in processes on hosts and sites,
-// from the greeting to the close. The network loses, doubles, delays and reorders datagrams and multicasts;
-// messages come in order, as long as both ends live. One seed, one run.
+// from the greeting to the close, in the network of network.h: a process is a processor with an endpoint, a
+// host a machine. Messages come in order, as long as both ends live. One seed, one run.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,21 @@
 
 #include "group_member.h"
 #include "host_memory.h"
-#include "random.h"
+#include "network.h"
 
 namespace mcastcoll::sim {
-
-struct GroupNetwork {
-    std::uint64_t seed = 1;
-    double loss = 0, doubled = 0;                    // of datagrams and multicasts
-    double words_doubled = 0;                        // of a join, as by somebody who has heard them
-    Nanoseconds delay = Nanoseconds::from_us(20);    // at least
-    Nanoseconds jitter = Nanoseconds::from_us(20);   // on top of it, different for each
-    Nanoseconds far = Nanoseconds::from_us(20'000);  // on top of both, between sites
-    std::size_t messages_at_once = 32;               // that one process may have under way
-    bool tells_failed_sends = true;                  // to processes that are gone
-    Nanoseconds watch_delay = Nanoseconds::from_ms(20);
-};
 
 struct GroupOptions {
     std::vector<std::uint32_t> host_of;  // of each process
     std::vector<std::uint32_t> site_of;  // of each host
     std::vector<GroupPlan> groups;       // joined by each of their processes in this order
-    GroupNetwork network;
+    std::uint64_t seed = 1;
+    Model model;  // its layout follows from the above
+    Faults faults;
+    double words_doubled = 0;           // of a join, as by somebody who has heard them
+    std::size_t messages_at_once = 32;  // that one process may have under way
+    bool tells_failed_sends = true;     // to processes that are gone
+    Nanoseconds watch_delay = Nanoseconds::from_ms(20);
     std::set<std::uint32_t> no_multicast;  // processes without
     Nanoseconds calls_within;              // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);
@@ -54,112 +48,81 @@ struct GroupOptions {
     std::optional<std::uint32_t> no_memory;  // a process that cannot share memory
 };
 
-class GroupWorld;
+// One group of all processes of a layout, which can have as many messages under way as links hold.
+GroupOptions one_group(Model model);
 
-// A process as messages reach it: its number, and how often it was started before. Datagrams go to whoever
-// has the number.
-using Address = group::Outbox::Peer;
-constexpr Address address_of(std::uint32_t number, std::uint32_t restarts) {
-    return std::uint64_t{restarts} << 32 | number;
-}
-constexpr std::uint32_t number_of(Address address) {
-    return static_cast<std::uint32_t>(address);
-}
-
-// What the provider's station is: the groups of one process, and how its messages go out.
-class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
-  public:
-    GroupProcess(GroupWorld& world, Address self);
-
-    GroupWorld& world() const { return world_; }
-    Address address() const { return self_; }
-    std::uint32_t number() const { return number_of(self_); }
-    // That it has given to joins of the same members.
-    std::uint32_t counted() const;
-    bool has_multicast() const;
-    wire::Peer as_peer() const;
-    static Address at(const wire::ByteString& private_address);
-    // Where datagrams to this number go: what applications know of a process.
-    static wire::ByteString place_of(std::uint32_t number);
-    group::Joins& joins() { return joins_; }
-    std::vector<std::unique_ptr<GroupMember>>& members() { return members_; }
-
-    void call(std::uint32_t group);
-    void on_datagram(std::uint32_t from, Bytes bytes);
-    void on_message(Bytes message);
-    void on_multicast(const wire::ByteString& address, Bytes datagram);
-    void on_peer_lost(Address peer, int error);
-    // Pumps the groups and lets the applications work, until nothing more comes of it.
-    void turn();
-    Nanoseconds next_deadline() const { return next_deadline_; }
-
-    bool can_send() const { return under_way_ < most_under_way_ && outbox_.empty(); }
-    void send_now(group::Outbox::Peer to, Bytes message);
-    void tell(std::vector<group::Outbox::Peer> to, wire::ByteString word, group::Outbox::Owner owner);
-    void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
-    void sent();
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const;
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-        round_trips_.insert_or_assign({one, other}, time);
-    }
-
-  private:
-    bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
-    void send_word(group::Outbox::Peer to, Bytes word) override { send_now(to, word); }
-    // group::Joins::Port
-    bool may_be(const wire::ByteString& member, const group::Source& source) const override {
-        return member == source;
-    }
-    bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
-    void reply(const group::Source& source, Bytes datagram) override;
-    Result<Address> peer(const wire::ByteString& private_address) override { return at(private_address); }
-    void tell(std::vector<Address> to, wire::ByteString word) override;
-    void foreign_version(const group::Source&, std::uint8_t) override {}
-
-    GroupWorld& world_;
-    const Address self_;
-    const std::size_t most_under_way_;
-    std::size_t under_way_ = 0;
-    group::Outbox outbox_;
-    std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
-    group::Joins joins_{*this};
-    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips_;
-    Nanoseconds next_deadline_ = kNever;
-};
-
-class GroupWorld {
+class GroupWorld final : private Sink {
   public:
     explicit GroupWorld(GroupOptions options);
     // Until nothing happens any more. Returns what went wrong, or "".
     std::string run();
 
     const GroupOptions& options() const { return options_; }
-    Nanoseconds now() const { return now_; }
+    const Network& network() const { return network_; }
+    Nanoseconds now() const { return network_.now(); }
     Random& random() { return random_; }
     std::uint64_t completions() const { return completions_; }
+    // Of every rank, from the start of an operation of a group with separated ones until it is through.
+    const std::vector<Nanoseconds>& times(std::uint32_t group, std::size_t operation) const {
+        return tracks_[group].times[operation];
+    }
+    // Called when a separated operation is over everywhere, and before the first.
+    std::function<void(std::uint32_t group, std::size_t operations_done)> step_over;
 
     // For processes and members.
     bool has_memory(std::uint32_t process) const { return options_.no_memory != process; }
     void complain(std::string what);
-    void count_completion() { ++completions_; }
-    void datagram(std::uint32_t from, std::uint32_t to, Bytes bytes);
-    void message(Address from, Address to, Bytes bytes);
-    void multicast(std::uint32_t from, const wire::ByteString& address, Bytes bytes);
+    // A member has joined, or come through one more operation.
+    void came_through(std::uint32_t group, std::uint32_t rank, Address process, bool joined);
+    // How many operations of this group may have begun by now.
+    std::size_t begun(std::uint32_t group) const;
+    bool may_send(Address from);
+    void datagram(Address from, std::uint32_t to, Bytes bytes) {
+        network_.send_datagram(endpoint_of(from), to, bytes);
+    }
+    // Returns how many go.
+    std::size_t message(Address from, Address to, Bytes header, Bytes payload);
+    void multicast(Address from, const wire::HeaderBytes& header, Bytes payload) {
+        network_.multicast(endpoint_of(from), 0, header, payload);
+    }
+    void listen(Address process) { network_.listen(endpoint_of(process), 0); }
     void watch(Address watcher, Address peer);
     // Null: its leader has not made it yet.
-    std::shared_ptr<HostMemory> memory(const group::HostMembers& members, std::uint32_t process);
+    std::shared_ptr<HostMemory> memory(const group::HostMembers& members, Address process);
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
     std::uint32_t site_of(std::uint32_t process) const { return options_.site_of[host_of(process)]; }
     // What is left of a member when its process lets go of it.
     void retire(std::unique_ptr<GroupMember> member) { retired_.push_back(std::move(member)); }
 
   private:
-    // Something that happens to a process: waits while that computes, and is not when it is dead.
-    void at(Nanoseconds time, Address process, std::function<void(GroupProcess&)> what);
-    // To whoever has this number by then.
-    void at_number(Nanoseconds time, std::uint32_t number, std::function<void(GroupProcess&)> what);
-    bool lives(Address process) const;
-    Nanoseconds delay(std::uint32_t from, std::uint32_t to);
+    // Where a process is, or will be if it is started.
+    struct Slot {
+        std::unique_ptr<GroupProcess> process;
+        Nanoseconds wake_at = kNever;
+        std::vector<std::pair<Nanoseconds, std::uint32_t>> calls;  // of groups
+        std::vector<std::pair<Nanoseconds, Address>> lost;         // peers that it is to be told of
+    };
+    void on_packet(std::uint32_t endpoint, Bytes datagram) override;
+    void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) override;
+    void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;
+    void on_sent(std::uint32_t from, std::uint32_t to) override;
+    void on_wake(std::uint32_t endpoint, std::uint32_t tag) override;
+    void start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at);
+    void wake(std::uint32_t endpoint, Nanoseconds at);
+    void turn(std::uint32_t endpoint);
+    void tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at);
+
+    // A process that is started again has the endpoint behind all others.
+    std::uint32_t endpoint_of(Address process) const {
+        return process == number_of(process) ? number_of(process) : processes();
+    }
+    Address address_at(std::uint32_t endpoint) const {
+        return endpoint < processes() ? endpoint : address_of(options_.restart->process, 1);
+    }
+    std::uint32_t processes() const { return static_cast<std::uint32_t>(options_.host_of.size()); }
+    std::uint32_t endpoint_now(std::uint32_t number) const {
+        return restarted_ && options_.restart->process == number ? processes() : number;
+    }
     void kill(std::uint32_t process);
     void start_again(std::uint32_t process);
     void strike();
@@ -167,36 +130,30 @@ class GroupWorld {
     bool harmed(const GroupPlan& plan) const;
     std::string judge_group(std::uint32_t number) const;
 
-    struct Event {
-        std::uint32_t number;
-        std::optional<Address> only;  // nobody else of that number
-        std::function<void(GroupProcess&)> what;
-    };
     const GroupOptions options_;
     Random random_;
-    Nanoseconds now_{1};
+    Network network_;
     Nanoseconds harmed_at_{};  // when somebody died or gave up, the last of them
     Nanoseconds called_at_{};  // the last that a join is called
-    std::multimap<Nanoseconds, Event> events_;
-    std::vector<std::unique_ptr<GroupProcess>> processes_;
-    std::vector<Nanoseconds> paused_until_;
-    std::map<std::pair<Address, Address>, Nanoseconds> last_message_;  // for the order
+    std::vector<Slot> slots_;  // by endpoint
     std::set<std::pair<Address, Address>> watches_;
     struct Shared {
         std::shared_ptr<HostMemory> memory;
-        std::vector<std::uint32_t> processes;  // by place; those that have opened it
+        std::vector<std::uint32_t> endpoints;  // by place; those that have opened it
     };
     std::map<std::pair<GroupKey, std::uint32_t>, Shared> memories_;  // by host
+    // Of a group with separated operations.
+    struct Track {
+        std::size_t begun = 0;
+        std::size_t unfinished = 0;  // members that have not joined, or come through what has begun
+        Nanoseconds began_at{};
+        std::vector<std::vector<Nanoseconds>> times;
+    };
+    std::vector<Track> tracks_;
     std::vector<std::unique_ptr<GroupMember>> retired_;
     std::uint64_t completions_ = 0, steps_ = 0;
     bool died_ = false, paused_ = false, gave_up_ = false, restarted_ = false;
     std::string wrong_;
 };
-
-// Groups as the seed draws them: who is where, what they do, which weather, who dies or computes. Returns
-// what went wrong, or "".
-std::string run_groups(std::uint64_t seed);
-// One line for a report.
-std::string summary_of_groups(std::uint64_t seed);
 
 }  // namespace mcastcoll::sim

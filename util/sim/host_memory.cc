@@ -35,12 +35,13 @@ void MemoryLevel::advance(levels::Leg&, Nanoseconds) {
     memory_->changed();
 }
 
-bool MemoryLevel::progress(Nanoseconds) {
+bool MemoryLevel::progress(Nanoseconds now) {
     bool moved = false;
     awaited_ = HostMemory::kNobody;
     for (levels::Leg* leg : open_) moved |= memory_->failure != 0 ? end(*leg, memory_->failure) : move(*leg);
     std::erase_if(open_, [](const levels::Leg* leg) { return leg->done; });
-    if (awaited_ != HostMemory::kNobody && memory_->dead[awaited_]) memory_->fail(ECONNRESET, awaited_);
+    if (awaited_ != HostMemory::kNobody && memory_->dead_from[awaited_] <= now)
+        memory_->fail(ECONNRESET, awaited_);
     return moved;
 }
 
@@ -89,7 +90,10 @@ bool MemoryLevel::move_broadcast(levels::Leg& leg, HostMemory::Operation& operat
         return leg.ready == leg.bytes ? end(leg, 0) : more;
     }
     const bool more = there.size() > leg.arrived;
-    if (more) std::memcpy(leg.buffer + leg.arrived, there.data() + leg.arrived, there.size() - leg.arrived);
+    if (more) {
+        std::memcpy(leg.buffer + leg.arrived, there.data() + leg.arrived, there.size() - leg.arrived);
+        memory_->copied(self_, there.size() - leg.arrived);
+    }
     leg.arrived = there.size();
     if (is_here(operation, index_of(leg.root)) && leg.arrived == leg.bytes) return end(leg, 0);
     if (awaited_ == HostMemory::kNobody) awaited_ = index_of(leg.root);
@@ -102,6 +106,7 @@ void MemoryLevel::combine(const levels::Leg& leg, HostMemory::Operation& operati
     for (std::uint32_t member = 1; member < members(); ++member)
         leg.combiner(sum.data(), operation.parts[member].input.data(), leg.bytes);
     std::memcpy(to, sum.data(), leg.bytes);
+    memory_->copied(self_, leg.bytes * members());
 }
 
 bool MemoryLevel::move_reduction(levels::Leg& leg, HostMemory::Operation& operation) {
@@ -118,6 +123,7 @@ bool MemoryLevel::move_reduction(levels::Leg& leg, HostMemory::Operation& operat
             return false;
         }
         if (leg.bytes > 0) std::memcpy(leg.buffer, operation.result.data(), leg.bytes);
+        memory_->copied(self_, leg.bytes);
         return end(leg, 0);
     }
     bool moved = false;
@@ -140,6 +146,7 @@ bool MemoryLevel::move_blocks(levels::Leg& leg, HostMemory::Operation& operation
     if (leg.kind == Kind::scatter) {
         if (!is_here(operation, index_of(leg.root))) return false;
         std::memcpy(leg.buffer, block(index_of(leg.root), self_), bytes);
+        memory_->copied(self_, bytes);
         return end(leg, 0);
     }
     if (leg.kind == Kind::gather && self_ != index_of(leg.root)) return end(leg, 0);
@@ -155,6 +162,7 @@ bool MemoryLevel::move_blocks(levels::Leg& leg, HostMemory::Operation& operation
     for (std::uint32_t member = 0; member < members(); ++member)
         std::memcpy(leg.buffer + member * bytes, block(member, leg.kind == Kind::alltoall ? self_ : 0),
                     bytes);
+    memory_->copied(self_, bytes * members());
     return end(leg, 0);
 }
 

@@ -15,7 +15,7 @@ namespace mcastcoll::sim {
 
 class HostMemory {
   public:
-    explicit HostMemory(std::uint32_t members) : dead(members, false) {}
+    explicit HostMemory(std::uint32_t members) : dead_from(members, kNever) {}
 
     struct Part {
         bool posted = false;
@@ -29,11 +29,11 @@ class HostMemory {
         std::uint32_t done = 0;
     };
     Operation& at(std::uint64_t number) {
-        return operations_.try_emplace(number, static_cast<std::uint32_t>(dead.size())).first->second;
+        return operations_.try_emplace(number, static_cast<std::uint32_t>(dead_from.size())).first->second;
     }
     // The last one takes it away.
     void leave(std::uint64_t number) {
-        if (++at(number).done == dead.size()) operations_.erase(number);
+        if (++at(number).done == dead_from.size()) operations_.erase(number);
     }
     void fail(int error, std::uint32_t because_of) {
         if (failure != 0) return;
@@ -45,8 +45,10 @@ class HostMemory {
     static constexpr std::uint32_t kNobody = UINT32_MAX;
     int failure = 0;
     std::uint32_t lost = kNobody;
-    std::vector<bool> dead;         // as far as those who are left can tell
-    std::function<void()> changed;  // has everybody look
+    std::vector<Nanoseconds> dead_from;  // as far as those who are left can tell
+    std::function<void()> changed;       // has everybody look
+    // A member has read so much, which takes its processor's time.
+    std::function<void(std::uint32_t member, std::size_t bytes)> copied;
 
   private:
     std::map<std::uint64_t, Operation> operations_;
@@ -60,7 +62,10 @@ class MemoryLevel final : public group::HostLevel {
     int post(levels::Leg& leg, Nanoseconds now) override;
     void advance(levels::Leg& leg, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
-    Nanoseconds next_deadline() const override { return kNever; }
+    Nanoseconds next_deadline() const override {
+        const bool waits = awaited_ != HostMemory::kNobody && memory_->failure == 0;
+        return waits ? memory_->dead_from[awaited_] : kNever;
+    }
     void fail(int error, Nanoseconds now) override;
     std::string_view algorithm() const override { return "shm"; }
     void end_because_of(std::uint32_t member, int error) override { memory_->fail(error, member); }
@@ -71,7 +76,7 @@ class MemoryLevel final : public group::HostLevel {
     void add_counters(group::LevelCounters&) const override {}
 
   private:
-    std::uint32_t members() const { return static_cast<std::uint32_t>(memory_->dead.size()); }
+    std::uint32_t members() const { return static_cast<std::uint32_t>(memory_->dead_from.size()); }
     bool all_here(const HostMemory::Operation& operation);
     bool is_here(const HostMemory::Operation& operation, std::uint32_t member);
     bool move(levels::Leg& leg);

@@ -7,8 +7,6 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/campaign.h \
 	%reldir%/command_line.cc \
 	%reldir%/command_line.h \
-	%reldir%/composite.cc \
-	%reldir%/composite.h \
 	%reldir%/event_queue.h \
 	%reldir%/fault_words.cc \
 	%reldir%/faults.cc \
@@ -30,7 +28,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/group_member.cc \
 	%reldir%/group_member.h \
 	%reldir%/group_process.cc \
-	%reldir%/group_scenario.cc \
+	%reldir%/group_process.h \
 	%reldir%/group_world.cc \
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \

@@ -12,59 +12,51 @@ namespace {
 
 constexpr std::uint32_t kManyRanks = 1024;  // from which on a member's memory counts
 
-Nanoseconds quantile(std::vector<Nanoseconds>& times, double share) {
-    if (times.empty()) return {};
-    const auto rank = static_cast<std::size_t>(share * static_cast<double>(times.size() - 1) + 0.5);
-    const auto at = times.begin() + static_cast<std::ptrdiff_t>(rank);
-    std::nth_element(times.begin(), at, times.end());
+// The lower one of two in the middle.
+template <typename T>
+T quantile_of(std::vector<T> values, double share) {
+    if (values.empty()) return {};
+    const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.49);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank);
+    std::nth_element(values.begin(), at, values.end());
     return *at;
+}
+
+// Of what `pick` says of each operation and its root.
+template <typename Pick>
+auto median_over(const Measured& measured, Pick&& pick) {
+    std::vector<decltype(pick(measured.times[0], 0U))> picked;
+    for (std::size_t i = 0; i < measured.times.size(); ++i)
+        if (!measured.times[i].empty()) picked.push_back(pick(measured.times[i], measured.roots[i]));
+    return quantile_of(std::move(picked), 0.5);
+}
+
+Measured::Times received(Measured::Times times, std::uint32_t root) {
+    if (root < times.size() && times.size() > 1) times.erase(times.begin() + root);
+    return times;
 }
 
 std::uint32_t root_of(const Experiment& experiment, std::uint32_t step) {
     return experiment.root.value_or(step % experiment.ranks);
 }
 
+std::uint32_t steps_of(const Experiment& experiment) {
+    return experiment.warm_up + experiment.operations;
+}
+
 std::vector<Step> script_of(const Experiment& experiment) {
     std::vector<Step> script;
-    for (std::uint32_t i = 0; i < experiment.operations; ++i)
+    for (std::uint32_t i = 0; i < steps_of(experiment); ++i)
         script.push_back(broadcast(root_of(experiment, i), experiment.bytes));
     return script;
 }
 
-// Gathers the times of operations, one at a time.
-class Statistics {
-  public:
-    // The root is through as soon as it has sent, which says nothing about the spread.
-    void add(std::vector<Nanoseconds> times, std::uint32_t root) {
-        if (times.size() < 2) return;
-        if (root < times.size()) std::swap(times[root], times.back());
-        const auto [first, last] = std::minmax_element(times.begin(), times.end() - 1);
-        const Nanoseconds least = *first, most = std::max(*last, times.back());
-        last_.push_back(most);
-        all_.insert(all_.end(), times.begin(), times.end());
-        const Nanoseconds median = quantile(times, 0.5);
-        if (median.value > 0)
-            spreads_.push_back(static_cast<double>((most - least).value) / static_cast<double>(median.value));
+template <typename TimesOf>
+void take_times(Measured& result, const Experiment& experiment, TimesOf&& times_of) {
+    for (std::uint32_t step = experiment.warm_up; step < steps_of(experiment); ++step) {
+        result.times.push_back(times_of(step));
+        result.roots.push_back(root_of(experiment, step));
     }
-    void write(Measured& result) {
-        result.median = quantile(all_, 0.5);
-        result.p99 = quantile(all_, 0.99);
-        result.last_median = quantile(last_, 0.5);
-        if (spreads_.empty()) return;
-        const auto middle = spreads_.begin() + static_cast<std::ptrdiff_t>(spreads_.size() / 2);
-        std::nth_element(spreads_.begin(), middle, spreads_.end());
-        result.spread = *middle;
-    }
-
-  private:
-    std::vector<Nanoseconds> all_, last_;
-    std::vector<double> spreads_;
-};
-
-void count_traffic(Measured& result, const Network::Traffic& traffic, std::uint64_t operations) {
-    const auto count = static_cast<double>(std::max<std::uint64_t>(operations, 1));
-    result.messages_per_operation = static_cast<double>(traffic.messages) / count;
-    result.datagrams_per_operation = static_cast<double>(traffic.datagrams) / count;
 }
 
 Measured measure_binomial(const Experiment& experiment) {
@@ -73,17 +65,86 @@ Measured measure_binomial(const Experiment& experiment) {
                      experiment.seed, experiment.arrival, experiment.settle);
     result.trouble = tree.run();
     result.failures = result.trouble.empty() ? 0 : 1;
-    Statistics statistics;
-    for (std::uint32_t step = 0; step < experiment.operations; ++step)
-        statistics.add(tree.times(step), root_of(experiment, step));
-    statistics.write(result);
-    count_traffic(result, tree.traffic(), experiment.operations);
+    take_times(result, experiment, [&](std::uint32_t step) { return tree.times(step); });
+    result.traffic = tree.traffic();
     result.configuration = "a tree of messages, no engine";
     result.duration = tree.now();
     return result;
 }
 
+Options options_for(const Experiment& experiment, const engine::GroupConfig& config) {
+    Options options;
+    for (std::uint32_t group = 0; group < experiment.groups; ++group) {
+        Plan& plan = options.plans.emplace_back();
+        plan.config = config;
+        plan.config.key = GroupKey{0x6d63617374000000ULL + group};
+        plan.script = script_of(experiment);
+    }
+    options.model = experiment.model;
+    options.faults = experiment.faults;
+    options.seed = experiment.seed;
+    options.separated = !experiment.sustained;
+    options.in_flight = 1;
+    options.arrival = experiment.arrival;
+    options.settle = experiment.settle;
+    options.check_invariants = experiment.ranks <= 64;
+    options.time_limit = Nanoseconds{INT64_MAX / 2};
+    options.progress = experiment.progress;
+    return options;
+}
+
+std::string describe(const engine::GroupConfig& config) {
+    return fmt::format(
+        "{} slots, checkpoint every {}, fragments of {} bytes, retransmit buffers of {}, window {}, early {}",
+        config.operation_slots, config.checkpoint_every, config.fragment_bytes, config.retransmit_bytes,
+        config.window, config.early_buffers);
+}
+
 }  // namespace
+
+Nanoseconds Measured::quantile(double share) const {
+    Times all;
+    for (const Times& one : times) all.insert(all.end(), one.begin(), one.end());
+    return quantile_of(std::move(all), share);
+}
+
+Nanoseconds Measured::median_received() const {
+    Times all;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const Times one = received(times[i], roots[i]);
+        all.insert(all.end(), one.begin(), one.end());
+    }
+    return quantile_of(std::move(all), 0.5);
+}
+
+Nanoseconds Measured::last() const {
+    return median_over(
+        *this, [](const Times& one, std::uint32_t) { return *std::max_element(one.begin(), one.end()); });
+}
+
+Nanoseconds Measured::first() const {
+    return median_over(*this, [](const Times& all, std::uint32_t root) {
+        const Times one = received(all, root);
+        return *std::min_element(one.begin(), one.end());
+    });
+}
+
+double Measured::spread() const {
+    return median_over(*this, [](const Times& all, std::uint32_t root) {
+        const Times one = received(all, root);
+        const Nanoseconds apart =
+            *std::max_element(all.begin(), all.end()) - *std::min_element(one.begin(), one.end());
+        return static_cast<double>(apart.value) /
+               std::max(1.0, static_cast<double>(quantile_of(all, 0.5).value));
+    });
+}
+
+Measured::Times Measured::by_rank() const {
+    Times medians;
+    for (std::size_t rank = 0; rank < times.front().size(); ++rank)
+        medians.push_back(median_over(*this, [rank](const Times& one, std::uint32_t) { return one[rank]; }));
+    return medians;
+}
 
 engine::GroupConfig config_for(const Experiment& experiment) {
     engine::GroupConfig config;
@@ -105,7 +166,9 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.retransmit_bytes = std::min(config.retransmit_bytes, config.window * config.fragment_bytes);
     config.operation_slots = experiment.slots.value_or(config.operation_slots);
     config.checkpoint_every = std::min(std::max(config.operation_slots / 4, 1U), 32U);
-    config.channels = std::min(config.channels, config.operation_slots);
+    if (!experiment.checkpoints)
+        config.operation_slots = config.checkpoint_every = std::bit_ceil(steps_of(experiment) + 1);
+    config.channels = experiment.channels.value_or(std::min(config.channels, config.operation_slots));
     config.repair = experiment.policy.value_or(engine::Repair::pull);
     config.root_sync = experiment.root_sync;
     config.root_delay = experiment.root_delay;
@@ -115,51 +178,22 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     return config;
 }
 
-std::string describe(const engine::GroupConfig& config) {
-    return fmt::format(
-        "{} slots, checkpoint every {}, fragments of {} bytes, retransmit buffers of {}, window {}, early {}",
-        config.operation_slots, config.checkpoint_every, config.fragment_bytes, config.retransmit_bytes,
-        config.window, config.early_buffers);
-}
-
 Measured measure(const Experiment& experiment) {
+    if (!experiment.policy) return measure_binomial(experiment);
+    const engine::GroupConfig config = config_for(experiment);
+    World world(options_for(experiment, config));
     Measured result;
-    if (!experiment.policy) {
-        result = measure_binomial(experiment);
-    } else {
-        Options options;
-        const engine::GroupConfig config = config_for(experiment);
-        for (std::uint32_t group = 0; group < experiment.groups; ++group) {
-            Plan& plan = options.plans.emplace_back();
-            plan.config = config;
-            plan.config.key = GroupKey{0x6d63617374000000ULL + group};
-            plan.script = script_of(experiment);
-        }
-        options.model = experiment.model;
-        options.faults = experiment.faults;
-        options.seed = experiment.seed;
-        options.separated = true;
-        options.arrival = experiment.arrival;
-        options.settle = experiment.settle;
-        options.check_invariants = experiment.ranks <= 64;
-        options.time_limit = Nanoseconds{INT64_MAX / 2};
-        options.progress = experiment.progress;
-        World world(std::move(options));
-        result.trouble = world.run();
-        result.failures = world.failed_operations() + (result.trouble.empty() ? 0 : 1);
-        Statistics statistics;
-        for (std::uint32_t group = 0; group < experiment.groups; ++group)
-            for (std::uint32_t step = 0; step < experiment.operations; ++step)
-                statistics.add(world.times(step, group), root_of(experiment, step));
-        statistics.write(result);
-        count_traffic(result, world.traffic_of_operations(),
-                      std::uint64_t{experiment.operations} * experiment.groups);
-        result.peak_bytes_per_member = world.peak_bytes_per_member();
-        result.configuration = describe(config);
-        result.events = world.events();
-        result.duration = world.now();
-    }
-    result.round_trip = experiment.model.round_trip(wire::kHeaderBytes);
+    result.trouble = world.run();
+    result.failures = world.failed_operations() + (result.trouble.empty() ? 0 : 1);
+    for (std::uint32_t group = 0; group < experiment.groups && !experiment.sustained; ++group)
+        take_times(result, experiment, [&](std::uint32_t step) { return world.times(step, group); });
+    result.each = {world.span(experiment.warm_up, steps_of(experiment) - 1).value / experiment.operations};
+    result.traffic = world.traffic_of_operations();
+    result.counters = world.total();
+    result.peak_bytes_per_member = world.peak_bytes_per_member();
+    result.configuration = describe(config);
+    result.events = world.events();
+    result.duration = world.now();
     return result;
 }
 

@@ -1,4 +1,5 @@
-// How long broadcasts take in a given network: separated operations, each timed on every rank.
+// How long broadcasts take in a given network: separated operations, each timed on every rank, or operations
+// back to back.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,17 @@ namespace mcastcoll::sim {
 
 struct Experiment {
     std::uint32_t ranks = 16, operations = 100, groups = 1;
+    std::uint32_t warm_up = 0;  // operations before the counted ones, in which engines measure round trips
     std::uint64_t bytes = 8, seed = 1;
     std::optional<std::uint32_t> root;     // none: every rank in turn
     std::optional<engine::Repair> policy;  // none: the binomial tree, without an engine
     std::optional<std::uint32_t> slots, window, fragment_bytes, retransmit_bytes;
+    std::optional<std::uint32_t> channels;  // of the sync policy
     engine::RootSync root_sync = engine::RootSync::none;
     Nanoseconds root_delay{};
+    // Each rank enters the next broadcast as soon as it is through with the one before.
+    bool sustained = false;
+    bool checkpoints = true;  // no: nobody ever agrees on what everybody has, as if nothing were repaired
     Model model;
     Faults faults;
     Arrival arrival;
@@ -25,24 +31,38 @@ struct Experiment {
 };
 
 struct Measured {
-    Nanoseconds median{}, p99{};  // over all ranks and operations, from the operation's start
-    Nanoseconds last_median{};    // of the last rank of each operation
-    Nanoseconds round_trip{};     // of an empty message between two idle hosts
-    double spread = 0;            // (last - first receiver) / median of an operation; the median of that
-    double messages_per_operation = 0, datagrams_per_operation = 0;
+    using Times = std::vector<Nanoseconds>;
+    // Of the counted operations, unless they were sustained: of every rank, from the common start until it is
+    // through; and who the roots were.
+    std::vector<Times> times;
+    std::vector<std::uint32_t> roots;
+    Nanoseconds each{};  // of sustained ones: the whole time over their number
+    Network::Traffic traffic;
+    engine::Counters counters;
     std::int64_t peak_bytes_per_member = 0;
     std::uint64_t failures = 0;  // operations that failed or were wrong, and anything else an oracle found
     std::string trouble;         // the first of them
     std::string configuration;   // of the group, where it is not the engine's own default
     std::uint64_t events = 0;
     Nanoseconds duration{};
+
+    Nanoseconds quantile(double share) const;  // over all ranks and operations
+    Nanoseconds last() const;                  // the last rank of each operation; median over operations
+    // The root is through as soon as it has sent, so the others leave it out.
+    Nanoseconds median_received() const;
+    Nanoseconds first() const;  // the first receiver of each operation; median
+    double spread() const;      // (last - first receiver) / median of an operation; median
+    Times by_rank() const;      // medians over operations
 };
 
 // Memory per member decides how many fit: large groups get fewer slots, smaller retransmit buffers and
 // windows.
 engine::GroupConfig config_for(const Experiment& experiment);
-std::string describe(const engine::GroupConfig& config);
 
 Measured measure(const Experiment& experiment);
+
+inline double in_us(Nanoseconds time) {
+    return static_cast<double>(time.value) / 1000;
+}
 
 }  // namespace mcastcoll::sim

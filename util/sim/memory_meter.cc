@@ -29,40 +29,23 @@ void give_back(void* memory) {
 
 }  // namespace
 
+// Those for arrays call these.
 void* operator new(std::size_t bytes) {
-    return allocate(bytes, 1);
-}
-void* operator new[](std::size_t bytes) {
     return allocate(bytes, 1);
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return allocate(bytes, static_cast<std::size_t>(alignment));
 }
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-    return allocate(bytes, static_cast<std::size_t>(alignment));
-}
 void operator delete(void* memory) noexcept {
-    give_back(memory);
-}
-void operator delete[](void* memory) noexcept {
     give_back(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
     give_back(memory);
 }
-void operator delete[](void* memory, std::size_t) noexcept {
-    give_back(memory);
-}
 void operator delete(void* memory, std::align_val_t) noexcept {
     give_back(memory);
 }
-void operator delete[](void* memory, std::align_val_t) noexcept {
-    give_back(memory);
-}
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    give_back(memory);
-}
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
     give_back(memory);
 }
 

@@ -10,12 +10,6 @@ namespace {
 // A message of an MPI library carries a header, too; one as long as ours keeps the comparison fair.
 constexpr wire::HeaderBytes kHeader{};
 
-std::vector<std::uint32_t> all_ranks(std::uint32_t ranks) {
-    std::vector<std::uint32_t> all(ranks);
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) all[rank] = rank;
-    return all;
-}
-
 }  // namespace
 
 MessageTree::MessageTree(std::uint32_t ranks, std::vector<Step> script, const Model& model,
@@ -28,7 +22,7 @@ MessageTree::MessageTree(std::uint32_t ranks, std::vector<Step> script, const Mo
       tree_of_(std::move(tree_of)),
       random_(seed),
       times_(script_.size()) {
-    network_ = std::make_unique<Network>(model, faults, ranks, all_ranks(ranks),
+    network_ = std::make_unique<Network>(model, faults, ranks, first_numbers(ranks),
                                          std::vector<std::uint32_t>(ranks, 0), random_.next(), *this);
 }
 
@@ -44,10 +38,7 @@ void MessageTree::begin_step() {
     has_[index_of(step.root)] = true;
     unfinished_ = ranks_;
     began_at_ = network_->now() + settle_;
-    if (arrival_.pattern == Arrival::Pattern::together) return network_->wake_run(0, ranks_, began_at_, 0);
-    const auto late = static_cast<std::uint32_t>(random_.below(ranks_));
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-        network_->wake(rank, began_at_ + arrival_.of(rank, step, late, random_), 0);
+    arrival_.wake(*network_, 0, ranks_, step, began_at_, 0, random_);
 }
 
 void MessageTree::forward(std::uint32_t rank) {

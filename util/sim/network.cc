@@ -72,8 +72,16 @@ void Network::wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at,
 }
 
 void Network::release(Parcel* parcel) {
-    const std::uint32_t from = parcel->from;
-    if (parcel->drop()) --in_flight_[from];
+    const std::uint32_t from = parcel->from, to = parcel->to;
+    const bool message = !parcel->multicast && !parcel->datagram;
+    if (!parcel->drop()) return;
+    --in_flight_[from];
+    if (message) sink_.on_sent(from, to);
+}
+
+void Network::occupy(std::uint32_t endpoint, Nanoseconds time) {
+    Host& host = host_at(endpoint);
+    host.processor_free = std::max(host.processor_free, now_) + scaled(host, time);
 }
 
 bool Network::may_send(std::uint32_t endpoint) {
@@ -91,10 +99,9 @@ void Network::send(std::uint32_t from, Parcel* parcel) {
     Host& host = host_at(from);
     Machine& machine = machine_at(from);
     ++in_flight_[from];
-    host.processor_free = std::max(host.processor_free, now_) + scaled(host, model_.send_overhead);
+    occupy(from, model_.send_overhead);
     const Nanoseconds start = std::max(host.processor_free, machine.adapter_free);
     machine.adapter_free = start + std::max(model_.gap, model_.wire_time(parcel->size()));
-    machine.out.add(*parcel);
     schedule(Event::What::enter, start + Nanoseconds{model_.latency.value / 2}, host.site, 1, parcel);
 }
 
@@ -107,31 +114,29 @@ bool Network::local(std::uint32_t from, std::uint32_t to) const {
 // What the receiver's processor has to do with it.
 Nanoseconds Network::receiving(const Parcel& parcel) const {
     if (!parcel.local) return model_.receive_overhead;
-    return {static_cast<std::int64_t>(static_cast<double>(parcel.size()) * model_.memory.ns_per_byte)};
+    return model_.memory.copy_time(parcel.size());
 }
 
-void Network::send_local(Parcel* parcel, std::uint32_t first, std::uint32_t count) {
-    Host& host = host_at(parcel->from);
+void Network::send_local(Parcel* parcel) {
     ++in_flight_[parcel->from];
     parcel->local = true;
-    traffic_.local_messages += count;
-    host.processor_free = std::max(host.processor_free, now_) + scaled(host, model_.memory.overhead);
-    schedule(Event::What::arrive, host.processor_free + model_.memory.latency, first, count, parcel);
+    occupy(parcel->from, model_.memory.overhead);
+    schedule(Event::What::arrive, busy_until(parcel->from) + model_.memory.latency, parcel->to, 1, parcel);
 }
 
-void Network::publish(std::uint32_t from, std::uint32_t first, std::uint32_t count, Bytes header,
-                      Bytes payload) {
-    Parcel* parcel = Parcel::make(header, payload);
+void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
+    Parcel* parcel = Parcel::make(bytes, {});
     parcel->from = from;
-    parcel->to = first;
-    send_local(parcel, first, count);
+    parcel->to = to;
+    parcel->datagram = true;
+    send(from, parcel);
 }
 
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
     Parcel* parcel = Parcel::make(header, payload);
     parcel->from = from;
     parcel->to = to;
-    if (local(from, to)) return send_local(parcel, to, 1);
+    if (local(from, to)) return send_local(parcel);
     ++traffic_.messages;
     send(from, parcel);
 }
@@ -146,16 +151,19 @@ void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, B
     send(from, parcel);
 }
 
+// A switch. What is for another site takes the link there first.
+void Network::enter(Parcel* parcel, std::uint32_t site) {
+    if (parcel->multicast) return enter_multicast(parcel);
+    const std::uint32_t to = host_at(parcel->to).site;
+    if (site == to) return parcel->datagram ? enter_datagram(parcel) : enter_message(parcel);
+    const std::uint32_t next = wan_.next(site, to);
+    const Nanoseconds onward = next == to ? model_.wire_time(parcel->size()) : wan_.wire_time(parcel->size());
+    schedule(Event::What::enter, wan_.cross(site, next, *parcel, now_, onward), next, 1, parcel);
+}
+
 // The output port to the receiver, and the wire behind it. The receive overhead is part of the arrival, so
-// that an idle processor needs one event per parcel. A message for another site takes the link there first.
-void Network::enter_message(Parcel* parcel, std::uint32_t site) {
-    const std::uint32_t receiver = host_of_[parcel->to], to = hosts_[receiver].site;
-    if (site != to) {
-        const std::uint32_t next = wan_.next(site, to);
-        const Nanoseconds onward =
-            next == to ? model_.wire_time(parcel->size()) : wan_.wire_time(parcel->size());
-        return schedule(Event::What::enter, wan_.cross(site, next, *parcel, now_, onward), next, 1, parcel);
-    }
+// that an idle processor needs one event per parcel.
+void Network::enter_message(Parcel* parcel) {
     Machine& machine = machine_at(parcel->to);
     const Faults& faults = weather_.faults();
     if (faults.lose_message && faults.lose_message(wire::decode(parcel->bytes()).header, rank_of(parcel->to)))
@@ -164,8 +172,9 @@ void Network::enter_message(Parcel* parcel, std::uint32_t site) {
     machine.port_free = std::max(machine.port_free, now_) + wire;
     machine.in.add(*parcel);
     const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
-    const Nanoseconds at = weather_.message_arrival(machine.port_free + half + model_.receive_overhead,
-                                                    host_of_[parcel->from], receiver, retransmission_);
+    const Nanoseconds at =
+        weather_.message_arrival(machine.port_free + half + model_.receive_overhead, host_of_[parcel->from],
+                                 host_of_[parcel->to], retransmission_);
     schedule(Event::What::arrive, at, parcel->to, 1, parcel);
 }
 
@@ -183,21 +192,25 @@ void Network::enter_multicast(Parcel* parcel) {
     release(parcel);
 }
 
+void Network::enter_datagram(Parcel* parcel) {
+    run_ = Event{};
+    copy_to(parcel->to, parcel);
+    flush_run();
+    release(parcel);
+}
+
 // One copy on its way through the output port of a receiver.
 void Network::copy_to(std::uint32_t endpoint, Parcel* parcel) {
     const std::uint32_t receiver = host_of_[endpoint];
     Machine& machine = machine_at(endpoint);
-    if (host_dead(receiver)) return;
+    if (host_dead(receiver) && hosts_[receiver].heir == kNothing) return;
     ++traffic_.copies;
     const bool fair = weather_.fair(now_) || endpoint == parcel->from;
     const Faults& faults = weather_.faults();
     if (!fair) {
-        const bool by_hand = faults.drop && now_ < faults.heal_at &&
+        const bool by_hand = faults.drop && !parcel->datagram && now_ < faults.heal_at &&
                              faults.drop(wire::decode(parcel->bytes()).header, rank_of(endpoint));
-        if (by_hand || weather_.loses_copy(now_, host_of_[parcel->from], receiver)) {
-            ++traffic_.copies_lost;
-            return;
-        }
+        if (by_hand || weather_.loses_copy(now_, host_of_[parcel->from], receiver)) return;
     }
     const Nanoseconds wire = model_.wire_time(parcel->size());
     const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
@@ -255,7 +268,10 @@ Nanoseconds Network::serving_time(std::uint32_t host, Nanoseconds at) const {
 void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
     const std::uint32_t number = host_of_[endpoint];
     Host& host = hosts_[number];
-    if (host.dead) return;
+    if (host.dead) {
+        if (parcel->datagram && host.heir != kNothing) arrive(host.heir, parcel);
+        return;
+    }
     const bool empty = host.inbox_first == kNothing;
     const Nanoseconds overhead = receiving(*parcel);
     // What comes over the wire has the overhead in its time already; memory is copied from now on.
@@ -263,11 +279,12 @@ void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
     const Nanoseconds done = std::max(begun, host.processor_free) + scaled(host, overhead);
     const Nanoseconds served = empty ? serving_time(number, done) : kNever;
     if (served <= now_) return hand_over(endpoint, parcel);
-    if (parcel->multicast && host.datagrams_waiting >= model_.socket_buffer) {
+    const bool unreliable = parcel->multicast || parcel->datagram;
+    if (unreliable && host.datagrams_waiting >= model_.socket_buffer) {
         ++traffic_.socket_drops;
         return;
     }
-    host.datagrams_waiting += parcel->multicast;
+    host.datagrams_waiting += unreliable;
     std::uint32_t slot = waiting_free_;
     if (slot == kNothing) {
         slot = static_cast<std::uint32_t>(waiting_.size());
@@ -290,7 +307,7 @@ void Network::serve(std::uint32_t number) {
     if (host.inbox_first == kNothing) host.inbox_last = kNothing;
     waiting_[slot].next = waiting_free_;
     waiting_free_ = slot;
-    host.datagrams_waiting -= waiting.parcel->multicast;
+    host.datagrams_waiting -= waiting.parcel->multicast || waiting.parcel->datagram;
     if (!host.dead) hand_over(waiting.endpoint, waiting.parcel);
     release(waiting.parcel);
     if (host.inbox_first == kNothing) return;
@@ -310,6 +327,8 @@ void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
     mix(begin);
     if (parcel->multicast)
         sink_.on_packet(endpoint, parcel->bytes());
+    else if (parcel->datagram)
+        sink_.on_datagram(endpoint, parcel->from, parcel->bytes());
     else
         sink_.on_message(endpoint, parcel->from, parcel->bytes());
 }
@@ -325,10 +344,7 @@ bool Network::step() {
     now_ = event.at;
     switch (static_cast<Event::What>(event.what)) {
         case Event::What::enter:
-            if (event.parcel->multicast)
-                enter_multicast(event.parcel);
-            else
-                enter_message(event.parcel, event.first);
+            enter(event.parcel, event.first);
             break;
         case Event::What::arrive:
             for (std::uint32_t i = 0; i < event.count; ++i) arrive(event.first + i, event.parcel);

@@ -37,6 +37,8 @@ struct Memory {
     Nanoseconds latency{200};  // until the other one sees it
     Nanoseconds overhead{50};  // of telling
     double ns_per_byte = 0.1;  // 10 GB/s a core
+
+    Nanoseconds copy_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
 };
 
 struct Model {
@@ -56,9 +58,7 @@ struct Model {
     Wan wan{};
     std::vector<Nanoseconds> read_every;  // hosts that look at their inbox only this often; shorter: all do
 
-    Nanoseconds wire_time(std::size_t bytes) const {
-        return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
-    }
+    Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
     Nanoseconds one_way(std::size_t bytes) const {
         return send_overhead + latency + wire_time(bytes) + receive_overhead;
     }
@@ -70,14 +70,16 @@ class Sink {
     virtual ~Sink() = default;
     virtual void on_packet(std::uint32_t endpoint, Bytes datagram) = 0;
     virtual void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) = 0;
+    virtual void on_datagram(std::uint32_t, std::uint32_t, Bytes) {}
+    // A message that `from` has sent has arrived, or its receiver is dead.
+    virtual void on_sent(std::uint32_t, std::uint32_t) {}
     virtual void on_wake(std::uint32_t endpoint, std::uint32_t tag) = 0;
 };
 
 class Network {
   public:
     struct Traffic {
-        std::uint64_t datagrams = 0, messages = 0, copies = 0, copies_lost = 0, port_drops = 0,
-                      socket_drops = 0, local_messages = 0;
+        std::uint64_t datagrams = 0, messages = 0, copies = 0, port_drops = 0, socket_drops = 0;
     };
 
     // host_of: of every endpoint. address_of: of every endpoint, ascending; endpoints of one address are
@@ -93,8 +95,8 @@ class Network {
     std::uint64_t digest() const { return digest_; }
 
     void send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload);
-    // To a run of endpoints on the sender's machine at once: one writes into memory, all read.
-    void publish(std::uint32_t from, std::uint32_t first, std::uint32_t count, Bytes header, Bytes payload);
+    // To one endpoint, and lost like a copy of a multicast.
+    void send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes);
     // Each range of a group has an address of its own.
     void multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload);
     // Which of its group's addresses an endpoint listens to; kNoRange without a multicast socket.
@@ -105,16 +107,22 @@ class Network {
     Nanoseconds free_at(std::uint32_t endpoint) const;
     // The processor of this endpoint's host has something to do until then.
     Nanoseconds busy_until(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]].processor_free; }
+    // Has it do something that takes so long, or longer on a slow host; or something else until a moment.
+    void occupy(std::uint32_t endpoint, Nanoseconds time);
+    void occupy_until(std::uint32_t endpoint, Nanoseconds time) {
+        host_at(endpoint).processor_free = std::max(busy_until(endpoint), time);
+    }
     std::uint32_t in_flight(std::uint32_t endpoint) const { return in_flight_[endpoint]; }
     std::uint32_t host_of(std::uint32_t endpoint) const { return host_of_[endpoint]; }
     const WanLinks& wan() const { return wan_; }
-    // Through the port of a machine: from the switch to it, and the other way.
+    // From the switch through the port of a machine.
     const Crossed& into(std::uint32_t machine) const { return machines_[machine].in; }
-    const Crossed& out_of(std::uint32_t machine) const { return machines_[machine].out; }
 
     void wake(std::uint32_t endpoint, Nanoseconds at, std::uint32_t tag) { wake_run(endpoint, 1, at, tag); }
     void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag);
     void kill(std::uint32_t host);
+    // What comes as a datagram to a dead host is from now on for this endpoint.
+    void succeed(std::uint32_t host, std::uint32_t endpoint) { hosts_[host].heir = endpoint; }
     bool dead(std::uint32_t endpoint) const { return host_dead(host_of_[endpoint]); }
     bool host_dead(std::uint32_t host) const { return hosts_[host].dead; }
     // Does what comes next; false when nothing does.
@@ -126,13 +134,13 @@ class Network {
         Nanoseconds processor_free{};
         std::uint32_t machine = 0, site = 0;
         std::uint32_t inbox_first = kNothing, inbox_last = kNothing;
-        std::uint32_t datagrams_waiting = 0;
+        std::uint32_t datagrams_waiting = 0, heir = kNothing;
         float factor = 1;  // how much longer everything takes here
         bool dead = false;
     };
     struct Machine {
         Nanoseconds adapter_free{}, port_free{};
-        Crossed in, out;
+        Crossed in;
     };
     struct Waiting {  // in an inbox
         Parcel* parcel = nullptr;
@@ -145,14 +153,16 @@ class Network {
     const Machine& machine_at(std::uint32_t endpoint) const { return machines_[host_at(endpoint).machine]; }
     bool local(std::uint32_t from, std::uint32_t to) const;
     Nanoseconds receiving(const Parcel& parcel) const;
-    void send_local(Parcel* parcel, std::uint32_t first, std::uint32_t count);
+    void send_local(Parcel* parcel);
     Nanoseconds scaled(const Host& host, Nanoseconds overhead) const;
     void send(std::uint32_t from, Parcel* parcel);
     void release(Parcel* parcel);
     void schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count, Parcel* parcel,
                   std::uint32_t tag = 0);
-    void enter_message(Parcel* parcel, std::uint32_t site);
+    void enter(Parcel* parcel, std::uint32_t site);
+    void enter_message(Parcel* parcel);
     void enter_multicast(Parcel* parcel);
+    void enter_datagram(Parcel* parcel);
     void copy_to(std::uint32_t endpoint, Parcel* parcel);
     void add_to_run(std::uint32_t endpoint, Parcel* parcel, Nanoseconds at);
     void flush_run();

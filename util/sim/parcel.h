@@ -13,10 +13,10 @@ namespace mcastcoll::sim {
 
 class Parcel {
   public:
-    std::uint32_t from = 0, to = 0;  // endpoints; a multicast has an address in `to`
-    bool multicast = false;
-    std::uint8_t range = 0;  // of the group that the address belongs to
-    bool local = false;      // between two processes of one machine
+    std::uint32_t from = 0, to = 0;            // endpoints; a multicast has an address in `to`
+    bool multicast = false, datagram = false;  // neither: a message
+    std::uint8_t range = 0;                    // of the group that the address belongs to
+    bool local = false;                        // between two processes of one machine
     std::uint32_t payload_bytes = 0;
 
     static Parcel* make(Bytes header, Bytes payload) {
@@ -32,6 +32,7 @@ class Parcel {
         twin->from = from;
         twin->to = to;
         twin->multicast = multicast;
+        twin->datagram = datagram;
         twin->range = range;
         twin->local = local;
         twin->payload_bytes = payload_bytes;

@@ -15,6 +15,15 @@ namespace {
 using namespace mcastcoll;
 using namespace mcastcoll::sim;
 
+// Of an empty message between two idle hosts.
+Nanoseconds round_trip(const Command& command) {
+    return command.experiment.model.round_trip(wire::kHeaderBytes);
+}
+
+double per_operation(const Command& command, std::uint64_t count) {
+    return static_cast<double>(count) / command.experiment.groups / command.experiment.operations;
+}
+
 void print_json(const Command& command, const Measured& measured) {
     const Experiment& experiment = command.experiment;
     nlohmann::ordered_json object;
@@ -26,21 +35,21 @@ void print_json(const Command& command, const Measured& measured) {
     object["seed"] = experiment.seed;
     object["groups"] = experiment.groups;
     object["faults"] = to_string(experiment.faults);
-    object["median_ns"] = measured.median.value;
-    object["p99_ns"] = measured.p99.value;
-    object["last_median_ns"] = measured.last_median.value;
-    object["rtt_ns"] = measured.round_trip.value;
-    object["spread"] = measured.spread;
-    object["messages_per_op"] = measured.messages_per_operation;
-    object["datagrams_per_op"] = measured.datagrams_per_operation;
+    object["median_ns"] = measured.quantile(0.5).value;
+    object["p99_ns"] = measured.quantile(0.99).value;
+    object["last_median_ns"] = measured.last().value;
+    object["rtt_ns"] = round_trip(command).value;
+    object["spread"] = measured.spread();
+    object["messages_per_op"] = per_operation(command, measured.traffic.messages);
+    object["datagrams_per_op"] = per_operation(command, measured.traffic.datagrams);
     object["peak_bytes_per_member"] = measured.peak_bytes_per_member;
     object["failures"] = measured.failures;
     object["configuration"] = measured.configuration;
     fmt::print("{}\n", object.dump());
 }
 
-std::string in_us(Nanoseconds time) {
-    return fmt::format("{:.1f} us", static_cast<double>(time.value) / 1000);
+std::string text_of(Nanoseconds time) {
+    return fmt::format("{:.1f} us", in_us(time));
 }
 
 void print_table(const Command& command, const Measured& measured) {
@@ -50,13 +59,14 @@ void print_table(const Command& command, const Measured& measured) {
                experiment.operations, experiment.bytes, command.policy, experiment.seed);
     line("group", measured.configuration);
     line("faults", to_string(experiment.faults));
-    line("round trip", in_us(measured.round_trip));
-    line("median of all ranks", in_us(measured.median));
-    line("99 of 100 within", in_us(measured.p99));
-    line("last rank, median", in_us(measured.last_median));
-    line("spread", fmt::format("{:.2f}", measured.spread));
-    line("messages per operation", fmt::format("{:.1f}", measured.messages_per_operation));
-    line("datagrams per operation", fmt::format("{:.1f}", measured.datagrams_per_operation));
+    line("round trip", text_of(round_trip(command)));
+    line("median of all ranks", text_of(measured.quantile(0.5)));
+    line("99 of 100 within", text_of(measured.quantile(0.99)));
+    line("last rank, median", text_of(measured.last()));
+    line("spread", fmt::format("{:.2f}", measured.spread()));
+    line("messages per operation", fmt::format("{:.1f}", per_operation(command, measured.traffic.messages)));
+    line("datagrams per operation",
+         fmt::format("{:.1f}", per_operation(command, measured.traffic.datagrams)));
     line("most memory of a member", fmt::format("{} bytes", measured.peak_bytes_per_member));
     line("simulated", fmt::format("{:.3f} ms, {} events", static_cast<double>(measured.duration.value) / 1e6,
                                   measured.events));

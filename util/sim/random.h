@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "base/types.h"
 
@@ -34,5 +36,12 @@ class Random {
   private:
     std::uint64_t state_;
 };
+
+// 0, 1, 2 ...
+inline std::vector<std::uint32_t> first_numbers(std::uint32_t count) {
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    return numbers;
+}
 
 }  // namespace mcastcoll::sim

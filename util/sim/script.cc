@@ -124,6 +124,14 @@ std::vector<std::byte> content_of(std::uint32_t group, std::uint64_t step, std::
     return content;
 }
 
+void Arrival::wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
+                   Nanoseconds start, std::uint32_t tag, Random& random) const {
+    if (pattern == Pattern::together) return network.wake_run(first, members, start, tag);
+    const auto late = static_cast<std::uint32_t>(random.below(members));
+    for (std::uint32_t rank = 0; rank < members; ++rank)
+        network.wake(first + rank, start + of(rank, step, late, random), tag);
+}
+
 Nanoseconds Arrival::of(std::uint32_t rank, const Step& step, std::uint32_t late_rank, Random& random) const {
     const bool root = rank == index_of(step.root);
     switch (pattern) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/effects.h"
-#include "random.h"
+#include "network.h"
 
 namespace mcastcoll::sim {
 
@@ -57,8 +57,12 @@ std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::u
 std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const Step& step,
                                std::uint32_t members, std::uint32_t arity);
 
+inline constexpr std::byte kUntouched{0xee};  // in a buffer that is to be filled
+inline constexpr std::byte kScribble{0xdd};   // in one that is the application's again
+
 // How far apart the members come to an operation.
-struct Arrival {
+class Arrival {
+  public:
     enum class Pattern : std::uint8_t {
         together,
         skew,        // each by itself, up to `by` late
@@ -69,7 +73,12 @@ struct Arrival {
     Pattern pattern = Pattern::together;
     Nanoseconds by{};
 
-    // Of every rank. late_rank: for one_late.
+    // Wakes endpoints [first, first + members), ranks 0 and on, when they come to a step that begins at
+    // `start`.
+    void wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
+              Nanoseconds start, std::uint32_t tag, Random& random) const;
+
+  private:
     Nanoseconds of(std::uint32_t rank, const Step& step, std::uint32_t late_rank, Random& random) const;
 };
 

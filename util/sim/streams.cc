@@ -10,11 +10,6 @@
 #include "world.h"
 
 namespace mcastcoll::sim {
-namespace {
-
-constexpr std::byte kUntouched{0xee};  // in a buffer that is to be filled
-
-}  // namespace
 
 // Where the bytes are that a member brings to a step.
 std::vector<std::byte>& World::streamed_into(Posted& posted) const {

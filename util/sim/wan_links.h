@@ -16,6 +16,10 @@
 
 namespace mcastcoll::sim {
 
+inline Nanoseconds time_of(std::size_t bytes, double ns_per_byte) {
+    return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
+}
+
 struct Wan {
     Nanoseconds latency = Nanoseconds::from_ms(5);
     double ns_per_byte = 8;  // 1 Gbit/s
@@ -54,15 +58,11 @@ class WanLinks {
                       Nanoseconds onward) {
         Direction& direction = directions_[std::size_t{from} * sites_ + to];
         const Nanoseconds begin = std::max(direction.free, now);
-        direction.free =
-            begin +
-            Nanoseconds{static_cast<std::int64_t>(static_cast<double>(parcel.size()) * wan_.ns_per_byte)};
+        direction.free = begin + wire_time(parcel.size());
         direction.crossed.add(parcel);
         return std::max(begin, direction.free - onward) + wan_.latency;
     }
-    Nanoseconds wire_time(std::size_t bytes) const {
-        return {static_cast<std::int64_t>(static_cast<double>(bytes) * wan_.ns_per_byte)};
-    }
+    Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, wan_.ns_per_byte); }
     const Crossed& crossed(std::uint32_t from, std::uint32_t to) const {
         return directions_[std::size_t{from} * sites_ + to].crossed;
     }

@@ -82,7 +82,6 @@ class World : public Sink {
     }
     engine::Counters total() const;
     Nanoseconds now() const { return network_->now(); }
-    Nanoseconds joined_at() const { return joined_at_; }  // when the last member had joined
     Nanoseconds killed_at() const { return killed_at_; }
     // From the first post of a step until its last completion.
     Nanoseconds duration(std::uint64_t step, std::uint32_t group = 0) const;
@@ -205,7 +204,7 @@ class World : public Sink {
     std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;
     std::vector<std::uint32_t> doomed_;  // hosts to end when the present event is over
     Network::Traffic traffic_at_begin_, traffic_of_operations_;
-    Nanoseconds joined_at_{}, killed_at_ = kNever;
+    Nanoseconds killed_at_ = kNever;
     std::string trouble_;
 };
 

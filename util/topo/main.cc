@@ -30,7 +30,6 @@ using topology::Level;
 struct Command {
     std::string topology, address, members, svg, folder;
     MadeUp made_up;
-    std::string host_count;
     unsigned root = 0;
     std::uint64_t pid = 0;
     bool json = false, job = false, selection = false;

@@ -6,22 +6,14 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <stdexcept>
 
-#include "measure.h"
+#include "trial.h"
 
 namespace mcastcoll::sim {
 namespace {
 
-using Policy = std::optional<engine::Repair>;
-
-std::string_view name_of(const Policy& policy) {
-    return policy ? engine::name_of(*policy) : "binomial";
-}
-
-double us(Nanoseconds time) {
-    return static_cast<double>(time.value) / 1000;
-}
+constexpr engine::Repair kRepairs[] = {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic,
+                                       engine::Repair::sync};
 
 class Acceptance {
   public:
@@ -32,9 +24,7 @@ class Acceptance {
                                                  : options_.quick ? std::vector{16U, 116U}
                                                                   : std::vector{16U, 116U, 1024U};
         for (const std::uint32_t ranks : sizes)
-            for (const engine::Repair repair : {engine::Repair::push, engine::Repair::pull,
-                                                engine::Repair::automatic, engine::Repair::sync})
-                check_loss(repair, ranks);
+            for (const engine::Repair repair : kRepairs) check_loss(repair, ranks);
         check_growth(sizes.front(), sizes.back());
         check_binomial();
         if (full_) report_largest();
@@ -48,20 +38,15 @@ class Acceptance {
         const auto key = std::make_tuple(std::string(name_of(policy)), ranks, loss_percent);
         const auto found = results_.find(key);
         if (found != results_.end()) return found->second;
-        if (options_.progress)
-            options_.progress(fmt::format("{} ranks, {}, {} % lost", ranks, name_of(policy), loss_percent));
-        Experiment experiment;
-        experiment.policy = policy;
-        experiment.ranks = ranks;
-        experiment.operations = ranks > 10'000 ? 8 : 50;
-        experiment.seed = options_.seed;
-        if (options_.network != nullptr) experiment.model = options_.network->model();
+        Experiment experiment = trial_for(options_, policy, ranks, ranks > 10'000 ? 8 : 50);
+        experiment.root.reset();
+        experiment.warm_up = 0;
         experiment.faults.loss = loss_percent / 100;
-        const Measured measured = measure(experiment);
-        if (measured.failures > 0)
-            throw std::runtime_error(fmt::format("{} ranks, {}, {} % lost: {}", ranks, name_of(policy),
-                                                 loss_percent, measured.trouble));
-        return results_.emplace(key, measured).first->second;
+        round_trip_ = experiment.model.round_trip(wire::kHeaderBytes);
+        const std::string point =
+            fmt::format("{} ranks, {}, {} % lost", ranks, name_of(policy), loss_percent);
+        Measured measured = run_trial(options_, point, experiment);
+        return results_.emplace(key, std::move(measured)).first->second;
     }
 
     void verdict(bool judged, bool met, const std::string& what) {
@@ -76,29 +61,29 @@ class Acceptance {
         const Measured& without = result(repair, ranks, 0);
         const Measured& with = result(repair, ranks, 1);
         const double growth =
-            static_cast<double>(with.median.value) / static_cast<double>(without.median.value) - 1;
-        const double late = static_cast<double>((with.last_median - without.last_median).value) /
-                            static_cast<double>(with.round_trip.value);
+            static_cast<double>(with.quantile(0.5).value) / static_cast<double>(without.quantile(0.5).value) -
+            1;
+        const double late = static_cast<double>((with.last() - without.last()).value) /
+                            static_cast<double>(round_trip_.value);
         verdict(repair != engine::Repair::sync, std::abs(growth) <= 0.02 && late <= 4,
                 fmt::format("{} ranks, {}, 1 % lost: median {:.1f} us ({:+.1f} %, at most 2), last rank "
                             "{:.1f} us, {:.1f} round trips later (at most 4)",
-                            ranks, engine::name_of(repair), us(with.median), 100 * growth,
-                            us(with.last_median), late));
+                            ranks, engine::name_of(repair), in_us(with.quantile(0.5)), 100 * growth,
+                            in_us(with.last()), late));
     }
 
     void check_growth(std::uint32_t few, std::uint32_t many) {
-        for (const engine::Repair repair :
-             {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic, engine::Repair::sync}) {
-            const double growth = static_cast<double>(result(repair, many, 0).median.value) /
-                                      static_cast<double>(result(repair, few, 0).median.value) -
+        for (const engine::Repair repair : kRepairs) {
+            const double growth = static_cast<double>(result(repair, many, 0).quantile(0.5).value) /
+                                      static_cast<double>(result(repair, few, 0).quantile(0.5).value) -
                                   1;
             verdict(true, growth < 0.1,
                     fmt::format("{}: the median grows by {:.1f} % from {} to {} ranks (less than 10)",
                                 engine::name_of(repair), 100 * growth, few, many));
         }
         const double levels = std::log2(many) / std::log2(few);
-        const double growth = static_cast<double>(result({}, many, 0).last_median.value) /
-                              static_cast<double>(result({}, few, 0).last_median.value);
+        const double growth = static_cast<double>(result({}, many, 0).last().value) /
+                              static_cast<double>(result({}, few, 0).last().value);
         verdict(true, std::abs(growth / levels - 1) < 0.25,
                 fmt::format("binomial: the last rank grows by a factor of {:.2f} from {} to {} ranks "
                             "(log2: {:.2f})",
@@ -108,16 +93,15 @@ class Acceptance {
     void check_binomial() {
         constexpr std::uint32_t kRanks = 116;
         const Measured& tree = result({}, kRanks, 0);
-        for (const engine::Repair repair :
-             {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic, engine::Repair::sync}) {
+        for (const engine::Repair repair : kRepairs) {
             const Measured& ours = result(repair, kRanks, 0);
             const double saved =
-                1 - static_cast<double>(ours.last_median.value) / static_cast<double>(tree.last_median.value);
-            verdict(true, saved >= 0.41 && ours.spread <= 0.14,
+                1 - static_cast<double>(ours.last().value) / static_cast<double>(tree.last().value);
+            verdict(true, saved >= 0.41 && ours.spread() <= 0.14,
                     fmt::format("{} ranks, {}: last rank {:.1f} us, {:.0f} % below the binomial tree's "
                                 "{:.1f} (at least 41), spread {:.1f} % of the median (at most 14)",
-                                kRanks, engine::name_of(repair), us(ours.last_median), 100 * saved,
-                                us(tree.last_median), 100 * ours.spread));
+                                kRanks, engine::name_of(repair), in_us(ours.last()), 100 * saved,
+                                in_us(tree.last()), 100 * ours.spread()));
         }
     }
 
@@ -141,6 +125,7 @@ class Acceptance {
     const FigureOptions& options_;
     const bool full_;
     std::map<std::tuple<std::string, std::uint32_t, double>, Measured> results_;
+    Nanoseconds round_trip_{};
     int judged_ = 0, missed_ = 0;
 };
 

@@ -2,29 +2,12 @@
 // Support in LA-MPI over Quadrics" (2005).
 #include <fmt/format.h>
 
-#include "figure.h"
 #include "trial.h"
 
 namespace mcastcoll::sim {
 namespace {
 
 constexpr std::uint32_t kPaperRanks = 128;
-
-Trial trial_for(const FigureOptions& options, std::optional<engine::Repair> policy, std::uint32_t ranks,
-                std::uint64_t bytes) {
-    Trial trial;
-    trial.experiment.policy = policy;
-    trial.experiment.ranks = ranks;
-    trial.experiment.bytes = bytes;
-    trial.experiment.operations = options.quick ? 4 : 16;
-    trial.experiment.seed = options.seed;
-    trial.experiment.model = options.network->model();
-    return trial;
-}
-
-void say(const FigureOptions& options, const std::string& point) {
-    if (options.progress) options.progress(point);
-}
 
 std::vector<std::uint64_t> message_sizes(const FigureOptions& options, std::uint64_t most) {
     std::vector<std::uint64_t> sizes;
@@ -51,10 +34,11 @@ Figure figure_channels_latency(const FigureOptions& options) {
     for (const std::uint64_t bytes : message_sizes(options, 256 * 1024)) {
         std::vector<double> row{static_cast<double>(bytes)};
         for (const std::uint32_t ranks : groups) {
-            for (const auto policy : {std::optional<engine::Repair>{}, std::optional{engine::Repair::sync}}) {
-                say(options, fmt::format("{} bytes, {} ranks", bytes, ranks));
-                row.push_back(in_us(run_trial(trial_for(options, policy, ranks, bytes)).last()));
-            }
+            for (const Policy& policy : {kBinomial, Policy(engine::Repair::sync)})
+                row.push_back(
+                    in_us(run_trial(options, fmt::format("{} bytes, {} ranks", bytes, ranks),
+                                    trial_for(options, policy, ranks, options.quick ? 4 : 16, bytes))
+                              .last()));
         }
         figure.rows.push_back(std::move(row));
     }
@@ -74,15 +58,14 @@ Figure figure_channels_cost(const FigureOptions& options) {
                       "sync_percent: what sync takes longer than that"};
     for (const std::uint64_t bytes : message_sizes(options, 64 * 1024)) {
         std::vector<double> row{static_cast<double>(bytes)};
-        for (const auto policy : {std::optional<engine::Repair>{}, std::optional{engine::Repair::sync},
-                                  std::optional{engine::Repair::pull}, std::optional{engine::Repair::push}}) {
-            say(options,
-                fmt::format("{} bytes, {}", bytes, policy ? engine::name_of(*policy) : "unreliable"));
-            Trial trial = trial_for(options, policy.value_or(engine::Repair::pull), ranks, bytes);
-            trial.experiment.operations = options.quick ? 32 : 112;
+        for (const Policy& policy : {Policy(), Policy(engine::Repair::sync), Policy(engine::Repair::pull),
+                                     Policy(engine::Repair::push)}) {
+            Experiment trial = trial_for(options, policy.value_or(engine::Repair::pull), ranks,
+                                         options.quick ? 32 : 112, bytes);
             trial.sustained = true;
             trial.checkpoints = policy.has_value();
-            row.push_back(in_us(run_trial(trial).each));
+            const auto point = fmt::format("{} bytes, {}", bytes, policy ? name_of(policy) : "unreliable");
+            row.push_back(in_us(run_trial(options, point, trial).each));
         }
         row.push_back(100 * (row[2] / row[1] - 1));
         figure.rows.push_back(std::move(row));
@@ -105,12 +88,11 @@ Figure figure_channels_count(const FigureOptions& options) {
     for (std::uint32_t channels = 2; channels <= 32; channels *= 2) {
         std::vector<double> row{static_cast<double>(channels)};
         for (const std::uint32_t ranks : groups) {
-            say(options, fmt::format("{} channels, {} ranks", channels, ranks));
-            Trial trial = trial_for(options, engine::Repair::sync, ranks, 8);
-            trial.experiment.operations = options.quick ? 64 : 512;
+            Experiment trial = trial_for(options, engine::Repair::sync, ranks, options.quick ? 64 : 512);
             trial.sustained = true;
             trial.channels = channels;
-            row.push_back(in_us(run_trial(trial).each));
+            const auto point = fmt::format("{} channels, {} ranks", channels, ranks);
+            row.push_back(in_us(run_trial(options, point, trial).each));
         }
         figure.rows.push_back(std::move(row));
     }

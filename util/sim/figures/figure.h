@@ -46,7 +46,9 @@ struct NamedFigure {
 };
 
 std::span<const NamedFigure> all_figures();
-const NamedFigure* figure_named(std::string_view name);
+inline const NamedFigure* figure_named(std::string_view name) {
+    return named(all_figures(), name);
+}
 
 // Two-stage broadcast (two_stage.cc, odds.cc) and broadcast channels (channels.cc).
 Figure figure_size(const FigureOptions& options);

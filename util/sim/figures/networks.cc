@@ -1,7 +1,5 @@
 #include "networks.h"
 
-#include <algorithm>
-
 namespace mcastcoll::sim {
 namespace {
 
@@ -33,12 +31,6 @@ constexpr NamedNetwork kNetworks[] = {
 
 std::span<const NamedNetwork> all_networks() {
     return kNetworks;
-}
-
-const NamedNetwork* network_named(std::string_view name) {
-    const auto* found = std::find_if(std::begin(kNetworks), std::end(kNetworks),
-                                     [&](const NamedNetwork& network) { return name == network.name; });
-    return found == std::end(kNetworks) ? nullptr : found;
 }
 
 }  // namespace mcastcoll::sim

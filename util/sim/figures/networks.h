@@ -31,7 +31,16 @@ struct NamedNetwork {
 };
 
 std::span<const NamedNetwork> all_networks();
+
 // Null when there is none of that name.
-const NamedNetwork* network_named(std::string_view name);
+template <typename Named>
+const Named* named(std::span<const Named> all, std::string_view name) {
+    for (const Named& one : all)
+        if (name == one.name) return &one;
+    return nullptr;
+}
+inline const NamedNetwork* network_named(std::string_view name) {
+    return named(all_networks(), name);
+}
 
 }  // namespace mcastcoll::sim

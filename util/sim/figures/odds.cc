@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "figure.h"
 #include "transport/group_address.h"
 #include "trial.h"
 #include "wire/bytes.h"
@@ -74,21 +73,13 @@ Figure figure_crc(const FigureOptions& options) {
                         std::ldexp(static_cast<double>(missed.tried), -static_cast<int>(Missed::kBits[i]))));
     for (const double percent : {0.01, 0.03, 0.1, 0.287, 1.0, 3.0, 10.0}) {
         if (options.quick && percent < 0.2) continue;
-        if (options.progress) options.progress(fmt::format("{} % damaged", percent));
-        Trial trial;
-        Experiment& experiment = trial.experiment;
-        experiment.policy = engine::Repair::push;
-        experiment.ranks = ranks;
-        experiment.bytes = 1024;
-        experiment.operations = options.quick ? 100 : 800;
-        experiment.seed = options.seed;
-        experiment.model = options.network->model();
-        experiment.faults.corrupt = percent / 100;
-        const Outcome outcome = run_trial(trial);
+        Experiment trial = trial_for(options, engine::Repair::push, ranks, options.quick ? 100 : 800, 1024);
+        trial.faults.corrupt = percent / 100;
+        const Measured outcome = run_trial(options, fmt::format("{} % damaged", percent), trial);
         const auto refused = static_cast<double>(outcome.counters.bad_checksum + outcome.counters.bad_packet);
         const double copies = refused + static_cast<double>(outcome.counters.datagrams_received);
         figure.rows.push_back({percent, 100 * refused / copies, copies, refused * 0x1p-32,
-                               in_us(outcome.median()), in_us(outcome.last())});
+                               in_us(outcome.median_received()), in_us(outcome.last())});
     }
     return figure;
 }

@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "composite.h"
-#include "figure.h"
+#include "group_world.h"
 #include "message_tree.h"
 #include "trial.h"
 
@@ -87,18 +86,23 @@ Model model_for(const FigureOptions& options, const Places& places) {
     return model;
 }
 
-std::vector<Step> every_root(const Places& places, std::uint64_t bytes, std::uint32_t warm_up) {
-    std::vector<Step> script;
+constexpr Nanoseconds kSettle = Nanoseconds::from_us(200);
+
+// The roots of all broadcasts, so that the counted ones begin with rank 0.
+std::vector<std::uint32_t> every_root(const Places& places, std::uint32_t warm_up) {
+    std::vector<std::uint32_t> roots;
     for (std::uint32_t i = 0; i < warm_up + places.ranks(); ++i)
-        script.push_back(broadcast((i + places.ranks() - warm_up % places.ranks()) % places.ranks(), bytes));
-    return script;
+        roots.push_back((i + places.ranks() - warm_up % places.ranks()) % places.ranks());
+    return roots;
 }
 
 Cost cost_of_tree(const FigureOptions& options, const Places& places, TreeShape shape, std::uint64_t bytes) {
     Meter meter(places, bytes);
     const Model model = model_for(options, places);
-    MessageTree tree(places.ranks(), every_root(places, bytes, 0), model, {}, options.seed, {},
-                     Nanoseconds::from_us(200), tree_of(shape, model.layout));
+    std::vector<Step> script;
+    for (const std::uint32_t root : every_root(places, 0)) script.push_back(broadcast(root, bytes));
+    MessageTree tree(places.ranks(), std::move(script), model, {}, options.seed, {}, kSettle,
+                     tree_of(shape, model.layout));
     tree.step_over = [&](std::uint64_t) { meter.look(tree.network()); };
     if (const std::string wrong = tree.run(); !wrong.empty())
         throw std::runtime_error(fmt::format("{}, {} bytes: {}", name_of(shape), bytes, wrong));
@@ -110,20 +114,18 @@ Cost cost_of_tree(const FigureOptions& options, const Places& places, TreeShape 
 Cost cost_of_ours(const FigureOptions& options, const Places& places, std::uint64_t bytes) {
     const std::uint32_t warm_up = 8;
     Meter meter(places, bytes);
-    Experiment experiment;
-    experiment.ranks = *std::max_element(places.machines.begin(), places.machines.end());
-    Composite ours({.ranks = places.ranks(),
-                    .config = config_for(experiment),
-                    .model = model_for(options, places),
-                    .faults = {},
-                    .seed = options.seed},
-                   every_root(places, bytes, warm_up));
-    ours.step_over = [&](std::uint64_t done) {
+    GroupOptions whole = one_group(model_for(options, places));
+    whole.seed = options.seed;
+    whole.groups[0].settle = kSettle;
+    for (const std::uint32_t root : every_root(places, warm_up))
+        whole.groups[0].script.push_back({.root = rank_of(root), .bytes = bytes});
+    GroupWorld ours(std::move(whole));
+    ours.step_over = [&](std::uint32_t, std::size_t done) {
         if (done >= warm_up) meter.look(ours.network());
     };
     if (const std::string wrong = ours.run(); !wrong.empty())
         throw std::runtime_error(fmt::format("ours, {} bytes: {}", bytes, wrong));
-    for (std::uint32_t root = 0; root < places.ranks(); ++root) meter.time(ours.times(warm_up + root));
+    for (std::uint32_t root = 0; root < places.ranks(); ++root) meter.time(ours.times(0, warm_up + root));
     return meter.mean();
 }
 

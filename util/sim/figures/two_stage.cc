@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "figure.h"
 #include "trial.h"
 
 namespace mcastcoll::sim {
@@ -12,18 +11,8 @@ namespace {
 
 constexpr std::uint32_t kPaperRanks = 116;
 
-Trial trial_for(const FigureOptions& options, std::optional<engine::Repair> policy, std::uint32_t ranks) {
-    Trial trial;
-    trial.experiment.policy = policy;
-    trial.experiment.ranks = ranks;
-    trial.experiment.operations = options.quick ? 5 : 25;
-    trial.experiment.seed = options.seed;
-    trial.experiment.model = options.network->model();
-    return trial;
-}
-
-void say(const FigureOptions& options, const std::string& point) {
-    if (options.progress) options.progress(point);
+std::uint32_t operations(const FigureOptions& options) {
+    return options.quick ? 5 : 25;
 }
 
 std::vector<std::uint32_t> sizes(const FigureOptions& options) {
@@ -34,6 +23,21 @@ std::vector<std::uint32_t> sizes(const FigureOptions& options) {
         if (ranks == 64 && most > 64) sizes.push_back(kPaperRanks);
     }
     return sizes;
+}
+
+// A row for every number of ranks: of each policy what `sooner` says, and the last rank.
+void fill(Figure& figure, const FigureOptions& options, const std::vector<Policy>& policies,
+          Nanoseconds (Measured::*sooner)() const) {
+    for (const std::uint32_t ranks : sizes(options)) {
+        std::vector<double> row{static_cast<double>(ranks)};
+        for (const Policy& policy : policies) {
+            const Measured outcome = run_trial(options, fmt::format("{} ranks, {}", ranks, name_of(policy)),
+                                               trial_for(options, policy, ranks, operations(options)));
+            row.push_back(in_us((outcome.*sooner)()));
+            row.push_back(in_us(outcome.last()));
+        }
+        figure.rows.push_back(std::move(row));
+    }
 }
 
 }  // namespace
@@ -48,17 +52,8 @@ Figure figure_size(const FigureOptions& options) {
     figure.curves = {{2, "binomial tree, last rank"}, {1, "binomial tree, median"},
                      {4, "push, last rank"},          {3, "push, median"},
                      {6, "pull, last rank"},          {5, "pull, median"}};
-    for (const std::uint32_t ranks : sizes(options)) {
-        std::vector<double> row{static_cast<double>(ranks)};
-        for (const auto policy : {std::optional<engine::Repair>{}, std::optional{engine::Repair::push},
-                                  std::optional{engine::Repair::pull}}) {
-            say(options, fmt::format("{} ranks, {}", ranks, policy ? engine::name_of(*policy) : "binomial"));
-            const Outcome outcome = run_trial(trial_for(options, policy, ranks));
-            row.push_back(in_us(outcome.median()));
-            row.push_back(in_us(outcome.last()));
-        }
-        figure.rows.push_back(std::move(row));
-    }
+    fill(figure, options, {kBinomial, engine::Repair::push, engine::Repair::pull},
+         &Measured::median_received);
     return figure;
 }
 
@@ -76,15 +71,15 @@ Figure figure_ranks(const FigureOptions& options) {
         "otherwise medians over the broadcasts",
         "rank 0 is the root"};
     std::vector<std::vector<Nanoseconds>> columns;
-    for (const auto policy : {std::optional<engine::Repair>{}, std::optional{engine::Repair::push}}) {
-        say(options, policy ? "push" : "binomial");
-        columns.push_back(run_trial(trial_for(options, policy, ranks)).by_rank());
-    }
+    for (const Policy& policy : {kBinomial, Policy(engine::Repair::push)})
+        columns.push_back(run_trial(options, std::string(name_of(policy)),
+                                    trial_for(options, policy, ranks, operations(options)))
+                              .by_rank());
     for (const auto policy : {engine::Repair::push, engine::Repair::pull}) {
-        say(options, fmt::format("{} with loss", engine::name_of(policy)));
-        Trial trial = trial_for(options, policy, ranks);
-        trial.experiment.faults.loss = 0.01;
-        const Outcome outcome = run_trial(trial);
+        Experiment trial = trial_for(options, policy, ranks, operations(options));
+        trial.faults.loss = 0.01;
+        const Measured outcome =
+            run_trial(options, fmt::format("{} with loss", engine::name_of(policy)), trial);
         const Nanoseconds typical = outcome.last();
         for (const auto& times : outcome.times)
             if (*std::max_element(times.begin(), times.end()) == typical) {
@@ -108,16 +103,7 @@ Figure figure_first_last(const FigureOptions& options) {
     figure.columns = {"ranks", "binomial_first_us", "binomial_last_us", "push_first_us", "push_last_us"};
     figure.curves = {
         {2, "binomial tree, last"}, {1, "binomial tree, first"}, {4, "push, last"}, {3, "push, first"}};
-    for (const std::uint32_t ranks : sizes(options)) {
-        std::vector<double> row{static_cast<double>(ranks)};
-        for (const auto policy : {std::optional<engine::Repair>{}, std::optional{engine::Repair::push}}) {
-            say(options, fmt::format("{} ranks, {}", ranks, policy ? "push" : "binomial"));
-            const Outcome outcome = run_trial(trial_for(options, policy, ranks));
-            row.push_back(in_us(outcome.first()));
-            row.push_back(in_us(outcome.last()));
-        }
-        figure.rows.push_back(std::move(row));
-    }
+    fill(figure, options, {kBinomial, engine::Repair::push}, &Measured::first);
     return figure;
 }
 
@@ -186,21 +172,19 @@ Figure figure_penalty(const FigureOptions& options) {
         "the messages between engines",
         "loss strikes broadcasts, not the join"};
     for (int percent = 0; percent <= 60; percent += options.quick ? 25 : 5) {
-        say(options, fmt::format("{} % lost", percent));
-        Trial trial = trial_for(options, engine::Repair::push, ranks);
-        trial.experiment.operations = options.quick ? 20 : 100;
+        Experiment trial = trial_for(options, engine::Repair::push, ranks, options.quick ? 20 : 100);
         const double loss = percent / 100.0;
         Hops hops(ranks, loss, options.seed + static_cast<std::uint64_t>(percent), trial.warm_up);
-        trial.experiment.faults.drop = [&](const wire::Header& header, Rank receiver) {
+        trial.faults.drop = [&](const wire::Header& header, Rank receiver) {
             return hops.drops(header, index_of(receiver));
         };
-        trial.experiment.faults.lose_message = [&](const wire::Header& header, Rank receiver) {
+        trial.faults.lose_message = [&](const wire::Header& header, Rank receiver) {
             hops.sees(header, index_of(receiver));
             return false;
         };
-        const Outcome outcome = run_trial(trial);
+        const Measured outcome = run_trial(options, fmt::format("{} % lost", percent), trial);
         figure.rows.push_back({static_cast<double>(percent), hops.average(), loss / (1 - loss),
-                               static_cast<double>(hops.most()), in_us(outcome.median()),
+                               static_cast<double>(hops.most()), in_us(outcome.median_received()),
                                in_us(outcome.last())});
     }
     return figure;

@@ -1,7 +1,6 @@
 // Tables and pictures.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -98,12 +97,6 @@ std::string draw(const Figure& figure, const std::string& path) {
 
 std::span<const NamedFigure> all_figures() {
     return kFigures;
-}
-
-const NamedFigure* figure_named(std::string_view name) {
-    const auto* found = std::find_if(std::begin(kFigures), std::end(kFigures),
-                                     [&](const NamedFigure& figure) { return name == figure.name; });
-    return found == std::end(kFigures) ? nullptr : found;
 }
 
 std::string write_figure(const Figure& figure, const std::string& path) {
