@@ -97,15 +97,6 @@ void Engine::on_peer_lost(Rank rank, int error, Nanoseconds now) {
     if (index_of(rank) < core_.config.members) lose(rank, error, now);
 }
 
-// What a call has brought about for others than those that it was for.
-void Engine::settle() {
-    while (std::exchange(core_.unsettled, false)) {
-        elections_.settle();
-        checkpoint_.settle();
-        begin_pending();
-    }
-}
-
 void Engine::begin_pending() {
     detector_.wake();
     while (core_.phase == Phase::active && !core_.pending.empty() &&
