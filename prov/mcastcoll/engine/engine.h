@@ -126,7 +126,6 @@ class Engine {
     bool accept(const wire::Decoded& decoded);
     void dispatch_packet(const wire::Header& header, Bytes payload);
     void dispatch_message(const wire::Header& header, Bytes payload);
-    bool next_effect(Allowed allowed, Effect& effect);
     bool next_multicast(Effect& effect);
     bool next_message(Effect& effect);
     bool next_slot_message(Slot& slot, Effect& effect);
