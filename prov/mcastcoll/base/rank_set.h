@@ -23,10 +23,12 @@ class RankSet {
         return complement_ ? members_ - listed : listed;
     }
     bool contains(Rank rank) const {
+        if (listed_.empty()) return complement_;
         return std::binary_search(listed_.begin(), listed_.end(), rank) != complement_;
     }
     // How many of the set come before this rank.
     std::uint32_t below(Rank rank) const {
+        if (listed_.empty()) return complement_ ? index_of(rank) : 0;
         const auto listed = static_cast<std::uint32_t>(
             std::lower_bound(listed_.begin(), listed_.end(), rank) - listed_.begin());
         return complement_ ? index_of(rank) - listed : listed;

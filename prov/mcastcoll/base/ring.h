@@ -23,20 +23,25 @@ class Ring {
         items_.swap(larger);
         head_ = 0;
     }
-    T& at(std::size_t i) { return items_[(head_ + i) % items_.size()]; }
+    T& at(std::size_t i) { return items_[wrapped(head_ + i)]; }
     T& front() { return items_[head_]; }
     const T& front() const { return items_[head_]; }
     bool push(T item) {
         if (full()) return false;
-        items_[(head_ + count_++) % items_.size()] = std::move(item);
+        items_[wrapped(head_ + count_++)] = std::move(item);
         return true;
     }
     void pop() {
-        head_ = (head_ + 1) % items_.size();
+        head_ = wrapped(head_ + 1);
         --count_;
     }
 
   private:
+    // A position less than two capacities; divisions would be felt.
+    std::size_t wrapped(std::size_t position) const {
+        return position < items_.size() ? position : position - items_.size();
+    }
+
     std::vector<T> items_;
     std::size_t head_ = 0, count_ = 0;
 };

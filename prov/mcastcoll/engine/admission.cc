@@ -24,7 +24,7 @@ Rank Admission::member_before() const {
     return rank_of((index_of(core_.config.self) + core_.config.members - 1) % core_.config.members);
 }
 
-bool Admission::next_message(Effect& effect) {
+bool Admission::make_message(Effect& effect) {
     const OperationId none{};
     if (readiness_.take_due()) {
         core_.message(effect, wire::Kind::ready, core_.parent, none, 0, 0, {});
@@ -36,13 +36,10 @@ bool Admission::next_message(Effect& effect) {
                       static_cast<std::uint64_t>(core_.now.value), {});
         return true;
     }
-    if (!pongs_.empty()) {
-        const wire::Header question = pongs_.front();
-        pongs_.pop();
-        core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total, {});
-        return true;
-    }
-    return false;
+    const wire::Header question = pongs_.front();
+    pongs_.pop();
+    core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total, {});
+    return true;
 }
 
 // Only the answer to the ping that is open counts, from the member that was asked.

@@ -23,9 +23,11 @@ class Admission {
     void on_timeout() {
         if (core_.phase == Phase::forming) readiness_.on_timeout(core_.now);
     }
-    bool next_message(Effect& effect);
+    bool next_message(Effect& effect) { return has_message() && make_message(effect); }
 
   private:
+    bool has_message() const { return readiness_.due() || core_.round_trip.ping_due() || !pongs_.empty(); }
+    bool make_message(Effect& effect);
     bool check_ready();
     Rank member_before() const;
 

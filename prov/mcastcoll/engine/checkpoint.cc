@@ -91,16 +91,14 @@ void Checkpoint::on_leave_down(const wire::Header& header) {
         core_.fail(header.sender, EPROTO);
 }
 
-bool Checkpoint::next_multicast(Effect& effect) {
-    const std::uint64_t watermark = watermark_.to_cast();
-    if (watermark == 0) return false;
-    core_.packet(effect, wire::Kind::watermark_cast, operation_of(watermark), core_.verdicts.version(), 0,
-                 {});
+bool Checkpoint::make_multicast(Effect& effect) {
+    core_.packet(effect, wire::Kind::watermark_cast, operation_of(watermark_.to_cast()),
+                 core_.verdicts.version(), 0, {});
     watermark_.set_cast_due(!core_.take_target(cast_target_, effect));
     return true;
 }
 
-bool Checkpoint::next_message(Effect& effect) {
+bool Checkpoint::make_message(Effect& effect) {
     Watermark::Word word;
     if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
         core_.counters.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;

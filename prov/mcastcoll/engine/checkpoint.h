@@ -30,10 +30,14 @@ class Checkpoint {
     void settle();
     Nanoseconds next_deadline() const { return watermark_.next_deadline(); }
     void on_timeout() { watermark_.on_timeout(core_.now); }
-    bool next_multicast(Effect& effect);
-    bool next_message(Effect& effect);
+    bool next_multicast(Effect& effect) { return watermark_.to_cast() != 0 && make_multicast(effect); }
+    bool next_message(Effect& effect) {
+        return (watermark_.may_speak() || core_.departure.closing()) && make_message(effect);
+    }
 
   private:
+    bool make_multicast(Effect& effect);
+    bool make_message(Effect& effect);
     std::uint64_t finished_here() const {  // operations, in whole checkpoints
         return core_.slots.first_open() - core_.slots.first_open() % core_.config.checkpoint_interval();
     }

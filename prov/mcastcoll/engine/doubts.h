@@ -47,6 +47,7 @@ class Doubts {
         request_due_ = !judges_;
     }
     // The parent is to be told.
+    bool request_due() const { return request_due_; }
     bool take_request() { return std::exchange(request_due_, false); }
 
     // Multicasts something that can be heard, unless that was done lately.

@@ -35,17 +35,13 @@ bool Engine::next_message(Effect& effect) {
     });
 }
 
-bool Engine::next_effect(Allowed allowed, Effect& effect) {
+bool Engine::poll_effects(Allowed allowed, Effect& effect) {
     const auto next_notice = [&] {
         return core_.notices.next_of_group(effect, core_.failure.lost(), core_.failure.error());
     };
-    return core_.notices.next_operation(effect) || next_notice() || detector_.next_watch(effect) ||
-           (allowed.multicast && next_multicast(effect)) || (allowed.message && next_message(effect)) ||
-           next_notice();
-}
-
-bool Engine::poll_effects(Allowed allowed, Effect& effect) {
-    const bool found = next_effect(allowed, effect);
+    const bool found = core_.notices.next_operation(effect) || next_notice() ||
+                       detector_.next_watch(effect) || (allowed.multicast && next_multicast(effect)) ||
+                       (allowed.message && next_message(effect)) || next_notice();
     settle();
     return found;
 }

@@ -11,10 +11,6 @@ void Elections::begin_first() {
         take_first({});  // nobody can be the judge of a multicast that its leader does not have
 }
 
-void Elections::settle() {
-    if (std::exchange(core_.doubtful, false)) request();
-}
-
 void Elections::on_timeout() {
     poll_.on_timeout(core_.now);
     follow_poll();
@@ -156,24 +152,22 @@ void Elections::on_request(const wire::Header& header) {
         core_.doubts.keep_request();
 }
 
-bool Elections::next_multicast(Effect& effect) {
+bool Elections::make_multicast(Effect& effect) {
     if (core_.doubts.beacon_due()) {
         ++core_.counters.probes_sent;
         core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
         if (core_.take_target(beacon_target_, effect)) core_.doubts.beacon_sent();
         return true;
     }
-    const std::uint32_t probe = poll_.next_probe();
-    if (probe == 0) return false;
     ++core_.counters.probes_sent;
-    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), probe, 0, {});
+    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), poll_.next_probe(), 0, {});
     if (!core_.take_target(probe_target_, effect)) return true;
     poll_.probe_sent();
     follow_poll();
     return true;
 }
 
-bool Elections::next_message(Effect& effect) {
+bool Elections::make_message(Effect& effect) {
     if (const Rank child = poll_.next_go(); child != kNoRank) {
         core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
         return true;
@@ -192,12 +186,10 @@ bool Elections::next_message(Effect& effect) {
                       core_.verdicts.bytes());
         return true;
     }
-    if (core_.doubts.take_request()) {
-        ++core_.counters.appeals_sent;
-        core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()), 0, 0, {});
-        return true;
-    }
-    return false;
+    if (!core_.doubts.take_request()) return false;
+    ++core_.counters.appeals_sent;
+    core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()), 0, 0, {});
+    return true;
 }
 
 }  // namespace mcastcoll::engine

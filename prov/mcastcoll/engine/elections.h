@@ -13,6 +13,9 @@
 // for an operation, and two graphs at a time are enough.
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include "engine/core.h"
 #include "engine/poll.h"
 
@@ -34,13 +37,22 @@ class Elections {
     // A root begins an operation that it is not to multicast.
     void want_beacon();
     // After operations have finished: whether too many were silent.
-    void settle();
+    void settle() {
+        if (std::exchange(core_.doubtful, false)) request();
+    }
     Nanoseconds next_deadline() const { return std::min(poll_.next_deadline(), core_.doubts.elect_at()); }
     void on_timeout();
-    bool next_multicast(Effect& effect);
-    bool next_message(Effect& effect);
+    bool next_multicast(Effect& effect) {
+        return (core_.doubts.beacon_due() || poll_.next_probe() != 0) && make_multicast(effect);
+    }
+    bool next_message(Effect& effect) { return has_message() && make_message(effect); }
 
   private:
+    bool has_message() const {
+        return poll_.has_word() || core_.verdicts.untold() || core_.doubts.request_due();
+    }
+    bool make_multicast(Effect& effect);
+    bool make_message(Effect& effect);
     void begin(std::uint64_t number);
     void follow_poll();
     void decide(Verdict verdict);

@@ -97,15 +97,6 @@ void Engine::on_peer_lost(Rank rank, int error, Nanoseconds now) {
     if (index_of(rank) < core_.config.members) lose(rank, error, now);
 }
 
-// What a call has brought about for others than those that it was for.
-void Engine::settle() {
-    while (std::exchange(core_.unsettled, false)) {
-        elections_.settle();
-        checkpoint_.settle();
-        begin_pending();
-    }
-}
-
 void Engine::begin_pending() {
     detector_.wake();
     while (core_.phase == Phase::active && !core_.pending.empty() &&
@@ -174,9 +165,12 @@ void Engine::begin(const Collective& operation) {
 
 Nanoseconds Engine::next_deadline() const {
     if (core_.over()) return kNever;
-    return std::min({detector_.next_deadline(), admission_.next_deadline(), elections_.next_deadline(),
-                     checkpoint_.next_deadline(), holds_.next_deadline(), supplier_.next_deadline(),
-                     repairer_.next_deadline()});
+    Nanoseconds next = std::min(detector_.next_deadline(), repairer_.next_deadline());
+    next = std::min(next, admission_.next_deadline());
+    next = std::min(next, elections_.next_deadline());
+    next = std::min(next, checkpoint_.next_deadline());
+    next = std::min(next, holds_.next_deadline());
+    return std::min(next, supplier_.next_deadline());
 }
 
 void Engine::on_timeout(Nanoseconds now) {

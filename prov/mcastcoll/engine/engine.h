@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/result.h"
 #include "engine/admission.h"
@@ -110,7 +111,14 @@ class Engine {
         core_.now = now;
         core_.fail(lost, error);
     }
-    void settle();
+    // What a call has brought about for others than those that it was for.
+    void settle() {
+        while (std::exchange(core_.unsettled, false)) {
+            elections_.settle();
+            checkpoint_.settle();
+            begin_pending();
+        }
+    }
     void begin_pending();
     void begin(const Collective& operation);
 
@@ -118,7 +126,6 @@ class Engine {
     bool accept(const wire::Decoded& decoded);
     void dispatch_packet(const wire::Header& header, Bytes payload);
     void dispatch_message(const wire::Header& header, Bytes payload);
-    bool next_effect(Allowed allowed, Effect& effect);
     bool next_multicast(Effect& effect);
     bool next_message(Effect& effect);
     bool next_slot_message(Slot& slot, Effect& effect);

@@ -16,8 +16,7 @@ void FailureDetector::on_fail(const wire::Header& header) {
     core_.fail(rank_of(index_of(header.fragment)), code == 0 ? EIO : code, false);
 }
 
-bool FailureDetector::next_message(Effect& effect) {
-    if (core_.phase != Phase::failed) return false;
+bool FailureDetector::make_message(Effect& effect) {
     if (const Rank to = core_.failure.next(); to != kNoRank) {
         core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
                       index_of(core_.failure.lost()), static_cast<std::uint64_t>(core_.failure.error()), {});
@@ -26,13 +25,6 @@ bool FailureDetector::next_message(Effect& effect) {
     // Only now: who hears that we have left may destroy us.
     if (core_.failure.take_lingered()) core_.notices.left();
     return false;
-}
-
-bool FailureDetector::next_watch(Effect& effect) {
-    const Rank rank = watches_.take();
-    if (rank == kNoRank) return false;
-    effect = {.kind = Effect::Kind::watch, .to = rank};
-    return true;
 }
 
 void FailureDetector::watch(Rank rank) {

@@ -23,10 +23,16 @@ class FailureDetector {
     void on_timeout() {
         if (scan_at_ <= core_.now) scan();
     }
-    bool next_message(Effect& effect);
-    bool next_watch(Effect& effect);
+    bool next_message(Effect& effect) { return core_.phase == Phase::failed && make_message(effect); }
+    bool next_watch(Effect& effect) {
+        const Rank rank = watches_.take();
+        if (rank == kNoRank) return false;
+        effect = {.kind = Effect::Kind::watch, .to = rank};
+        return true;
+    }
 
   private:
+    bool make_message(Effect& effect);
     void scan();
     void check_stall();
     bool waits_for_somebody() const;

@@ -26,8 +26,7 @@ bool FlowControl::is_full(const Slot& slot) const {
 
 // Recomputes what this member's subtree has; a root learns how far it may go, the others tell their parent
 // now and then.
-void FlowControl::update(Slot& slot) {
-    if (slot.state < SlotState::active || !core_.large(slot)) return;
+void FlowControl::update_large(Slot& slot) {
     std::uint32_t least = slot.base;
     for (Rank child : slot.reporting.children) {
         const ChildReport* report = slot.reporting.of(child);
@@ -113,14 +112,14 @@ void FlowControl::on_done(const wire::Header& header) {
     check_finished(*slot);
 }
 
-bool FlowControl::next_message(Slot& slot, Effect& effect) {
+bool FlowControl::make_message(Slot& slot, Effect& effect) {
     if (std::exchange(slot.reporting.due, false)) {
         ++core_.counters.reports_sent;
         core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
                       slot.bytes, {});
         return true;
     }
-    if (!std::exchange(slot.done_due, false)) return false;
+    slot.done_due = false;
     core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes, {});
     return true;
 }

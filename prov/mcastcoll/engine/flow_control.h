@@ -18,16 +18,22 @@ class FlowControl {
     // A fragment of a root's large operation goes out for the first time.
     void sent() { ++in_flight_; }
     // More of it is here than before; or all.
-    void update(Slot& slot);
+    void update(Slot& slot) {
+        if (slot.state >= SlotState::active && core_.large(slot)) update_large(slot);
+    }
     void on_all_here(Slot& slot);
     void check_finished(Slot& slot);
     void on_report(const wire::Header& header);
     void on_done(const wire::Header& header);
-    bool next_message(Slot& slot, Effect& effect);
+    bool next_message(Slot& slot, Effect& effect) {
+        return (slot.reporting.due || slot.done_due) && make_message(slot, effect);
+    }
     // Multicast fragments of own large operations that are not acknowledged.
     std::uint64_t in_flight() const { return in_flight_; }
 
   private:
+    void update_large(Slot& slot);
+    bool make_message(Slot& slot, Effect& effect);
     void acknowledge(Slot& slot, std::uint32_t least);
 
     Core& core_;

@@ -122,9 +122,9 @@ RankList Gatherer::missing(const Slot& slot) const {
     return ranks;
 }
 
-bool Gatherer::next_message(Slot& slot, Effect& effect) {
-    return slot.state == SlotState::active &&
-           (next_gather(slot, effect) || next_credit(slot, effect) || next_contribution(slot, effect));
+bool Gatherer::make_message(Slot& slot, Effect& effect) {
+    return next_gather(slot, effect) ||
+           (slot.gathering.pieces > 0 && (next_credit(slot, effect) || next_contribution(slot, effect)));
 }
 
 bool Gatherer::next_gather(Slot& slot, Effect& effect) {

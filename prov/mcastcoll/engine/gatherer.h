@@ -37,7 +37,9 @@ class Gatherer {
     bool awaits_credit(const Slot& slot) const;
     // It has waited for long: the parent may have posted something else.
     void announce(Slot& slot);
-    bool next_message(Slot& slot, Effect& effect);
+    bool next_message(Slot& slot, Effect& effect) {
+        return gathers(slot.operation.kind) && slot.state == SlotState::active && make_message(slot, effect);
+    }
 
   private:
     // gather.cc
@@ -49,6 +51,7 @@ class Gatherer {
     void all_gathered(Slot& slot);
     void let_go(Slot& slot);
     const std::byte* contribution_of(const Slot& slot) const;
+    bool make_message(Slot& slot, Effect& effect);
     bool next_gather(Slot& slot, Effect& effect);
 
     // reduce.cc

@@ -20,8 +20,7 @@ void Holds::begin(Slot& slot) {
     ++core_.counters.roots_held;
 }
 
-Nanoseconds Holds::next_deadline() const {
-    if (holds_.empty()) return kNever;
+Nanoseconds Holds::first_deadline() const {
     const Timed& first = holds_.front();
     const Slot& slot = core_.slots.at(number_of(first.operation));
     return slot.id == first.operation && awaits_bytes(slot) ? kNever : first.at;
@@ -66,8 +65,8 @@ void Holds::on_entered(const wire::Header& header) {
     release();
 }
 
-bool Holds::next_message(Slot& slot, Effect& effect) {
-    if (!std::exchange(slot.multicasting.entered_due, false)) return false;
+bool Holds::make_message(Slot& slot, Effect& effect) {
+    slot.multicasting.entered_due = false;
     ++core_.counters.entered_sent;
     core_.message(effect, wire::Kind::entered, slot.operation.root, slot.id, 0, 0, {});
     return true;

@@ -19,10 +19,14 @@ class Holds {
     // Lets go what waits for nothing any more.
     void release();
     // The first in the queue may wait for its caller's bytes, which no time brings.
-    Nanoseconds next_deadline() const;
-    bool next_message(Slot& slot, Effect& effect);
+    Nanoseconds next_deadline() const { return holds_.empty() ? kNever : first_deadline(); }
+    bool next_message(Slot& slot, Effect& effect) {
+        return slot.multicasting.entered_due && make_message(slot, effect);
+    }
 
   private:
+    Nanoseconds first_deadline() const;
+    bool make_message(Slot& slot, Effect& effect);
     bool awaits_bytes(const Slot& slot) const;
 
     Core& core_;

@@ -82,17 +82,16 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
 }
 
 // A multicast after an own NACK measures what answers take.
-void Nacker::on_multicast(Slot& slot, std::uint32_t index) {
-    if (slot.nacks.asked_at == kNever || slot.has(index) || !slot.nacks.said.test(index)) return;
+void Nacker::measure_answer(const Slot& slot, std::uint32_t index) {
+    if (slot.has(index) || !slot.nacks.said.test(index)) return;
     const Nanoseconds took = core_.now - slot.nacks.asked_at;
     core_.deadlines.on_nack_answer(took);
     core_.policy.note_repair(Route::root, took, core_.round_trip.mean());
 }
 
 // What this member was told or lacks itself, one step up the tree.
-bool Nacker::next_message(Slot& slot, Effect& effect) {
+bool Nacker::make_message(Slot& slot, Effect& effect) {
     Nacks& nacks = slot.nacks;
-    if (!nacks.pending()) return false;
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.nack_root;
     if (top == core_.config.self) return false;  // the sender sees to it
     const Rank to = core_.graph_of(slot).report_parent(top, core_.config.self, core_.config.tree_arity);

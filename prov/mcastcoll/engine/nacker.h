@@ -19,10 +19,16 @@ class Nacker {
     bool ask(Slot& slot, std::uint32_t to);
     void on_nack(const wire::Header& header, Bytes payload);
     // A fragment is multicast that may have been asked for.
-    void on_multicast(Slot& slot, std::uint32_t index);
-    bool next_message(Slot& slot, Effect& effect);
+    void on_multicast(const Slot& slot, std::uint32_t index) {
+        if (slot.nacks.asked_at != kNever) measure_answer(slot, index);
+    }
+    bool next_message(Slot& slot, Effect& effect) {
+        return slot.nacks.pending() && make_message(slot, effect);
+    }
 
   private:
+    void measure_answer(const Slot& slot, std::uint32_t index);
+    bool make_message(Slot& slot, Effect& effect);
     Nanoseconds answer_delay(const Slot& slot) const;
 
     Core& core_;

@@ -46,6 +46,8 @@ class Poll {
         ++probes_sent_;
         vote_when_all_heard();
     }
+    // Somebody is to be told: a child of the poll, or the parent how this subtree votes.
+    bool has_word() const { return vote_due_ || (begun_ && told_ < children_.count); }
     // The child that is to be told that the poll is open; kNoRank: none.
     Rank next_go() { return begun_ && told_ < children_.count ? children_.ranks[told_++] : kNoRank; }
     // The votes of this member and those below are complete: for the parent, or, of rank 0, to be judged.

@@ -39,6 +39,7 @@ class Readiness {
         if (tell_at_ <= now) tell(now);
     }
     // The parent is to be told now.
+    bool due() const { return due_; }
     bool take_due() { return std::exchange(due_, false); }
 
   private:

@@ -164,7 +164,7 @@ void Gatherer::announce(Slot& slot) {
 }
 
 bool Gatherer::next_contribution(Slot& slot, Effect& effect) {
-    if (slot.gathering.pieces == 0 || core_.parent == kNoRank) return false;
+    if (core_.parent == kNoRank) return false;
     const std::uint32_t from = slot.gathering.contributed;
     const std::uint32_t longest =
         (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /

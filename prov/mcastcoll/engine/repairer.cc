@@ -128,8 +128,7 @@ void Repairer::note_supplied(Slot& slot) {
     core_.deadlines.on_first(slot, core_.now);
 }
 
-bool Repairer::next_message(Slot& slot, Effect& effect) {
-    if (!slot.asking.due) return false;
+bool Repairer::make_message(Slot& slot, Effect& effect) {
     slot.asking.due = false;
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return false;
     const std::uint32_t to = std::min(std::max(slot.asking.to, slot.base), slot.base + core_.config.window);

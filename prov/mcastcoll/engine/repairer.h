@@ -25,9 +25,10 @@ class Repairer {
     void on_data(Slot& slot, std::uint32_t first, std::uint32_t count);
     Nanoseconds next_deadline() const;
     void on_timeout();
-    bool next_message(Slot& slot, Effect& effect);
+    bool next_message(Slot& slot, Effect& effect) { return slot.asking.due && make_message(slot, effect); }
 
   private:
+    bool make_message(Slot& slot, Effect& effect);
     bool in_first_window(const Slot& slot) const;
     std::uint32_t expected_to(const Slot& slot) const;
     void on_ask_timer(Slot& slot);

@@ -27,6 +27,7 @@ class RoundTrip {
     }
     // One is to go out.
     void request_ping() { due_ = true; }
+    bool ping_due() const { return due_; }
     bool take_due() { return std::exchange(due_, false); }
     void on_ping(Nanoseconds now) {
         pinged_at_ = now;

@@ -28,16 +28,14 @@ void Sender::advance(Slot& slot) {
 
 // Up to which fragment this member may multicast now.
 std::uint32_t Sender::limit(const Slot& slot) const {
-    if (core_.relays(slot)) return slot.base;
-    if (slot.state < SlotState::active || !slot.is_root(core_.config.self) || slot.multicasting.held)
-        return 0;
-    if (slot.operation.kind == CollectiveKind::reduce) return 0;
+    if (!slot.is_root(core_.config.self)) return slot.base;
+    if (slot.multicasting.held || slot.operation.kind == CollectiveKind::reduce) return 0;
     return core_.graph_of(slot).multicasts(core_.config.self) ? std::min(flow_.limit(slot), slot.base) : 0;
 }
 
-bool Sender::next_multicast(Slot& slot, Effect& effect) {
+bool Sender::make_multicast(Slot& slot, Effect& effect) {
     if (next_resend(slot, effect)) return true;
-    if (core_.relays(slot)) return next_relay(slot, effect);
+    if (!slot.is_root(core_.config.self)) return next_relay(slot, effect);
     const bool large = core_.large(slot);
     if (large && (slot.state == SlotState::finished || flow_.is_full(slot))) return false;
     const std::uint32_t index = slot.multicasting.next;
@@ -71,7 +69,7 @@ bool Sender::next_relay(Slot& slot, Effect& effect) {
 
 // As root: whether something is to be multicast again.
 bool Sender::resends(const Slot& slot) const {
-    return slot.nacks.pending() && slot.state >= SlotState::active && slot.is_root(core_.config.self) &&
+    return slot.nacks.pending() && slot.is_root(core_.config.self) &&
            core_.graph_of(slot).multicasts(core_.config.self) &&
            (slot.state == SlotState::active || slot.retained);
 }

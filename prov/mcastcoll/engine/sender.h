@@ -30,11 +30,18 @@ class Sender {
 
     // As root of a broadcast: what is ready becomes what is here.
     void advance(Slot& slot);
-    bool next_multicast(Slot& slot, Effect& effect);
+    bool next_multicast(Slot& slot, Effect& effect) { return sends(slot) && make_multicast(slot, effect); }
     // It has something to multicast, now or when the window opens.
-    bool waits(const Slot& slot) const { return slot.multicasting.next < limit(slot) || resends(slot); }
+    bool waits(const Slot& slot) const {
+        return sends(slot) && (slot.multicasting.next < limit(slot) || resends(slot));
+    }
 
   private:
+    // Most operations are other roots'.
+    bool sends(const Slot& slot) const {
+        return slot.state >= SlotState::active && (slot.is_root(core_.config.self) || core_.relays(slot));
+    }
+    bool make_multicast(Slot& slot, Effect& effect);
     std::uint32_t limit(const Slot& slot) const;
     bool resends(const Slot& slot) const;
     bool next_resend(Slot& slot, Effect& effect);

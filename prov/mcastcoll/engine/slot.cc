@@ -20,10 +20,11 @@ void Contribution::reset() {
     credit_due = false;
 }
 
+// Memory that an operation did not use is left alone: slots are taken in turn, so that it is in no cache.
 void Client::forget() {
+    if (wanted_to > 0) wanted.clear_all();
     rank = kNoRank;
     expected = done = waiting = asked = served = false;
-    wanted.clear_all();
     base = wanted_from = wanted_to = 0;
 }
 
@@ -39,6 +40,7 @@ bool Nacks::add(std::uint32_t index) {
 }
 
 void Nacks::reset() {
+    if (said_until == Nanoseconds{}) return;  // nothing was added before a round
     due.clear_all();
     said.clear_all();
     from = to = rounds = base = target = 0;
@@ -47,7 +49,7 @@ void Nacks::reset() {
 }
 
 void Asking::reset() {
-    asked.clear_all();
+    if (asked_to > 0) asked.clear_all();
     asked_to = to = 0;
     polled = kNothingPolled;
     doubted = chained = due = false;
@@ -62,6 +64,8 @@ void Gathering::reset() {
 }
 
 void Slot::reset(OperationId operation_id) {
+    if (gathered()) gathering.reset();
+    if (!(state == SlotState::finished && complete_here())) have.clear_all();
     id = operation_id;
     state = SlotState::vacant;
     operation = {};
@@ -71,7 +75,6 @@ void Slot::reset(OperationId operation_id) {
     fragments = base = 0;
     posted_at = progress_at = {};
     plan = {};
-    have.clear_all();
     hearing = {};
     supplier = nack_root = kNoRank;
     asking.reset();
@@ -80,7 +83,6 @@ void Slot::reset(OperationId operation_id) {
     client_count = 0;
     multicasting = {};
     reporting.reset();
-    gathering.reset();
 }
 
 Client* Slot::find_client(Rank rank) {

@@ -198,6 +198,13 @@ struct Slot {
         hearing.whole |= !now_partial;
         hearing.partial = !hearing.whole;
     }
+    bool has_waiting_client() const {
+        for (std::uint32_t i = 0; i < client_count; ++i)
+            if (clients[i].waiting) return true;
+        return false;
+    }
+    // Something of a gather was heard or done: its record is not as it was made.
+    bool gathered() const { return gathers(operation.kind) || gathering.told != kNothingTold; }
     // The entry of a client, made when there is none yet; null when the table is full.
     Client* client(Rank rank);
     // The same, but made no new one.

@@ -14,7 +14,9 @@ Slots::Slots(const GroupConfig& config, std::uint32_t children)
 }
 
 void Slots::renew(Slot& slot, OperationId operation) {
-    for (Contribution& contribution : slot.gathering.contributions) vectors_.give_back(contribution.early);
+    if (slot.gathered())
+        for (Contribution& contribution : slot.gathering.contributions)
+            vectors_.give_back(contribution.early);
     slot.reset(operation);
 }
 

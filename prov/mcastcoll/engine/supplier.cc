@@ -102,7 +102,7 @@ std::uint32_t Supplier::supply_limit(const Slot& slot) const {
     return leads ? flow_.limit(slot) : slot.fragments;
 }
 
-bool Supplier::next_message(Slot& slot, Effect& effect) {
+bool Supplier::supply(Slot& slot, Effect& effect) {
     if (!slot.length_known || (slot.state == SlotState::finished && !slot.retained)) return false;
     const std::uint32_t longest = std::max<std::uint32_t>(
         1, (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /

@@ -22,9 +22,12 @@ class Supplier {
     void on_all_here(Slot& slot);
     Nanoseconds next_deadline() const { return pushes_.empty() ? kNever : pushes_.front().at; }
     void on_timeout();
-    bool next_message(Slot& slot, Effect& effect);
+    bool next_message(Slot& slot, Effect& effect) {
+        return slot.has_waiting_client() && supply(slot, effect);
+    }
 
   private:
+    bool supply(Slot& slot, Effect& effect);
     bool keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const;
     std::uint32_t supply_limit(const Slot& slot) const;
     void supply_all(Slot& slot, bool hearing);

@@ -15,13 +15,15 @@ std::uint32_t length_behind(const RankSet& set, Rank root) {
 std::uint32_t position(const RankSet& set, Rank root, Rank rank) {
     assert(set.contains(rank) && rank != root);
     const std::uint32_t first = set.below(root) + (set.contains(root) ? 1U : 0U);
-    return (set.below(rank) + set.size() - first) % set.size() + 1;
+    const std::uint32_t below = set.below(rank);
+    return (below >= first ? below - first : below + set.size() - first) + 1;
 }
 
 Rank at_position(const RankSet& set, Rank root, std::uint32_t position) {
     if (position == 0) return root;
     const std::uint32_t first = set.below(root) + (set.contains(root) ? 1U : 0U);
-    return set.at((first + position - 1) % set.size());
+    const std::uint32_t at = first + position - 1, size = set.size();
+    return set.at(at < size ? at : at - size);
 }
 
 RankList children_at(const RankSet& set, Rank root, std::uint32_t position, std::uint32_t arity) {
@@ -40,6 +42,8 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     verdict_ = std::move(verdict);
     leaders_.clear();
     supplied_.clear();
+    healthy_ =
+        verdict_.works && verdict_.deaf.empty() && verdict_.mute.empty() && range_of_.empty() && members_ > 1;
     if (range_of_.empty() || !verdict_.works) return;
     // The first member of a range that hears and is heard leads it.
     leaders_.assign(1U + *std::max_element(range_of_.begin(), range_of_.end()), kNoRank);
@@ -61,23 +65,18 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     }
 }
 
-bool SupplyGraph::audible(Rank root) const {
+bool SupplyGraph::is_audible(Rank root) const {
     return verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
            length_behind(listening(), root) > 0;
 }
 
-bool SupplyGraph::relays(Rank root, Rank rank) const {
-    if (!relayed()) return false;
+bool SupplyGraph::leads_towards(Rank root, Rank rank) const {
     const std::uint8_t own = range_of_[index_of(rank)];
     return leaders_[own] == rank && range_of_[index_of(root)] != own && multicasts(root);
 }
 
-bool SupplyGraph::multicasts(Rank root) const {
+bool SupplyGraph::reaches_anybody(Rank root) const {
     return audible(root) && length_behind(hearing(root), root) > 0;
-}
-
-bool SupplyGraph::hears(Rank root, Rank rank) const {
-    return rank != root && multicasts(root) && hearing(root).contains(rank);
 }
 
 Rank SupplyGraph::supplier(Rank root, Rank rank, std::uint32_t arity) const {

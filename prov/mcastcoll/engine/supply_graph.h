@@ -44,22 +44,25 @@ class SupplyGraph {
     void set_verdict(Verdict verdict);
     void swap(SupplyGraph& other) {
         std::swap(verdict_, other.verdict_);
+        std::swap(healthy_, other.healthy_);
         leaders_.swap(other.leaders_);
         supplied_.swap(other.supplied_);
     }
     const Verdict& verdict() const { return verdict_; }
 
     // What the verdict says, whoever sends what to whom.
-    bool audible(Rank root) const;
+    bool audible(Rank root) const { return healthy_ || is_audible(root); }
     bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
     // Leaders relay; false also when a range has no able one, so that roots multicast to all ranges.
     bool relayed() const { return !supplied_.empty(); }
     // True when the rank is to multicast this root's fragments onward.
-    bool relays(Rank root, Rank rank) const;
+    bool relays(Rank root, Rank rank) const { return relayed() && leads_towards(root, rank); }
     // True when a multicast of this root reaches anybody.
-    bool multicasts(Rank root) const;
+    bool multicasts(Rank root) const { return healthy_ || reaches_anybody(root); }
     // True when the rank is to hear this root's multicasts.
-    bool hears(Rank root, Rank rank) const;
+    bool hears(Rank root, Rank rank) const {
+        return rank != root && (healthy_ || (reaches_anybody(root) && hearing(root).contains(rank)));
+    }
     bool deaf(Rank rank) const { return !listening().contains(rank); }
     std::uint32_t hearing_count() const { return listening().size(); }
 
@@ -74,6 +77,9 @@ class SupplyGraph {
     RankList report_children(Rank root, Rank rank, std::uint32_t arity) const;
 
   private:
+    bool is_audible(Rank root) const;
+    bool leads_towards(Rank root, Rank rank) const;
+    bool reaches_anybody(Rank root) const;
     RankSet listening() const {
         return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
     }
@@ -93,6 +99,8 @@ class SupplyGraph {
 
     const std::uint32_t members_;
     Verdict verdict_;
+    bool healthy_ =
+        false;  // nobody is deaf or mute, and roots multicast to everybody: what is asked most is known
     std::vector<std::uint8_t> range_of_;
     std::vector<Rank> leaders_;                // by range
     std::vector<std::vector<Rank>> supplied_;  // by the root's range

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/types.h"
 
@@ -46,15 +47,19 @@ class SmoothedTime {
 class RecentTimes {
   public:
     void sample(Nanoseconds measured) {
-        recent_[next_++ % kKept] = std::max(measured, Nanoseconds{});
-        std::array<Nanoseconds, kKept> sorted = recent_;
+        const Nanoseconds value = std::max(measured, Nanoseconds{});
+        const Nanoseconds oldest = std::exchange(recent_[next_ % kKept], value);
+        // Into its place in order: of the oldest, which goes, or behind all others.
+        std::size_t at = next_ < kKept ? next_ : 0;
+        if (next_++ >= kKept)
+            while (sorted_[at] < oldest) ++at;
         const std::size_t count = std::min<std::size_t>(next_, kKept);
+        for (; at + 1 < count && sorted_[at + 1] < value; ++at) sorted_[at] = sorted_[at + 1];
+        for (; at > 0 && value < sorted_[at - 1]; --at) sorted_[at] = sorted_[at - 1];
+        sorted_[at] = value;
         const std::size_t rank = count > kIgnored ? count - 1 - kIgnored : 0;
-        std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank),
-                         sorted.begin() + static_cast<std::ptrdiff_t>(count));
-        usual_ = sorted[rank];
-        std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank));
-        quick_ = sorted[std::min(rank, count / 4)];
+        usual_ = sorted_[rank];
+        quick_ = sorted_[std::min(rank, count / 4)];
     }
 
     bool sampled() const { return next_ > 0; }
@@ -67,7 +72,7 @@ class RecentTimes {
 
   private:
     static constexpr std::size_t kKept = 16, kIgnored = 2;
-    std::array<Nanoseconds, kKept> recent_{};
+    std::array<Nanoseconds, kKept> recent_{}, sorted_{};
     std::size_t next_ = 0;
     Nanoseconds usual_{}, quick_{};
 };

@@ -56,7 +56,8 @@ class Verdicts {
     }
 
     // The child that is to be told the latest; kNoRank: none.
-    Rank next_to_tell() { return known_ && told_ < children_.count ? children_.ranks[told_++] : kNoRank; }
+    bool untold() const { return known_ && told_ < children_.count; }
+    Rank next_to_tell() { return untold() ? children_.ranks[told_++] : kNoRank; }
     // As it is told.
     Bytes bytes() const { return bytes_; }
 

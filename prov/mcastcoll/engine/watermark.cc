@@ -59,7 +59,7 @@ void Watermark::on_ask(std::uint32_t child, std::uint64_t above) {
     // An older question may come after a newer one.
     if (child_asks_[child]) above = std::max(above, child_asks_above_[child]);
     child_asks_above_[child] = above;
-    child_asks_[child] = true;
+    if (!std::exchange(child_asks_[child], true)) ++askers_;
     if (opened_ <= above) ask();  // onward
 }
 

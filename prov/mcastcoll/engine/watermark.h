@@ -52,6 +52,10 @@ class Watermark {
     // A child asks for more than this.
     void on_ask(std::uint32_t child, std::uint64_t above);
 
+    // False: next() has nothing.
+    bool may_speak() const {
+        return up_ > up_told_ || ask_due_ || askers_ > 0 || (down_ > 0 && down_next_ < children_.count);
+    }
     // What is to be said next, and to whom: the operation number that it is about.
     struct Word {
         wire::Kind kind{};
@@ -87,6 +91,7 @@ class Watermark {
     std::uint64_t asked_ = 0;  // more than this one's predecessor was asked for
     bool ask_due_ = false;
     std::array<bool, kMaxArity> child_asks_{};
+    std::uint32_t askers_ = 0;  // how many of them ask
     std::array<std::uint64_t, kMaxArity> child_asks_above_{};
 };
 
@@ -105,6 +110,7 @@ bool Watermark::next(Word& word, Heard&& heard) {
     for (std::uint32_t i = 0; i < children_.count; ++i) {
         if (!child_asks_[i] || opened_ <= child_asks_above_[i]) continue;
         child_asks_[i] = false;
+        --askers_;
         word = {wire::Kind::watermark_down, children_.ranks[i], opened_};
         return true;
     }

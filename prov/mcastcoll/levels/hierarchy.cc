@@ -18,6 +18,7 @@ int Hierarchy::submit(const Request& request, Nanoseconds now) {
     if (error_ != 0) return error_;
     if (!supports(request.kind)) return ENOSYS;
     if (next_ - first_open_ == operations_.size()) return EAGAIN;
+    if (next_ == first_open_) base_ = next_;  // the same memory again: it is in the cache
     Operation& operation = at(next_);
     operation.request = request;
     operation.over = false;

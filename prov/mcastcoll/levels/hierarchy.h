@@ -84,7 +84,7 @@ class Hierarchy {
 
     static constexpr std::size_t kHost = 0, kSegment = 1, kSite = 2, kExchange = 3;
 
-    Operation& at(std::uint64_t number) { return operations_[number % operations_.size()]; }
+    Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
     void plan_broadcast(Operation& operation);
     void plan_reduction(Operation& operation);
     Leg& want(Operation& operation, std::size_t level, std::uint32_t root);
@@ -101,6 +101,7 @@ class Hierarchy {
     Owner& owner_;
     std::vector<Operation> operations_;
     std::uint64_t next_ = 0, first_open_ = 0;
+    std::uint64_t base_ = 0;                             // the number whose operation is the first in memory
     std::array<std::uint64_t, kLevels> next_to_post_{};  // operations below have posted their legs there
     int error_ = 0;
 };

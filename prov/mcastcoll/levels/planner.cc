@@ -57,6 +57,7 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
     if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
     if (next_ - first_open_ == plans_.size()) return EAGAIN;
+    if (open_ == 0) base_ = next_;  // the same memory again: it is in the cache
     Plan& plan = at(next_);
     plan.request = request;
     plan.choice = choice;
@@ -182,47 +183,41 @@ Request Planner::scatter_part(Plan& plan) const {
     return part;
 }
 
-// The plan's next part; false if there is no room for it now.
-bool Planner::post_part(Plan& plan, Nanoseconds now) {
+// The plan's next part.
+Request Planner::part_of(Plan& plan) const {
     const std::uint32_t part = plan.posted;
     const bool split = plan.choice.algorithm == Algorithm::split;
+    if (split && part == 0) return scatter_part(plan);
     Request request = plan.request;
-    if (split && part == 0) {
-        request = scatter_part(plan);
-    } else if (plan.parts > 1) {
-        request.kind = Kind::broadcast;
-        request.root = rank_of(part - (split ? 1 : 0));
-        request.bytes = block_bytes(plan, index_of(request.root));
-        request.buffer += plan.next_offset;
-        request.input = nullptr;
-        if (part == plan.own && !plan.may_begin()) request.ready = 0;
-    }
-    if (plan.parts > 1 && request.bytes == 0) {
-        ++plan.posted;
-        end_part(plan, part, now);
-        return true;
-    }
-    const std::uint64_t slot = static_cast<std::uint64_t>(&plan - plans_.data());
-    request.cookie = slot << 32 | part;
-    const int error = hierarchy_.submit(request, now);
-    if (error == EAGAIN) return false;
-    if (error != 0) return hierarchy_.fail(error, now), false;
-    ++plan.posted;
-    if (request.kind == Kind::broadcast) plan.next_offset += request.bytes;
-    if (part == plan.own) {
-        plan.held = request.held();
-        plan.number = hierarchy_.last_number();
-    }
-    return true;
+    if (plan.parts == 1) return request;
+    request.kind = Kind::broadcast;
+    request.root = rank_of(part - (split ? 1 : 0));
+    request.bytes = block_bytes(plan, index_of(request.root));
+    request.buffer += plan.next_offset;
+    request.input = nullptr;
+    if (part == plan.own && !plan.may_begin()) request.ready = 0;
+    return request;
 }
 
-// In the order of operations, and in each in the order of its parts.
+// In the order of operations, and in each in the order of its parts, as long as there is room.
 bool Planner::post_parts(Nanoseconds now) {
     bool moved = false;
     while (next_to_post_ < next_ && hierarchy_.error() == 0) {
         Plan& plan = at(next_to_post_);
         while (plan.posted < plan.parts && plan.posted - plan.ended < plan.window) {
-            if (!post_part(plan, now)) return moved;
+            Request part = part_of(plan);
+            part.cookie = static_cast<std::uint64_t>(&plan - plans_.data()) << 32 | plan.posted;
+            const bool empty = plan.parts > 1 && part.bytes == 0;
+            const int error = empty ? 0 : hierarchy_.submit(part, now);
+            if (error == EAGAIN) return moved;
+            if (error != 0) return hierarchy_.fail(error, now), moved;
+            if (part.kind == Kind::broadcast) plan.next_offset += part.bytes;
+            if (plan.posted == plan.own) {
+                plan.held = part.held();
+                plan.number = hierarchy_.last_number();
+            }
+            ++plan.posted;
+            if (empty) on_complete(part.cookie, 0, now);
             moved = true;
         }
         if (plan.posted < plan.parts) break;
@@ -231,7 +226,10 @@ bool Planner::post_parts(Nanoseconds now) {
     return moved;
 }
 
-void Planner::end_part(Plan& plan, std::uint32_t part, Nanoseconds now) {
+// A part has ended well.
+void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
+    Plan& plan = plans_[cookie >> 32];
+    const auto part = static_cast<std::uint32_t>(cookie);
     ++plan.ended;
     if (part == plan.awaited) plan.awaiting_part = false;
     if (plan.awaiting_slice && part == 0) {
@@ -252,11 +250,6 @@ void Planner::finish(Plan& plan, int error, Nanoseconds now) {
     --open_;
     while (first_open_ < next_ && at(first_open_).over) ++first_open_;
     owner_.on_complete(plan.request.cookie, error, now);
-}
-
-// A walk has ended well.
-void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
-    end_part(plans_[cookie >> 32], static_cast<std::uint32_t>(cookie), now);
 }
 
 bool Planner::progress(Nanoseconds now) {

@@ -83,7 +83,7 @@ class Planner final : private Owner {
         bool may_begin() const { return !awaiting_part && !awaiting_slice; }
     };
 
-    Plan& at(std::uint64_t number) { return plans_[number % plans_.size()]; }
+    Plan& at(std::uint64_t number) { return plans_[(number - base_) % plans_.size()]; }
     void tell(const Request& request, const Choice& choice);
     void set_up(Plan& plan);
     void set_up_chains(Plan& plan);
@@ -92,10 +92,9 @@ class Planner final : private Owner {
     std::size_t result_bytes(const Request& request) const;
     Slice own_slice(const Plan& plan) const;
     Request scatter_part(Plan& plan) const;
-    bool post_part(Plan& plan, Nanoseconds now);
+    Request part_of(Plan& plan) const;
     bool post_parts(Nanoseconds now);
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
-    void end_part(Plan& plan, std::uint32_t part, Nanoseconds now);
     void finish(Plan& plan, int error, Nanoseconds now);
     void end_all(Nanoseconds now);
 
@@ -105,6 +104,7 @@ class Planner final : private Owner {
     Hierarchy hierarchy_;
     std::vector<Plan> plans_;
     std::uint64_t next_ = 0, next_to_post_ = 0, first_open_ = 0;
+    std::uint64_t base_ = 0;  // the number whose plan is the first in memory
     std::size_t open_ = 0;
     int error_ = 0;
     News news_;

@@ -11,9 +11,10 @@ void MulticastQueue::add(const wire::HeaderBytes& header, Bytes payload, std::ui
     entries_[count_++] = {header, payload, outlet};
 }
 
-// Address by address, so that runs of datagrams stay together; returns how many were accepted. Those are the
-// first in the new order.
-std::size_t MulticastQueue::send(MulticastTransport& transport, std::span<const Outlet> outlets) {
+// Address by address, so that runs of datagrams stay together. What is accepted comes first in the new order.
+int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet> outlets,
+                          std::size_t payload_bytes) {
+    if (sent_ == count_) return 0;
     const auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(sent_);
     const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(count_);
     // Insertion keeps the order within an address, and allocates nothing.
@@ -23,26 +24,18 @@ std::size_t MulticastQueue::send(MulticastTransport& transport, std::span<const 
                             begin, next, *next,
                             [](const Entry& one, const Entry& other) { return one.outlet < other.outlet; }),
                         next, next + 1);
-    std::size_t accepted = 0;
+    int error = 0;
     for (auto at = begin; at != end;) {
         std::size_t count = 0;
         const std::uint32_t outlet = at->outlet;
         for (; at != end && at->outlet == outlet; ++at) batch_[count++] = {at->header, at->payload};
         const std::size_t taken = transport.send({batch_.data(), count}, outlets[outlet]);
-        accepted += taken;
-        if (taken < count) break;
+        sent_ += taken;
+        if (taken == count) continue;
+        error = transport.take_send_error();
+        if (error != 0) ++sent_;
+        break;
     }
-    return accepted;
-}
-
-int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet> outlets,
-                          std::size_t payload_bytes) {
-    if (sent_ == count_) return 0;
-    const std::size_t waiting = count_ - sent_;
-    std::size_t accepted = send(transport, outlets);
-    const int error = accepted < waiting ? transport.take_send_error() : 0;
-    if (error != 0) ++accepted;
-    sent_ += accepted;
     if (sent_ == count_) {
         sent_ = count_ = 0;
         blocked_ = false;

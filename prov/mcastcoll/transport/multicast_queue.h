@@ -35,7 +35,6 @@ class MulticastQueue {
         Bytes payload;
         std::uint32_t outlet = 0;
     };
-    std::size_t send(MulticastTransport& transport, std::span<const Outlet> outlets);
     void copy_payloads(std::size_t payload_bytes);
 
     std::array<Entry, kMost> entries_{};
