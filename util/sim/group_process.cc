@@ -129,7 +129,8 @@ bool GroupProcess::can_send() {
 }
 
 void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {
-    under_way_ += world_.message(self_, to, header, payload);
+    world_.message(self_, to, header, payload);
+    ++under_way_;
 }
 
 void GroupProcess::sent() {

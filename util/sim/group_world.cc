@@ -11,6 +11,8 @@ namespace {
 // Beyond every deadline, and every patience.
 constexpr Nanoseconds kTimeLimit = Nanoseconds::from_ms(120'000);
 constexpr std::uint64_t kMostSteps = 20'000'000;
+// Long enough for a join to be over, and short enough for the group to be at work.
+constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
 // Nobody waits longer than this for somebody who is dead, once it has joined: for 100 ms it does not ask for
 // a watch, and each of those it waits for may itself wait so for the next.
 constexpr Nanoseconds kPatience = Nanoseconds::from_ms(5'000);
@@ -104,6 +106,7 @@ void GroupWorld::turn(std::uint32_t endpoint) {
     };
     take(slot.calls, [&](std::uint32_t group) { slot.process->call(group); });
     take(slot.lost, [&](Address peer) { slot.process->on_peer_lost(peer); });
+    take(slot.heard, [&](const std::vector<std::byte>& word) { slot.process->on_message(word); });
     slot.process->turn();
     for (const Track& track : tracks_)
         if (track.began_at > now()) wake(endpoint, track.began_at);
@@ -139,12 +142,12 @@ bool GroupWorld::may_send(Address from) {
     return false;
 }
 
-std::size_t GroupWorld::message(Address from, Address to, Bytes header, Bytes payload) {
-    const bool word = payload.empty() && wire::join_kind(header);
-    const std::size_t copies = word && random_.chance(options_.words_doubled) ? 2 : 1;
-    for (std::size_t copy = 0; copy < copies; ++copy)
-        network_.send_message(endpoint_of(from), endpoint_of(to), header, payload);
-    return copies;
+void GroupWorld::message(Address from, Address to, Bytes header, Bytes payload) {
+    network_.send_message(endpoint_of(from), endpoint_of(to), header, payload);
+    if (!payload.empty() || !wire::join_kind(header) || !random_.chance(options_.words_doubled)) return;
+    const Nanoseconds at = now() + random_.up_to(kHeardAgainWithin);
+    slots_[endpoint_of(to)].heard.emplace_back(at, std::vector(header.begin(), header.end()));
+    wake(endpoint_of(to), at);
 }
 
 void GroupWorld::tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at) {

@@ -25,7 +25,7 @@ struct GroupOptions {
     std::uint64_t seed = 1;
     Model model;  // its layout follows from the above
     Faults faults;
-    double words_doubled = 0;           // of a join, as by somebody who has heard them
+    double words_doubled = 0;           // of a join, later, as by somebody who has heard them
     std::size_t messages_at_once = 32;  // that one process may have under way
     bool tells_failed_sends = true;     // to processes that are gone
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);
@@ -81,7 +81,7 @@ class GroupWorld final : private Sink {
         network_.send_datagram(endpoint_of(from), to, bytes);
     }
     // Returns how many go.
-    std::size_t message(Address from, Address to, Bytes header, Bytes payload);
+    void message(Address from, Address to, Bytes header, Bytes payload);
     void multicast(Address from, const wire::HeaderBytes& header, Bytes payload) {
         network_.multicast(endpoint_of(from), 0, header, payload);
     }
@@ -99,8 +99,9 @@ class GroupWorld final : private Sink {
     struct Slot {
         std::unique_ptr<GroupProcess> process;
         Nanoseconds wake_at = kNever;
-        std::vector<std::pair<Nanoseconds, std::uint32_t>> calls;  // of groups
-        std::vector<std::pair<Nanoseconds, Address>> lost;         // peers that it is to be told of
+        std::vector<std::pair<Nanoseconds, std::uint32_t>> calls;           // of groups
+        std::vector<std::pair<Nanoseconds, Address>> lost;                  // peers that it is to be told of
+        std::vector<std::pair<Nanoseconds, std::vector<std::byte>>> heard;  // of joins, that come again
     };
     void on_packet(std::uint32_t endpoint, Bytes datagram) override;
     void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) override;

@@ -76,8 +76,8 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
     if (auto set = size_buffers(descriptor, settings); !set) return set.error();
     if (::bind(descriptor, group.data(), group.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {}", group));
-    if (auto joined = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index); !joined)
-        return joined.error();
+    if (const int error = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))
+        return system_error(error, fmt::format("cannot join {} on {}", group, interface.name));
     return socket;
 }
 

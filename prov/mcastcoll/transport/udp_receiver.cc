@@ -47,13 +47,14 @@ Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::u
 }
 
 Result<void> UdpReceiver::join(const SocketAddress& group) {
-    auto joined = change_membership(socket_.get(), MCAST_JOIN_GROUP, group, interface_index_);
-    memberships_ += joined.ok();
-    return joined;
+    if (const int error = change_membership(socket_.get(), MCAST_JOIN_GROUP, group, interface_index_))
+        return system_error(error, fmt::format("cannot join {}", group));
+    ++memberships_;
+    return {};
 }
 
 void UdpReceiver::leave(const SocketAddress& group) {
-    (void)change_membership(socket_.get(), MCAST_LEAVE_GROUP, group, interface_index_).ok();
+    (void)change_membership(socket_.get(), MCAST_LEAVE_GROUP, group, interface_index_);
     --memberships_;
 }
 

@@ -49,14 +49,12 @@ Result<void> hear_own_groups(int descriptor, int family) {
                : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
 }
 
-Result<void> change_membership(int descriptor, int how, const SocketAddress& group,
-                               unsigned interface_index) {
+int change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index) {
     group_req request{};
     request.gr_interface = interface_index;
     std::memcpy(&request.gr_group, group.data(), group.size());
     const int level = group.family() == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
-    if (::setsockopt(descriptor, level, how, &request, sizeof request) == 0) return {};
-    return system_error(errno, fmt::format("cannot join {}", group));
+    return ::setsockopt(descriptor, level, how, &request, sizeof request) == 0 ? 0 : errno;
 }
 
 bool is_full(int error) {

@@ -59,9 +59,9 @@ Result<void> set_options(int descriptor, std::initializer_list<SocketOption> opt
 Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
 // Only what this very socket joins, not what any process of the host does.
 Result<void> hear_own_groups(int descriptor, int family);
-// How: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. An error is an errno; ENOBUFS or ENOMEM: the kernel allows this
-// socket no more.
-Result<void> change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);
+// How: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. 0 or an errno; ENOBUFS or ENOMEM: the kernel allows this socket
+// no more. Allocates nothing, since destructors leave.
+int change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);
 // That errno says that there is no room to send now.
 bool is_full(int error);
 // The kernel's share of a receive buffer for a datagram, roughly: the data rounded up, and its own
