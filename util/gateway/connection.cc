@@ -66,7 +66,7 @@ void Connection::connected() {
     }
     connecting_ = false;
     deadline_ = kNever;
-    peer_.forget_deadline(*this);
+    peer_.waiting().erase(this);
     if (send(socket_.get(), preface_.data(), preface_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
         static_cast<ssize_t>(preface_.size()))
         return fail();
@@ -82,7 +82,7 @@ void Connection::pump() {
         if (most == 0) {
             if (broken_ && deadline_ == kNever) {
                 deadline_ = peer_.gateway().now() + kBrokenTime;
-                peer_.watch_deadline(*this);
+                peer_.waiting().insert(this);
             }
             return;
         }

@@ -23,11 +23,6 @@ constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
 constexpr unsigned kReadsInARow = 4;
-constexpr int kMaxSendBuffer = 64 << 20;
-// What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
-// overtake, and for the slowest stream not to have what another had sent already.
-constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
-constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
 
 // The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to hold;
@@ -148,7 +143,7 @@ bool Link::write(Nanoseconds now, std::size_t most) {
     if (!can_write()) return false;
     // What the kernel takes for an idle connection: nothing is under way, and nothing was sent for a
     // retransmission timeout.
-    const Nanoseconds timeout = Nanoseconds::from_us(info_ ? info_->tcpi_rto : 200'000);
+    const Nanoseconds timeout = Nanoseconds::from_us(room_.info() ? room_.info()->tcpi_rto : 200'000);
     idle_ = last_write_.value != 0 && now - last_write_ > timeout && queued_in(socket_.get()) == 0;
     return sealer_ ? write_sealed(now, most) : write_plain(now, most);
 }
@@ -238,36 +233,9 @@ bool Link::write_sealed(Nanoseconds now, std::size_t most) {
 
 void Link::note_write(Nanoseconds now, std::size_t size) {
     counters_.sent += size;
-    queued_ += static_cast<std::int64_t>(size);
+    room_.note_sent(size);
     if (std::exchange(idle_, false)) ++counters_.idle_restarts;
     last_write_ = now;
-}
-
-void Link::look(Nanoseconds now) {
-    if (state_ != State::up || now - looked_ < kLookEach) return;
-    looked_ = now;
-    info_ = info_of(socket_.get());
-    if (!info_) return;
-    const std::int64_t segment = info_->tcpi_snd_mss;
-    window_ = segment * info_->tcpi_snd_cwnd;
-    queued_ = segment * info_->tcpi_unacked + info_->tcpi_notsent_bytes;
-    if (info_->tcpi_rtt > 0) rate_ = static_cast<std::uint64_t>(window_) * 1'000'000 / info_->tcpi_rtt;
-}
-
-std::size_t Link::most_unsent() const {
-    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent);
-}
-
-void Link::look_at(Nanoseconds now) {
-    if (state_ != State::up) return;
-    look(now);
-    if (rate_ > 0) limit_unsent(socket_.get(), static_cast<int>(most_unsent()));
-    if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
-    // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
-    // made.
-    const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
-    const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
-    if (wanted > send_buffer_of(socket_.get())) set_send_buffer(socket_.get(), wanted);
 }
 
 void Link::close(const char* why) {

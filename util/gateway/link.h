@@ -10,6 +10,7 @@
 #include "gateway/loop.h"
 #include "gateway/secure.h"
 #include "gateway/sockets.h"
+#include "gateway/stream_room.h"
 #include "trunk/frame.h"
 #include "trunk/hello.h"
 
@@ -35,16 +36,9 @@ class Link final : public Watched {
     // Writes what the trunk has for this stream, a frame at least and no more than fits into so many bytes
     // with the last; true if there may be more and it could be written.
     bool write(Nanoseconds now, std::size_t most);
-    // Asks the kernel how much is under way, unless it has just said so.
-    void look(Nanoseconds now);
-    Nanoseconds looked() const { return looked_; }
-    // What the congestion window has room for beyond what is under way and waits; at least, but for losses
-    // since looked().
-    std::int64_t room() const { return window_ - queued_; }
-    // Bytes a second, a window in a round trip; 0: not known.
-    std::uint64_t rate() const { return rate_; }
-    // How much may wait in the kernel beyond the window.
-    std::size_t most_unsent() const;
+    // How much it takes, once it is up.
+    StreamRoom& room() { return room_; }
+    const StreamRoom& room() const { return room_; }
     void close(const char* why);
 
     bool is_up() const { return state_ == State::up; }
@@ -54,18 +48,21 @@ class Link final : public Watched {
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
     unsigned stream() const { return stream_; }
-    std::uint64_t session() const { return hello_.session; }
-    const trunk::Hello& peer_hello() const { return peer_hello_; }
+    std::uint64_t session() const { return greeting_.ours.session; }
+    const trunk::Hello& peer_hello() const { return greeting_.theirs; }
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
     const Counters& counters() const { return counters_; }
-    const std::optional<tcp_info>& info() const { return info_; }
-    // Once in a while: asks the kernel how it goes, and gives the stream the buffer that it needs.
-    void look_at(Nanoseconds now);
     std::size_t unsent() const { return sealed_.size() - sealed_sent_ + pending_bytes_; }
 
   private:
     enum class State { connecting, hello, proof, welcome, up, closed };
+    struct Greeting {
+        trunk::Hello ours, theirs;
+        trunk::HelloBytes our_bytes{}, their_bytes{};
+        KeyPair keys;
+        StreamKeys derived;
+    };
 
     void prepare();
     void connected();
@@ -90,10 +87,7 @@ class Link final : public Watched {
     const bool connector_, known_ = true;
     bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
-    trunk::Hello hello_, peer_hello_;
-    trunk::HelloBytes hello_bytes_{}, peer_hello_bytes_{};
-    KeyPair keys_;
-    StreamKeys derived_;
+    Greeting greeting_;
     std::optional<Sealer> sealer_;
     std::optional<Opener> opener_;
 
@@ -104,10 +98,7 @@ class Link final : public Watched {
     std::vector<std::byte> sealed_;  // encrypted: the same, as records
     std::size_t sealed_sent_ = 0;
     Counters counters_;
-    std::optional<tcp_info> info_;
-    Nanoseconds looked_{0};
-    std::int64_t window_ = 0, queued_ = 0;
-    std::uint64_t rate_ = 0;
+    StreamRoom room_;
 };
 
 }  // namespace mcastcoll::gateway

@@ -28,9 +28,9 @@ Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const t
       socket_(std::move(socket)),
       state_(State::proof),
       connector_(false),
-      known_(known),
-      peer_hello_(hello),
-      peer_hello_bytes_(bytes) {
+      known_(known) {
+    greeting_.theirs = hello;
+    greeting_.their_bytes = bytes;
     prepare();
 }
 
@@ -43,12 +43,12 @@ void Link::prepare() {
     // That the system has it was found out at the start; on a socket that was accepted it is set again.
     const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(socket_.get(), congestion).ok();
-    hello_ = peer_.make_hello(stream_);
-    if (hello_.with_key) {
-        keys_ = KeyPair::make();
-        hello_.public_key = keys_.public_key;
+    greeting_.ours = peer_.make_hello(stream_);
+    if (greeting_.ours.with_key) {
+        greeting_.keys = KeyPair::make();
+        greeting_.ours.public_key = greeting_.keys.public_key;
     }
-    hello_bytes_ = encode_hello(hello_);
+    greeting_.our_bytes = encode_hello(greeting_.ours);
 }
 
 // On a connection that is new everything of this size fits; if it does not, something is wrong with it.
@@ -64,19 +64,19 @@ void Link::connected() {
     if (pending_error(socket_.get()) != 0) return close("cannot connect");
     state_ = State::hello;
     writable_ = true;
-    put(hello_bytes_);
+    put(greeting_.our_bytes);
 }
 
 void Link::answer() {
-    if (hello_.with_key) {
-        auto derived = derive_keys(peer_.gateway().settings().key, keys_, peer_hello_.public_key,
-                                   peer_hello_bytes_, hello_bytes_);
+    if (greeting_.ours.with_key) {
+        auto derived = derive_keys(peer_.gateway().settings().key, greeting_.keys,
+                                   greeting_.theirs.public_key, greeting_.their_bytes, greeting_.our_bytes);
         if (!derived) return close("its public key is none");
-        derived_ = *derived;
+        greeting_.derived = *derived;
     }
     std::array<std::byte, trunk::kHelloSize + trunk::kProofSize> words;
-    std::copy(hello_bytes_.begin(), hello_bytes_.end(), words.begin());
-    std::copy(derived_.acceptor_proof.begin(), derived_.acceptor_proof.end(),
+    std::copy(greeting_.our_bytes.begin(), greeting_.our_bytes.end(), words.begin());
+    std::copy(greeting_.derived.acceptor_proof.begin(), greeting_.derived.acceptor_proof.end(),
               words.begin() + trunk::kHelloSize);
     put(words);
 }
@@ -94,40 +94,40 @@ bool Link::parse_greeting() {
 bool Link::on_hello(Bytes bytes) {
     GatewayCounters& counters = peer_.gateway().counters();
     const auto hello = trunk::decode_hello(bytes);
-    if (!hello || hello->from != hello_.to || hello->to != hello_.from ||
-        hello->with_key != hello_.with_key) {
+    if (!hello || hello->from != greeting_.ours.to || hello->to != greeting_.ours.from ||
+        hello->with_key != greeting_.ours.with_key) {
         ++counters.refused_hellos;
-        close(hello && hello->with_key != hello_.with_key ? "only one of us has a key"
-                                                          : "the gateway there is another's");
+        close(hello && hello->with_key != greeting_.ours.with_key ? "only one of us has a key"
+                                                                  : "the gateway there is another's");
         return false;
     }
-    peer_hello_ = *hello;
-    if (hello_.with_key) {
-        const auto derived = derive_keys(peer_.gateway().settings().key, keys_, hello->public_key,
-                                         hello_bytes_, bytes.first(trunk::kHelloSize));
+    greeting_.theirs = *hello;
+    if (greeting_.ours.with_key) {
+        const auto derived = derive_keys(peer_.gateway().settings().key, greeting_.keys, hello->public_key,
+                                         greeting_.our_bytes, bytes.first(trunk::kHelloSize));
         if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize))) {
             ++counters.wrong_keys;
             close("it has another key");
             return false;
         }
-        derived_ = *derived;
-        sealer_.emplace(derived_.from_connector);
-        opener_.emplace(derived_.from_acceptor);
+        greeting_.derived = *derived;
+        sealer_.emplace(greeting_.derived.from_connector);
+        opener_.emplace(greeting_.derived.from_acceptor);
     }
     state_ = State::welcome;
-    return put(derived_.connector_proof);
+    return put(greeting_.derived.connector_proof);
 }
 
 // The acceptor's side.
 bool Link::on_proof(Bytes bytes) {
-    if (!equal(derived_.connector_proof, bytes)) {
+    if (!equal(greeting_.derived.connector_proof, bytes)) {
         ++peer_.gateway().counters().wrong_keys;
         close("it has another key");
         return false;
     }
-    if (hello_.with_key) {
-        sealer_.emplace(derived_.from_acceptor);
-        opener_.emplace(derived_.from_connector);
+    if (greeting_.ours.with_key) {
+        sealer_.emplace(greeting_.derived.from_acceptor);
+        opener_.emplace(greeting_.derived.from_connector);
     }
     const trunk::Welcome welcome = peer_.bind(*this);
     trunk::Frame frame({trunk::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(welcome));
@@ -144,7 +144,7 @@ bool Link::on_proof(Bytes bytes) {
     }
     state_ = State::up;
     deadline_ = kNever;
-    peer_.link_up(*this, peer_hello_.window);
+    peer_.link_up(*this, greeting_.theirs.window);
     return true;
 }
 

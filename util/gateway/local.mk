@@ -24,7 +24,9 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
 	%reldir%/status.cc \
-	%reldir%/status.h
+	%reldir%/status.h \
+	%reldir%/stream_room.cc \
+	%reldir%/stream_room.h
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la $(SODIUM_LIBS)

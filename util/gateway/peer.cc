@@ -18,9 +18,7 @@ constexpr unsigned kRounds = 8;
 constexpr std::size_t kMaxGreeting = 64;
 constexpr std::uint32_t kInterest = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
-}  // namespace
-
-trunk::Config Peer::trunk_config(const Gateway& gateway, bool connects) {
+trunk::Config trunk_config(const Gateway& gateway, bool connects) {
     const Settings& settings = gateway.settings();
     trunk::Config config;
     config.even = connects;
@@ -33,6 +31,8 @@ trunk::Config Peer::trunk_config(const Gateway& gateway, bool connects) {
     config.silence = settings.silence;
     return config;
 }
+
+}  // namespace
 
 Peer::Peer(Gateway& gateway, const relay::Site& site)
     : gateway_(gateway),

@@ -57,8 +57,8 @@ class Peer final : public trunk::Trunk::Host {
     void has_work() { has_work_ = true; }
     void again_later(trunk::ChannelId channel);
     void remove(trunk::ChannelId channel);
-    void watch_deadline(Connection& connection) { waiting_.insert(&connection); }
-    void forget_deadline(Connection& connection) { waiting_.erase(&connection); }
+    // Those that have a deadline.
+    std::set<Connection*>& waiting() { return waiting_; }
 
     // Of the gateway, in each round: moves what can be moved, and what time demands.
     void work(Nanoseconds now);
@@ -80,10 +80,8 @@ class Peer final : public trunk::Trunk::Host {
     void check_waiting(Nanoseconds now);
     bool write_all(Nanoseconds now);
     bool write_bulk(std::span<Link*> links, Nanoseconds now);
-    void note_rates(std::span<Link* const> links);
     void install(std::unique_ptr<Connection> connection, trunk::ChannelId channel);
     std::unique_ptr<Link> take_greeting(Link& link);
-    static trunk::Config trunk_config(const Gateway& gateway, bool connects);
 
     Gateway& gateway_;
     const relay::Site& site_;

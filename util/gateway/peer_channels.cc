@@ -15,7 +15,7 @@ constexpr std::uint32_t kInterest = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 void Peer::install(std::unique_ptr<Connection> connection, trunk::ChannelId channel) {
     Connection& installed = *connection;
     connections_[channel] = std::move(connection);
-    if (installed.deadline() != kNever) watch_deadline(installed);
+    if (installed.deadline() != kNever) waiting_.insert(&installed);
     if (!gateway_.loop().add(installed.descriptor(), installed, kInterest)) {
         trunk_.reset(channel);
         installed.close(true);

@@ -17,6 +17,17 @@ constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
 // Writes beyond streams' windows, until it is others' turn.
 constexpr unsigned kWritesInARow = 64;
 
+// The median of the rates that are known; 0: none is.
+std::uint64_t usual_rate(std::span<Link* const> links) {
+    std::array<std::uint64_t, trunk::kMaxStreams> rates;
+    std::size_t count = 0;
+    for (const Link* link : links)
+        if (link->room().rate() > 0) rates[count++] = link->room().rate();
+    if (count == 0) return 0;
+    std::nth_element(rates.begin(), rates.begin() + count / 2, rates.begin() + count);
+    return rates[count / 2];
+}
+
 }  // namespace
 
 // Where least is under way a small frame gets through soonest; the same stream again where that makes no
@@ -46,38 +57,33 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
         while (trunk_.stream(link->stream()).has_control() && link->can_write()) link->write(now, 1);
     const auto waiting = static_cast<std::int64_t>(trunk_.outbound().bulk_bytes());
     for (Link* link : links) {
-        if (now - link->looked() >= kBelieved || link->room() < waiting) link->look(now);
-        if (waiting > 0 && link->room() >= waiting && link->can_write())
-            return link->write(now, static_cast<std::size_t>(link->room()));
+        StreamRoom& room = link->room();
+        if (now - room.looked() >= kBelieved || room.left() < waiting) room.look(link->descriptor(), now);
+        if (waiting > 0 && room.left() >= waiting && link->can_write())
+            return link->write(now, static_cast<std::size_t>(room.left()));
     }
-    note_rates(links);
+    if (const std::uint64_t rate = usual_rate(links); rate > 0)
+        frame_size_ = std::clamp<std::uint64_t>(rate * kFrameTime_ms / 1000, kLeastFrame, trunk::kMaxPayload);
     std::sort(links.begin(), links.end(),
-              [](const Link* left, const Link* right) { return left->room() > right->room(); });
+              [](const Link* left, const Link* right) { return left->room().left() > right->room().left(); });
     for (Link* link : links)
-        if (link->room() > 0) link->write(now, static_cast<std::size_t>(link->room()));
+        if (const std::int64_t room = link->room().left(); room > 0)
+            link->write(now, static_cast<std::size_t>(room));
     for (unsigned i = 0; i < kWritesInARow; ++i) {
         bool more = false;
         for (Link* link : links)
-            if (link->can_write()) more = link->write(now, link->most_unsent()) || more;
+            if (link->can_write()) more = link->write(now, link->room().most_unsent()) || more;
         if (!more || !trunk_.outbound().bulk_waits()) return more;
     }
     return true;
 }
 
-void Peer::note_rates(std::span<Link* const> links) {
-    std::array<std::uint64_t, trunk::kMaxStreams> rates;
-    std::size_t count = 0;
-    for (const Link* link : links)
-        if (link->rate() > 0) rates[count++] = link->rate();
-    if (count == 0) return;
-    std::nth_element(rates.begin(), rates.begin() + count / 2, rates.begin() + count);
-    frame_size_ =
-        std::clamp<std::uint64_t>(rates[count / 2] * kFrameTime_ms / 1000, kLeastFrame, trunk::kMaxPayload);
-}
-
 void Peer::look_at_links(Nanoseconds now) {
-    for (auto& link : links_)
-        if (link != nullptr) link->look_at(now);
+    for (auto& link : links_) {
+        if (link == nullptr || !link->is_up()) continue;
+        link->room().look(link->descriptor(), now);
+        link->room().fit_buffers(link->descriptor());
+    }
 }
 
 }  // namespace mcastcoll::gateway
