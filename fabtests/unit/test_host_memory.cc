@@ -133,21 +133,21 @@ Test(host, full_shared_memory_is_an_error) {
     cr_assert(names_in_shm().empty(), "and leaves nothing");
 }
 
-Test(host, copying_needs_the_witness) {
-    std::uint64_t witness = 4711, value = 42, copy = 0;
+Test(host, copying_needs_the_nonce) {
+    std::uint64_t nonce = 4711, value = 42, copy = 0;
     const auto address_of = [](const std::uint64_t& of) { return reinterpret_cast<std::uintptr_t>(&of); };
     const pid_t child = ::fork();
     if (child == 0) {
         ::pause();
         ::_exit(0);
     }
-    host::RemoteMemory peer{static_cast<std::uint32_t>(child), address_of(witness), witness};
+    host::RemoteMemory peer{static_cast<std::uint32_t>(child), address_of(nonce), nonce};
     if (!host::can_copy_from(peer)) cr_skip_test("the kernel does not let us copy between processes");
     cr_assert_eq(host::copy_from(peer, address_of(value), &copy, sizeof copy), 0);
     cr_assert_eq(copy, 42);
-    peer.witness = 1;
+    peer.nonce = 1;
     cr_assert_eq(host::copy_from(peer, address_of(value), &copy, sizeof copy), ESRCH, "another process");
-    peer.witness = witness;
+    peer.nonce = nonce;
     cr_assert_eq(host::copy_from(peer, 4096, &copy, sizeof copy), EFAULT);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);

@@ -1,5 +1,6 @@
 // A process's part in one group, in virtual time: what the provider's group (ofi/group.h) is around the pure
-// one, and the application that uses it and looks at every byte.
+// one, and the application that uses it and looks at every byte. Most of its many methods are the ports that
+// a group has.
 #pragma once
 
 #include <memory>

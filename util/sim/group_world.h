@@ -1,6 +1,7 @@
 // Whole groups in virtual time: the provider's own groups (group/group.h), in processes on hosts and sites,
 // from the greeting to the close, in the network of network.h: a process is a processor with an endpoint, a
-// host a machine. Messages come in order, as long as both ends live. One seed, one run.
+// host a machine. Messages come in order, as long as both ends live. One seed, one run. Its methods are what
+// a network tells, what a process asks for, and the troubles of the plan.
 #pragma once
 
 #include <functional>

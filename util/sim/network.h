@@ -10,6 +10,9 @@
 // memory, where the receiver copies. Machines may stand in several sites, each with a switch, between which
 // there are links (wan_links.h) that take messages and no multicast.
 //
+// One class, however many methods: what goes out meets processor, adapter, switch, port and inbox in one
+// event after the other, and each step has one.
+//
 // An endpoint is a member of a group on a host; several may share one. The network knows nothing of engines:
 // it tells its Sink what arrives where.
 #pragma once

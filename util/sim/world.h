@@ -3,7 +3,8 @@
 // nothing from another group or operation, no memory beyond what the join left, no more in flight than
 // stated, every operation finished or failed by the deadline, everybody gone after the close.
 //
-// The world owns the network, the engines and all buffers. One seed decides everything.
+// The world owns the network, the engines and all buffers. One seed decides everything. It has many methods,
+// since each oracle looks at the same member that the application and the network move.
 #pragma once
 
 #include <cstdint>

@@ -32,13 +32,13 @@ bool EventQueue::push(Event event) {
     const std::lock_guard lock(mutex_);
     if (events_.size() >= kMostEvents) return false;
     events_.push_back(std::move(event));
-    if (wait_object_.is_open()) wait_object_.stir();
+    if (wait_object_.is_open()) wait_object_.wake_now();
     return true;
 }
 
 void EventQueue::pop() {
     events_.pop_front();
-    if (events_.empty() && wait_object_.is_open()) wait_object_.calm();
+    if (events_.empty() && wait_object_.is_open()) wait_object_.reset();
 }
 
 bool EventQueue::push(std::uint32_t number, const fi_eq_entry& entry) {
@@ -55,7 +55,7 @@ bool EventQueue::push_error(std::uint32_t number, const fi_eq_err_entry& entry) 
 void EventQueue::forget(const Handle& object) {
     const std::lock_guard lock(mutex_);
     const auto gone = std::erase_if(events_, [&](const Event& event) { return event.about == &object; });
-    if (gone > 0 && events_.empty() && wait_object_.is_open()) wait_object_.calm();
+    if (gone > 0 && events_.empty() && wait_object_.is_open()) wait_object_.reset();
 }
 
 bool EventQueue::pending() {

@@ -20,7 +20,7 @@ void Waiter::progress() {
 }
 
 void Waiter::prepare() {
-    wait_object_.calm();
+    wait_object_.reset();
     wait_object_.arm();
     progress();
     for (Endpoint* endpoint : endpoints_) endpoint->watch();

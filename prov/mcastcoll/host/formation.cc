@@ -100,13 +100,13 @@ Result<void> Formation::arrive(Rings& rings) {
     Stage none = Stage::absent;
     if (!card.stage.compare_exchange_strong(none, Stage::arriving, std::memory_order_acq_rel))
         return Error{EADDRINUSE, fmt::format("{} has a member {} already", segment_->name(), config_.self)};
-    if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&witness_, 1))); !drawn)
+    if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&nonce_, 1))); !drawn)
         return drawn.error();
     const Process self = this_process();
     card.pid = self.pid;
     card.start_time = self.start_time;
-    card.witness = witness_;
-    card.witness_address = reinterpret_cast<std::uintptr_t>(&witness_);
+    card.nonce = nonce_;
+    card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
     card.cores = own_cores();
     card.slots_address = reinterpret_cast<std::uintptr_t>(rings.slots_of(config_.self));
     card.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);

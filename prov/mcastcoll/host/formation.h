@@ -76,7 +76,7 @@ class Formation {
     const std::shared_ptr<Segment> segment_;
     Header& header_;
     State state_ = State::arrived;
-    std::uint64_t witness_ = 0;  // the others read it in this process's memory
+    std::uint64_t nonce_ = 0;  // the others read it in this process's memory
 };
 
 }  // namespace mcastcoll::host

@@ -65,8 +65,8 @@ struct alignas(kLineBytes) Card {
     std::uint64_t start_time;
     // A word in the member's private memory, and what it says: who can read it, and finds that, may copy from
     // there.
-    std::uint64_t witness_address;
-    std::uint64_t witness;
+    std::uint64_t nonce_address;
+    std::uint64_t nonce;
     std::array<std::uint64_t, 8> cores;   // that the member may run on
     std::atomic<std::uint32_t> can_copy;  // written before the stage says probed
     std::atomic<std::uint32_t> has_membarrier;

@@ -7,7 +7,7 @@ namespace mcastcoll::host {
 bool Memories::meet(std::uint32_t self, std::uint32_t size, bool may_copy) {
     for (std::uint32_t member = 0; member < size; ++member) {
         const Card& card = rings_.card(member);
-        peers_.push_back({card.pid, card.witness_address, card.witness});
+        peers_.push_back({card.pid, card.nonce_address, card.nonce});
         if (member != self && may_copy) may_copy = can_copy_from(peers_.back());
     }
     return may_copy;

@@ -28,15 +28,15 @@ int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::si
     auto* out = static_cast<std::byte*>(to);
     do {
         const std::size_t part = bytes < kMostBytes ? bytes : kMostBytes;
-        std::uint64_t witness = 0;
-        // The witness comes last, when everything else has been read.
-        const std::array<iovec, 2> local{iovec{out, part}, iovec{&witness, sizeof witness}};
+        std::uint64_t nonce = 0;
+        // The nonce comes last, when everything else has been read.
+        const std::array<iovec, 2> local{iovec{out, part}, iovec{&nonce, sizeof nonce}};
         const std::array<iovec, 2> remote{iovec{pointer(address), part},
-                                          iovec{pointer(peer.witness_address), sizeof witness}};
+                                          iovec{pointer(peer.nonce_address), sizeof nonce}};
         const ssize_t got = ::process_vm_readv(number, local.data(), 2, remote.data(), 2, 0);
         if (got < 0) return errno;
-        if (static_cast<std::size_t>(got) != part + sizeof witness) return EFAULT;
-        if (witness != peer.witness) return ESRCH;
+        if (static_cast<std::size_t>(got) != part + sizeof nonce) return EFAULT;
+        if (nonce != peer.nonce) return ESRCH;
         out += part;
         address += part;
         bytes -= part;

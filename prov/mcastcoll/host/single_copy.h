@@ -1,7 +1,7 @@
 // Copying straight between the memories of two processes (Linux: process_vm_readv, process_vm_writev).
 //
 // The kernel looks a process up by its number, and numbers are used again. So each transfer also reads the
-// peer's witness, a random word at an address that the peer told: one call reads from one process only, and
+// peer's nonce, a random word at an address that the peer told: one call reads from one process only, and
 // another than the peer does not have the word there. Members that are threads of one process copy by memcpy.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace mcastcoll::host {
 
 struct RemoteMemory {
     std::uint32_t pid = 0;
-    std::uint64_t witness_address = 0;
-    std::uint64_t witness = 0;
+    std::uint64_t nonce_address = 0;
+    std::uint64_t nonce = 0;
 };
 
 // 0, or the errno: ESRCH when it is not the peer (any more), EPERM when the kernel does not let us.

@@ -107,7 +107,7 @@ int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
         Fabric& self = of(*fabric);
         for (int i = 0; i < count; ++i)
             if (WaitObject* one = wait_object_of(*objects[i]); one != nullptr) {
-                one->calm();
+                one->reset();
                 one->arm();
             }
         if (self.active() && !self.prepare_wait()) return -FI_EAGAIN;
@@ -158,7 +158,7 @@ int Fabric::add_station(Station& station) {
             remove_station(station);
             return -FI_ENOMEM;
         }
-        one->stir();  // who sleeps already must prepare again, with this station
+        one->wake_now();  // who sleeps already must prepare again, with this station
     }
     active_.store(true, std::memory_order_relaxed);
     return 0;

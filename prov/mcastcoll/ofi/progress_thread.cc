@@ -35,15 +35,15 @@ Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
 ProgressThread::~ProgressThread() {
     if (!thread_.joinable()) return;
     stop_.store(true, std::memory_order_release);
-    wait_object_.stir();
+    wait_object_.wake_now();
     thread_.join();
 }
 
 void ProgressThread::work() {
     while (!stop_.load(std::memory_order_acquire)) {
         const WaitObject::Sleeper sleeper(wait_object_);
-        wait_object_.calm();
-        // The order of calm() and this look matters: who stops stirs last.
+        wait_object_.reset();
+        // The order of reset() and this look matters: who stops wakes last.
         if (stop_.load(std::memory_order_acquire)) break;
         // Nobody else moves anything, so that what is thrown here must not end it.
         bool may_sleep = false;

@@ -38,7 +38,10 @@ class Queue {
         if (attr.wait_obj == FI_WAIT_UNSPEC) {
             Attr with_descriptor = attr;
             with_descriptor.wait_obj = FI_WAIT_FD;
-            if (open(&with_descriptor) == 0) return attr = with_descriptor, 0;
+            if (open(&with_descriptor) == 0) {
+                attr = with_descriptor;
+                return 0;
+            }
         }
         return open(&attr);
     }
@@ -61,7 +64,7 @@ class Queue {
     template <typename HasOwn>
     int sleep(const Deadline& deadline, HasOwn has_own) {
         const WaitObject::Sleeper sleeper(wait_object_);
-        wait_object_.calm();
+        wait_object_.reset();
         // What was taken from others that sleep here is looked at below, or by the next read.
         if (wait_object_.has_signal()) return 0;
         if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) return 0;

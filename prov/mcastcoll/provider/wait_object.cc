@@ -49,21 +49,21 @@ void WaitObject::remove(int descriptor) {
     if (is_open() && descriptor >= 0) epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
-int WaitObject::stir() {
+int WaitObject::wake_now() {
     const std::uint64_t one = 1;
     return write(signal_.get(), &one, sizeof one) == sizeof one || errno == EAGAIN ? 0 : -errno;
 }
 
 int WaitObject::signal() {
     signalled_.store(true, std::memory_order_release);
-    return is_open() ? stir() : 0;
+    return is_open() ? wake_now() : 0;
 }
 
-void WaitObject::calm() {
+void WaitObject::reset() {
     std::uint64_t count;
     while (read(signal_.get(), &count, sizeof count) < 0 && errno == EINTR) {
     }
-    stirred_.store(false);
+    woken_.store(false);
 }
 
 int WaitObject::sleep(int timeout_ms) {

@@ -45,23 +45,23 @@ class WaitObject {
     // Wakes who sleeps, or is about to, so that it looks around again; the second only if somebody is, and
     // with the lock held. Of several only one need wake: who does and leaves something for others wakes
     // again.
-    int stir();
+    int wake_now();
     void wake() {
-        if (armed() && !stirred_.exchange(true)) stir();
+        if (armed() && !woken_.exchange(true)) wake_now();
     }
     // The same, and has a blocking read end: take_signal() says so, once. Works without descriptors too.
     int signal();
     bool take_signal() { return signalled_.exchange(false, std::memory_order_acquire); }
     bool has_signal() const { return signalled_.load(std::memory_order_acquire); }
     // Forgets earlier wakes, of all that sleep; who calls it looks around afterwards, whatever it does then.
-    void calm();
+    void reset();
     // Until something is readable or the time is over; 0, or -FI_E* when interrupted.
     int sleep(int timeout_ms);
 
   private:
     FileDescriptor poll_set_, signal_;
     int inner_ = -1;
-    std::atomic<bool> signalled_{false}, armed_{false}, stirred_{false};
+    std::atomic<bool> signalled_{false}, armed_{false}, woken_{false};
     std::atomic<unsigned> sleepers_{0};
 };
 
