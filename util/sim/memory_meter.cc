@@ -16,8 +16,13 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
     void* memory = alignment <= alignof(std::max_align_t)
                        ? std::malloc(bytes == 0 ? 1 : bytes)
                        : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (metering > 0 && memory != nullptr)
+        live_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
+    return memory;
+}
+
+void* checked(void* memory) {
     if (memory == nullptr) throw std::bad_alloc();
-    if (metering > 0) live_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
     return memory;
 }
 
@@ -29,12 +34,15 @@ void give_back(void* memory) {
 
 }  // namespace
 
-// Those for arrays call these.
+// Those for arrays call these. The standard library's nothrow ones do, too, but not the sanitizers'.
 void* operator new(std::size_t bytes) {
+    return checked(allocate(bytes, 1));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return allocate(bytes, 1);
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return allocate(bytes, static_cast<std::size_t>(alignment));
+    return checked(allocate(bytes, static_cast<std::size_t>(alignment)));
 }
 void operator delete(void* memory) noexcept {
     give_back(memory);
