@@ -1,5 +1,5 @@
 #!/bin/bash
-# check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  Some 40 minutes on two cores.
+# check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  35 to 45 minutes on two cores.
 #
 # Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, the cluster's selftest and MPI
 # jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual machine with

@@ -8,9 +8,9 @@
 //     trial -> pause -> trial -> pause, twice as long -> trial ...
 //       \-> the other way won: a short rest, a second trial; if it won again, it serves from then on
 //
-// A machine that is busy with something else, or whose scheduler still deals out what ranks slept, makes a
-// whole trial wrong, for up to a hundred calls. So one trial changes nothing, and what was found is tried
-// again, ever more seldom.
+// A machine that is busy with something else, or whose memory is still new to a group, makes a whole trial
+// wrong, for up to a hundred calls. So one trial changes nothing, and what was found is tried again, ever
+// more seldom.
 //
 // Pure: no clock, no messages, nothing of Open MPI.
 
