@@ -1,14 +1,14 @@
 #!/bin/bash
 # mpi_measured.sh [--hosts N] [--count N] -- long broadcasts are tried both ways, and go on with the faster one.
 #
-# Over N hosts (default 4), in jobs of N broadcasts (default 120) of three classes of sizes, from all roots, of all layouts, every
+# Over N hosts (default 4), in jobs of N broadcasts (default 600) of three classes of sizes, from all roots, of all layouts, every
 # byte compared: as it comes; with multicast that loses much, which leaves them to Open MPI; with Open MPI's in tiny segments, which
 # are served here; by a rule of its own for small ones; with threads on communicators of their own; and where nothing is to be tried: by
 # a rule, and because the program handles errors.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-hosts=4 count=120
+hosts=4 count=600
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
@@ -63,7 +63,7 @@ judge "a program that handles errors" handler 0 0 0
 job none --mca pml ob1 --mca coll_mcastcoll_selection "$TOP/fabtests/cluster/broadcasts_here.conf" "${broadcasts[@]}"
 judge "a file that has none measured" none 0 0 0
 echo 'all * * * measured' >"$work/rule"
-job everything --mca pml ob1 --mca coll_mcastcoll_selection "$work/rule" "$programs/mpi_coll_threads" --threads 4 --count 6000
+job everything --mca pml ob1 --mca coll_mcastcoll_selection "$work/rule" "$programs/mpi_coll_threads" --threads 4 --count 60000 --max 32
 if [ $code = 0 ] && grep -q ' 0 bad' "$work/everything" && grep -q ' by Open MPI.s own: ' "$work/everything"; then
     pass "everything measured, 4 threads: $(grep -c ' by Open MPI.s own: ' "$work/everything") trials"
 else
@@ -71,7 +71,7 @@ else
     fail "everything measured, 4 threads: code $code"
 fi
 "$LAB/loss" 90 >/dev/null
-# Of one class, so that there are two trials, a hundred calls apart.
+# Of one class, so that there are two trials.
 job loss --mca pml ob1 "${broadcasts[@]}" --count 140 --max 120K
 judge "90 % of the multicast lost" loss 2 0 1
 finish

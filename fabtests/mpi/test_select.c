@@ -106,6 +106,7 @@ Test(select, a_class_of_sizes_is_decided_for_itself_and_for_the_other_form) {
     select_by("", 8, 1);
     MccTrial* trials = m.selection[kMccBlocking][kMccBcast].trials;
     cr_assert_not_null(trials);
+    cr_assert_eq(rests(&trials[16]), kMccTrialFirst, "the first calls are no part of a trial");
     const MccForm other = kMccNonblocking;
     cr_assert(kMccHere == mcc_selected(&m, other, kMccBcast, 65536), "not known yet");
     for (int i = 0; i < 2; ++i) try_once(&trials[16], 200, 100);

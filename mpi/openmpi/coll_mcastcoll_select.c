@@ -252,6 +252,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
     if (measured && kMccBlocking == form) {
         steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
         if (NULL == steps->trials) return false;
+        for (unsigned i = 0; i < kMccTrialClasses; ++i) steps->trials[i].wait = kMccTrialFirst;
     }
     steps->who = decide(rules, m, form, collective, members, 0);
     if (0 == count) return true;

@@ -1,16 +1,17 @@
 // Which of two ways is faster here, found by trying both (the word "measured" in coll_mcastcoll_select.h).
 //
 // Why it exists: whether a long broadcast gains by multicast depends on links and processors, and no table
-// knows them. So a communicator's first calls of a class of sizes go both ways by turns, and each member
+// knows them. So some of a communicator's calls of a class of sizes go both ways by turns, and each member
 // notes how long each took. Then all take the maximum over the members, hence the same numbers, and decide
 // alike. The median of a way's turns counts, so that a member that was slow once decides nothing.
 //
-//     trial -> pause -> trial -> pause, twice as long -> trial ...
-//       \-> the other way won: a short rest, a second trial; if it won again, it serves from then on
+//     ours serve -> trial -> pause -> trial -> pause, twice as long -> trial ...
+//                     \-> the other way won: a short rest, a second trial; if it won again, it serves from
+//                     then on
 //
-// A machine that is busy with something else, or whose memory is still new to a group, makes a whole trial
-// wrong, for up to a hundred calls. So one trial changes nothing, and what was found is tried again, ever
-// more seldom.
+// A group's first long operations touch their buffers for the first time and are slow, so they are no part of
+// a trial. A machine that is busy with something else makes a whole trial wrong. So one trial changes
+// nothing, and what was found is tried again, ever more seldom.
 //
 // Pure: no clock, no messages, nothing of Open MPI.
 
@@ -24,7 +25,8 @@
 enum {
     kMccTrialTurns = 5,    // of each way that count; one before them does not
     kMccTrialPerCent = 5,  // by so much the others have to be faster
-    kMccTrialRest = 100,   // calls between a trial that says otherwise and the second one
+    kMccTrialFirst = 80,   // calls before the first trial: more than buffers that the engine takes in turn
+    kMccTrialRest = 30,    // calls between a trial that says otherwise and the second one
     kMccTrialPause = 500,  // calls before what was found is tried again; then twice as many, and so on
     kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
