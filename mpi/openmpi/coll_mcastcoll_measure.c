@@ -1,7 +1,7 @@
 // Calls that the rules want measured: both ways by turns, then the agreement (coll_mcastcoll_trial.h).
 //
 // Every member is in step, since all that decides is equal on all: the calls of a class so far, which MPI has
-// in one order (blocking forms only), and numbers that the group has combined. Trials begin when the group
+// in one order (blocking forms only), and numbers that the group has combined. Calls count once the group
 // serves. Two barriers come before each: the group's, so that nobody goes to the previous module for a group
 // that has failed elsewhere, and the previous module's, since members leave ours one after the other where
 // much is lost. So no lateness is counted. The agreement is the group's own allreduce, at the call that needs

@@ -7,8 +7,8 @@
 // everybody has a block of its own, of one block. PML is the one of Open MPI's point-to-point layers for
 // which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
 // fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
-// a # is a comment. "measured": both serve a communicator's first blocking calls of a class of sizes by
-// turns, and then the faster one does (coll_mcastcoll_trial.h); non-blocking forms follow it.
+// a # is a comment. "measured": both serve some of a communicator's blocking calls of a class of sizes by
+// turns, and the faster one the others (coll_mcastcoll_trial.h); non-blocking forms follow it.
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 

@@ -6,8 +6,7 @@
 // alike. The median of a way's turns counts, so that a member that was slow once decides nothing.
 //
 //     ours serve -> trial -> pause -> trial -> pause, twice as long -> trial ...
-//                     \-> the other way won: a short rest, a second trial; if it won again, it serves from
-//                     then on
+//                     \-> the other way won: a rest, a second trial; if it won again, it serves now
 //
 // A group's first long operations touch their buffers for the first time and are slow, so they are no part of
 // a trial. A machine that is busy with something else makes a whole trial wrong. So one trial changes
@@ -50,8 +49,9 @@ static inline unsigned mcc_trial_class(size_t bytes) {
 }
 // A call comes. True: it has no part in a trial.
 static inline bool mcc_trial_rests(MccTrial* t) {
-    if (!t->closed && t->wait == 0) return false;
-    if (!t->closed) --t->wait;
+    if (t->closed) return true;
+    if (0 == t->wait) return false;
+    --t->wait;
     return true;
 }
 // All turns are taken: the members may agree, and decide.

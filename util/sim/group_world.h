@@ -81,7 +81,6 @@ class GroupWorld final : private Sink {
     void datagram(Address from, std::uint32_t to, Bytes bytes) {
         network_.send_datagram(endpoint_of(from), to, bytes);
     }
-    // Returns how many go.
     void message(Address from, Address to, Bytes header, Bytes payload);
     void multicast(Address from, const wire::HeaderBytes& header, Bytes payload) {
         network_.multicast(endpoint_of(from), 0, header, payload);
