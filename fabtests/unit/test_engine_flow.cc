@@ -135,6 +135,63 @@ Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
     cr_assert(std::equal(repair[0].payload.begin(), repair[0].payload.end(), good.begin() + 2 * 1424));
 }
 
+// Messages up to the retransmit buffer, so that few of them are kept between two checkpoints.
+Test(flow, a_checkpoint_comes_early_where_many_bytes_are_kept) {
+    engine::GroupConfig config = config_of(1, 2);
+    config.checkpoint_bytes = 5 * 8000;
+    Bench bench(config);
+    bench.join();
+    ByteString buffer = content(8000);
+    for (std::uint64_t i = 1; i <= 12; ++i) {
+        cr_assert(bench.broadcast(1, buffer).ok());
+        const auto out = bench.drain();
+        cr_assert_eq(count(out, Kind::watermark_up), i % 5 == 0 ? 1U : 0U, "operation %zu", std::size_t{i});
+        for (const Out& one : out)
+            if (one.header.kind == Kind::watermark_up) cr_assert_eq(number_of(one.header.operation), i);
+    }
+}
+
+std::byte* buffers = nullptr;
+
+Test(flow, a_retransmit_buffer_that_was_given_back_is_the_next_to_be_used) {
+    engine::GroupConfig config = config_of(1, 2);
+    config.checkpoint_bytes = 5 * 8000;
+    config.memory.take = [](std::size_t bytes) {
+        std::byte* const memory = new std::byte[bytes]();
+        if (buffers == nullptr) buffers = memory;
+        return memory;
+    };
+    Bench bench(config);
+    bench.join();
+    ByteString buffer = content(8000);
+    std::fill(buffer.begin(), buffer.end(), std::byte{1});
+    for (std::uint64_t i = 1; i <= 100; ++i) {
+        cr_assert(bench.broadcast(1, buffer).ok());
+        if (count(bench.drain(), Kind::watermark_up) == 1) bench.message(plain(Kind::watermark_down, 0, i));
+    }
+    std::uint32_t touched = 0;
+    for (std::uint32_t i = 0; i < config.operation_slots; ++i)
+        touched += buffers[std::size_t{i} * config.retransmit_bytes] != std::byte{0};
+    cr_assert_eq(touched, 5U);
+}
+
+Test(flow, what_everybody_has_finished_is_neither_multicast_nor_repaired) {
+    Bench bench(config_of(0, 2));
+    bench.join();
+    ByteString buffer = content(8000);
+    for (int i = 0; i < 16; ++i) cr_assert(bench.broadcast(0, buffer).ok());
+    Packet ask = plain(Kind::ask, 1, 3, 8000);
+    ask.payload = {std::byte{0b100}};
+    bench.drain({.multicast = false, .message = false});
+    bench.message(ask);
+    bench.message(plain(Kind::watermark_up, 1, 16));  // it had all from elsewhere
+    bench.message(ask);
+    const auto out = bench.drain();
+    cr_assert_eq(count(out, Kind::fragment), 0U);
+    cr_assert_eq(count(out, Kind::data), 0U);
+    cr_assert_eq(count(out, Kind::watermark_down), 1U);
+}
+
 Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     Bench bench(config_of(0, 2));
     bench.join();
@@ -147,7 +204,10 @@ Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     cr_assert_eq(count(out, Kind::watermark_down), 1U);
     bench.message(plain(Kind::watermark_up, 1, 16));  // a replay
     cr_assert_eq(bench.drain().size(), 0U);
-    bench.message(plain(Kind::watermark_up, 1, 1000));  // more than there can be: own progress bounds it
+    bench.message(plain(Kind::watermark_up, 1, 80 + 64 + 1));  // it cannot be so far
+    cr_assert_eq(bench.drain().size(), 0U);
+    cr_assert_eq(bench.engine.counters().unexpected_kind, 1U);
+    bench.message(plain(Kind::watermark_up, 1, 64));
     cr_assert_eq(count(bench.drain(), Kind::fragment), 20U);
 }
 

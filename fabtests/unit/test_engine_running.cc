@@ -119,7 +119,7 @@ Test(deadlines, follow_what_was_measured) {
     Deadlines deadlines(config, round_trip);
     cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
     const Nanoseconds least = config.least_silence, late = Nanoseconds::from_us(800);
-    Slot slot(config, {}, 0);
+    Slot slot(config, 0);
     slot.operation.kind = CollectiveKind::broadcast;
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
@@ -166,7 +166,7 @@ Test(slots, are_those_of_a_window_of_operations) {
         cr_assert_eq(slots.first_open(), done == 0 ? 2 : 0, "in their order");
     }
     cr_assert(slots.posted(operation_of(0)) && slots.find_active(operation_of(0)) == nullptr);
-    slots.release_below(2);
+    for (int i = 0; i < 2; ++i) slots.release_first();
     cr_assert(!slots.has(1) && slots.has(9) && slots.end() == 10);
     cr_assert(!slots.posted(operation_of(1)) && slots.posted(operation_of(2)), "it is over");
     slots.note_early(7);

@@ -14,6 +14,11 @@ void Checkpoint::await() {
 void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
+    // What everybody had finished when the child began its last operation, this member had, too.
+    if (number_of(header.operation) > core_.slots.first_open() + core_.slots.size()) {
+        ++core_.counters.unexpected_kind;
+        return;
+    }
     watermark_.on_up(child, number_of(header.operation));
     core_.unsettled = true;
 }
@@ -62,11 +67,24 @@ void Checkpoint::raise(std::uint64_t watermark) {
     core_.unsettled = true;
 }
 
+// A checkpoint ends with its last operation, or earlier where many bytes are kept: the same few retransmit
+// buffers are used again, which are in the cache. Members need not end it after the same operation.
+void Checkpoint::follow_finished() {
+    const std::uint64_t finished = core_.slots.first_open();
+    const bool full = core_.config.repair != Repair::sync &&
+                      core_.kept_bytes - kept_until_ >= core_.config.checkpoint_bytes;
+    const std::uint64_t reached = full ? finished : finished - finished % core_.config.checkpoint_interval();
+    if (reached <= reached_) return;
+    reached_ = reached;
+    kept_until_ = core_.kept_bytes;
+}
+
 void Checkpoint::settle() {
     if (core_.phase != Phase::active) return;
     if (parked_for_ <= core_.verdicts.version())
         if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise(parked);
-    if (const std::uint64_t agreed = watermark_.agree(finished_here()); agreed != 0) {
+    follow_finished();
+    if (const std::uint64_t agreed = watermark_.agree(reached_); agreed != 0) {
         watermark_.set_cast_due(core_.config.repair == Repair::sync &&
                                 core_.graph().audible(core_.config.self));
         raise(agreed);

@@ -17,7 +17,7 @@ class Checkpoint {
     // Operations below are finished everywhere, and this member has been told so.
     std::uint64_t opened() const { return watermark_.opened(); }
     // Children that are behind this member.
-    RankList behind() const { return watermark_.behind(finished_here()); }
+    RankList behind() const { return watermark_.behind(reached_); }
     // The next operation needs a slot, or a channel, that is not known to be free.
     void await();
     void on_up(const wire::Header& header);
@@ -38,15 +38,15 @@ class Checkpoint {
   private:
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
-    std::uint64_t finished_here() const {  // operations, in whole checkpoints
-        return core_.slots.first_open() - core_.slots.first_open() % core_.config.checkpoint_interval();
-    }
+    void follow_finished();
     void take(const wire::Header& header);
     void raise(std::uint64_t watermark);
     bool hears(Rank child) const;
 
     Core& core_;
     Watermark watermark_;
+    std::uint64_t reached_ = 0;     // operations that this member has finished, in whole checkpoints
+    std::uint64_t kept_until_ = 0;  // bytes that it had kept for repairs by then, released or not
     std::uint32_t parked_for_ = 0;  // the verdict that a watermark waits for
     std::uint32_t cast_target_ = 0;
 };

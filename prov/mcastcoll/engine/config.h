@@ -49,8 +49,9 @@ struct GroupConfig {
     std::uint32_t retransmit_bytes =
         8192;                             // messages up to this are kept for repair until everybody has them
     std::uint32_t operation_slots = 128;  // operations between the slowest and the fastest member
-    std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished
-    std::uint32_t window = 256;           // fragments a root may be ahead of the slowest member that hears it
+    std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished,
+    std::uint32_t checkpoint_bytes = 512 * 1024;  // or fewer that have so many bytes kept for repair
+    std::uint32_t window = 256;    // fragments a root may be ahead of the slowest member that hears it
     std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
     std::uint32_t large_tree_arity =
         1;  // the same for large messages to the deaf: a chain halves nobody's bandwidth

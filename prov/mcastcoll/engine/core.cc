@@ -93,8 +93,7 @@ Slot* Core::hear_of(OperationId id) {
 
 void Core::release_below(std::uint64_t id) {
     if (id <= slots.first_kept() || id > slots.first_open()) return;
-    for (std::uint64_t done = slots.first_kept(); done < id; ++done) learn_from(slots.at(done));
-    slots.release_below(id);
+    for (; slots.first_kept() < id; slots.release_first()) learn_from(slots.at(slots.first_kept()));
     moved_at = now;
     ++counters.checkpoints;
     verdicts.release_below(slots.first_kept());
@@ -118,6 +117,7 @@ void Core::finish(Slot& slot) {
     assert(slot.state == SlotState::active);
     slot.state = SlotState::finished;
     moved_at = now;
+    if (!large(slot)) kept_bytes += slot.bytes;
     slot.asking.at = kNever;
     slot.asking.due = false;
     if ((large(slot) || !slot.hearing.ever) && graph_of(slot).hears(slot.operation.root, config.self)) {
@@ -162,7 +162,7 @@ void Core::fail(Rank lost, int error, bool tell) {
 }
 
 std::byte* Core::data_of(const Slot& slot) const {
-    if (!large(slot)) return slot.retransmit_buffer.data();
+    if (!large(slot)) return slot.retransmit_buffer;
     return slot.state < SlotState::active ? slot.early : slot.operation.buffer;
 }
 

@@ -33,8 +33,9 @@ struct Core {
     Nanoseconds now{};                         // of the call being served
     Phase phase = Phase::forming;
     bool unsettled = false;
-    bool doubtful = false;   // too many operations were silent: an election is wanted
-    Nanoseconds moved_at{};  // when an operation last began or ended here, or the watermark rose
+    bool doubtful = false;         // too many operations were silent: an election is wanted
+    std::uint64_t kept_bytes = 0;  // of all small messages that were finished here
+    Nanoseconds moved_at{};        // when an operation last began or ended here, or the watermark rose
     Counters counters;
     Policy policy;
     RootSynchronizer root_sync;

@@ -156,7 +156,7 @@ bool Gatherer::release(Slot& slot) {
 // As rank 0: the result goes down as a broadcast. Everybody has posted it, or nobody could have gathered it.
 void Gatherer::let_go(Slot& slot) {
     if (!core_.large(slot) && slot.bytes > 0)
-        std::memcpy(slot.retransmit_buffer.data(), slot.operation.buffer, slot.bytes);
+        std::memcpy(core_.slots.buffer(slot), slot.operation.buffer, slot.bytes);
     slot.base = slot.fragments;
     supplier_.on_all_here(slot);
 }

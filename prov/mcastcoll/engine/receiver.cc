@@ -171,10 +171,11 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
             return false;
         }
     }
-    std::byte* data = core_.data_of(slot);
-    if (!payload.empty())
+    if (!payload.empty()) {
+        std::byte* const data = core_.large(slot) ? core_.data_of(slot) : core_.slots.buffer(slot);
         std::memcpy(data + std::uint64_t{index} * core_.config.fragment_bytes, payload.data(),
                     payload.size());
+    }
     slot.have.set(index);
     slot.progress_at = core_.now;
     while (slot.base < slot.fragments && slot.have.test(slot.base)) {

@@ -10,7 +10,7 @@ void Sender::advance(Slot& slot) {
     const bool all = ready == slot.bytes;
     if (!core_.large(slot)) {
         if (!all) return;
-        if (slot.bytes > 0) std::memcpy(slot.retransmit_buffer.data(), slot.operation.buffer, slot.bytes);
+        if (slot.bytes > 0) std::memcpy(core_.slots.buffer(slot), slot.operation.buffer, slot.bytes);
         slot.retained = true;
     }
     const std::uint32_t base =
@@ -37,7 +37,7 @@ bool Sender::make_multicast(Slot& slot, Effect& effect) {
     if (next_resend(slot, effect)) return true;
     if (!slot.is_root(core_.config.self)) return next_relay(slot, effect);
     const bool large = core_.large(slot);
-    if (large && (slot.state == SlotState::finished || flow_.is_full(slot))) return false;
+    if (large && flow_.is_full(slot)) return false;
     const std::uint32_t index = slot.multicasting.next;
     if (index >= limit(slot)) return false;
     make_fragment(slot, index, effect);
@@ -56,8 +56,7 @@ void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect
 }
 
 bool Sender::next_relay(Slot& slot, Effect& effect) {
-    if (slot.multicasting.next >= slot.base || (core_.large(slot) && slot.state == SlotState::finished))
-        return false;
+    if (slot.multicasting.next >= slot.base) return false;
     const std::uint32_t index = slot.multicasting.next++;
     ++core_.counters.fragments_relayed;
     core_.packet(effect, wire::Kind::relay, slot.id, index, core_.announced_total(slot),
@@ -70,8 +69,7 @@ bool Sender::next_relay(Slot& slot, Effect& effect) {
 // As root: whether something is to be multicast again.
 bool Sender::resends(const Slot& slot) const {
     return slot.nacks.pending() && slot.is_root(core_.config.self) &&
-           core_.graph_of(slot).multicasts(core_.config.self) &&
-           (slot.state == SlotState::active || slot.retained);
+           core_.graph_of(slot).multicasts(core_.config.self);
 }
 
 // It goes to every address, relayed or not.

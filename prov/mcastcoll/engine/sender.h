@@ -39,7 +39,7 @@ class Sender {
   private:
     // Most operations are other roots'.
     bool sends(const Slot& slot) const {
-        return slot.state >= SlotState::active && (slot.is_root(core_.config.self) || core_.relays(slot));
+        return slot.offers() && (slot.is_root(core_.config.self) || core_.relays(slot));
     }
     bool make_multicast(Slot& slot, Effect& effect);
     std::uint32_t limit(const Slot& slot) const;

@@ -5,9 +5,8 @@
 
 namespace mcastcoll::engine {
 
-Slot::Slot(const GroupConfig& config, MutableBytes buffer, std::uint32_t children)
-    : retransmit_buffer(buffer),
-      have(config.window),
+Slot::Slot(const GroupConfig& config, std::uint32_t children)
+    : have(config.window),
       asking(config.window),
       nacks(config.window),
       clients(kMaxArity + 1, Client(config.window)),

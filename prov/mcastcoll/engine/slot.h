@@ -155,7 +155,7 @@ struct Gathering {
 
 struct Slot {
     // children: in the gather tree.
-    Slot(const GroupConfig& config, MutableBytes buffer, std::uint32_t children);
+    Slot(const GroupConfig& config, std::uint32_t children);
     // Forgets everything but the memory.
     void reset(OperationId operation);
 
@@ -165,8 +165,9 @@ struct Slot {
     bool length_known = false;
     std::uint64_t bytes = 0;  // valid when length_known
     std::uint32_t fragments = 0;
-    // Unposted fragments of a small message; its copy for repairs once it is finished.
-    MutableBytes retransmit_buffer;
+    // Fragments of a small message as they come; its copy for repairs once it is finished. See
+    // Slots::buffer().
+    std::byte* retransmit_buffer = nullptr;
     std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
     bool retained = false;       // the whole message is in the retransmit buffer
     Nanoseconds posted_at{};
@@ -192,6 +193,8 @@ struct Slot {
         return fragment < base || (fragment - base < have.capacity() && have.test(fragment));
     }
     bool complete_here() const { return length_known && base == fragments; }
+    // Its bytes may still be asked for, and are here as far as they have come.
+    bool offers() const { return state == SlotState::active || retained; }
     bool is_root(Rank self) const { return operation.root == self; }
     // Fragments overtake each other: a root that once had everything has it.
     void note_partial(bool now_partial) {

@@ -3,12 +3,11 @@
 namespace mcastcoll::engine {
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)
-    : retransmit_memory_(config.memory, std::size_t{config.operation_slots} * config.retransmit_bytes),
+    : buffers_(config.memory, config.operation_slots, config.retransmit_bytes),
       vectors_(config.memory, std::size_t{config.operation_slots} * children, config.most_gathered()) {
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
-        std::byte* const buffer = retransmit_memory_.get() + std::size_t{i} * config.retransmit_bytes;
-        slots_.emplace_back(config, MutableBytes(buffer, config.retransmit_bytes), children);
+        slots_.emplace_back(config, children);
         slots_.back().id = operation_of(i);
     }
 }

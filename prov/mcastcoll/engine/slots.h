@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engine/pool.h"
-#include "engine/region.h"
 #include "engine/slot.h"
 
 namespace mcastcoll::engine {
@@ -32,6 +31,12 @@ class Slots {
     }
     // Memory for one early vector of each child in each slot.
     Pool& vectors() { return vectors_; }
+    // The slot's retransmit buffer, until everybody has finished its operation. There is one for each slot;
+    // what was used last is used next, so that only as many are ever written as were needed at a time.
+    std::byte* buffer(Slot& slot) {
+        if (slot.retransmit_buffer == nullptr) slot.retransmit_buffer = buffers_.take();
+        return slot.retransmit_buffer;
+    }
     // It has been posted, and not everybody has finished it.
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
@@ -56,8 +61,12 @@ class Slots {
         while (open_ < next_ && at(open_).state == SlotState::finished) ++open_;
     }
     void close_all() { open_ = next_; }
-    // At most up to `first_open`.
-    void release_below(std::uint64_t operation) { kept_ = operation; }
+    // The first kept one is finished everywhere: who asks for it is late.
+    void release_first() {
+        Slot& slot = at(kept_++);
+        buffers_.give_back(slot.retransmit_buffer);
+        slot.retained = false;
+    }
 
     // Something of this operation was heard before it was posted; and no such one from `early_end` on.
     void note_early(std::uint64_t operation) { early_end_ = std::max(early_end_, operation + 1); }
@@ -66,9 +75,7 @@ class Slots {
   private:
     void renew(Slot& slot, OperationId operation);
 
-    // Not written before it is used: most groups never have as much in flight.
-    Region retransmit_memory_;
-    Pool vectors_;
+    Pool buffers_, vectors_;
     std::vector<Slot> slots_;
     std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
 };

@@ -13,7 +13,7 @@ void Supplier::on_all_here(Slot& slot) {
     core_.mark(slot);
     if (core_.large(slot)) return flow_.on_all_here(slot);
     if (!slot.is_root(core_.config.self) && slot.bytes > 0)
-        std::memcpy(slot.operation.buffer, slot.retransmit_buffer.data(), slot.bytes);
+        std::memcpy(slot.operation.buffer, slot.retransmit_buffer, slot.bytes);
     slot.retained = true;
     supply_all(slot, false);
     if (slot.plan.hands_on) {
