@@ -44,7 +44,7 @@ bool gather_at_once(Context& c, Operation& operation, int looks) {
     const std::size_t bytes = operation.bytes;
     if (!c.rings.may_write_line(c.step)) return false;
     if (bytes > 0) std::memcpy(c.rings.line(c.self, c.step).payload.data(), operation.input, bytes);
-    c.rings.publish(c.step, operation.kind, true, bytes);
+    c.rings.publish(c.step, operation.kind, true, bytes, bytes);
     c.cursor.phase = Cursor::Phase::published;
     for (std::uint32_t& next = c.cursor.next; next < c.size; ++next) {
         std::uint64_t word = 0;
@@ -67,8 +67,9 @@ bool is_short(const Context& c, const Operation& operation) {
     if (operation.bytes > kInlineBytes) return false;
     if (operation.kind == Kind::broadcast) return operation.root < c.size;
     if (operation.kind == Kind::barrier) return operation.bytes == 0 && c.clusters.leaders.empty();
-    return operation.kind == Kind::allreduce && operation.bytes > 0 && is_whole(operation) &&
-           operation.bytes < std::min(c.bounds.share_from, c.bounds.from(Kind::allreduce));
+    if (operation.bytes == 0 || operation.bytes >= c.bounds.from(operation.kind)) return false;
+    if (operation.kind == Kind::allgather) return true;
+    return operation.kind == Kind::allreduce && is_whole(operation) && operation.bytes < c.bounds.share_from;
 }
 
 }  // namespace

@@ -18,10 +18,11 @@ constexpr Nanoseconds kAwake = Nanoseconds::from_ms(2);
 constexpr int kNapMs = 1;
 constexpr int kNotOver = -1;
 
-// Barriers, broadcasts of bytes and small allreduces, for which the checks of make_request() would take as
-// long as the operation itself. False: not one of them, or something is wrong with it, which make_request()
-// tells.
-bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host::Operation& operation) {
+// Barriers, broadcasts of bytes, small allreduces and allgathers, for which the checks of make_request()
+// would take as long as the operation itself. False: not one of them, or something is wrong with it, which
+// make_request() tells.
+bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t members,
+                  host::Operation& operation) {
     if (request.size < sizeof request) return false;
     if (request.collective == FI_BARRIER) return true;
     if (request.buffer == nullptr) return false;
@@ -33,13 +34,19 @@ bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host
         operation.bytes = operation.ready = request.count;
         return true;
     }
-    if (request.collective != FI_ALLREDUCE || request.input == nullptr ||
-        request.count > host::kInlineBytes || request.op >= FI_ATOMIC_OP_LAST)
-        return false;
+    if (request.input == nullptr || request.count > host::kInlineBytes) return false;
+    operation.input = static_cast<const std::byte*>(request.input);
+    if (request.collective == FI_ALLGATHER) {
+        if (request.datatype != FI_UINT8) return false;
+        operation.kind = host::Kind::allgather;
+        operation.bytes = request.count;
+        return operation.input == operation.buffer + index_of(self) * operation.bytes ||
+               !overlap(operation.input, operation.bytes, operation.buffer, members * operation.bytes);
+    }
+    if (request.collective != FI_ALLREDUCE || request.op >= FI_ATOMIC_OP_LAST) return false;
     const auto kernel = combiner(request.datatype, request.op);
     if (!kernel) return false;
     operation.kind = host::Kind::allreduce;
-    operation.input = static_cast<const std::byte*>(request.input);
     operation.bytes = request.count * kernel->element_bytes;
     operation.combiner = *kernel;
     return operation.input == operation.buffer ||
@@ -50,7 +57,7 @@ bool fill_plainly(const fi_mcastcoll_request& request, std::size_t members, host
 
 ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument) {
     host::Operation operation;
-    if (fill_plainly(request, size(), operation) && enter_team())
+    if (fill_plainly(request, self(), size(), operation) && enter_team())
         return run_in_team(operation, meanwhile, argument);
     const auto made = make_request(request, token());
     if (!made) return -made.error().code;
