@@ -6,4 +6,5 @@ endif
 %canon_reldir%_test_ports_SOURCES = %reldir%/test_messenger.cc
 %canon_reldir%_test_ports_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_test_ports_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_ports_LDADD = prov/mcastcoll/ports/libmccports.la prov/mcastcoll/group/libmccgroup.la $(LIBFABRIC_LIBS) $(CRITERION_LIBS)
+%canon_reldir%_test_ports_LDADD = prov/mcastcoll/ports/libmccports.la prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la \
+	$(LIBFABRIC_LIBS) $(CRITERION_LIBS)

@@ -1,6 +1,6 @@
 # FI_MULTICAST endpoints: a product of its own beside the collectives.
 noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
-%canon_reldir%_libmccdatagram_la_SOURCES = \
+mcc_parts += \
 	%reldir%/address_vector.cc \
 	%reldir%/address_vector.h \
 	%reldir%/calls.cc \
@@ -32,6 +32,8 @@ noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 	%reldir%/verbs_groups.h \
 	%reldir%/waiter.cc \
 	%reldir%/waiter.h
+nodist_%canon_reldir%_libmccdatagram_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmccdatagram_la_LIBADD = prov/mcastcoll/feed/libmccfeed.la
 EXTRA_DIST += %reldir%/README.md

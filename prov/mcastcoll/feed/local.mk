@@ -1,6 +1,6 @@
 # Reliable multicast messages: the protocol, pure.
 noinst_LTLIBRARIES += %reldir%/libmccfeed.la
-%canon_reldir%_libmccfeed_la_SOURCES = \
+mcc_parts += \
 	%reldir%/feed.cc \
 	%reldir%/feed.h \
 	%reldir%/feed_send.cc \
@@ -13,4 +13,6 @@ noinst_LTLIBRARIES += %reldir%/libmccfeed.la
 	%reldir%/pacer.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h
+nodist_%canon_reldir%_libmccfeed_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 EXTRA_DIST += %reldir%/README.md

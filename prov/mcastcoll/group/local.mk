@@ -1,20 +1,17 @@
 # The life of a group, pure.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
-%canon_reldir%_libmccgroup_la_SOURCES = \
+mcc_parts += \
 	%reldir%/engine_news.cc \
 	%reldir%/engine_news.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
-	%reldir%/group_end.cc \
 	%reldir%/group_news.cc \
 	%reldir%/group_news.h \
 	%reldir%/group_settings.h \
 	%reldir%/host_level.h \
-	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/join_memory.h \
 	%reldir%/join_port.h \
-	%reldir%/joins.cc \
 	%reldir%/joins.h \
 	%reldir%/level_counters.h \
 	%reldir%/level_set.cc \
@@ -37,5 +34,9 @@ noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 	%reldir%/surveyor.h \
 	%reldir%/welcome.cc \
 	%reldir%/welcome.h
+nodist_%canon_reldir%_libmccgroup_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
+# What a broken build of the simulator compiles anew stays apart.
+%canon_reldir%_libmccgroup_la_SOURCES = %reldir%/join.cc %reldir%/joins.cc %reldir%/group_end.cc
 %canon_reldir%_libmccgroup_la_LIBADD = prov/mcastcoll/levels/libmcclevels.la
 EXTRA_DIST += %reldir%/README.md

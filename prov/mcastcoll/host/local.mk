@@ -1,6 +1,6 @@
 # Collectives in shared memory between the processes of one host.
 noinst_LTLIBRARIES += %reldir%/libmcchost.la
-%canon_reldir%_libmcchost_la_SOURCES = \
+mcc_parts += \
 	%reldir%/alarm.cc \
 	%reldir%/alarm.h \
 	%reldir%/alltoall.cc \
@@ -43,5 +43,7 @@ noinst_LTLIBRARIES += %reldir%/libmcchost.la
 	%reldir%/team.h \
 	%reldir%/waiting.cc \
 	%reldir%/window.h
+nodist_%canon_reldir%_libmcchost_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcchost_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
 EXTRA_DIST += %reldir%/README.md

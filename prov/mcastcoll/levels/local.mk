@@ -1,10 +1,6 @@
 # The walk of operations through host, segment and site.
 noinst_LTLIBRARIES += %reldir%/libmcclevels.la
-%canon_reldir%_libmcclevels_la_SOURCES = \
-	%reldir%/planner.cc \
-	%reldir%/planner.h \
-	%reldir%/piece_flow.cc \
-	%reldir%/piece_flow.h \
+mcc_parts += \
 	%reldir%/exchange_algorithm.cc \
 	%reldir%/exchange_algorithm.h \
 	%reldir%/exchange_level.cc \
@@ -15,8 +11,12 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 	%reldir%/hierarchy.cc \
 	%reldir%/hierarchy.h \
 	%reldir%/level.h \
+	%reldir%/piece_flow.cc \
+	%reldir%/piece_flow.h \
 	%reldir%/placement.cc \
 	%reldir%/placement.h \
+	%reldir%/planner.cc \
+	%reldir%/planner.h \
 	%reldir%/segment_level.cc \
 	%reldir%/segment_level.h \
 	%reldir%/selection.cc \
@@ -24,5 +24,7 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 	%reldir%/selection_text.cc \
 	%reldir%/site_level.cc \
 	%reldir%/site_level.h
+nodist_%canon_reldir%_libmcclevels_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcclevels_la_LIBADD = prov/mcastcoll/engine/libmccengine.la
 EXTRA_DIST += %reldir%/README.md

@@ -7,8 +7,6 @@
 namespace mcastcoll::levels {
 namespace {
 
-// Of chains that a table did not ask for: blocks of different lengths, or no other algorithm is there.
-constexpr std::uint16_t kUsualChains = 2;
 // Parts that are open, for each chain: what comes next has to be posted before it comes. But not long before:
 // members ask for what they are silently waiting for.
 constexpr std::uint32_t kOpenPerChain = 2;

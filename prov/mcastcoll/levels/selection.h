@@ -55,6 +55,10 @@ struct Range {
     bool operator==(const Range&) const = default;
 };
 
+// Chains where a table says no number, or does not ask for chains: blocks of different lengths, or no other
+// algorithm is there.
+constexpr std::uint16_t kUsualChains = 2;
+
 struct Choice {
     Algorithm algorithm = Algorithm::levels;
     std::uint16_t chains = 0;  // that run side by side; of chains and split

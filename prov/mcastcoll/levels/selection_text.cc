@@ -9,7 +9,6 @@
 namespace mcastcoll::levels {
 namespace {
 
-constexpr std::uint16_t kUsualChains = 2;
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::size_t kColumns = 5;
 

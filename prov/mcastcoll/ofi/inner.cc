@@ -13,8 +13,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// libfabric's own flags for fi_getinfo(); the same numbers since 1.15, but in no public header.
-constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
+// As kCoreProvidersOnly.
 constexpr std::uint64_t kHiddenToo = std::uint64_t{1} << 60;
 
 constexpr std::string_view kOuterPrefix = "mcastcoll:";

@@ -21,6 +21,9 @@
 
 namespace mcastcoll::ofi {
 
+// A flag of libfabric's own for fi_getinfo(); the same number since 1.15, but in no public header.
+constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
+
 struct Inner {
     std::string core;
     bool under_rxm = false;

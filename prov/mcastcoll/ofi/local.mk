@@ -1,7 +1,7 @@
 # The provider: a module for libfabric's own loader, with one exported symbol, never unloaded.
 provexecdir = $(provdir)
 provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
-%canon_reldir%_libmcastcoll_fi_la_SOURCES = \
+mcc_parts += \
 	%reldir%/av.cc \
 	%reldir%/av.h \
 	%reldir%/av_set.cc \
@@ -18,17 +18,6 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/fabric.cc \
 	%reldir%/fabric.h \
 	%reldir%/graft.h \
-	%reldir%/inner.cc \
-	%reldir%/inner.h \
-	%reldir%/message_form.cc \
-	%reldir%/message_form.h \
-	%reldir%/progress_thread.cc \
-	%reldir%/progress_thread.h \
-	%reldir%/provider.cc \
-	%reldir%/queue.h \
-	%reldir%/request.cc \
-	%reldir%/request.h \
-	%reldir%/station.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
 	%reldir%/group_fid.cc \
@@ -37,12 +26,25 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 	%reldir%/group_run.cc \
 	%reldir%/group_table.cc \
 	%reldir%/group_table.h \
+	%reldir%/inner.cc \
+	%reldir%/inner.h \
 	%reldir%/join_plan.cc \
 	%reldir%/join_plan.h \
+	%reldir%/message_form.cc \
+	%reldir%/message_form.h \
 	%reldir%/open_operations.h \
+	%reldir%/progress_thread.cc \
+	%reldir%/progress_thread.h \
+	%reldir%/provider.cc \
+	%reldir%/queue.h \
+	%reldir%/request.cc \
+	%reldir%/request.h \
 	%reldir%/station.cc \
+	%reldir%/station.h \
 	%reldir%/station_open.cc \
 	%reldir%/station_statistics.cc
+nodist_%canon_reldir%_libmcastcoll_fi_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined

@@ -15,8 +15,6 @@
 namespace mcastcoll::ofi {
 namespace {
 
-constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
-
 int answer(Result<InfoOwner> found, fi_info** info) {
     if (!found) return -found.error().code;
     *info = std::move(found).value().release();

@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 	%reldir%/subnet.cc \
 	%reldir%/subnet.h
 %canon_reldir%_libmcctopology_la_LIBADD = %reldir%/libmccsubnet.la
-%canon_reldir%_libmcctopology_la_SOURCES = \
+mcc_parts += \
 	%reldir%/algorithm.cc \
 	%reldir%/algorithm.h \
 	%reldir%/group_report.cc \
@@ -25,6 +25,8 @@ noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 	%reldir%/sites.h \
 	%reldir%/tree.cc \
 	%reldir%/tree.h
+nodist_%canon_reldir%_libmcctopology_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 
 # Asks the system.
 noinst_LTLIBRARIES += %reldir%/libmccdiscover.la

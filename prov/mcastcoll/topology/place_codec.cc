@@ -8,7 +8,7 @@
 namespace mcastcoll::topology {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kPlaceVersion = 1;
 
 // Reads past the end yield zeros and make good() false.
 class Reader {
@@ -46,7 +46,7 @@ EncodedPlace encode(const Place& place) {
         wire::put(out.bytes_.data() + out.size_, value);
         out.size_ += sizeof value;
     };
-    number(kVersion);
+    number(kPlaceVersion);
     number(static_cast<std::uint8_t>(place.depth() - 1));
     for (std::size_t i = 1; i < kLevels; ++i) {
         const auto& coordinate = place.at(level_of(i));
@@ -67,7 +67,7 @@ EncodedPlace encode(const Place& place) {
 
 std::optional<Place> decode_place(Bytes bytes) {
     Reader in(bytes);
-    if (in.number<std::uint8_t>() != kVersion) return std::nullopt;
+    if (in.number<std::uint8_t>() != kPlaceVersion) return std::nullopt;
     const std::size_t count = in.number<std::uint8_t>();
     Place place;
     std::size_t last = 0;  // the wan, which no place names

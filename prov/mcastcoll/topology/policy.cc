@@ -5,14 +5,14 @@
 namespace mcastcoll::topology {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kPolicyVersion = 1;
 constexpr std::size_t kAlgorithmsAt = 4;
 
 }  // namespace
 
 std::array<std::byte, kPolicyBytes> encode(const Policy& policy) {
     std::array<std::byte, kPolicyBytes> out{};
-    wire::put(out.data(), kVersion);
+    wire::put(out.data(), kPolicyVersion);
     wire::put(out.data() + 1, static_cast<std::uint8_t>(policy.flat ? 1 : 0));
     wire::put(out.data() + 2, policy.off.bits());
     for (std::size_t i = 0; i < kLevels; ++i) {
@@ -24,7 +24,7 @@ std::array<std::byte, kPolicyBytes> encode(const Policy& policy) {
 }
 
 std::optional<Policy> decode_policy(Bytes bytes) {
-    if (bytes.size() != kPolicyBytes || wire::get<std::uint8_t>(bytes.data()) != kVersion)
+    if (bytes.size() != kPolicyBytes || wire::get<std::uint8_t>(bytes.data()) != kPolicyVersion)
         return std::nullopt;
     const auto flat = wire::get<std::uint8_t>(bytes.data() + 1);
     const auto off = wire::get<std::uint16_t>(bytes.data() + 2);

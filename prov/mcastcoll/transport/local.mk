@@ -1,6 +1,6 @@
 # The transports: plain sockets, no libfabric.
 noinst_LTLIBRARIES += %reldir%/libmcctransport.la
-%canon_reldir%_libmcctransport_la_SOURCES = \
+mcc_parts += \
 	%reldir%/group_address.cc \
 	%reldir%/group_address.h \
 	%reldir%/interceptor.cc \
@@ -34,10 +34,12 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/wait_set.h \
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
+nodist_%canon_reldir%_libmcctransport_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS) $(VERBS_CFLAGS)
 %canon_reldir%_libmcctransport_la_LIBADD = prov/mcastcoll/base/libmccbase.la
 if HAVE_VERBS
-%canon_reldir%_libmcctransport_la_SOURCES += \
+%canon_reldir%_libmcctransport_la_SOURCES = \
 	%reldir%/verbs_hub.cc \
 	%reldir%/verbs_hub.h \
 	%reldir%/verbs_owner.h \
@@ -45,6 +47,6 @@ if HAVE_VERBS
 	%reldir%/verbs_queue.h
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)
 else
-%canon_reldir%_libmcctransport_la_SOURCES += %reldir%/verbs_absent.cc
+%canon_reldir%_libmcctransport_la_SOURCES = %reldir%/verbs_absent.cc
 endif
 EXTRA_DIST += %reldir%/README.md

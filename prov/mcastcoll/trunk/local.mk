@@ -1,6 +1,6 @@
 # Trunks between sites' gateways: the protocol, pure.
 noinst_LTLIBRARIES += %reldir%/libmcctrunk.la
-%canon_reldir%_libmcctrunk_la_SOURCES = \
+mcc_parts += \
 	%reldir%/channel.h \
 	%reldir%/channels.h \
 	%reldir%/config.h \
@@ -19,3 +19,5 @@ noinst_LTLIBRARIES += %reldir%/libmcctrunk.la
 	%reldir%/token_bucket.h \
 	%reldir%/trunk.cc \
 	%reldir%/trunk.h
+nodist_%canon_reldir%_libmcctrunk_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
