@@ -7,19 +7,15 @@
 #include <vector>
 
 #include "base/ring.h"
+#include "engine/ballots.h"
 #include "engine/config.h"
 #include "engine/deadlines.h"
-#include "engine/departure.h"
 #include "engine/doubts.h"
 #include "engine/effects.h"
-#include "engine/failure.h"
-#include "engine/notices.h"
+#include "engine/outcome.h"
 #include "engine/policy.h"
 #include "engine/root_sync.h"
-#include "engine/round_trip.h"
 #include "engine/slots.h"
-#include "engine/turns.h"
-#include "engine/verdicts.h"
 
 namespace mcastcoll::engine {
 
