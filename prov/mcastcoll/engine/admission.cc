@@ -45,10 +45,8 @@ bool Admission::make_message(Effect& effect) {
 // Only the answer to the ping that is open counts, from the member that was asked.
 void Admission::on_pong(const wire::Header& header) {
     const Nanoseconds pinged_at{static_cast<std::int64_t>(header.total)};
-    if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now)) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now))
+        return drop(core_.counters.unexpected_kind);
     if (core_.round_trip.overslept()) core_.round_trip.request_ping();
 }
 

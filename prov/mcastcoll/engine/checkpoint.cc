@@ -74,43 +74,32 @@ void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
     // What everybody had finished when the child began its last operation, this member had, too.
-    if (number_of(header.operation) > core_.slots.first_open() + core_.slots.size()) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (number_of(header.operation) > core_.slots.first_open() + core_.slots.size())
+        return drop(core_.counters.unexpected_kind);
     watermark_.on_up(child, number_of(header.operation));
     core_.unsettled = true;
 }
 
 void Checkpoint::on_down(const wire::Header& header) {
-    if (header.sender == core_.parent)
-        take(header);
-    else
-        ++core_.counters.unexpected_kind;
+    if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
+    take(header);
 }
 
 void Checkpoint::on_cast(const wire::Header& header) {
-    if (header.sender == rank_of(0))
-        take(header);
-    else
-        ++core_.counters.unexpected_kind;
+    if (header.sender != rank_of(0)) return drop(core_.counters.unexpected_kind);
+    take(header);
 }
 
 void Checkpoint::on_ask(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
-    if (child == kMaxArity)
-        ++core_.counters.bad_sender;
-    else
-        watermark_.on_ask(child, number_of(header.operation));
+    if (child == kMaxArity) return drop(core_.counters.bad_sender);
+    watermark_.on_ask(child, number_of(header.operation));
 }
 
 // The watermark is known to be there: from the parent or from rank 0's multicast.
 void Checkpoint::take(const wire::Header& header) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (watermark > core_.slots.first_open()) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (watermark > core_.slots.first_open()) return drop(core_.counters.unexpected_kind);
     // The verdict that it was told with may be on its way.
     const std::uint32_t verdict = index_of(header.fragment);
     const bool known = verdict <= core_.verdicts.version();

@@ -51,7 +51,6 @@ class Watermark {
     void on_timeout(Nanoseconds now) {
         if (ask_at_ <= now) ask();
     }
-    void stop_asking() { ask_at_ = kNever; }
     // A child asks for more than this.
     void on_ask(std::uint32_t child, std::uint64_t above);
 

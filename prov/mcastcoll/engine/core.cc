@@ -68,18 +68,12 @@ std::uint32_t Core::child_of(const wire::Header& header) {
 
 Slot* Core::claim(OperationId id) {
     const std::uint64_t number = number_of(id);
-    if (number < slots.first_kept()) {
-        ++counters.stale_operation;
-        return nullptr;
-    }
+    if (number < slots.first_kept()) return drop(counters.stale_operation), nullptr;
     if (number >= slots.end()) {
         // The sender may only be there when everybody has finished what used the slot before: we learn the
         // watermark from it.
         const std::uint64_t implied = number - slots.size() + 1;
-        if (implied > slots.first_open()) {
-            ++counters.future_operation;
-            return nullptr;
-        }
+        if (implied > slots.first_open()) return drop(counters.future_operation), nullptr;
         release_below(implied);
     }
     return &slots.take(id);

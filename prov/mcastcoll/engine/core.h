@@ -95,6 +95,11 @@ struct Core {
                       std::uint64_t total) const;
 };
 
+// Something that came is dropped: counted, and nothing else.
+inline void drop(std::uint64_t& why) {
+    ++why;
+}
+
 // While its root lacks something, fragments of a message carry a flag.
 inline bool is_partial(const wire::Header& header) {
     return (header.total & wire::kPartialFlag) != 0;

@@ -101,10 +101,7 @@ void Elections::on_go(const wire::Header& header) {
     const std::uint64_t number = number_of(header.operation);
     const bool first = number == 0 && core_.phase == Phase::forming;
     const bool next = number == poll_.number() + 1 && core_.phase == Phase::active && poll_.closed();
-    if (header.sender != core_.parent || !(first || next)) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (header.sender != core_.parent || !(first || next)) return drop(core_.counters.unexpected_kind);
     begin(number);
 }
 
@@ -164,10 +161,8 @@ void Elections::on_verdict(const wire::Header& header, Bytes payload) {
                       number_of(header.operation) >= core_.slots.next();
     const std::uint64_t version = first ? 0 : std::uint64_t{core_.verdicts.version()} + 1;
     if (header.sender != core_.parent || header.total >> 1 != version || !(first || next) ||
-        !decode(payload, index_of(header.fragment), core_.config.members, verdict)) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+        !decode(payload, index_of(header.fragment), core_.config.members, verdict))
+        return drop(core_.counters.unexpected_kind);
     if (first) return take_first(std::move(verdict));
     take_next(std::move(verdict), number_of(header.operation));
 }
@@ -220,10 +215,8 @@ void Elections::request() {
 // One request per election and subtree goes on. Those against a verdict that is about to be replaced are
 // dropped: whoever has still reason to will ask again.
 void Elections::on_request(const wire::Header& header) {
-    if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active)
+        return drop(core_.counters.unexpected_kind);
     if (number_of(header.operation) != poll_.number() || core_.verdicts.pending() || core_.doubts.requested())
         return;
     if (poll_.closed())

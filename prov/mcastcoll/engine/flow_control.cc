@@ -86,10 +86,7 @@ void FlowControl::on_report(const wire::Header& header) {
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
     ChildReport* report = slot->reporting.of(header.sender);
-    if (report == nullptr) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (report == nullptr) return drop(core_.counters.bad_sender);
     const std::uint32_t fragments = index_of(header.fragment);
     if (report->fragments == kNothingReported || fragments > report->fragments) {
         report->fragments = fragments;
@@ -102,10 +99,7 @@ void FlowControl::on_done(const wire::Header& header) {
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
     Client* client = slot->client(header.sender);
-    if (client == nullptr) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (client == nullptr) return drop(core_.counters.bad_sender);
     client->done = true;
     slot->progress_at = core_.now;
     client->waiting = false;

@@ -17,10 +17,8 @@ std::uint64_t Gatherer::vector_total(const Slot& slot) const {
 // Whether the sender means the operation that was posted here, or that others have told of before the post.
 // If not, nobody could ever finish.
 bool Gatherer::agrees(Slot& slot, const wire::Header& header) {
-    if ((header.total & ~wire::kReduceFlag) / core_.config.fragment_bytes >= UINT32_MAX / 4) {
-        ++core_.counters.bad_fragment;
-        return false;
-    }
+    if ((header.total & ~wire::kReduceFlag) / core_.config.fragment_bytes >= UINT32_MAX / 4)
+        return drop(core_.counters.bad_fragment), false;
     const bool posted = slot.state >= SlotState::active;
     if (!posted && slot.gathering.told == kNothingTold) slot.gathering.told = header.total;
     const std::uint64_t known = posted ? vector_total(slot) : slot.gathering.told;
@@ -50,10 +48,7 @@ void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     if (!agrees(*slot, header)) return;
     const std::uint64_t bytes = header.total & ~wire::kReduceFlag;
     const bool whole = bytes <= core_.config.most_gathered();  // else it only says that it waits for a credit
-    if (payload.size() != (whole ? bytes : 0)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+    if (payload.size() != (whole ? bytes : 0)) return drop(core_.counters.bad_fragment);
     if (!whole || (slot->gathering.gathered >> child & 1) != 0) return;
     slot->gathering.gathered |= 1U << child;
     slot->progress_at = core_.now;
@@ -262,20 +257,15 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
     if (!agrees(*slot, header)) return;
     const std::uint32_t first = index_of(header.fragment);
     const std::uint64_t piece = slot->gathering.piece_bytes, bytes = slot->operation.bytes;
-    if (slot->gathering.pieces == 0 || payload.empty() || first >= slot->gathering.pieces) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+    if (slot->gathering.pieces == 0 || payload.empty() || first >= slot->gathering.pieces)
+        return drop(core_.counters.bad_fragment);
     const std::uint64_t count = (payload.size() + piece - 1) / piece;
     // An element of another size there: nobody could ever finish.
     if (count > slot->gathering.pieces - first ||
         payload.size() != std::min(count * piece, bytes - first * piece))
         return core_.fail(kNoRank, EMSGSIZE);
     Contribution& child = slot->gathering.contributions[index];
-    if (first + count > child.granted) {
-        ++core_.counters.beyond_window;
-        return;
-    }
+    if (first + count > child.granted) return drop(core_.counters.beyond_window);
     ++core_.counters.contributions_received;
     const auto end = static_cast<std::uint32_t>(first + count);
     for (std::uint32_t from = first, to; from < end; from = to) {
@@ -296,18 +286,13 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
 }
 
 void Gatherer::on_credit(const wire::Header& header) {
-    if (header.sender != core_.parent) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr || slot->state == SlotState::finished) return;
     if (!agrees(*slot, header)) return;
     const std::uint32_t pieces = index_of(header.fragment);
-    if (slot->state == SlotState::active && pieces > slot->gathering.pieces) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+    if (slot->state == SlotState::active && pieces > slot->gathering.pieces)
+        return drop(core_.counters.bad_fragment);
     slot->gathering.credit = std::max(slot->gathering.credit, pieces);
     slot->progress_at = core_.now;
     core_.mark(*slot);

@@ -65,10 +65,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     if (!relayed) reveal_earlier(header.sender, number_of(header.operation));
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
-    if (slot->state == SlotState::finished) {
-        ++core_.counters.duplicates;
-        return;
-    }
+    if (slot->state == SlotState::finished) return drop(core_.counters.duplicates);
     const std::uint32_t index = index_of(header.fragment);
     const bool release = header.kind == wire::Kind::release;
     const bool posted = slot->state == SlotState::active;
@@ -76,15 +73,11 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
                                       : posted && (slot->operation.root != header.sender ||
                                                    releases(slot->operation.kind) != release);
     if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, length_of(header)) ||
-        index >= slot->fragments) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+        index >= slot->fragments)
+        return drop(core_.counters.bad_fragment);
     const std::uint64_t begin = std::uint64_t{index} * core_.config.fragment_bytes;
-    if (payload.size() != std::min<std::uint64_t>(core_.config.fragment_bytes, slot->bytes - begin)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+    if (payload.size() != std::min<std::uint64_t>(core_.config.fragment_bytes, slot->bytes - begin))
+        return drop(core_.counters.bad_fragment);
     if (!posted && !relayed) {
         slot->hearing.early_root = header.sender;
         core_.slots.note_early(number_of(header.operation));
@@ -160,16 +153,11 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
         ++core_.counters.duplicates;
         return false;
     }
-    if (index - slot.base >= slot.have.capacity()) {
-        ++core_.counters.beyond_window;
-        return false;
-    }
+    if (index - slot.base >= slot.have.capacity()) return drop(core_.counters.beyond_window), false;
     if (core_.large(slot) && slot.state != SlotState::active) {
         if (slot.early == nullptr) slot.early = early_buffers_.take();
-        if (slot.early == nullptr || index >= core_.config.window) {
-            ++core_.counters.unposted_dropped;
-            return false;
-        }
+        if (slot.early == nullptr || index >= core_.config.window)
+            return drop(core_.counters.unposted_dropped), false;
     }
     if (!payload.empty()) {
         std::byte* const data = core_.large(slot) ? core_.data_of(slot) : core_.slots.buffer(slot);
@@ -197,10 +185,7 @@ void Receiver::after_store(Slot& slot) {
 void Receiver::on_data(const wire::Header& header, Bytes payload) {
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
-    if (slot->state == SlotState::finished) {
-        ++core_.counters.duplicates;
-        return;
-    }
+    if (slot->state == SlotState::finished) return drop(core_.counters.duplicates);
     if (slot->state == SlotState::active && length_of(header) != slot->bytes)
         return core_.fail(kNoRank, EMSGSIZE);
     const std::uint32_t first = index_of(header.fragment);
@@ -208,14 +193,9 @@ void Receiver::on_data(const wire::Header& header, Bytes payload) {
     if (!learn_length(*slot, length_of(header)) || first >= slot->fragments ||
         count > slot->fragments - first ||
         payload.size() != std::min(std::uint64_t{count} * core_.config.fragment_bytes,
-                                   slot->bytes - std::uint64_t{first} * core_.config.fragment_bytes)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
-    if (cannot_come(*slot, first + count - 1)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+                                   slot->bytes - std::uint64_t{first} * core_.config.fragment_bytes))
+        return drop(core_.counters.bad_fragment);
+    if (cannot_come(*slot, first + count - 1)) return drop(core_.counters.bad_fragment);
     slot->note_partial(is_partial(header));
     repairer_.on_data(*slot, first, count);
     for (std::uint32_t i = 0; i < count; ++i) {

@@ -49,20 +49,16 @@ bool Nacker::ask(Slot& slot, std::uint32_t to) {
 void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     ++core_.counters.nacks_received;
     const std::uint64_t root = header.total;
-    if (root >= core_.config.members || payload.size() > core_.bits.size()) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (root >= core_.config.members || payload.size() > core_.bits.size())
+        return drop(core_.counters.bad_sender);
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
     const Rank top = rank_of(root);
     const bool self_is_top = top == core_.config.self;
     const bool posted = slot->state >= SlotState::active;
     if ((posted && slot->operation.root != top) ||
-        (!self_is_top && !core_.graph_of(*slot).hears(top, core_.config.self))) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+        (!self_is_top && !core_.graph_of(*slot).hears(top, core_.config.self)))
+        return drop(core_.counters.bad_sender);
     if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
     if (self_is_top) slot->multicasting.troubled = true;

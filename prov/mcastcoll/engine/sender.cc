@@ -56,10 +56,8 @@ void Holds::on_entered(const wire::Header& header) {
     if (slot == nullptr) return;
     const bool posted = slot->state >= SlotState::active;
     if (core_.root_sync.drawn(number_of(slot->id), core_.config.self) != header.sender ||
-        (posted && !slot->is_root(core_.config.self))) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+        (posted && !slot->is_root(core_.config.self)))
+        return drop(core_.counters.bad_sender);
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
     if (slot->multicasting.entered) return;
     slot->multicasting.entered = true;

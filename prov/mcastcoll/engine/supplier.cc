@@ -39,10 +39,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
         return core_.fail(kNoRank, EMSGSIZE);  // members disagree about the length: nobody could ever finish
     Client* client = slot->client(header.sender);
-    if (client == nullptr || payload.size() > core_.bits.size()) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (client == nullptr || payload.size() > core_.bits.size()) return drop(core_.counters.bad_sender);
     if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
     client->asked = true;
     const bool was_multicast =
