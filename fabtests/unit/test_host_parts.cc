@@ -11,8 +11,8 @@
 
 #include "host/backoff.h"
 #include "host/collectives.h"
-#include "host/failure_detector.h"
-#include "host/window.h"
+#include "host/liveness.h"
+#include "host/team.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::host;

@@ -6,7 +6,6 @@
 #include <cerrno>
 
 namespace mcastcoll::engine {
-
 namespace {
 
 // The ranges that somebody else listens to.

@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace mcastcoll::engine {
-
 namespace {
 
 // Small messages come to the deaf unasked; only when one is much later than usual do they ask.

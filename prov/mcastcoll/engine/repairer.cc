@@ -4,7 +4,6 @@
 #include <utility>
 
 namespace mcastcoll::engine {
-
 namespace {
 
 // Rounds without any gain after which the ring supplier is asked instead.
