@@ -159,7 +159,7 @@ void Checkpoint::on_leave_down(const wire::Header& header) {
 
 bool Checkpoint::make_multicast(Effect& effect) {
     core_.packet(effect, wire::Kind::watermark_cast, operation_of(watermark_.to_cast()),
-                 core_.verdicts.version(), 0, {});
+                 core_.verdicts.version());
     watermark_.set_cast_due(!core_.take_target(cast_target_, effect));
     return true;
 }
@@ -169,14 +169,11 @@ bool Checkpoint::make_message(Effect& effect) {
     if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
         core_.counters.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
         const bool down = word.kind == wire::Kind::watermark_down;
-        core_.message(effect, word.kind, word.to, operation_of(word.number),
-                      down ? core_.verdicts.version() : 0, 0, {});
-        return true;
+        return core_.message(effect, word.kind, word.to, operation_of(word.number),
+                             down ? core_.verdicts.version() : 0);
     }
-    if (core_.departure.next(word.kind, word.to)) {
-        core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()), 0, 0, {});
-        return true;
-    }
+    if (core_.departure.next(word.kind, word.to))
+        return core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()));
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
         core_.notices.left();

@@ -98,11 +98,9 @@ void Core::learn_from(const Slot& slot) {
     if (slot.is_root(config.self) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync.note_operation(slot.multicasting.troubled);
     if (large(slot) || slot.plan.hands_on) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        const Client& client = slot.clients[i];
+    for (const Client& client : slot.known_clients())
         if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
             policy.note_successor(client.asked);
-    }
     counters.policy_changes = policy.changes();
 }
 
@@ -172,19 +170,21 @@ std::uint64_t Core::announced_total(const Slot& slot) const {
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }
 
-void Core::message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
+bool Core::message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
                    std::uint64_t total, Bytes payload) {
     assert(to != config.self && index_of(to) < config.members);
     effect = {.kind = Effect::Kind::message, .to = to, .payload = payload};
     write_header(effect, kind, operation, fragment, total);
     ++counters.messages_sent;
+    return true;
 }
 
-void Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+bool Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
                   std::uint64_t total, Bytes payload) {
     effect = {.kind = Effect::Kind::multicast, .payload = payload};
     write_header(effect, kind, operation, fragment, total);
     ++counters.datagrams_sent;
+    return true;
 }
 
 void Core::write_header(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,

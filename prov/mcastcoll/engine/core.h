@@ -81,10 +81,11 @@ struct Core {
     // What a fragment says of its message's length, and of its root.
     std::uint64_t announced_total(const Slot& slot) const;
 
-    void message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
-                 std::uint64_t total, Bytes payload);
-    void packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
-                std::uint64_t total, Bytes payload);
+    // True: there is an effect.
+    bool message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment = 0,
+                 std::uint64_t total = 0, Bytes payload = {});
+    bool packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment = 0,
+                std::uint64_t total = 0, Bytes payload = {});
     // The next of the addresses that a datagram goes to; true when it is the last of them.
     bool take_target(std::uint32_t& next, Effect& effect) const;
 

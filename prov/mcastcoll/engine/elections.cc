@@ -228,12 +228,12 @@ void Elections::on_request(const wire::Header& header) {
 bool Elections::make_multicast(Effect& effect) {
     if (core_.doubts.beacon_due()) {
         ++core_.counters.probes_sent;
-        core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
+        core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()));
         if (core_.take_target(beacon_target_, effect)) core_.doubts.beacon_sent();
         return true;
     }
     ++core_.counters.probes_sent;
-    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), poll_.next_probe(), 0, {});
+    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), poll_.next_probe());
     if (!core_.take_target(probe_target_, effect)) return true;
     poll_.probe_sent();
     follow_poll();
@@ -241,28 +241,22 @@ bool Elections::make_multicast(Effect& effect) {
 }
 
 bool Elections::make_message(Effect& effect) {
-    if (const Rank child = poll_.next_go(); child != kNoRank) {
-        core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
-        return true;
-    }
-    if (poll_.take_vote()) {
-        core_.message(effect, wire::Kind::vote, core_.parent, operation_of(poll_.number()), 0,
-                      poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
-        return true;
-    }
+    if (const Rank child = poll_.next_go(); child != kNoRank)
+        return core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()));
+    if (poll_.take_vote())
+        return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(poll_.number()), 0,
+                             poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
     if (const Rank child = core_.verdicts.next_to_tell(); child != kNoRank) {
         const Verdict& verdict = core_.graph().verdict();
-        core_.message(effect, wire::Kind::verdict, child,
-                      operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
-                      static_cast<std::uint32_t>(verdict.deaf.size()),
-                      std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
-                      core_.verdicts.bytes());
-        return true;
+        return core_.message(effect, wire::Kind::verdict, child,
+                             operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
+                             static_cast<std::uint32_t>(verdict.deaf.size()),
+                             std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
+                             core_.verdicts.bytes());
     }
     if (!core_.doubts.take_request()) return false;
     ++core_.counters.appeals_sent;
-    core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()), 0, 0, {});
-    return true;
+    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()));
 }
 
 }  // namespace mcastcoll::engine

@@ -165,12 +165,9 @@ void Engine::begin(const Collective& operation) {
 
 Nanoseconds Engine::next_deadline() const {
     if (core_.over()) return kNever;
-    Nanoseconds next = std::min(detector_.next_deadline(), repairer_.next_deadline());
-    next = std::min(next, admission_.next_deadline());
-    next = std::min(next, elections_.next_deadline());
-    next = std::min(next, checkpoint_.next_deadline());
-    next = std::min(next, holds_.next_deadline());
-    return std::min(next, supplier_.next_deadline());
+    return std::min({detector_.next_deadline(), repairer_.next_deadline(), admission_.next_deadline(),
+                     elections_.next_deadline(), checkpoint_.next_deadline(), holds_.next_deadline(),
+                     supplier_.next_deadline()});
 }
 
 void Engine::on_timeout(Nanoseconds now) {

@@ -71,8 +71,8 @@ void FlowControl::on_all_here(Slot& slot) {
 // until every member that hears it has it, which is what keeps it from running away from a slow one.
 void FlowControl::check_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i)
-        if (slot.clients[i].expected && !slot.clients[i].done) return;
+    for (const Client& client : slot.known_clients())
+        if (client.unserved()) return;
     if (core_.relays(slot) && slot.multicasting.next < slot.fragments) return;
     if (slot.is_root(core_.config.self) && slot.reporting.children.count > 0 &&
         slot.multicasting.acknowledged < slot.fragments)
@@ -109,13 +109,11 @@ void FlowControl::on_done(const wire::Header& header) {
 bool FlowControl::make_message(Slot& slot, Effect& effect) {
     if (std::exchange(slot.reporting.due, false)) {
         ++core_.counters.reports_sent;
-        core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
-                      slot.bytes, {});
-        return true;
+        return core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
+                             slot.bytes);
     }
     slot.done_due = false;
-    core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes, {});
-    return true;
+    return core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes);
 }
 
 }  // namespace mcastcoll::engine

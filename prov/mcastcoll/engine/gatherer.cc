@@ -332,9 +332,8 @@ bool Gatherer::next_credit(Slot& slot, Effect& effect) {
     for (std::uint32_t i = 0; i < core_.children.count; ++i) {
         if (!std::exchange(slot.gathering.contributions[i].credit_due, false)) continue;
         ++core_.counters.credits_sent;
-        core_.message(effect, wire::Kind::credit, core_.children.ranks[i], slot.id,
-                      slot.gathering.contributions[i].granted, vector_total(slot), {});
-        return true;
+        return core_.message(effect, wire::Kind::credit, core_.children.ranks[i], slot.id,
+                             slot.gathering.contributions[i].granted, vector_total(slot));
     }
     return false;
 }

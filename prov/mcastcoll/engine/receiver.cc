@@ -40,8 +40,7 @@ void Receiver::begin(Slot& slot) {
     slot.asking.at = core_.now + (hole ? core_.deadlines.gap()
                                        : Nanoseconds{patience * core_.deadlines.silence(slot).value});
     // Somebody has asked already and waits.
-    for (std::uint32_t i = 0; i < slot.client_count; ++i)
-        if (slot.clients[i].waiting) return repairer_.ask_onward(slot);
+    if (slot.has_waiting_client()) repairer_.ask_onward(slot);
 }
 
 // True, and the whole operation counts as sent, when something of a later operation of the same root came

@@ -101,9 +101,8 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
     nacks.from = nacks.to = 0;
     if (to == kNoRank) return false;
     ++core_.counters.nacks_sent;
-    core_.message(effect, wire::Kind::nack, to, slot.id, from, index_of(top),
-                  Bytes(core_.bits).first((end - from + 7) / 8));
-    return true;
+    return core_.message(effect, wire::Kind::nack, to, slot.id, from, index_of(top),
+                         Bytes(core_.bits).first((end - from + 7) / 8));
 }
 
 // The root has sent the first window without waiting for anybody.
@@ -247,9 +246,8 @@ bool Repairer::make_message(Slot& slot, Effect& effect) {
     if (slot.asking.first_asked_at == kNever) slot.asking.first_asked_at = core_.now;
     const std::size_t length = (last - slot.base + 7) / 8;
     ++core_.counters.asks_sent;
-    core_.message(effect, wire::Kind::ask, slot.supplier, slot.id, slot.base, slot.bytes,
-                  Bytes(core_.bits).first(length));
-    return true;
+    return core_.message(effect, wire::Kind::ask, slot.supplier, slot.id, slot.base, slot.bytes,
+                         Bytes(core_.bits).first(length));
 }
 
 }  // namespace mcastcoll::engine

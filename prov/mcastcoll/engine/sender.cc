@@ -68,8 +68,7 @@ void Holds::on_entered(const wire::Header& header) {
 bool Holds::make_message(Slot& slot, Effect& effect) {
     slot.multicasting.entered_due = false;
     ++core_.counters.entered_sent;
-    core_.message(effect, wire::Kind::entered, slot.operation.root, slot.id, 0, 0, {});
-    return true;
+    return core_.message(effect, wire::Kind::entered, slot.operation.root, slot.id);
 }
 
 void Sender::advance(Slot& slot) {

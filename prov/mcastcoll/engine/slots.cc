@@ -78,15 +78,15 @@ void Slot::reset(OperationId operation_id) {
     supplier = nack_root = kNoRank;
     asking.reset();
     nacks.reset();
-    for (std::uint32_t i = 0; i < client_count; ++i) clients[i].forget();
+    for (Client& client : known_clients()) client.forget();
     client_count = 0;
     multicasting = {};
     reporting.reset();
 }
 
 Client* Slot::find_client(Rank rank) {
-    for (std::uint32_t i = 0; i < client_count; ++i)
-        if (clients[i].rank == rank) return &clients[i];
+    for (Client& client : known_clients())
+        if (client.rank == rank) return &client;
     return nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/bitmap.h"
@@ -35,6 +36,8 @@ struct Client {
     std::uint32_t base = 0;                        // it has everything below
     std::uint32_t wanted_from = 0, wanted_to = 0;  // all set bits of wanted lie in [from, to)
     explicit Client(std::uint32_t window) : wanted(window) {}
+    // It is to be supplied, and has not said that it has everything.
+    bool unserved() const { return expected && !done; }
     void forget();
 };
 
@@ -204,11 +207,9 @@ struct Slot {
         hearing.whole |= !now_partial;
         hearing.partial = !hearing.whole;
     }
-    bool has_waiting_client() const {
-        for (std::uint32_t i = 0; i < client_count; ++i)
-            if (clients[i].waiting) return true;
-        return false;
-    }
+    std::span<Client> known_clients() { return {clients.data(), client_count}; }
+    std::span<const Client> known_clients() const { return {clients.data(), client_count}; }
+    bool has_waiting_client() const { return std::ranges::any_of(known_clients(), &Client::waiting); }
     // Something of a gather was heard or done: its record is not as it was made.
     bool gathered() const { return gathers(operation.kind) || gathering.told != kNothingTold; }
     // The entry of a client, made when there is none yet; null when the table is full.

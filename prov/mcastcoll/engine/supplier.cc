@@ -71,8 +71,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
 // Lets every expected client of one sort have the whole small message, asked for or not.
 void Supplier::supply_all(Slot& slot, bool hearing) {
     if (!slot.retained) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        Client& client = slot.clients[i];
+    for (Client& client : slot.known_clients()) {
         if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
             continue;
         if (hearing && (client.served || client.waiting)) continue;  // it asked, so it names what it lacks
@@ -105,8 +104,7 @@ bool Supplier::supply(Slot& slot, Effect& effect) {
         1, (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
                core_.config.fragment_bytes);
     const std::uint32_t limit = supply_limit(slot);
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        Client& client = slot.clients[i];
+    for (Client& client : slot.known_clients()) {
         if (!client.waiting) continue;
         std::uint32_t from = client.wanted.find_set(client.wanted_from, client.wanted_to);
         client.wanted_from = from;
@@ -121,9 +119,8 @@ bool Supplier::supply(Slot& slot, Effect& effect) {
         client.served = true;
         ++core_.counters.data_sent;
         core_.counters.fragments_supplied += to - from;
-        core_.message(effect, wire::Kind::data, client.rank, slot.id, from, core_.announced_total(slot),
-                      core_.fragments_of(slot, from, to));
-        return true;
+        return core_.message(effect, wire::Kind::data, client.rank, slot.id, from,
+                             core_.announced_total(slot), core_.fragments_of(slot, from, to));
     }
     return false;
 }
