@@ -12,9 +12,7 @@ namespace mcastcoll::engine {
 // How long a question to the rank before and its answer take, which most deadlines are made of.
 //
 // A ping goes out when the join is over and, while the network may be faster than what was seen, with later
-// operations. The shortest one counts: while a job starts everybody is busy, and an answer that had to wait
-// for its turn says nothing about the network. A single ping that took a millisecond had every silence last
-// as long for the life of the group. Later the answers to questions keep the time up to date.
+// operations. The shortest one counts (README.md: Deadlines).
 class RoundTrip {
   public:
     // initial: until something was measured. short_enough: no deadline gets shorter below. too_long: nobody

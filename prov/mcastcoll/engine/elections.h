@@ -1,16 +1,9 @@
 // Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
-// finds that the last verdict is no longer true.
+// finds that the last verdict is no longer true (README.md: The multicast, in mid-run).
 //
 // Rank 0 opens an election (go, down the gather tree); speakers multicast a few probes and everybody notes
 // whom it hears; the votes are gathered (vote, up the tree), rank 0 judges, and everybody learns who is deaf
 // and who is mute (verdict, down the tree).
-//
-// In mid-run a member asks for an election, up the tree, when too many operations in a row were silent, or
-// when it hears what it should not be able to hear. A root that is mute multicasts a beacon now and then, so
-// that there is something to hear. Operations go on meanwhile: who hears nothing is supplied all the same. A
-// new verdict is valid from an operation on that nobody can have begun, a window above the last watermark,
-// and every later one names the verdict that one must have to act on it. So all members use the same graph
-// for an operation, and two graphs at a time are enough.
 #pragma once
 
 #include <algorithm>

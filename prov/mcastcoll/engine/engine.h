@@ -3,24 +3,8 @@
 // is over.
 //
 // The engine hands packets, messages and timeouts to its parts, begins operations, and sees to what follows
-// from a call for other parts. A part owns its state, and knows the core and the parts named beside it:
-//   core.h              what all share: operations, what was agreed on and measured, how packets are made
-//   admission.h         the join: who listens; and pings
-//   elections.h         about the multicast, now and then; ballots.h counts, judges and keeps the verdict,
-//                       doubts.h says when another one is wanted
-//   flow_control.h      reports, the window, when a large operation is over
-//   repairer.h          what this member lacks: asks its supplier, or the root (Nacker); deadlines.h: when;
-//                       policy.h: how
-//   supplier.h          what others lack: remembered questions, data, pushes; knows flow control, repairer
-//   sender.h            multicasting, as root or onward to a range; knows flow control, supplier. Holds: what
-//                       a root does not multicast yet; root_sync.h decides what it waits for
-//   receiver.h          taking fragments in; knows flow control, nacker, repairer, supplier
-//   gatherer.h          barriers and reductions, whose release is a broadcast; knows flow control, supplier
-//   checkpoint.h        what everybody has finished (Watermark), and leaving
-//   failure_detector.h  watching those we wait for; knows checkpoint, gatherer
-//
-// engine.cc has the life of operations, effects.cc what comes in and goes out, outcome.h how a group ends and
-// what the caller is told.
+// from a call for other parts. A part owns its state, and knows the core and the parts that README.md names
+// beside it.
 #pragma once
 
 #include <cstdint>
@@ -104,7 +88,6 @@ class Engine {
     void check_invariants() const;
 
   private:
-    // engine.cc
     void lose(Rank lost, int error, Nanoseconds now) {
         core_.now = now;
         core_.fail(lost, error);
@@ -120,7 +103,6 @@ class Engine {
     void begin_pending();
     void begin(const Collective& operation);
 
-    // effects.cc
     bool accept(const wire::Decoded& decoded);
     void dispatch_packet(const wire::Header& header, Bytes payload);
     void dispatch_message(const wire::Header& header, Bytes payload);

@@ -12,7 +12,6 @@ mcc_parts += \
 	%reldir%/deadlines.cc \
 	%reldir%/deadlines.h \
 	%reldir%/doubts.h \
-	%reldir%/effects.cc \
 	%reldir%/effects.h \
 	%reldir%/elections.cc \
 	%reldir%/elections.h \

@@ -2,18 +2,9 @@
 // of ranges multicast onward what they get.
 //
 // Groups may speak to several addresses, each the range of some of their ranks (ranges.h has which and why).
-// Chained, a root multicasts every fragment to one range after the other. As a tree, it multicasts to its own
-// range only, and each other range has a leader that is supplied with messages like a deaf member, and
-// multicasts onward to its range what it has. To the rest of the protocol a leader is deaf to roots of other
-// ranges and everybody else hears, so that ring, reports and repair work as they do for one address. A leader
-// is never further ahead of its range than a root may be: the root supplies nobody beyond the window that it
-// would multicast in.
-//
-// A root may have only a prefix of its message yet, because another level of the hierarchy brings it bit by
-// bit (cut-through). A large message is multicast, handed on and answered as far as it is ready; what is
-// asked for beyond is remembered like every question that comes too early. A small one is held until all is
-// there. While its root lacks something, fragments carry a flag: receivers then take silence for waiting, and
-// ask for one fragment instead of a window.
+// Chained, a root multicasts every fragment to one range after the other; as a tree, to its own range only,
+// and leaders see to the others (README.md: Leaders of ranges). A root may have only a prefix of its message
+// yet (README.md: Roots that stream).
 #pragma once
 
 #include "engine/core.h"
