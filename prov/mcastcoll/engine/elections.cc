@@ -226,15 +226,11 @@ void Elections::on_request(const wire::Header& header) {
 }
 
 bool Elections::make_multicast(Effect& effect) {
-    if (core_.doubts.beacon_due()) {
-        ++core_.counters.probes_sent;
-        core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()));
-        if (core_.take_target(beacon_target_, effect)) core_.doubts.beacon_sent();
-        return true;
-    }
+    const bool beacon = core_.doubts.beacon_due();
     ++core_.counters.probes_sent;
-    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), poll_.next_probe());
-    if (!core_.take_target(probe_target_, effect)) return true;
+    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), beacon ? 0 : poll_.next_probe());
+    if (!core_.take_target(beacon ? beacon_target_ : probe_target_, effect)) return true;
+    if (beacon) return core_.doubts.beacon_sent(), true;
     poll_.probe_sent();
     follow_poll();
     return true;
