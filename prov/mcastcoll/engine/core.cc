@@ -95,7 +95,7 @@ void Core::release_below(std::uint64_t id) {
 // Nobody can ask for this operation any more: what its repairs tell.
 void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
-    if (slot.is_root(config.self) && slot.operation.kind == CollectiveKind::broadcast)
+    if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync.note_operation(slot.multicasting.troubled);
     if (large(slot) || slot.plan.hands_on) return;
     for (const Client& client : slot.known_clients())
@@ -111,7 +111,7 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.asking.at = kNever;
     slot.asking.due = false;
-    if ((large(slot) || !slot.hearing.ever) && graph_of(slot).hears(slot.operation.root, config.self)) {
+    if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
             doubtful |= doubts.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
@@ -165,7 +165,7 @@ Bytes Core::fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to)
 }
 
 std::uint64_t Core::announced_total(const Slot& slot) const {
-    const bool root = slot.state >= SlotState::active && slot.is_root(config.self);
+    const bool root = slot.state >= SlotState::active && is_root(slot);
     const bool partial = root ? !slot.complete_here() : slot.hearing.partial;
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }

@@ -68,6 +68,9 @@ struct Core {
     const SupplyGraph& graph() const { return verdicts.latest(); }
     const SupplyGraph& graph_of(const Slot& slot) const { return verdicts.of(number_of(slot.id)); }
     bool large(const Slot& slot) const { return config.large(slot.bytes); }
+    // This member is its root, or is to hear its root's multicasts.
+    bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
+    bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
     // This member multicasts onward what it has of it.
     bool relays(const Slot& slot) const {
         return slot.state >= SlotState::active && slot.operation.kind != CollectiveKind::reduce &&

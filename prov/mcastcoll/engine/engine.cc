@@ -59,7 +59,7 @@ void Engine::advance(OperationId operation, std::uint64_t ready, Nanoseconds now
     slot->progress_at = now;
     if (reduces(slot->operation.kind))
         gatherer_.advance(*slot);
-    else if (slot->operation.kind == CollectiveKind::broadcast && slot->is_root(core_.config.self))
+    else if (slot->operation.kind == CollectiveKind::broadcast && core_.is_root(*slot))
         sender_.advance(*slot);
     settle();
 }
@@ -67,8 +67,7 @@ void Engine::advance(OperationId operation, std::uint64_t ready, Nanoseconds now
 std::uint64_t Engine::arrived(OperationId operation) const {
     if (!core_.slots.posted(operation)) return 0;
     const Slot& slot = core_.slots.at(number_of(operation));
-    if (reduces(slot.operation.kind) && slot.is_root(core_.config.self))
-        return gatherer_.combined_bytes(slot);
+    if (reduces(slot.operation.kind) && core_.is_root(slot)) return gatherer_.combined_bytes(slot);
     if (slot.complete_here()) return slot.bytes;
     return core_.large(slot) ? std::uint64_t{slot.base} * core_.config.fragment_bytes : 0;
 }
@@ -195,7 +194,7 @@ void Engine::check_invariants() const {
         for (const Contribution& contribution : slot.gathering.contributions)
             assert(contribution.base <= contribution.granted &&
                    contribution.granted <= slot.gathering.pieces);
-        if (slot.state == SlotState::active && core_.large(slot) && slot.is_root(core_.config.self))
+        if (slot.state == SlotState::active && core_.large(slot) && core_.is_root(slot))
             in_flight += slot.multicasting.next - slot.multicasting.acknowledged;
     }
     if (core_.phase == Phase::active)

@@ -63,7 +63,7 @@ void FailureDetector::watch_slot(const Slot& slot) {
 Rank FailureDetector::waits_for(const Slot& slot) const {
     for (const Rank child : gatherer_.missing(slot)) return child;
     if (gatherer_.awaits_credit(slot)) return core_.parent;
-    const bool brings_bytes = reduces(slot.operation.kind) || slot.is_root(core_.config.self);
+    const bool brings_bytes = reduces(slot.operation.kind) || core_.is_root(slot);
     if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.config.self;
     if (!slot.complete_here())
         return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;

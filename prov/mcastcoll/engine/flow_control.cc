@@ -17,7 +17,7 @@ bool FlowControl::is_full(const Slot& slot) const {
     if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step()) return true;
     for (std::uint64_t id = core_.slots.first_open(); id < number_of(slot.id); ++id) {
         const Slot& older = core_.slots.at(id);
-        if (older.state == SlotState::active && core_.large(older) && older.is_root(core_.config.self) &&
+        if (older.state == SlotState::active && core_.large(older) && core_.is_root(older) &&
             older.multicasting.acknowledged < older.fragments)
             return true;
     }
@@ -33,7 +33,7 @@ void FlowControl::update_large(Slot& slot) {
         if (report == nullptr || report->fragments == kNothingReported) return;
         least = std::min(least, report->fragments);
     }
-    if (slot.is_root(core_.config.self)) return acknowledge(slot, least);
+    if (core_.is_root(slot)) return acknowledge(slot, least);
     if (slot.reporting.parent == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = core_.config.report_step();
@@ -62,7 +62,7 @@ void FlowControl::acknowledge(Slot& slot, std::uint32_t least) {
 }
 
 void FlowControl::on_all_here(Slot& slot) {
-    slot.done_due = !slot.is_root(core_.config.self);
+    slot.done_due = !core_.is_root(slot);
     update(slot);  // with which a root may be finished at once
     check_finished(slot);
 }
@@ -74,11 +74,10 @@ void FlowControl::check_finished(Slot& slot) {
     for (const Client& client : slot.known_clients())
         if (client.unserved()) return;
     if (core_.relays(slot) && slot.multicasting.next < slot.fragments) return;
-    if (slot.is_root(core_.config.self) && slot.reporting.children.count > 0 &&
+    if (core_.is_root(slot) && slot.reporting.children.count > 0 &&
         slot.multicasting.acknowledged < slot.fragments)
         return;
-    if (slot.is_root(core_.config.self))
-        in_flight_ -= slot.multicasting.next - slot.multicasting.acknowledged;
+    if (core_.is_root(slot)) in_flight_ -= slot.multicasting.next - slot.multicasting.acknowledged;
     core_.finish(slot);
 }
 

@@ -80,7 +80,7 @@ void Gatherer::take_own(Slot& slot) {
     if (std::exchange(slot.gathering.own_combined, true)) return;
     const Collective& operation = slot.operation;
     if (operation.bytes == 0 || operation.input == operation.buffer) return;
-    if (core_.children.count > 0 || slot.is_root(core_.config.self))
+    if (core_.children.count > 0 || core_.is_root(slot))
         std::memcpy(operation.buffer, operation.input, operation.bytes);
 }
 
@@ -101,7 +101,7 @@ void Gatherer::advance(Slot& slot) {
         core_.slots.vectors().give_back(contribution.early);
     }
     if (slot.gathering.combined < core_.children.count) return;
-    if (slot.is_root(core_.config.self)) return all_gathered(slot);
+    if (core_.is_root(slot)) return all_gathered(slot);
     slot.gathering.sent = true;
     slot.gathering.due = true;
     core_.mark(slot);
@@ -217,7 +217,7 @@ void Gatherer::update_grants(Slot& slot) {
 // More may be combined than before: up with it, or down.
 void Gatherer::note_combined(Slot& slot) {
     core_.mark(slot);
-    if (slot.gathering.sent || !slot.is_root(core_.config.self)) return;
+    if (slot.gathering.sent || !core_.is_root(slot)) return;
     const std::uint32_t combined = combined_pieces(slot);
     if (combined == slot.gathering.pieces) {
         if (core_.children.count == 0) take_own(slot);

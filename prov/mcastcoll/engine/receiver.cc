@@ -28,7 +28,7 @@ void Receiver::begin(Slot& slot) {
     if (slot.complete_here()) return supplier_.on_all_here(slot);
     flow_.update(slot);
     const bool large = core_.large(slot);
-    const bool hears = core_.graph_of(slot).hears(slot.operation.root, core_.config.self);
+    const bool hears = core_.hears(slot);
     const bool silent = !hears || core_.doubts.silent(slot.operation.root);
     // Small messages are handed to the deaf, and by a policy that is patient because of it.
     const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
@@ -101,8 +101,7 @@ bool Receiver::learn_length(Slot& slot, std::uint64_t bytes) {
 // Nothing comes of a reduce, and to a root nothing that it has not sent.
 bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
-    return slot.operation.kind == CollectiveKind::reduce ||
-           (slot.is_root(core_.config.self) && !slot.has(index));
+    return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));
 }
 
 // What a multicast fragment tells besides its bytes: the path works, and what came before it was sent before

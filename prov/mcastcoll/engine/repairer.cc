@@ -223,7 +223,7 @@ void Repairer::note_supplied(Slot& slot) {
     const Nanoseconds asked_at = std::exchange(slot.asking.first_asked_at, kNever);
     if (asked_at != kNever && (hole || !slot.hearing.ever))
         core_.policy.note_repair(Route::supplier, core_.now - asked_at, core_.round_trip.mean());
-    if (slot.hearing.ever || core_.graph_of(slot).hears(slot.operation.root, core_.config.self)) return;
+    if (slot.hearing.ever || core_.hears(slot)) return;
     slot.hearing.ever = true;
     core_.deadlines.on_first(slot, core_.now);
 }

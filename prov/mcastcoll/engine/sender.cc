@@ -56,7 +56,7 @@ void Holds::on_entered(const wire::Header& header) {
     if (slot == nullptr) return;
     const bool posted = slot->state >= SlotState::active;
     if (core_.root_sync.drawn(number_of(slot->id), core_.config.self) != header.sender ||
-        (posted && !slot->is_root(core_.config.self)))
+        (posted && !core_.is_root(*slot)))
         return drop(core_.counters.bad_sender);
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
     if (slot->multicasting.entered) return;
@@ -94,14 +94,14 @@ void Sender::advance(Slot& slot) {
 
 // Up to which fragment this member may multicast now.
 std::uint32_t Sender::limit(const Slot& slot) const {
-    if (!slot.is_root(core_.config.self)) return slot.base;
+    if (!core_.is_root(slot)) return slot.base;
     if (slot.multicasting.held || slot.operation.kind == CollectiveKind::reduce) return 0;
     return core_.graph_of(slot).multicasts(core_.config.self) ? std::min(flow_.limit(slot), slot.base) : 0;
 }
 
 bool Sender::make_multicast(Slot& slot, Effect& effect) {
     if (next_resend(slot, effect)) return true;
-    if (!slot.is_root(core_.config.self)) return next_relay(slot, effect);
+    if (!core_.is_root(slot)) return next_relay(slot, effect);
     const bool large = core_.large(slot);
     if (large && flow_.is_full(slot)) return false;
     const std::uint32_t index = slot.multicasting.next;
@@ -134,8 +134,7 @@ bool Sender::next_relay(Slot& slot, Effect& effect) {
 
 // As root: whether something is to be multicast again.
 bool Sender::resends(const Slot& slot) const {
-    return slot.nacks.pending() && slot.is_root(core_.config.self) &&
-           core_.graph_of(slot).multicasts(core_.config.self);
+    return slot.nacks.pending() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.config.self);
 }
 
 // It goes to every address, relayed or not.

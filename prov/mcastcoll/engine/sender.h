@@ -58,7 +58,7 @@ class Sender {
   private:
     // Most operations are other roots'.
     bool sends(const Slot& slot) const {
-        return slot.offers() && (slot.is_root(core_.config.self) || core_.relays(slot));
+        return slot.offers() && (core_.is_root(slot) || core_.relays(slot));
     }
     bool make_multicast(Slot& slot, Effect& effect);
     std::uint32_t limit(const Slot& slot) const;

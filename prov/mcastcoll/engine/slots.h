@@ -201,7 +201,6 @@ struct Slot {
     bool complete_here() const { return length_known && base == fragments; }
     // Its bytes may still be asked for, and are here as far as they have come.
     bool offers() const { return state == SlotState::active || retained; }
-    bool is_root(Rank self) const { return operation.root == self; }
     // Fragments overtake each other: a root that once had everything has it.
     void note_partial(bool now_partial) {
         hearing.whole |= !now_partial;

@@ -12,7 +12,7 @@ void Supplier::on_all_here(Slot& slot) {
     slot.asking.at = kNever;
     core_.mark(slot);
     if (core_.large(slot)) return flow_.on_all_here(slot);
-    if (!slot.is_root(core_.config.self) && slot.bytes > 0)
+    if (!core_.is_root(slot) && slot.bytes > 0)
         std::memcpy(slot.operation.buffer, slot.retransmit_buffer, slot.bytes);
     slot.retained = true;
     supply_all(slot, false);
@@ -86,14 +86,14 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
 
 // The present question of a client that is to be kept until the fragment has been multicast.
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
-    return core_.large(slot) && slot.state == SlotState::active && slot.is_root(core_.config.self) &&
+    return core_.large(slot) && slot.state == SlotState::active && core_.is_root(slot) &&
            client.wanted_to - fragment == 1 && fragment >= slot.multicasting.next &&
            core_.graph_of(slot).hears(core_.config.self, client.rank);
 }
 
 // Up to which fragment others are supplied with what is here. Leaders multicast what they get at once.
 std::uint32_t Supplier::supply_limit(const Slot& slot) const {
-    const bool leads = slot.state >= SlotState::active && slot.is_root(core_.config.self) &&
+    const bool leads = slot.state >= SlotState::active && core_.is_root(slot) &&
                        core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.config.self);
     return leads ? flow_.limit(slot) : slot.fragments;
 }
