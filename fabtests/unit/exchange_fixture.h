@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@ struct Exchange {
     std::uint32_t root = 0;
     std::size_t elements = 0;  // of a block, or of the vector
     bool in_place = false;
-    const char* algorithm = nullptr;  // or the level's own choice
+    std::optional<ExchangeAlgorithm> algorithm{};  // or the level's own choice
 };
 
 class ExchangeWorld {
@@ -135,14 +136,9 @@ class ExchangeWorld {
         leg.buffer = work.buffer.empty() ? nullptr : reinterpret_cast<std::byte*>(work.buffer.data());
         leg.input = work.input.empty() ? nullptr : reinterpret_cast<std::byte*>(work.input.data());
         if (one.in_place) in_place(one, rank, work);
-        ExchangePolicy policy;
-        if (one.algorithm != nullptr) {
-            const auto named = exchange_algorithm_named(one.kind, one.algorithm);
-            cr_assert(named.has_value());
-            policy.named[ExchangePolicy::index(one.kind)] = named;
-        }
-        member.level->set_policy(policy);
-        cr_assert_eq(member.level->post(leg, now_), 0);
+        const int refusal =
+            one.algorithm ? member.level->post(leg, *one.algorithm, now_) : member.level->post(leg, now_);
+        cr_assert_eq(refusal, 0);
         ++member.posted;
     }
 
@@ -217,8 +213,8 @@ class ExchangeWorld {
                                std::to_string(static_cast<int>(one.kind)) + ", root " +
                                std::to_string(one.root) + ", " + std::to_string(one.elements) +
                                (one.in_place ? " elements in place, " : " elements, ") +
-                               (one.algorithm != nullptr ? one.algorithm : "any") + "): rank " +
-                               std::to_string(rank) + " of " + std::to_string(size()) + " has " +
+                               (one.algorithm ? std::to_string(static_cast<int>(*one.algorithm)) : "any") +
+                               "): rank " + std::to_string(rank) + " of " + std::to_string(size()) + " has " +
                                std::to_string(work.buffer[i]) + " at " + std::to_string(i);
             }
         return {};

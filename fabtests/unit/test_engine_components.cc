@@ -8,7 +8,6 @@
 #include "engine/checkpoint.h"
 #include "engine/elections.h"
 #include "engine/failure_detector.h"
-#include "engine/holds.h"
 #include "engine/receiver.h"
 #include "engine/sender.h"
 #include "engine_fixture.h"

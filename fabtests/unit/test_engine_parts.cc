@@ -4,12 +4,11 @@
 
 #include <vector>
 
-#include "engine/departure.h"
-#include "engine/failure.h"
-#include "engine/poll.h"
-#include "engine/readiness.h"
-#include "engine/watch_list.h"
-#include "engine/watermark.h"
+#include "engine/admission.h"
+#include "engine/checkpoint.h"
+#include "engine/elections.h"
+#include "engine/failure_detector.h"
+#include "engine/outcome.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::engine;

@@ -5,13 +5,12 @@
 #include <set>
 #include <vector>
 
+#include "engine/ballots.h"
 #include "engine/deadlines.h"
 #include "engine/doubts.h"
-#include "engine/notices.h"
+#include "engine/outcome.h"
 #include "engine/pool.h"
 #include "engine/slots.h"
-#include "engine/turns.h"
-#include "engine/verdicts.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::engine;

@@ -10,15 +10,18 @@ TestSuite(exchange_level, .timeout = 300);
 
 namespace {
 
+using Algorithm = ExchangeAlgorithm;
+
 struct Case {
     Kind kind;
-    const char* algorithm;
+    Algorithm algorithm;
 };
 constexpr Case kCases[] = {
-    {Kind::gather, "linear"},           {Kind::gather, "binomial"}, {Kind::scatter, "linear"},
-    {Kind::scatter, "binomial"},        {Kind::alltoall, "linear"}, {Kind::alltoall, "pairwise"},
-    {Kind::alltoall, "bruck"},          {Kind::allgather, "ring"},  {Kind::allgather, "bruck"},
-    {Kind::reduce_scatter, "pairwise"},
+    {Kind::gather, Algorithm::linear},   {Kind::gather, Algorithm::binomial},
+    {Kind::scatter, Algorithm::linear},  {Kind::scatter, Algorithm::binomial},
+    {Kind::alltoall, Algorithm::linear}, {Kind::alltoall, Algorithm::pairwise},
+    {Kind::alltoall, Algorithm::bruck},  {Kind::allgather, Algorithm::ring},
+    {Kind::allgather, Algorithm::bruck}, {Kind::reduce_scatter, Algorithm::pairwise},
 };
 bool quick() {
     return std::getenv("MCC_QUICK") != nullptr;
@@ -80,7 +83,7 @@ Test(exchange_level, random_scripts) {
             const Case& drawn = kCases[random() % std::size(kCases)];
             one = {drawn.kind, static_cast<std::uint32_t>(random() % members),
                    kElements[random() % std::size(kElements)], random() % 3 == 0,
-                   random() % 2 == 0 ? drawn.algorithm : nullptr};
+                   random() % 2 == 0 ? std::optional(drawn.algorithm) : std::nullopt};
         }
         ExchangeWorld world(members, seed);
         const std::string wrong = world.run(script);
@@ -92,13 +95,13 @@ Test(exchange_level, random_scripts) {
 Test(exchange_level, as_many_members_as_there_may_be) {
     const std::uint32_t members = quick() ? 64 : 256;
     ExchangeWorld world(members, 1, 128 << 10, 65536);
-    const std::string wrong = world.run({{Kind::alltoall, 0, 3, true, "bruck"},
-                                         {Kind::alltoall, 0, 2, false, "pairwise"},
-                                         {Kind::gather, 17, 5, false, "binomial"},
-                                         {Kind::scatter, 3, 5, false, "binomial"},
-                                         {Kind::reduce_scatter, 0, members + 5, false, nullptr},
-                                         {Kind::allgather, 0, 2, false, "bruck"},
-                                         {Kind::allgather, 0, 2, false, "ring"}});
+    const std::string wrong = world.run({{Kind::alltoall, 0, 3, true, Algorithm::bruck},
+                                         {Kind::alltoall, 0, 2, false, Algorithm::pairwise},
+                                         {Kind::gather, 17, 5, false, Algorithm::binomial},
+                                         {Kind::scatter, 3, 5, false, Algorithm::binomial},
+                                         {Kind::reduce_scatter, 0, members + 5, false, std::nullopt},
+                                         {Kind::allgather, 0, 2, false, Algorithm::bruck},
+                                         {Kind::allgather, 0, 2, false, Algorithm::ring}});
     cr_assert(wrong.empty(), "%s", wrong.c_str());
 }
 
@@ -107,8 +110,8 @@ Test(exchange_level, as_many_members_as_there_may_be) {
 Test(exchange_level, sums_are_in_the_order_of_ranks) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         ExchangeWorld world(5, seed);
-        const std::string wrong = world.run({{Kind::reduce_scatter, 0, 4099, seed % 2 == 0, nullptr},
-                                             {Kind::reduce_scatter, 0, 3, false, nullptr}});
+        const std::string wrong = world.run({{Kind::reduce_scatter, 0, 4099, seed % 2 == 0, std::nullopt},
+                                             {Kind::reduce_scatter, 0, 3, false, std::nullopt}});
         cr_assert(wrong.empty(), "%s (seed %zu)", wrong.c_str(), static_cast<std::size_t>(seed));
     }
 }
@@ -119,18 +122,23 @@ Test(exchange_level, messages_are_as_many_as_the_algorithm_says) {
         Exchange exchange;
         std::uint64_t pieces;
     } expected[] = {
-        {{Kind::gather, 3, 4, false, "linear"}, 15},        {{Kind::gather, 3, 4, false, "binomial"}, 15},
-        {{Kind::scatter, 3, 4, false, "linear"}, 15},       {{Kind::scatter, 3, 4, false, "binomial"}, 15},
-        {{Kind::alltoall, 0, 4, false, "pairwise"}, 240},   {{Kind::alltoall, 0, 4, false, "bruck"}, 64},
-        {{Kind::allgather, 0, 4, false, "ring"}, 240},      {{Kind::allgather, 0, 4, false, "bruck"}, 64},
-        {{Kind::reduce_scatter, 0, 3, false, nullptr}, 45}, {{Kind::alltoall, 0, 0, false, nullptr}, 0},
+        {{Kind::gather, 3, 4, false, Algorithm::linear}, 15},
+        {{Kind::gather, 3, 4, false, Algorithm::binomial}, 15},
+        {{Kind::scatter, 3, 4, false, Algorithm::linear}, 15},
+        {{Kind::scatter, 3, 4, false, Algorithm::binomial}, 15},
+        {{Kind::alltoall, 0, 4, false, Algorithm::pairwise}, 240},
+        {{Kind::alltoall, 0, 4, false, Algorithm::bruck}, 64},
+        {{Kind::allgather, 0, 4, false, Algorithm::ring}, 240},
+        {{Kind::allgather, 0, 4, false, Algorithm::bruck}, 64},
+        {{Kind::reduce_scatter, 0, 3, false, std::nullopt}, 45},
+        {{Kind::alltoall, 0, 0, false, std::nullopt}, 0},
     };
     for (const auto& one : expected) {
         ExchangeWorld world(16, 5);
         cr_assert(world.run({one.exchange}).empty());
-        cr_assert_eq(world.pieces_sent(), one.pieces, "kind %d, %s: %zu pieces",
+        cr_assert_eq(world.pieces_sent(), one.pieces, "kind %d, algorithm %d: %zu pieces",
                      static_cast<int>(one.exchange.kind),
-                     one.exchange.algorithm != nullptr ? one.exchange.algorithm : "any",
+                     one.exchange.algorithm ? static_cast<int>(*one.exchange.algorithm) : -1,
                      static_cast<std::size_t>(world.pieces_sent()));
     }
 }
@@ -234,14 +242,6 @@ Test(exchange_level, who_is_late_is_watched) {
     cr_assert(leg.done);
     cr_assert_eq(leg.error, ECONNRESET);
     cr_assert_eq(root.post(leg, {}), ECONNRESET);
-}
-
-Test(exchange_level, algorithms_have_names) {
-    cr_assert_eq(exchange_algorithm_names(Kind::alltoall), "linear, pairwise, bruck");
-    cr_assert_not(exchange_algorithm_named(Kind::gather, "ring").has_value());
-    cr_assert_not(exchange_algorithm_named(Kind::broadcast, "linear").has_value());
-    for (const Case& one : kCases)
-        cr_assert_eq(name_of(*exchange_algorithm_named(one.kind, one.algorithm)), one.algorithm);
 }
 
 }  // namespace mcastcoll::levels

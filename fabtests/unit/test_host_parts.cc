@@ -11,8 +11,8 @@
 
 #include "host/backoff.h"
 #include "host/collectives.h"
-#include "host/failure_detector.h"
-#include "host/window.h"
+#include "host/liveness.h"
+#include "host/team.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::host;
@@ -23,16 +23,10 @@ constexpr Nanoseconds ms(std::int64_t count) {
     return Nanoseconds::from_ms(count);
 }
 
-// Turns until the first that yields, at most 1000.
-int turns_until_yield(Backoff& backoff) {
+// Turns until the first that yields, or looks around, at most 1000.
+int turns_until(Backoff& backoff, bool Backoff::Turn::*does) {
     for (int turn = 1; turn <= 1000; ++turn)
-        if (backoff.next().yields) return turn;
-    return 1001;
-}
-
-int turns_until_look(Backoff& backoff) {
-    for (int turn = 1; turn <= 1000; ++turn)
-        if (backoff.next().looks_around) return turn;
+        if (backoff.next().*does) return turn;
     return 1001;
 }
 
@@ -125,9 +119,9 @@ Test(host_parts, with_a_core_each_members_spin_then_yield_then_sleep) {
     Backoff backoff;
     backoff.use(false);
     cr_assert_eq(backoff.looks(), 64);
-    cr_assert_eq(turns_until_yield(backoff), 1001);
+    cr_assert_eq(turns_until(backoff, &Backoff::Turn::yields), 1001);
     backoff.on_progress();
-    cr_assert_eq(turns_until_look(backoff), 64);
+    cr_assert_eq(turns_until(backoff, &Backoff::Turn::looks_around), 64);
     const struct {
         std::int64_t at_us, nap_us;
         bool then_yields;
@@ -146,8 +140,8 @@ Test(host_parts, sleeps_double_up_to_10_ms_and_begin_anew) {
     Backoff backoff;
     backoff.use(true);
     cr_assert_eq(backoff.looks(), 1);
-    cr_assert_eq(turns_until_yield(backoff), 17);
-    cr_assert_leq(turns_until_look(backoff), 4);
+    cr_assert_eq(turns_until(backoff, &Backoff::Turn::yields), 17);
+    cr_assert_leq(turns_until(backoff, &Backoff::Turn::looks_around), 4);
     Nanoseconds now = ms(1);
     cr_assert_eq(backoff.nap(now).value, 0);
     now = ms(2);
@@ -160,7 +154,7 @@ Test(host_parts, sleeps_double_up_to_10_ms_and_begin_anew) {
         now = now + Nanoseconds::from_us(100);
     }
     backoff.on_progress();
-    cr_assert_eq(turns_until_yield(backoff), 17);
+    cr_assert_eq(turns_until(backoff, &Backoff::Turn::yields), 17);
     cr_assert_eq(backoff.nap(now).value, 0);
     cr_assert_eq(backoff.nap(now + ms(1)).value, 500'000);
 }
@@ -177,8 +171,8 @@ Test(host_parts, who_shares_a_core_yields_and_moves_on_ever_more_rarely) {
     cr_assert_eq(backoff.looks(), 1);
     backoff.on_progress();
     cr_assert_eq(backoff.next().yields, false, "forgotten when something has come");
-    cr_assert_leq(turns_until_look(backoff), 3, "but looked at soon");
-    cr_assert_eq(turns_until_look(backoff), 60, "once");
+    cr_assert_leq(turns_until(backoff, &Backoff::Turn::looks_around), 3, "but looked at soon");
+    cr_assert_eq(turns_until(backoff, &Backoff::Turn::looks_around), 60, "once");
     for (int look = 1; look < 511; ++look) cr_assert_eq(backoff.on_core(true), false);
     cr_assert_eq(backoff.on_core(false), false);
     cr_assert_eq(backoff.on_core(true), false, "not in a row");

@@ -12,7 +12,6 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	%reldir%/show.h \
 	%reldir%/svg.cc \
 	prov/mcastcoll/levels/selection.cc \
-	prov/mcastcoll/levels/selection_text.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_topo_LDADD = $(MCC_ARGUMENTS) %reldir%/libmccjob.a prov/mcastcoll/topology/libmccdiscover.la

@@ -26,29 +26,22 @@ Rank Admission::member_before() const {
 
 bool Admission::make_message(Effect& effect) {
     const OperationId none{};
-    if (readiness_.take_due()) {
-        core_.message(effect, wire::Kind::ready, core_.parent, none, 0, 0, {});
-        return true;
-    }
+    if (readiness_.take_due()) return core_.message(effect, wire::Kind::ready, core_.parent, none);
     if (core_.round_trip.take_due()) {
         core_.round_trip.on_ping(core_.now);
-        core_.message(effect, wire::Kind::ping, member_before(), none, 0,
-                      static_cast<std::uint64_t>(core_.now.value), {});
-        return true;
+        return core_.message(effect, wire::Kind::ping, member_before(), none, 0,
+                             static_cast<std::uint64_t>(core_.now.value));
     }
     const wire::Header question = pongs_.front();
     pongs_.pop();
-    core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total, {});
-    return true;
+    return core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total);
 }
 
 // Only the answer to the ping that is open counts, from the member that was asked.
 void Admission::on_pong(const wire::Header& header) {
     const Nanoseconds pinged_at{static_cast<std::int64_t>(header.total)};
-    if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now)) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now))
+        return drop(core_.counters.unexpected_kind);
     if (core_.round_trip.overslept()) core_.round_trip.request_ping();
 }
 

@@ -2,8 +2,67 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace mcastcoll::engine {
+
+RankList Watermark::behind(std::uint64_t finished) const {
+    RankList late;
+    for (std::uint32_t i = 0; i < children_.count; ++i)
+        if (finished_[i] < finished) late.add(children_.ranks[i]);
+    return late;
+}
+
+std::uint64_t Watermark::agree(std::uint64_t own) {
+    for (std::uint32_t i = 0; i < children_.count; ++i) own = std::min(own, finished_[i]);
+    if (own <= up_told_) return 0;
+    if (parent_ != kNoRank) {
+        up_ = own;
+        return 0;
+    }
+    up_told_ = up_ = own;
+    tell_down(own);
+    return own;
+}
+
+bool Watermark::take(std::uint64_t told, bool verdict_known, Nanoseconds now) {
+    if (told <= down_) return false;
+    if (!verdict_known) {
+        parked_ = std::max(parked_, told);
+        return false;
+    }
+    if (awaited_since_ != kNever) waits_.sample(now - awaited_since_);
+    tell_down(told);
+    return true;
+}
+
+std::uint64_t Watermark::take_parked() {
+    if (parked_ <= down_) return 0;
+    tell_down(parked_);
+    return parked_;
+}
+
+void Watermark::await(Nanoseconds now, Nanoseconds least, Nanoseconds most) {
+    if (parent_ == kNoRank || ask_at_ != kNever || asked_ > opened_) return;
+    ask_at_ = now + waits_.deadline(least, most);
+    awaited_since_ = now;
+}
+
+// Once for each: whoever was asked answers as soon as it knows.
+void Watermark::ask() {
+    ask_at_ = kNever;
+    if (asked_ > opened_) return;
+    asked_ = opened_ + 1;
+    ask_due_ = parent_ != kNoRank;
+}
+
+void Watermark::on_ask(std::uint32_t child, std::uint64_t above) {
+    // An older question may come after a newer one.
+    if (child_asks_[child]) above = std::max(above, child_asks_above_[child]);
+    child_asks_above_[child] = above;
+    if (!std::exchange(child_asks_[child], true)) ++askers_;
+    if (opened_ <= above) ask();  // onward
+}
 
 void Checkpoint::await() {
     const std::int64_t round_trip = core_.round_trip.mean().value;
@@ -15,43 +74,32 @@ void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
     // What everybody had finished when the child began its last operation, this member had, too.
-    if (number_of(header.operation) > core_.slots.first_open() + core_.slots.size()) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (number_of(header.operation) > core_.slots.first_open() + core_.slots.size())
+        return drop(core_.counters.unexpected_kind);
     watermark_.on_up(child, number_of(header.operation));
     core_.unsettled = true;
 }
 
 void Checkpoint::on_down(const wire::Header& header) {
-    if (header.sender == core_.parent)
-        take(header);
-    else
-        ++core_.counters.unexpected_kind;
+    if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
+    take(header);
 }
 
 void Checkpoint::on_cast(const wire::Header& header) {
-    if (header.sender == rank_of(0))
-        take(header);
-    else
-        ++core_.counters.unexpected_kind;
+    if (header.sender != rank_of(0)) return drop(core_.counters.unexpected_kind);
+    take(header);
 }
 
 void Checkpoint::on_ask(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
-    if (child == kMaxArity)
-        ++core_.counters.bad_sender;
-    else
-        watermark_.on_ask(child, number_of(header.operation));
+    if (child == kMaxArity) return drop(core_.counters.bad_sender);
+    watermark_.on_ask(child, number_of(header.operation));
 }
 
 // The watermark is known to be there: from the parent or from rank 0's multicast.
 void Checkpoint::take(const wire::Header& header) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (watermark > core_.slots.first_open()) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (watermark > core_.slots.first_open()) return drop(core_.counters.unexpected_kind);
     // The verdict that it was told with may be on its way.
     const std::uint32_t verdict = index_of(header.fragment);
     const bool known = verdict <= core_.verdicts.version();
@@ -111,7 +159,7 @@ void Checkpoint::on_leave_down(const wire::Header& header) {
 
 bool Checkpoint::make_multicast(Effect& effect) {
     core_.packet(effect, wire::Kind::watermark_cast, operation_of(watermark_.to_cast()),
-                 core_.verdicts.version(), 0, {});
+                 core_.verdicts.version());
     watermark_.set_cast_due(!core_.take_target(cast_target_, effect));
     return true;
 }
@@ -121,14 +169,11 @@ bool Checkpoint::make_message(Effect& effect) {
     if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
         core_.counters.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
         const bool down = word.kind == wire::Kind::watermark_down;
-        core_.message(effect, word.kind, word.to, operation_of(word.number),
-                      down ? core_.verdicts.version() : 0, 0, {});
-        return true;
+        return core_.message(effect, word.kind, word.to, operation_of(word.number),
+                             down ? core_.verdicts.version() : 0);
     }
-    if (core_.departure.next(word.kind, word.to)) {
-        core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()), 0, 0, {});
-        return true;
-    }
+    if (core_.departure.next(word.kind, word.to))
+        return core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()));
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
         core_.notices.left();

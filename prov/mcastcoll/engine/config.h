@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "engine/region.h"
+#include "engine/pool.h"
 
 namespace mcastcoll::engine {
 

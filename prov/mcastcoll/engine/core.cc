@@ -6,7 +6,6 @@
 #include <cerrno>
 
 namespace mcastcoll::engine {
-
 namespace {
 
 // The ranges that somebody else listens to.
@@ -68,18 +67,12 @@ std::uint32_t Core::child_of(const wire::Header& header) {
 
 Slot* Core::claim(OperationId id) {
     const std::uint64_t number = number_of(id);
-    if (number < slots.first_kept()) {
-        ++counters.stale_operation;
-        return nullptr;
-    }
+    if (number < slots.first_kept()) return drop(counters.stale_operation), nullptr;
     if (number >= slots.end()) {
         // The sender may only be there when everybody has finished what used the slot before: we learn the
         // watermark from it.
         const std::uint64_t implied = number - slots.size() + 1;
-        if (implied > slots.first_open()) {
-            ++counters.future_operation;
-            return nullptr;
-        }
+        if (implied > slots.first_open()) return drop(counters.future_operation), nullptr;
         release_below(implied);
     }
     return &slots.take(id);
@@ -102,14 +95,12 @@ void Core::release_below(std::uint64_t id) {
 // Nobody can ask for this operation any more: what its repairs tell.
 void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
-    if (slot.is_root(config.self) && slot.operation.kind == CollectiveKind::broadcast)
+    if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync.note_operation(slot.multicasting.troubled);
     if (large(slot) || slot.plan.hands_on) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        const Client& client = slot.clients[i];
+    for (const Client& client : slot.known_clients())
         if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
             policy.note_successor(client.asked);
-    }
     counters.policy_changes = policy.changes();
 }
 
@@ -120,7 +111,7 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.asking.at = kNever;
     slot.asking.due = false;
-    if ((large(slot) || !slot.hearing.ever) && graph_of(slot).hears(slot.operation.root, config.self)) {
+    if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
             doubtful |= doubts.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
@@ -174,24 +165,26 @@ Bytes Core::fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to)
 }
 
 std::uint64_t Core::announced_total(const Slot& slot) const {
-    const bool root = slot.state >= SlotState::active && slot.is_root(config.self);
+    const bool root = slot.state >= SlotState::active && is_root(slot);
     const bool partial = root ? !slot.complete_here() : slot.hearing.partial;
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }
 
-void Core::message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
+bool Core::message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
                    std::uint64_t total, Bytes payload) {
     assert(to != config.self && index_of(to) < config.members);
     effect = {.kind = Effect::Kind::message, .to = to, .payload = payload};
     write_header(effect, kind, operation, fragment, total);
     ++counters.messages_sent;
+    return true;
 }
 
-void Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
+bool Core::packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
                   std::uint64_t total, Bytes payload) {
     effect = {.kind = Effect::Kind::multicast, .payload = payload};
     write_header(effect, kind, operation, fragment, total);
     ++counters.datagrams_sent;
+    return true;
 }
 
 void Core::write_header(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,

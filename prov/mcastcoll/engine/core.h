@@ -7,19 +7,15 @@
 #include <vector>
 
 #include "base/ring.h"
+#include "engine/ballots.h"
 #include "engine/config.h"
 #include "engine/deadlines.h"
-#include "engine/departure.h"
 #include "engine/doubts.h"
 #include "engine/effects.h"
-#include "engine/failure.h"
-#include "engine/notices.h"
+#include "engine/outcome.h"
 #include "engine/policy.h"
 #include "engine/root_sync.h"
-#include "engine/round_trip.h"
 #include "engine/slots.h"
-#include "engine/turns.h"
-#include "engine/verdicts.h"
 
 namespace mcastcoll::engine {
 
@@ -72,6 +68,9 @@ struct Core {
     const SupplyGraph& graph() const { return verdicts.latest(); }
     const SupplyGraph& graph_of(const Slot& slot) const { return verdicts.of(number_of(slot.id)); }
     bool large(const Slot& slot) const { return config.large(slot.bytes); }
+    // This member is its root, or is to hear its root's multicasts.
+    bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
+    bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
     // This member multicasts onward what it has of it.
     bool relays(const Slot& slot) const {
         return slot.state >= SlotState::active && slot.operation.kind != CollectiveKind::reduce &&
@@ -85,10 +84,11 @@ struct Core {
     // What a fragment says of its message's length, and of its root.
     std::uint64_t announced_total(const Slot& slot) const;
 
-    void message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment,
-                 std::uint64_t total, Bytes payload);
-    void packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
-                std::uint64_t total, Bytes payload);
+    // True: there is an effect.
+    bool message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment = 0,
+                 std::uint64_t total = 0, Bytes payload = {});
+    bool packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment = 0,
+                std::uint64_t total = 0, Bytes payload = {});
     // The next of the addresses that a datagram goes to; true when it is the last of them.
     bool take_target(std::uint32_t& next, Effect& effect) const;
 
@@ -98,6 +98,11 @@ struct Core {
     void write_header(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
                       std::uint64_t total) const;
 };
+
+// Something that came is dropped: counted, and nothing else.
+inline void drop(std::uint64_t& why) {
+    ++why;
+}
 
 // While its root lacks something, fragments of a message carry a flag.
 inline bool is_partial(const wire::Header& header) {

@@ -1,12 +1,63 @@
 // How long a member waits before it asks, by what it has measured of its group.
 #pragma once
 
-#include "engine/config.h"
-#include "engine/round_trip.h"
-#include "engine/slot.h"
+#include <algorithm>
+#include <utility>
+
+#include "engine/slots.h"
 #include "engine/timing.h"
 
 namespace mcastcoll::engine {
+
+// How long a question to the rank before and its answer take, which most deadlines are made of.
+//
+// A ping goes out when the join is over and, while the network may be faster than what was seen, with later
+// operations. The shortest one counts (README.md: Deadlines).
+class RoundTrip {
+  public:
+    // initial: until something was measured. short_enough: no deadline gets shorter below. too_long: nobody
+    // is so far away, very likely, but it was asleep.
+    RoundTrip(Nanoseconds initial, Nanoseconds short_enough, Nanoseconds too_long)
+        : short_enough_(short_enough), too_long_(too_long), mean_(initial) {}
+
+    Nanoseconds mean() const { return mean_.mean(); }
+
+    bool wants_ping() const {
+        return pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
+    }
+    // One is to go out.
+    void request_ping() { due_ = true; }
+    bool ping_due() const { return due_; }
+    bool take_due() { return std::exchange(due_, false); }
+    void on_ping(Nanoseconds now) {
+        pinged_at_ = now;
+        ++pings_;
+    }
+    // The answer to the ping of that time. False, and no effect: there is no such ping.
+    bool on_pong(Nanoseconds pinged_at, Nanoseconds now) {
+        if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
+        shortest_ = std::min(shortest_, now - pinged_at_);
+        pinged_at_ = kNever;
+        if (overslept() || (mean_.sampled() && shortest_ >= mean())) return true;
+        mean_ = SmoothedTime(shortest_);
+        mean_.sample(shortest_);
+        return true;
+    }
+    // Whoever has joined may sleep, or compute, before it reads its queues again: it is asked again at once.
+    bool overslept() const { return shortest_ > too_long_ && pings_ < kMaxPings; }
+
+    // A question was answered. It may have been remembered, so that it counts for no more than twice what was
+    // expected.
+    void on_answer(Nanoseconds took) { mean_.sample(std::min(took, Nanoseconds{2 * mean().value})); }
+
+  private:
+    static constexpr unsigned kMaxPings = 16;
+    Nanoseconds short_enough_, too_long_;
+    SmoothedTime mean_;
+    Nanoseconds shortest_ = kNever, pinged_at_ = kNever;
+    unsigned pings_ = 0;
+    bool due_ = false;
+};
 
 class Deadlines {
   public:

@@ -1,8 +1,88 @@
 #include "engine/elections.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mcastcoll::engine {
+
+Poll::Poll(const GroupConfig& config, const RankList& children, Rank parent)
+    : config_(config),
+      children_(children),
+      parent_(parent),
+      speaker_(speaker_of(config.self, config.members)),
+      heard_(speaker_count(config.members)),
+      ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
+               config.message_bytes - wire::kHeaderBytes) {}
+
+void Poll::listen(std::uint64_t number) {
+    if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
+    heard_in_ = number;
+}
+
+void Poll::begin(std::uint64_t number, Nanoseconds now) {
+    number_ = number;
+    listen(number);
+    stage_ = Stage::probing;
+    ballots_.clear();
+    voted_.fill(false);
+    missing_ = children_.count;
+    begun_ = true;
+    told_ = 0;
+    probes_due_ = probes_sent_ = 0;
+    if (!config_.multicast) return vote();
+    vote_at_ = now + config_.probe_settle;
+    if (speaker_ == kNoSpeaker) return vote_when_all_heard();
+    probes_due_ = 1;
+    if (config_.probes > 1) probe_at_ = now + config_.probe_interval;
+}
+
+void Poll::on_probe(std::uint64_t number, Rank sender, bool next) {
+    if (next && closed() && number == number_ + 1) listen(number);
+    const std::uint32_t speaker = speaker_of(sender, config_.members);
+    if (speaker == kNoSpeaker || number != heard_in_) return;
+    heard_[speaker] = true;
+    vote_when_all_heard();
+}
+
+void Poll::on_timeout(Nanoseconds now) {
+    if (probe_at_ <= now) {
+        ++probes_due_;
+        probe_at_ = probes_sent_ + probes_due_ < config_.probes ? now + config_.probe_interval : kNever;
+    }
+    if (vote_at_ <= now) vote();
+}
+
+// There is nothing more to learn once everybody has been heard and has had the chance to hear us.
+void Poll::vote_when_all_heard() {
+    if (!probing()) return;
+    if (speaker_ != kNoSpeaker && probes_sent_ < config_.probes) return;
+    for (std::uint32_t i = 0; i < heard_.size(); ++i)
+        if (!heard_[i] && i != speaker_) return;
+    vote();
+}
+
+void Poll::vote() {
+    if (!probing()) return;
+    stage_ = Stage::voting;
+    probe_at_ = vote_at_ = kNever;
+    if (speaker_ != kNoSpeaker) heard_[speaker_] = true;
+    ballots_.cast(config_.self, heard_, config_.multicast);
+    check_votes();
+}
+
+bool Poll::on_vote(std::uint32_t child, std::uint64_t number, Bytes ballots, bool too_many) {
+    if (closed() || number != number_ || voted_[child] || !ballots_.merge(ballots, too_many)) return false;
+    voted_[child] = true;
+    --missing_;
+    check_votes();
+    return true;
+}
+
+void Poll::check_votes() {
+    if (stage_ != Stage::voting || missing_ > 0) return;
+    stage_ = Stage::closed;
+    (parent_ == kNoRank ? result_due_ : vote_due_) = true;
+}
 
 void Elections::begin_first() {
     if (core_.config.multicast)
@@ -21,10 +101,7 @@ void Elections::on_go(const wire::Header& header) {
     const std::uint64_t number = number_of(header.operation);
     const bool first = number == 0 && core_.phase == Phase::forming;
     const bool next = number == poll_.number() + 1 && core_.phase == Phase::active && poll_.closed();
-    if (header.sender != core_.parent || !(first || next)) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (header.sender != core_.parent || !(first || next)) return drop(core_.counters.unexpected_kind);
     begin(number);
 }
 
@@ -84,10 +161,8 @@ void Elections::on_verdict(const wire::Header& header, Bytes payload) {
                       number_of(header.operation) >= core_.slots.next();
     const std::uint64_t version = first ? 0 : std::uint64_t{core_.verdicts.version()} + 1;
     if (header.sender != core_.parent || header.total >> 1 != version || !(first || next) ||
-        !decode(payload, index_of(header.fragment), core_.config.members, verdict)) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+        !decode(payload, index_of(header.fragment), core_.config.members, verdict))
+        return drop(core_.counters.unexpected_kind);
     if (first) return take_first(std::move(verdict));
     take_next(std::move(verdict), number_of(header.operation));
 }
@@ -140,10 +215,8 @@ void Elections::request() {
 // One request per election and subtree goes on. Those against a verdict that is about to be replaced are
 // dropped: whoever has still reason to will ask again.
 void Elections::on_request(const wire::Header& header) {
-    if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active) {
-        ++core_.counters.unexpected_kind;
-        return;
-    }
+    if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active)
+        return drop(core_.counters.unexpected_kind);
     if (number_of(header.operation) != poll_.number() || core_.verdicts.pending() || core_.doubts.requested())
         return;
     if (poll_.closed())
@@ -153,43 +226,33 @@ void Elections::on_request(const wire::Header& header) {
 }
 
 bool Elections::make_multicast(Effect& effect) {
-    if (core_.doubts.beacon_due()) {
-        ++core_.counters.probes_sent;
-        core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), 0, 0, {});
-        if (core_.take_target(beacon_target_, effect)) core_.doubts.beacon_sent();
-        return true;
-    }
+    const bool beacon = core_.doubts.beacon_due();
     ++core_.counters.probes_sent;
-    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), poll_.next_probe(), 0, {});
-    if (!core_.take_target(probe_target_, effect)) return true;
+    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), beacon ? 0 : poll_.next_probe());
+    if (!core_.take_target(beacon ? beacon_target_ : probe_target_, effect)) return true;
+    if (beacon) return core_.doubts.beacon_sent(), true;
     poll_.probe_sent();
     follow_poll();
     return true;
 }
 
 bool Elections::make_message(Effect& effect) {
-    if (const Rank child = poll_.next_go(); child != kNoRank) {
-        core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()), 0, 0, {});
-        return true;
-    }
-    if (poll_.take_vote()) {
-        core_.message(effect, wire::Kind::vote, core_.parent, operation_of(poll_.number()), 0,
-                      poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
-        return true;
-    }
+    if (const Rank child = poll_.next_go(); child != kNoRank)
+        return core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()));
+    if (poll_.take_vote())
+        return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(poll_.number()), 0,
+                             poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
     if (const Rank child = core_.verdicts.next_to_tell(); child != kNoRank) {
         const Verdict& verdict = core_.graph().verdict();
-        core_.message(effect, wire::Kind::verdict, child,
-                      operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
-                      static_cast<std::uint32_t>(verdict.deaf.size()),
-                      std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
-                      core_.verdicts.bytes());
-        return true;
+        return core_.message(effect, wire::Kind::verdict, child,
+                             operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
+                             static_cast<std::uint32_t>(verdict.deaf.size()),
+                             std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
+                             core_.verdicts.bytes());
     }
     if (!core_.doubts.take_request()) return false;
     ++core_.counters.appeals_sent;
-    core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()), 0, 0, {});
-    return true;
+    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()));
 }
 
 }  // namespace mcastcoll::engine

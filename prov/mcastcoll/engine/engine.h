@@ -3,24 +3,8 @@
 // is over.
 //
 // The engine hands packets, messages and timeouts to its parts, begins operations, and sees to what follows
-// from a call for other parts. A part owns its state, and knows the core and the parts named beside it:
-//   core.h              what all share: operations, what was agreed on and measured, how packets are made
-//   admission.h         the join (readiness.h: who listens), and pings
-//   elections.h         about the multicast, now and then; poll.h holds one, ballots.h counts and judges,
-//                       verdicts.h keeps what came of them, doubts.h says when another one is wanted
-//   flow_control.h      reports, the window, when a large operation is over
-//   nacker.h            repair by the root's multicast
-//   repairer.h          what this member lacks: asks; knows the nacker. deadlines.h: when; policy.h: how
-//   supplier.h          what others lack: remembered questions, data, pushes; knows flow control, repairer
-//   holds.h             what a root does not multicast yet; root_sync.h decides what it waits for
-//   sender.h            multicasting, as root or onward to a range; knows flow control, supplier, holds
-//   receiver.h          taking fragments in; knows flow control, nacker, repairer, supplier
-//   gatherer.h          barriers and reductions, whose release is a broadcast; knows flow control, supplier
-//   checkpoint.h        what everybody has finished (watermark.h), and leaving (departure.h)
-//   failure_detector.h  watching those we wait for (watch_list.h); knows checkpoint, gatherer
-//
-// engine.cc has the life of operations, effects.cc what comes in and goes out: turns.h among operations,
-// notices.h to the caller.
+// from a call for other parts. A part owns its state, and knows the core and the parts that README.md names
+// beside it.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +17,6 @@
 #include "engine/failure_detector.h"
 #include "engine/flow_control.h"
 #include "engine/gatherer.h"
-#include "engine/holds.h"
-#include "engine/nacker.h"
 #include "engine/receiver.h"
 #include "engine/repairer.h"
 #include "engine/sender.h"
@@ -106,7 +88,6 @@ class Engine {
     void check_invariants() const;
 
   private:
-    // engine.cc
     void lose(Rank lost, int error, Nanoseconds now) {
         core_.now = now;
         core_.fail(lost, error);
@@ -122,7 +103,6 @@ class Engine {
     void begin_pending();
     void begin(const Collective& operation);
 
-    // effects.cc
     bool accept(const wire::Decoded& decoded);
     void dispatch_packet(const wire::Header& header, Bytes payload);
     void dispatch_message(const wire::Header& header, Bytes payload);

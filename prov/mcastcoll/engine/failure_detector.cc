@@ -17,11 +17,10 @@ void FailureDetector::on_fail(const wire::Header& header) {
 }
 
 bool FailureDetector::make_message(Effect& effect) {
-    if (const Rank to = core_.failure.next(); to != kNoRank) {
-        core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
-                      index_of(core_.failure.lost()), static_cast<std::uint64_t>(core_.failure.error()), {});
-        return true;
-    }
+    if (const Rank to = core_.failure.next(); to != kNoRank)
+        return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
+                             index_of(core_.failure.lost()),
+                             static_cast<std::uint64_t>(core_.failure.error()));
     // Only now: who hears that we have left may destroy us.
     if (core_.failure.take_lingered()) core_.notices.left();
     return false;
@@ -55,8 +54,8 @@ void FailureDetector::watch_slot(const Slot& slot) {
     for (const Rank child : gatherer_.missing(slot)) watch(child);
     if (gatherer_.awaits_credit(slot)) watch(core_.parent);
     if (!core_.large(slot)) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i)
-        if (slot.clients[i].expected && !slot.clients[i].done) watch(slot.clients[i].rank);
+    for (const Client& client : slot.known_clients())
+        if (client.unserved()) watch(client.rank);
     for (Rank child : slot.reporting.children) watch(child);
 }
 
@@ -64,12 +63,12 @@ void FailureDetector::watch_slot(const Slot& slot) {
 Rank FailureDetector::waits_for(const Slot& slot) const {
     for (const Rank child : gatherer_.missing(slot)) return child;
     if (gatherer_.awaits_credit(slot)) return core_.parent;
-    const bool brings_bytes = reduces(slot.operation.kind) || slot.is_root(core_.config.self);
+    const bool brings_bytes = reduces(slot.operation.kind) || core_.is_root(slot);
     if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.config.self;
     if (!slot.complete_here())
         return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i)
-        if (slot.clients[i].expected && !slot.clients[i].done) return slot.clients[i].rank;
+    for (const Client& client : slot.known_clients())
+        if (client.unserved()) return client.rank;
     for (Rank child : slot.reporting.children) {
         const auto* report = std::find_if(slot.reporting.heard.begin(), slot.reporting.heard.end(),
                                           [child](const ChildReport& r) { return r.rank == child; });

@@ -3,12 +3,38 @@
 // others, and nobody waits for a dead member.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "engine/checkpoint.h"
 #include "engine/core.h"
 #include "engine/gatherer.h"
-#include "engine/watch_list.h"
 
 namespace mcastcoll::engine {
+
+// The members whose processes somebody is to watch: each asked for once, as far as this remembers. Who falls
+// out of its memory may be asked for again, which does no harm.
+class WatchList {
+  public:
+    explicit WatchList(std::size_t most) : asked_(most, kNoRank), due_(most) {}
+
+    void ask(Rank rank) {
+        if (std::find(asked_.begin(), asked_.end(), rank) != asked_.end() || !due_.push(rank)) return;
+        asked_[next_++ % asked_.size()] = rank;
+    }
+    // Who is to be watched next; kNoRank: nobody.
+    Rank take() {
+        if (due_.empty()) return kNoRank;
+        const Rank rank = due_.front();
+        due_.pop();
+        return rank;
+    }
+
+  private:
+    std::vector<Rank> asked_;  // the latest
+    std::size_t next_ = 0;
+    Ring<Rank> due_;
+};
 
 class FailureDetector {
   public:

@@ -17,7 +17,7 @@ bool FlowControl::is_full(const Slot& slot) const {
     if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step()) return true;
     for (std::uint64_t id = core_.slots.first_open(); id < number_of(slot.id); ++id) {
         const Slot& older = core_.slots.at(id);
-        if (older.state == SlotState::active && core_.large(older) && older.is_root(core_.config.self) &&
+        if (older.state == SlotState::active && core_.large(older) && core_.is_root(older) &&
             older.multicasting.acknowledged < older.fragments)
             return true;
     }
@@ -33,7 +33,7 @@ void FlowControl::update_large(Slot& slot) {
         if (report == nullptr || report->fragments == kNothingReported) return;
         least = std::min(least, report->fragments);
     }
-    if (slot.is_root(core_.config.self)) return acknowledge(slot, least);
+    if (core_.is_root(slot)) return acknowledge(slot, least);
     if (slot.reporting.parent == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = core_.config.report_step();
@@ -62,7 +62,7 @@ void FlowControl::acknowledge(Slot& slot, std::uint32_t least) {
 }
 
 void FlowControl::on_all_here(Slot& slot) {
-    slot.done_due = !slot.is_root(core_.config.self);
+    slot.done_due = !core_.is_root(slot);
     update(slot);  // with which a root may be finished at once
     check_finished(slot);
 }
@@ -71,14 +71,13 @@ void FlowControl::on_all_here(Slot& slot) {
 // until every member that hears it has it, which is what keeps it from running away from a slow one.
 void FlowControl::check_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i)
-        if (slot.clients[i].expected && !slot.clients[i].done) return;
+    for (const Client& client : slot.known_clients())
+        if (client.unserved()) return;
     if (core_.relays(slot) && slot.multicasting.next < slot.fragments) return;
-    if (slot.is_root(core_.config.self) && slot.reporting.children.count > 0 &&
+    if (core_.is_root(slot) && slot.reporting.children.count > 0 &&
         slot.multicasting.acknowledged < slot.fragments)
         return;
-    if (slot.is_root(core_.config.self))
-        in_flight_ -= slot.multicasting.next - slot.multicasting.acknowledged;
+    if (core_.is_root(slot)) in_flight_ -= slot.multicasting.next - slot.multicasting.acknowledged;
     core_.finish(slot);
 }
 
@@ -86,10 +85,7 @@ void FlowControl::on_report(const wire::Header& header) {
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
     ChildReport* report = slot->reporting.of(header.sender);
-    if (report == nullptr) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (report == nullptr) return drop(core_.counters.bad_sender);
     const std::uint32_t fragments = index_of(header.fragment);
     if (report->fragments == kNothingReported || fragments > report->fragments) {
         report->fragments = fragments;
@@ -102,10 +98,7 @@ void FlowControl::on_done(const wire::Header& header) {
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
     Client* client = slot->client(header.sender);
-    if (client == nullptr) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (client == nullptr) return drop(core_.counters.bad_sender);
     client->done = true;
     slot->progress_at = core_.now;
     client->waiting = false;
@@ -115,13 +108,11 @@ void FlowControl::on_done(const wire::Header& header) {
 bool FlowControl::make_message(Slot& slot, Effect& effect) {
     if (std::exchange(slot.reporting.due, false)) {
         ++core_.counters.reports_sent;
-        core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
-                      slot.bytes, {});
-        return true;
+        return core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
+                             slot.bytes);
     }
     slot.done_due = false;
-    core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes, {});
-    return true;
+    return core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes);
 }
 
 }  // namespace mcastcoll::engine

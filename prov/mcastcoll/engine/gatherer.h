@@ -3,8 +3,8 @@
 // that what is lost of it is repaired like any other fragment. A reduce has none: it ends with the gather.
 //
 // A member combines its own vector first, then its children's in their order, whenever they come: the result
-// depends on the tree and not on time. Vectors that a message holds travel inside the gather (gather.cc), and
-// one that comes too early is kept; reduce.cc has the longer ones.
+// depends on the tree and not on time. Vectors that a message holds travel inside the gather, and one that
+// comes too early is kept; longer ones go in pieces.
 #pragma once
 
 #include "base/result.h"
@@ -42,7 +42,6 @@ class Gatherer {
     }
 
   private:
-    // gather.cc
     std::uint64_t vector_total(const Slot& slot) const;
     bool agrees(Slot& slot, const wire::Header& header);
     bool combine_at_once(Slot& slot, std::uint32_t child, Bytes vector);
@@ -54,7 +53,7 @@ class Gatherer {
     bool make_message(Slot& slot, Effect& effect);
     bool next_gather(Slot& slot, Effect& effect);
 
-    // reduce.cc
+    // In pieces.
     std::uint32_t own_pieces(const Slot& slot) const;
     std::uint32_t combined_pieces(const Slot& slot) const;
     void update_grants(Slot& slot);

@@ -46,17 +46,10 @@ std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std
 }
 
 std::string_view name_of(Plan plan) {
-    switch (plan) {
-        case Plan::parent:
-            return "the parent's address";
-        case Plan::chained:
-            return "ranges of the parent, one after the other";
-        case Plan::tree:
-            return "ranges of the parent, as a tree";
-        case Plan::own:
-            return "an address of its own";
-    }
-    return "";
+    constexpr std::string_view kNames[] = {"the parent's address",
+                                           "ranges of the parent, one after the other",
+                                           "ranges of the parent, as a tree", "an address of its own"};
+    return kNames[static_cast<std::size_t>(plan)];
 }
 
 PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {

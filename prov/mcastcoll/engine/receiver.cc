@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace mcastcoll::engine {
-
 namespace {
 
 // Small messages come to the deaf unasked; only when one is much later than usual do they ask.
@@ -29,7 +28,7 @@ void Receiver::begin(Slot& slot) {
     if (slot.complete_here()) return supplier_.on_all_here(slot);
     flow_.update(slot);
     const bool large = core_.large(slot);
-    const bool hears = core_.graph_of(slot).hears(slot.operation.root, core_.config.self);
+    const bool hears = core_.hears(slot);
     const bool silent = !hears || core_.doubts.silent(slot.operation.root);
     // Small messages are handed to the deaf, and by a policy that is patient because of it.
     const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
@@ -41,8 +40,7 @@ void Receiver::begin(Slot& slot) {
     slot.asking.at = core_.now + (hole ? core_.deadlines.gap()
                                        : Nanoseconds{patience * core_.deadlines.silence(slot).value});
     // Somebody has asked already and waits.
-    for (std::uint32_t i = 0; i < slot.client_count; ++i)
-        if (slot.clients[i].waiting) return repairer_.ask_onward(slot);
+    if (slot.has_waiting_client()) repairer_.ask_onward(slot);
 }
 
 // True, and the whole operation counts as sent, when something of a later operation of the same root came
@@ -65,10 +63,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     if (!relayed) reveal_earlier(header.sender, number_of(header.operation));
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
-    if (slot->state == SlotState::finished) {
-        ++core_.counters.duplicates;
-        return;
-    }
+    if (slot->state == SlotState::finished) return drop(core_.counters.duplicates);
     const std::uint32_t index = index_of(header.fragment);
     const bool release = header.kind == wire::Kind::release;
     const bool posted = slot->state == SlotState::active;
@@ -76,15 +71,11 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
                                       : posted && (slot->operation.root != header.sender ||
                                                    releases(slot->operation.kind) != release);
     if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, length_of(header)) ||
-        index >= slot->fragments) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+        index >= slot->fragments)
+        return drop(core_.counters.bad_fragment);
     const std::uint64_t begin = std::uint64_t{index} * core_.config.fragment_bytes;
-    if (payload.size() != std::min<std::uint64_t>(core_.config.fragment_bytes, slot->bytes - begin)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+    if (payload.size() != std::min<std::uint64_t>(core_.config.fragment_bytes, slot->bytes - begin))
+        return drop(core_.counters.bad_fragment);
     if (!posted && !relayed) {
         slot->hearing.early_root = header.sender;
         core_.slots.note_early(number_of(header.operation));
@@ -110,8 +101,7 @@ bool Receiver::learn_length(Slot& slot, std::uint64_t bytes) {
 // Nothing comes of a reduce, and to a root nothing that it has not sent.
 bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
-    return slot.operation.kind == CollectiveKind::reduce ||
-           (slot.is_root(core_.config.self) && !slot.has(index));
+    return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));
 }
 
 // What a multicast fragment tells besides its bytes: the path works, and what came before it was sent before
@@ -160,16 +150,11 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
         ++core_.counters.duplicates;
         return false;
     }
-    if (index - slot.base >= slot.have.capacity()) {
-        ++core_.counters.beyond_window;
-        return false;
-    }
+    if (index - slot.base >= slot.have.capacity()) return drop(core_.counters.beyond_window), false;
     if (core_.large(slot) && slot.state != SlotState::active) {
         if (slot.early == nullptr) slot.early = early_buffers_.take();
-        if (slot.early == nullptr || index >= core_.config.window) {
-            ++core_.counters.unposted_dropped;
-            return false;
-        }
+        if (slot.early == nullptr || index >= core_.config.window)
+            return drop(core_.counters.unposted_dropped), false;
     }
     if (!payload.empty()) {
         std::byte* const data = core_.large(slot) ? core_.data_of(slot) : core_.slots.buffer(slot);
@@ -197,10 +182,7 @@ void Receiver::after_store(Slot& slot) {
 void Receiver::on_data(const wire::Header& header, Bytes payload) {
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
-    if (slot->state == SlotState::finished) {
-        ++core_.counters.duplicates;
-        return;
-    }
+    if (slot->state == SlotState::finished) return drop(core_.counters.duplicates);
     if (slot->state == SlotState::active && length_of(header) != slot->bytes)
         return core_.fail(kNoRank, EMSGSIZE);
     const std::uint32_t first = index_of(header.fragment);
@@ -208,14 +190,9 @@ void Receiver::on_data(const wire::Header& header, Bytes payload) {
     if (!learn_length(*slot, length_of(header)) || first >= slot->fragments ||
         count > slot->fragments - first ||
         payload.size() != std::min(std::uint64_t{count} * core_.config.fragment_bytes,
-                                   slot->bytes - std::uint64_t{first} * core_.config.fragment_bytes)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
-    if (cannot_come(*slot, first + count - 1)) {
-        ++core_.counters.bad_fragment;
-        return;
-    }
+                                   slot->bytes - std::uint64_t{first} * core_.config.fragment_bytes))
+        return drop(core_.counters.bad_fragment);
+    if (cannot_come(*slot, first + count - 1)) return drop(core_.counters.bad_fragment);
     slot->note_partial(is_partial(header));
     repairer_.on_data(*slot, first, count);
     for (std::uint32_t i = 0; i < count; ++i) {

@@ -4,7 +4,6 @@
 
 #include "engine/core.h"
 #include "engine/flow_control.h"
-#include "engine/nacker.h"
 #include "engine/pool.h"
 #include "engine/repairer.h"
 #include "engine/supplier.h"

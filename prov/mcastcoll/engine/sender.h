@@ -2,26 +2,45 @@
 // of ranges multicast onward what they get.
 //
 // Groups may speak to several addresses, each the range of some of their ranks (ranges.h has which and why).
-// Chained, a root multicasts every fragment to one range after the other. As a tree, it multicasts to its own
-// range only, and each other range has a leader that is supplied with messages like a deaf member, and
-// multicasts onward to its range what it has. To the rest of the protocol a leader is deaf to roots of other
-// ranges and everybody else hears, so that ring, reports and repair work as they do for one address. A leader
-// is never further ahead of its range than a root may be: the root supplies nobody beyond the window that it
-// would multicast in.
-//
-// A root may have only a prefix of its message yet, because another level of the hierarchy brings it bit by
-// bit (cut-through). A large message is multicast, handed on and answered as far as it is ready; what is
-// asked for beyond is remembered like every question that comes too early. A small one is held until all is
-// there. While its root lacks something, fragments carry a flag: receivers then take silence for waiting, and
-// ask for one fragment instead of a window.
+// Chained, a root multicasts every fragment to one range after the other; as a tree, to its own range only,
+// and leaders see to the others (README.md: Leaders of ranges). A root may have only a prefix of its message
+// yet (README.md: Roots that stream).
 #pragma once
 
 #include "engine/core.h"
 #include "engine/flow_control.h"
-#include "engine/holds.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
+
+// What a root holds back: operations that it does not multicast yet, in order, because the root
+// synchronisation waits for others (root_sync.h), or because the caller has brought only part of a small
+// message.
+class Holds {
+  public:
+    explicit Holds(Core& core) : core_(core), holds_(2 * std::size_t{core.config.operation_slots}) {}
+
+    // As root of a broadcast that has just been posted.
+    void begin(Slot& slot);
+    // As a receiver of one: tells the root, unless its multicast was quicker.
+    void tell_entered(Slot& slot);
+    void on_entered(const wire::Header& header);
+    // Lets go what waits for nothing any more.
+    void release();
+    // The first in the queue may wait for its caller's bytes, which no time brings.
+    Nanoseconds next_deadline() const { return holds_.empty() ? kNever : first_deadline(); }
+    bool next_message(Slot& slot, Effect& effect) {
+        return slot.multicasting.entered_due && make_message(slot, effect);
+    }
+
+  private:
+    Nanoseconds first_deadline() const;
+    bool make_message(Slot& slot, Effect& effect);
+    bool awaits_bytes(const Slot& slot) const;
+
+    Core& core_;
+    Ring<Timed> holds_;  // until when at most
+};
 
 class Sender {
   public:
@@ -39,7 +58,7 @@ class Sender {
   private:
     // Most operations are other roots'.
     bool sends(const Slot& slot) const {
-        return slot.offers() && (slot.is_root(core_.config.self) || core_.relays(slot));
+        return slot.offers() && (core_.is_root(slot) || core_.relays(slot));
     }
     bool make_multicast(Slot& slot, Effect& effect);
     std::uint32_t limit(const Slot& slot) const;

@@ -1,6 +1,130 @@
 #include "engine/slots.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace mcastcoll::engine {
+
+Slot::Slot(const GroupConfig& config, std::uint32_t children)
+    : have(config.window),
+      asking(config.window),
+      nacks(config.window),
+      clients(kMaxArity + 1, Client(config.window)),
+      gathering(config.window, children) {}
+
+void Contribution::reset() {
+    if (granted > 0) have.clear_all();
+    base = granted = 0;
+    early = nullptr;
+    credit_due = false;
+}
+
+// Memory that an operation did not use is left alone: slots are taken in turn, so that it is in no cache.
+void Client::forget() {
+    if (wanted_to > 0) wanted.clear_all();
+    rank = kNoRank;
+    expected = done = waiting = asked = served = false;
+    base = wanted_from = wanted_to = 0;
+}
+
+bool Nacks::add(std::uint32_t index) {
+    if (said.test(index)) return true;
+    if (!pending()) from = to = index;
+    const std::uint32_t low = std::min(from, index), high = std::max(to, index + 1);
+    if (high - low > due.capacity()) return false;
+    due.set(index);
+    from = low;
+    to = high;
+    return true;
+}
+
+void Nacks::reset() {
+    if (said_until == Nanoseconds{}) return;  // nothing was added before a round
+    due.clear_all();
+    said.clear_all();
+    from = to = rounds = base = target = 0;
+    said_until = {};
+    asked_at = answer_by = kNever;
+}
+
+void Asking::reset() {
+    if (asked_to > 0) asked.clear_all();
+    asked_to = to = 0;
+    polled = kNothingPolled;
+    doubted = chained = due = false;
+    at = asked_at = first_asked_at = kNever;
+}
+
+void Gathering::reset() {
+    gathered = combined = pieces = piece_bytes = contributed = credit = 0;
+    due = sent = awaits_release = own_combined = announce_due = announced = false;
+    told = kNothingTold;
+    for (Contribution& contribution : contributions) contribution.reset();
+}
+
+void Slot::reset(OperationId operation_id) {
+    if (gathered()) gathering.reset();
+    if (!(state == SlotState::finished && complete_here())) have.clear_all();
+    id = operation_id;
+    state = SlotState::vacant;
+    operation = {};
+    early = nullptr;
+    length_known = retained = done_due = false;
+    bytes = 0;
+    fragments = base = 0;
+    posted_at = progress_at = {};
+    plan = {};
+    hearing = {};
+    supplier = nack_root = kNoRank;
+    asking.reset();
+    nacks.reset();
+    for (Client& client : known_clients()) client.forget();
+    client_count = 0;
+    multicasting = {};
+    reporting.reset();
+}
+
+Client* Slot::find_client(Rank rank) {
+    for (Client& client : known_clients())
+        if (client.rank == rank) return &client;
+    return nullptr;
+}
+
+Client* Slot::client(Rank rank) {
+    if (Client* known = find_client(rank)) return known;
+    if (client_count == clients.size()) return nullptr;
+    Client& entry = clients[client_count++];
+    entry.rank = rank;
+    return &entry;
+}
+
+void Slot::expect_clients(const RankList& ranks) {
+    for (std::uint32_t i = 0; i < client_count;) {
+        if (std::find(ranks.begin(), ranks.end(), clients[i].rank) != ranks.end()) {
+            ++i;
+            continue;
+        }
+        std::swap(clients[i], clients[--client_count]);
+        clients[client_count].forget();
+    }
+    for (Rank rank : ranks) client(rank)->expected = true;
+}
+
+ChildReport* Reporting::of(Rank child) {
+    for (std::uint32_t i = 0; i < count; ++i)
+        if (heard[i].rank == child) return &heard[i];
+    if (count == heard.size()) return nullptr;
+    heard[count] = {.rank = child};
+    return &heard[count++];
+}
+
+void Reporting::reset() {
+    parent = kNoRank;
+    children = {};
+    count = 0;
+    told = kNothingReported;
+    due = false;
+}
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)
     : buffers_(config.memory, config.operation_slots, config.retransmit_bytes),

@@ -1,19 +1,233 @@
-// The operations of a group that a member still knows, each in a slot.
-//
-// Operations [first_kept, first_kept + size) have a slot. Those below `next` have been posted here, those
-// below `first_open` are finished here, and those below `first_kept` everywhere: nobody can ask for them any
-// more.
+// The operations of a group that a member still knows, each in a slot, from the first that is heard of it
+// until everybody has finished it; and which of them is to send next.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "base/bitmap.h"
+#include "engine/config.h"
+#include "engine/effects.h"
+#include "engine/policy.h"
 #include "engine/pool.h"
-#include "engine/slot.h"
+#include "engine/supply_graph.h"
 
 namespace mcastcoll::engine {
 
+enum class SlotState : std::uint8_t {
+    vacant,    // nothing is known of the operation
+    early,     // something came for it, the application has not posted it yet
+    active,    // posted, not finished
+    finished,  // done here; kept to supply others until the watermark passes it
+};
+
+// Somebody this member supplies. The fragments it wants may not be here yet: the question is remembered.
+struct Client {
+    Rank rank = kNoRank;
+    bool expected = false;  // the supply graph says so, not just a message that came before the post
+    bool done = false;
+    bool waiting = false;  // wanted has a bit set
+    bool asked = false;    // it asked, or was told a NACK
+    bool served = false;   // it was sent something
+    WindowBitmap wanted;
+    std::uint32_t base = 0;                        // it has everything below
+    std::uint32_t wanted_from = 0, wanted_to = 0;  // all set bits of wanted lie in [from, to)
+    explicit Client(std::uint32_t window) : wanted(window) {}
+    // It is to be supplied, and has not said that it has everything.
+    bool unserved() const { return expected && !done; }
+    void forget();
+};
+
+// Fragments that the root is to multicast again: what is to be said, and what was said a short while ago. A
+// root says it with multicasts, all others to their parent in the report tree.
+struct Nacks {
+    explicit Nacks(std::uint32_t window) : due(window), said(window) {}
+    WindowBitmap due;
+    std::uint32_t from = 0, to = 0;  // all set bits of due lie in [from, to)
+    std::uint32_t target = 0;        // as root: the address that is next for the first of them
+    WindowBitmap said;
+    Nanoseconds said_until{};        // then said is forgotten: what is still missing is asked for again
+    std::uint32_t rounds = 0;        // own ones without any gain
+    std::uint32_t base = 0;          // what this member had in the last one
+    Nanoseconds asked_at = kNever;   // of the last own one, to measure the answer
+    Nanoseconds answer_by = kNever;  // when it should have been answered
+    bool pending() const { return from < to; }
+    // Nothing is said twice for so long; then all may be.
+    void begin_round(Nanoseconds now, Nanoseconds lasts) {
+        if (now < said_until) return;
+        said.clear_all();
+        said_until = now + lasts;
+    }
+    // Notes one that is neither due nor said already; false when it is too far from the others.
+    bool add(std::uint32_t index);
+    void reset();
+};
+
+inline constexpr std::uint32_t kNothingReported = UINT32_MAX;
+inline constexpr std::uint32_t kNothingPolled = UINT32_MAX;
+
+struct ChildReport {
+    Rank rank = kNoRank;
+    std::uint32_t fragments = kNothingReported;
+};
+
+// What a child in the gather tree has sent of a vector.
+struct Contribution {
+    explicit Contribution(std::uint32_t window) : have(window) {}
+    std::byte* early = nullptr;  // one that came inside a gather before it was its turn
+    // Of one that travels in pieces:
+    WindowBitmap have;
+    std::uint32_t base = 0;     // pieces below are combined, and what `have` says of those from here on
+    std::uint32_t granted = 0;  // pieces below may be sent
+    bool credit_due = false;
+    void reset();
+};
+
+inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
+
+// What was heard of an operation by multicast.
+struct Hearing {
+    std::uint32_t revealed = 0;  // fragments below were multicast, so a hole there is a loss
+    bool lately = false;         // since the last ask timer
+    bool ever = false;           // or, of the deaf, brought by a message
+    Nanoseconds at{};            // the last time
+    Nanoseconds longest_gap{};   // between two fragments
+    std::uint32_t count = 0;     // fragments, new or not
+    bool partial = false;        // the root was heard not to have all of it yet ...
+    bool whole = false;          // ... or to have all, which stays true
+    Rank early_root = kNoRank;   // who multicast to us before the post
+};
+
+// What its supplier is asked for.
+struct Asking {
+    explicit Asking(std::uint32_t window) : asked(window) {}
+    WindowBitmap asked;
+    std::uint32_t asked_to = 0;             // nothing from here on was asked for
+    std::uint32_t polled = kNothingPolled;  // asked for to learn whether the multicast still carries
+    bool doubted = false;                   // of a partial one: a message brought what was polled, once
+    bool chained = false;                   // the multicast is silent: ask for window after window
+    bool due = false;
+    std::uint32_t to = 0;                 // the next ask covers missing fragments below
+    Nanoseconds at = kNever;              // when to ask
+    Nanoseconds asked_at = kNever;        // of the last ask, to measure the answer; kNever once measured
+    Nanoseconds first_asked_at = kNever;  // of the first ask not answered, to measure the repair
+    void reset();
+};
+
+// As root, or as a relay.
+struct Multicasting {
+    std::uint32_t next = 0;
+    std::uint32_t target = 0;        // of the ranges that the next one goes to
+    std::uint32_t acknowledged = 0;  // every hearing member has [0, acknowledged)
+    bool held = false;               // root synchronisation: not yet
+    bool entered = false;            // the member that was drawn has entered
+    bool entered_due = false;        // this member was drawn and is to say so
+    bool troubled = false;           // somebody asked for what was multicast
+};
+
+// What this member's subtree has of it.
+struct Reporting {
+    Rank parent = kNoRank;
+    RankList children;
+    std::array<ChildReport, kMaxArity> heard{};
+    std::uint32_t count = 0;
+    std::uint32_t told = kNothingReported;
+    bool due = false;
+    // A child's report, made when there is none yet; null when there is no room.
+    ChildReport* of(Rank child);
+    void reset();
+};
+
+struct Gathering {
+    Gathering(std::uint32_t window, std::uint32_t children) : contributions(children, Contribution(window)) {}
+    std::uint32_t gathered = 0;  // children in the gather tree whose subtrees are all here: bit i for child i
+    bool due = false, sent = false;
+    bool awaits_release = false;        // rank 0: the caller has it
+    std::uint64_t told = kNothingTold;  // before the post, which vector it is about
+    std::uint32_t combined = 0;         // of the vectors that came inside gathers, how many are combined
+    bool own_combined = false;          // and this member's own
+    std::uint32_t pieces = 0;           // of a longer vector
+    std::uint32_t piece_bytes = 0;      // of each but the last
+    std::uint32_t contributed = 0;      // sent to the parent
+    std::uint32_t credit = 0;           // that the parent takes
+    bool announce_due = false;          // the parent is to know that this member waits for a credit
+    bool announced = false;
+    std::vector<Contribution> contributions;  // by child in the gather tree
+    void reset();
+};
+
+struct Slot {
+    // children: in the gather tree.
+    Slot(const GroupConfig& config, std::uint32_t children);
+    // Forgets everything but the memory.
+    void reset(OperationId operation);
+
+    OperationId id{};
+    SlotState state = SlotState::vacant;
+    Collective operation;  // valid from active on
+    bool length_known = false;
+    std::uint64_t bytes = 0;  // valid when length_known
+    std::uint32_t fragments = 0;
+    // Fragments of a small message as they come; its copy for repairs once it is finished. See
+    // Slots::buffer().
+    std::byte* retransmit_buffer = nullptr;
+    std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
+    bool retained = false;       // the whole message is in the retransmit buffer
+    Nanoseconds posted_at{};
+    Nanoseconds progress_at{};  // when it last came closer to its end
+    RepairPlan plan;
+
+    // [0, base) is here, and what `have` says of [base, base + window).
+    std::uint32_t base = 0;
+    WindowBitmap have;
+    Hearing hearing;
+    Rank supplier = kNoRank;
+    bool done_due = false;  // it is to be told that all is here
+    Asking asking;
+    Nacks nacks;
+    Rank nack_root = kNoRank;     // of those told before the post
+    std::vector<Client> clients;  // capacity kMaxArity + 1, entries reused
+    std::uint32_t client_count = 0;
+    Multicasting multicasting;
+    Reporting reporting;
+    Gathering gathering;
+
+    bool has(std::uint32_t fragment) const {
+        return fragment < base || (fragment - base < have.capacity() && have.test(fragment));
+    }
+    bool complete_here() const { return length_known && base == fragments; }
+    // Its bytes may still be asked for, and are here as far as they have come.
+    bool offers() const { return state == SlotState::active || retained; }
+    // Fragments overtake each other: a root that once had everything has it.
+    void note_partial(bool now_partial) {
+        hearing.whole |= !now_partial;
+        hearing.partial = !hearing.whole;
+    }
+    std::span<Client> known_clients() { return {clients.data(), client_count}; }
+    std::span<const Client> known_clients() const { return {clients.data(), client_count}; }
+    bool has_waiting_client() const { return std::ranges::any_of(known_clients(), &Client::waiting); }
+    // Something of a gather was heard or done: its record is not as it was made.
+    bool gathered() const { return gathers(operation.kind) || gathering.told != kNothingTold; }
+    // The entry of a client, made when there is none yet; null when the table is full.
+    Client* client(Rank rank);
+    // The same, but made no new one.
+    Client* find_client(Rank rank);
+    // Makes these the clients; forgets others that asked before the post.
+    void expect_clients(const RankList& ranks);
+};
+
+// Something that is to be done about an operation.
+struct Timed {
+    OperationId operation{};
+    Nanoseconds at{};
+};
+
+// Operations [first_kept, first_kept + size) have a slot. Those below `next` have been posted here, those
+// below `first_open` are finished here, and those below `first_kept` everywhere: nobody can ask for them any
+// more.
 class Slots {
   public:
     // children: in the gather tree.
@@ -78,6 +292,38 @@ class Slots {
     Pool buffers_, vectors_;
     std::vector<Slot> slots_;
     std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
+};
+
+// Which operations may have something to send, and whose turn it is: operations pass each other freely, and a
+// long broadcast does not hold up a short one.
+class Turns {
+  public:
+    // What an operation does with its turn.
+    enum class Use : std::uint8_t { sent, waits, idle };  // idle: it has nothing to send until it is marked
+
+    // slots: a power of two, as many operations as there may be at a time.
+    explicit Turns(std::uint32_t slots) : marked_(slots) {}
+
+    void mark(std::uint64_t operation) {
+        marked_.set(static_cast<std::uint32_t>(operation % marked_.capacity()));
+    }
+    // Offers its turn to each in order, by a number that is its operation's modulo the slots, until one
+    // sends.
+    template <typename Offer>
+    bool next(Offer offer) {
+        const std::uint32_t bits = marked_.capacity();  // a multiple of the slots
+        for (std::uint32_t at = marked_.find_set(turn_, turn_ + bits); at < turn_ + bits;
+             at = marked_.find_set(at + 1, turn_ + bits)) {
+            const Use use = offer(at);
+            if (use == Use::sent) return turn_ = (at + 1) % bits, true;
+            if (use == Use::idle) marked_.clear(at);
+        }
+        return false;
+    }
+
+  private:
+    WindowBitmap marked_;     // by operation, modulo its size
+    std::uint32_t turn_ = 0;  // whose it is
 };
 
 }  // namespace mcastcoll::engine

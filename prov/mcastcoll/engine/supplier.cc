@@ -12,7 +12,7 @@ void Supplier::on_all_here(Slot& slot) {
     slot.asking.at = kNever;
     core_.mark(slot);
     if (core_.large(slot)) return flow_.on_all_here(slot);
-    if (!slot.is_root(core_.config.self) && slot.bytes > 0)
+    if (!core_.is_root(slot) && slot.bytes > 0)
         std::memcpy(slot.operation.buffer, slot.retransmit_buffer, slot.bytes);
     slot.retained = true;
     supply_all(slot, false);
@@ -39,10 +39,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
         return core_.fail(kNoRank, EMSGSIZE);  // members disagree about the length: nobody could ever finish
     Client* client = slot->client(header.sender);
-    if (client == nullptr || payload.size() > core_.bits.size()) {
-        ++core_.counters.bad_sender;
-        return;
-    }
+    if (client == nullptr || payload.size() > core_.bits.size()) return drop(core_.counters.bad_sender);
     if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
     client->asked = true;
     const bool was_multicast =
@@ -74,8 +71,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
 // Lets every expected client of one sort have the whole small message, asked for or not.
 void Supplier::supply_all(Slot& slot, bool hearing) {
     if (!slot.retained) return;
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        Client& client = slot.clients[i];
+    for (Client& client : slot.known_clients()) {
         if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
             continue;
         if (hearing && (client.served || client.waiting)) continue;  // it asked, so it names what it lacks
@@ -90,14 +86,14 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
 
 // The present question of a client that is to be kept until the fragment has been multicast.
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
-    return core_.large(slot) && slot.state == SlotState::active && slot.is_root(core_.config.self) &&
+    return core_.large(slot) && slot.state == SlotState::active && core_.is_root(slot) &&
            client.wanted_to - fragment == 1 && fragment >= slot.multicasting.next &&
            core_.graph_of(slot).hears(core_.config.self, client.rank);
 }
 
 // Up to which fragment others are supplied with what is here. Leaders multicast what they get at once.
 std::uint32_t Supplier::supply_limit(const Slot& slot) const {
-    const bool leads = slot.state >= SlotState::active && slot.is_root(core_.config.self) &&
+    const bool leads = slot.state >= SlotState::active && core_.is_root(slot) &&
                        core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.config.self);
     return leads ? flow_.limit(slot) : slot.fragments;
 }
@@ -108,8 +104,7 @@ bool Supplier::supply(Slot& slot, Effect& effect) {
         1, (core_.config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
                core_.config.fragment_bytes);
     const std::uint32_t limit = supply_limit(slot);
-    for (std::uint32_t i = 0; i < slot.client_count; ++i) {
-        Client& client = slot.clients[i];
+    for (Client& client : slot.known_clients()) {
         if (!client.waiting) continue;
         std::uint32_t from = client.wanted.find_set(client.wanted_from, client.wanted_to);
         client.wanted_from = from;
@@ -124,9 +119,8 @@ bool Supplier::supply(Slot& slot, Effect& effect) {
         client.served = true;
         ++core_.counters.data_sent;
         core_.counters.fragments_supplied += to - from;
-        core_.message(effect, wire::Kind::data, client.rank, slot.id, from, core_.announced_total(slot),
-                      core_.fragments_of(slot, from, to));
-        return true;
+        return core_.message(effect, wire::Kind::data, client.rank, slot.id, from,
+                             core_.announced_total(slot), core_.fragments_of(slot, from, to));
     }
     return false;
 }

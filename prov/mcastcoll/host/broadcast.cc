@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "host/collectives.h"
-#include "host/offer.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -20,8 +20,8 @@
 #include <span>
 
 #include "host/layout.h"
+#include "host/memories.h"
 #include "host/operation.h"
-#include "host/single_copy.h"
 
 namespace mcastcoll::host {
 

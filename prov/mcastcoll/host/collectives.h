@@ -3,10 +3,19 @@
 #pragma once
 
 #include "host/context.h"
-#include "host/operation.h"
 #include "reduce/slices.h"
 
 namespace mcastcoll::host {
+
+// What a line carries when a message is to be copied straight out of, or into, its owner's memory.
+struct Offer {
+    std::uint64_t address = 0;  // of the message: a broadcast's buffer, everybody else's input
+    std::uint64_t bytes = 0;
+    std::uint64_t both = 0;      // broadcast: the root has all of it and would write some, too
+    std::uint64_t result = 0;    // where this member's result is going to be
+    std::uint64_t in_place = 0;  // and that is where the input is
+};
+static_assert(sizeof(Offer) <= kInlineBytes);
 
 Advance advance(Context& c, Operation& operation);
 // Barriers, small broadcasts and small allreduces, where nothing else is open: whether it is over already,
@@ -55,7 +64,6 @@ Advance read_pieces(Context& c, Operation& operation, std::uint64_t from_address
 // What one call copies at most, so that the caller's other work goes on: with a core each, members would else
 // keep each other busy to the end.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
-struct Offer;
 bool publish_offer(Context& c, const Operation& operation);
 // False when it is not there yet, or does not fit.
 bool see_offer(Context& c, std::uint32_t member, const Operation& operation, Offer& offer);

@@ -1,14 +1,29 @@
 // Context: what a collective is carried out with, and how far the oldest open operation has come.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "host/calibration.h"
-#include "host/clusters.h"
 #include "host/memories.h"
 #include "host/rings.h"
 
 namespace mcastcoll::host {
+
+// Members near each other (NUMA nodes, shared caches), and who leads them through a barrier.
+struct Clusters {
+    using Ids = std::vector<std::uint32_t>;
+
+    // By member, its leader. `ids` are each member's clusters, outside in; may be empty. Of the levels the
+    // one that leaves a leader the fewest lines to read; everybody leads himself where none is worth it.
+    static Ids choose_leaders(const std::vector<Ids>& ids, std::uint32_t members);
+    static Clusters of(std::uint32_t self, const Ids& leader_of);
+
+    Ids leaders{};       // none: everybody reads everybody's line
+    Ids led{};           // by this member, but itself
+    bool leads = false;  // this member does
+};
 
 struct TeamCounters {
     std::uint64_t operations = 0;

@@ -11,12 +11,10 @@ mcc_parts += \
 	%reldir%/calibration.cc \
 	%reldir%/calibration.h \
 	%reldir%/clusters.cc \
-	%reldir%/clusters.h \
 	%reldir%/collectives.cc \
 	%reldir%/collectives.h \
 	%reldir%/context.h \
 	%reldir%/direct.cc \
-	%reldir%/failure_detector.h \
 	%reldir%/formation.cc \
 	%reldir%/formation.h \
 	%reldir%/gather.cc \
@@ -25,10 +23,8 @@ mcc_parts += \
 	%reldir%/liveness.h \
 	%reldir%/memories.cc \
 	%reldir%/memories.h \
-	%reldir%/offer.h \
 	%reldir%/one_step.cc \
 	%reldir%/operation.h \
-	%reldir%/pause.h \
 	%reldir%/reduce_direct.cc \
 	%reldir%/reduce_scatter.cc \
 	%reldir%/rings.cc \
@@ -37,11 +33,8 @@ mcc_parts += \
 	%reldir%/segment.cc \
 	%reldir%/segment.h \
 	%reldir%/shares.cc \
-	%reldir%/single_copy.cc \
-	%reldir%/single_copy.h \
 	%reldir%/team.cc \
 	%reldir%/team.h \
-	%reldir%/waiting.cc \
 	%reldir%/window.h
 nodist_%canon_reldir%_libmcchost_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc

@@ -1,8 +1,73 @@
 #include "host/memories.h"
 
 #include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
 
 namespace mcastcoll::host {
+namespace {
+
+// The kernel pins pages in batches anyway; a short transfer is only to end a long one's surprise.
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+void* pointer(std::uint64_t address) {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+}  // namespace
+
+int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes) {
+    const auto number = static_cast<pid_t>(peer.pid);
+    if (number == ::getpid()) {
+        if (bytes > 0) std::memcpy(to, pointer(address), bytes);
+        return 0;
+    }
+    auto* out = static_cast<std::byte*>(to);
+    do {
+        const std::size_t part = bytes < kMostBytes ? bytes : kMostBytes;
+        std::uint64_t nonce = 0;
+        // The nonce comes last, when everything else has been read.
+        const std::array<iovec, 2> local{iovec{out, part}, iovec{&nonce, sizeof nonce}};
+        const std::array<iovec, 2> remote{iovec{pointer(address), part},
+                                          iovec{pointer(peer.nonce_address), sizeof nonce}};
+        const ssize_t got = ::process_vm_readv(number, local.data(), 2, remote.data(), 2, 0);
+        if (got < 0) return errno;
+        if (static_cast<std::size_t>(got) != part + sizeof nonce) return EFAULT;
+        if (nonce != peer.nonce) return ESRCH;
+        out += part;
+        address += part;
+        bytes -= part;
+    } while (bytes > 0);
+    return 0;
+}
+
+int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes) {
+    const auto number = static_cast<pid_t>(peer.pid);
+    if (number == ::getpid()) {
+        if (bytes > 0) std::memcpy(pointer(address), from, bytes);
+        return 0;
+    }
+    if (const int code = copy_from(peer, 0, nullptr, 0); code != 0) return code;
+    const auto* in = static_cast<const std::byte*>(from);
+    while (bytes > 0) {
+        iovec local{const_cast<std::byte*>(in), bytes < kMostBytes ? bytes : kMostBytes};
+        const iovec remote{pointer(address), local.iov_len};
+        const ssize_t put = ::process_vm_writev(number, &local, 1, &remote, 1, 0);
+        if (put < 0) return errno;
+        if (put == 0) return EFAULT;
+        in += put;
+        address += static_cast<std::uint64_t>(put);
+        bytes -= static_cast<std::size_t>(put);
+    }
+    return 0;
+}
+
+bool can_copy_from(const RemoteMemory& peer) {
+    return copy_from(peer, 0, nullptr, 0) == 0;
+}
 
 bool Memories::meet(std::uint32_t self, std::uint32_t size, bool may_copy) {
     for (std::uint32_t member = 0; member < size; ++member) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "host/collectives.h"
-#include "host/pause.h"
 
 namespace mcastcoll::host {
 namespace {

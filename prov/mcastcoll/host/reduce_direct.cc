@@ -16,7 +16,6 @@
 #include <algorithm>
 
 #include "host/collectives.h"
-#include "host/offer.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -11,6 +11,15 @@
 
 namespace mcastcoll::host {
 
+// Between two looks at the same word.
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 class Rings {
   public:
     Rings(Header& header, std::uint32_t self);

@@ -8,20 +8,35 @@
 // (backoff.h). A Team belongs to one thread at a time. Buffers belong to the team from post() until `done`.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "host/backoff.h"
 #include "host/context.h"
-#include "host/failure_detector.h"
 #include "host/formation.h"
-#include "host/operation.h"
-#include "host/window.h"
+#include "host/liveness.h"
 
 namespace mcastcoll::host {
+
+// The operations that are posted and not over, in their order.
+class Window {
+  public:
+    static constexpr std::size_t kMost = 128;
+
+    bool empty() const { return first_ == end_; }
+    bool full() const { return end_ - first_ == kMost; }
+    Operation& oldest() const { return *open_[first_ % kMost]; }
+    void add(Operation& operation) { open_[end_++ % kMost] = &operation; }
+    // The oldest, which is over.
+    Operation& take() { return *open_[first_++ % kMost]; }
+
+  private:
+    std::array<Operation*, kMost> open_{};
+    std::uint64_t first_ = 0, end_ = 0;
+};
 
 class Team {
   public:

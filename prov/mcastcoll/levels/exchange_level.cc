@@ -27,7 +27,6 @@ ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
     : config_(config),
       window_bytes_(window_of(config)),
       piece_bytes_(piece_of(config)),
-      policy_(config.policy),
       flow_({.key = config.key,
              .epoch = config.epoch,
              .self = config.self,
@@ -65,9 +64,8 @@ void ExchangeLevel::enqueue(Peer& one) {
     ready_.push_back(&one);
 }
 
-int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
+int ExchangeLevel::post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now) {
     if (error_ != 0) return error_;
-    if (!serves(leg.kind)) return ENOSYS;
     Transfer& transfer = new_transfer();
     transfer.leg = &leg;
     transfer.word = leg.number << (kWordBits - kMessageBits) | static_cast<std::uint64_t>(leg.kind);
@@ -76,7 +74,7 @@ int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
     transfer.watched = false;
     transfer.still_since = now;
     Schedule& schedule = transfer.schedule;
-    schedule.begin(leg, choose(policy_, leg.kind, leg.bytes, config_.members), config_.self, config_.members);
+    schedule.begin(leg, algorithm, config_.self, config_.members);
     transfer.open_sends = schedule.sends.size();
     transfer.open_receives = schedule.receives.size();
     for (std::uint32_t i = 0; i < schedule.receives.size(); ++i)

@@ -23,7 +23,6 @@
 #include <string_view>
 #include <vector>
 
-#include "levels/exchange_algorithm.h"
 #include "levels/exchange_schedule.h"
 #include "levels/level.h"
 #include "levels/piece_flow.h"
@@ -39,7 +38,6 @@ struct ExchangeConfig {
     // What may be kept of all senders, and of one at least and at most.
     std::uint32_t memory_bytes = 32 << 20, least_window_bytes = 128 << 10, most_window_bytes = 1 << 20;
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);
-    ExchangePolicy policy;
 };
 
 class ExchangeLevel final : public Level {
@@ -47,11 +45,13 @@ class ExchangeLevel final : public Level {
     explicit ExchangeLevel(const ExchangeConfig& config);
 
     static bool serves(Kind kind) { return moves_blocks(kind); }
-    // For operations posted from now on; the same on all members, between the same operations.
-    void set_policy(const ExchangePolicy& policy) { policy_ = policy; }
 
     // ENOSYS: no exchange of blocks.
-    int post(Leg& leg, Nanoseconds now) override;
+    int post(Leg& leg, Nanoseconds now) override {
+        return serves(leg.kind) ? post(leg, choose(leg.kind, leg.bytes, config_.members), now) : ENOSYS;
+    }
+    // By this algorithm, on all members.
+    int post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now);
     void advance(Leg&, Nanoseconds) override {}
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
@@ -130,7 +130,6 @@ class ExchangeLevel final : public Level {
 
     const ExchangeConfig config_;
     const std::uint32_t window_bytes_, piece_bytes_;
-    ExchangePolicy policy_;
     PieceFlow flow_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by rank, made when first heard of or spoken to
     std::deque<Peer*> ready_;                   // those that something may have to be sent to

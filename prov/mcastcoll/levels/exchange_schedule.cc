@@ -14,6 +14,10 @@ using Pattern = BlockMap::Pattern;
 // Bytes that a member may have under way in rounds that overlap, and rounds that always may.
 constexpr std::size_t kOverlapBytes = 512 * 1024;
 constexpr std::size_t kLeastOverlap = 4;
+// For blocks up to so many bytes messages travel together, and more than once.
+constexpr std::size_t kMostBinomialBytes = 1024, kMostBruckAlltoallBytes = 256,
+                      kMostBruckAllgatherBytes = 16384;
+constexpr std::uint32_t kLeastBinomialMembers = 16, kLeastBruckAlltoallMembers = 8;
 
 // Input and result may be the same memory.
 void move_block(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -212,6 +216,15 @@ void Maker::reduce_scatter() {
 }
 
 }  // namespace
+
+ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
+    using enum ExchangeAlgorithm;
+    if (kind == Kind::reduce_scatter) return pairwise;
+    if (kind == Kind::allgather) return bytes <= kMostBruckAllgatherBytes ? bruck : ring;
+    if (kind == Kind::alltoall)
+        return bytes <= kMostBruckAlltoallBytes && members >= kLeastBruckAlltoallMembers ? bruck : pairwise;
+    return bytes <= kMostBinomialBytes && members >= kLeastBinomialMembers ? binomial : linear;
+}
 
 BlockMap::Place BlockMap::place(std::size_t offset) const {
     if (pattern == Pattern::whole) return {offset, SIZE_MAX - offset};

@@ -17,10 +17,23 @@
 #include <cstdint>
 #include <vector>
 
-#include "levels/exchange_algorithm.h"
 #include "levels/level.h"
 
 namespace mcastcoll::levels {
+
+//   linear    whoever has something for another sends it, all at once
+//   binomial  along a binomial tree, the blocks of a subtree in one message: fewer messages at the root, but
+//             each block travels several times
+//   pairwise  in rounds, in each of which everybody exchanges with one other; a few rounds overlap
+//   bruck     in ceil(log2 n) rounds, in which blocks travel together part of their way (Bruck, Ho, Kipnis,
+//             Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in Multiport Message-
+//             Passing Systems, IEEE TPDS 8(11), 1997)
+//   ring      every block from neighbour to neighbour
+enum class ExchangeAlgorithm : std::uint8_t { linear, binomial, pairwise, bruck, ring };
+
+// What carries out an exchange, the same on all members. `bytes` as in a leg. Only for kinds that move
+// blocks.
+ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members);
 
 // Where the bytes of a message lie: one behind the other, or in blocks of a buffer.
 struct BlockMap {

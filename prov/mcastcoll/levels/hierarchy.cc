@@ -125,10 +125,6 @@ bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) co
     return true;
 }
 
-bool Hierarchy::may_post(const Operation& operation, std::size_t level) const {
-    return operation.request.kind == Kind::broadcast || gathered_below(operation, level);
-}
-
 // In the order of operations on each level: its members tell legs apart by their number.
 bool Hierarchy::post_legs(Nanoseconds now) {
     bool moved = false;
@@ -137,7 +133,7 @@ bool Hierarchy::post_legs(Nanoseconds now) {
         for (number = std::max(number, first_open_); number < next_; ++number) {
             Operation& operation = at(number);
             if (!operation.wanted[level] || operation.over) continue;
-            if (!may_post(operation, level)) break;
+            if (operation.request.kind != Kind::broadcast && !gathered_below(operation, level)) break;
             const int error = levels_[level]->post(operation.legs[level], now);
             if (error == EAGAIN) break;
             if (error != 0) return fail(error, now), true;
@@ -182,9 +178,8 @@ bool Hierarchy::release(Operation& operation, Nanoseconds now) {
 }
 
 bool Hierarchy::step(Operation& operation, Nanoseconds now) {
-    bool moved = false, all_done = !operation.request.held();
-    if (operation.request.kind == Kind::broadcast) moved |= relay(operation, now);
-    if (operation.request.kind != Kind::broadcast) moved |= release(operation, now);
+    bool moved = operation.request.kind == Kind::broadcast ? relay(operation, now) : release(operation, now);
+    bool all_done = !operation.request.held();
     for (std::size_t level = 0; level < kLevels; ++level) {
         if (!operation.wanted[level]) continue;
         const Leg& leg = operation.legs[level];

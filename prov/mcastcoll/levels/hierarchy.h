@@ -1,17 +1,8 @@
 // The walk of an operation through the levels of its group: host, segment, site.
 //
-// A broadcast goes from the outside in. On every member it has one source (the member's own buffer, or the
-// one level in which the member is not the root) and any number of sinks (the levels in which it is), all
-// over the same buffer: what has arrived from the source is ready for the sinks, fragment by fragment. The
-// root replaces its host's leader, and its site's leader towards other sites, so that each link between
-// sites is crossed once.
-//
-// A reduction goes from the inside out: a level's leader is told when everybody's contributions are in its
-// buffer, and takes part in the next level with that. The result comes back the same way. So an allreduce
-// has one leg on each level, held until the next level out is done; a barrier is one of no bytes.
-//
-// What moves blocks has one leg: on the host level where the group is on one host, else on the exchange
-// level.
+// A broadcast goes from the outside in, a reduction from the inside out and its result back (README.md:
+// Levels). What moves blocks has one leg: on the host level where the group is on one host, else on the
+// exchange level.
 //
 // Operations are numbered in the order of posting, and legs are posted to each level in that order, which is
 // what levels tell operations apart by. Memory is reserved when the group is made.
@@ -88,7 +79,6 @@ class Hierarchy {
     void plan_broadcast(Operation& operation);
     void plan_reduction(Operation& operation);
     Leg& want(Operation& operation, std::size_t level, std::uint32_t root);
-    bool may_post(const Operation& operation, std::size_t level) const;
     bool gathered_below(const Operation& operation, std::size_t level) const;
     bool post_legs(Nanoseconds now);
     bool relay(Operation& operation, Nanoseconds now);

@@ -1,8 +1,6 @@
 # The walk of operations through host, segment and site.
 noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 mcc_parts += \
-	%reldir%/exchange_algorithm.cc \
-	%reldir%/exchange_algorithm.h \
 	%reldir%/exchange_level.cc \
 	%reldir%/exchange_level.h \
 	%reldir%/exchange_receive.cc \
@@ -21,7 +19,6 @@ mcc_parts += \
 	%reldir%/segment_level.h \
 	%reldir%/selection.cc \
 	%reldir%/selection.h \
-	%reldir%/selection_text.cc \
 	%reldir%/site_level.cc \
 	%reldir%/site_level.h
 nodist_%canon_reldir%_libmcclevels_la_SOURCES = %reldir%/all.cc

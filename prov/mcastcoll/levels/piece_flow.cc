@@ -1,7 +1,5 @@
 #include "levels/piece_flow.h"
 
-#include <algorithm>
-
 namespace mcastcoll::levels {
 
 bool PieceFlow::accept(Bytes message, wire::Decoded& decoded) {
@@ -13,10 +11,6 @@ bool PieceFlow::accept(Bytes message, wire::Decoded& decoded) {
                       (header.kind == config_.piece || header.kind == config_.grant);
     if (!ours) refuse();
     return ours;
-}
-
-void PieceFlow::take_grant(Credit& credit, const wire::Header& header) {
-    credit.granted = std::max(credit.granted, header.total);
 }
 
 bool PieceFlow::take_piece(Credit& credit, const wire::Decoded& piece) {
@@ -63,15 +57,14 @@ bool PieceFlow::poll_watch(std::uint32_t& rank) {
 
 wire::HeaderBytes PieceFlow::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
                                     std::uint64_t total, Bytes payload) const {
-    wire::Header header;
-    header.kind = kind;
-    header.key = config_.key;
-    header.epoch = config_.epoch;
-    header.sender = rank_of(config_.self);
-    header.operation = operation_of(operation);
-    header.fragment = fragment_of(static_cast<std::uint32_t>(of));
-    header.payload_bytes = static_cast<std::uint32_t>(payload.size());
-    header.total = total;
+    const wire::Header header{.kind = kind,
+                              .key = config_.key,
+                              .epoch = config_.epoch,
+                              .sender = rank_of(config_.self),
+                              .operation = operation_of(operation),
+                              .fragment = fragment_of(static_cast<std::uint32_t>(of)),
+                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                              .total = total};
     wire::HeaderBytes encoded;
     wire::encode(header, payload, encoded);
     return encoded;

@@ -6,6 +6,7 @@
 // uses them up. A piece costs a little beyond its bytes, so that empty ones are bounded too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -67,7 +68,9 @@ class PieceFlow {
     // Of this group, from another member, and one of the two kinds; anything else is counted.
     bool accept(Bytes message, wire::Decoded& decoded);
     // What a grant says. Grants may overtake each other.
-    static void take_grant(Credit& credit, const wire::Header& header);
+    static void take_grant(Credit& credit, const wire::Header& header) {
+        credit.granted = std::max(credit.granted, header.total);
+    }
     // False: it is more than was granted, and counted.
     bool take_piece(Credit& credit, const wire::Decoded& piece);
 

@@ -33,10 +33,8 @@ std::size_t Planner::result_bytes(const Request& request) const {
 
 // What the selection says, unless this group has not got what it takes.
 Selection::Decision Planner::decide(const Request& request) const {
-    const std::uint64_t bytes = request.kind == Kind::allgather
-                                    ? result_bytes(request)
-                                    : longest_buffer(request.kind, request.bytes, placement_.members());
-    Selection::Decision decision = selection_.decide(request.kind, bytes);
+    Selection::Decision decision =
+        selection_.decide(request.kind, longest_buffer(request.kind, request.bytes, placement_.members()));
     Choice& choice = decision.choice;
     if (placement_.hosts() == 1) {
         choice = {};
@@ -77,10 +75,7 @@ void Planner::tell(const Request& request, const Choice& choice) {
         static_cast<std::size_t>(request.kind) * kAlgorithms + static_cast<std::size_t>(choice.algorithm);
     if ((told_ >> bit & 1U) != 0) return;
     told_ |= std::uint64_t{1} << bit;
-    news_ = {request.kind, choice,
-             request.kind == Kind::allgather
-                 ? result_bytes(request)
-                 : longest_buffer(request.kind, request.bytes, placement_.members())};
+    news_ = {request.kind, choice, longest_buffer(request.kind, request.bytes, placement_.members())};
     has_news_ = true;
 }
 
@@ -92,22 +87,10 @@ bool Planner::poll_news(News& news) {
 }
 
 void Planner::count(const Plan& plan) {
-    switch (plan.choice.algorithm) {
-        case Algorithm::levels:
-        case Algorithm::messages:
-        case Algorithm::none:
-            ++counters_.walks;
-            return;
-        case Algorithm::reduction:
-            ++counters_.reductions;
-            return;
-        case Algorithm::chains:
-            ++counters_.chains;
-            return;
-        case Algorithm::split:
-            ++counters_.splits;
-            return;
-    }
+    constexpr std::uint64_t PlanCounters::*kCounts[kAlgorithms] = {
+        &PlanCounters::walks,  &PlanCounters::walks,  &PlanCounters::reductions,
+        &PlanCounters::chains, &PlanCounters::splits, &PlanCounters::walks};
+    ++(counters_.*kCounts[static_cast<std::size_t>(plan.choice.algorithm)]);
 }
 
 // Makes of a request what its parts are made of, and puts this member's own block into its place.
@@ -158,26 +141,21 @@ void Planner::set_up_chains(Plan& plan) {
 }
 
 std::size_t Planner::block_bytes(const Plan& plan, std::uint32_t root) const {
-    const Request& request = plan.request;
-    if (plan.choice.algorithm == Algorithm::split)
-        return slice_of(root, placement_.members(), request.bytes / request.combiner.element_bytes,
-                        request.combiner.element_bytes)
-            .bytes;
-    return request.bytes;
+    return plan.choice.algorithm == Algorithm::split ? slice_for(plan, root).bytes : plan.request.bytes;
 }
 
-Slice Planner::own_slice(const Plan& plan) const {
-    const Combiner& combiner = plan.request.combiner;
-    return slice_of(placement_.self(), placement_.members(), plan.request.bytes / combiner.element_bytes,
-                    combiner.element_bytes);
+Slice Planner::slice_for(const Plan& plan, std::uint32_t member) const {
+    const std::size_t element_bytes = plan.request.combiner.element_bytes;
+    return slice_of(member, placement_.members(), plan.request.bytes / element_bytes, element_bytes);
 }
 
 // Of an allreduce in place the slice is made beside it: contributions to it are read from where it will be.
 Request Planner::scatter_part(Plan& plan) const {
     Request part = plan.request;
     part.kind = Kind::reduce_scatter;
-    const bool in_place = part.input == part.buffer && own_slice(plan).bytes > 0;
-    part.buffer = in_place ? plan.scratch.data() : part.buffer + own_slice(plan).offset;
+    const Slice own = slice_for(plan, placement_.self());
+    const bool in_place = part.input == part.buffer && own.bytes > 0;
+    part.buffer = in_place ? plan.scratch.data() : part.buffer + own.offset;
     return part;
 }
 
@@ -232,7 +210,7 @@ void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
     if (part == plan.awaited) plan.awaiting_part = false;
     if (plan.awaiting_slice && part == 0) {
         plan.awaiting_slice = false;
-        const Slice own = own_slice(plan);
+        const Slice own = slice_for(plan, placement_.self());
         if (plan.request.input == plan.request.buffer && own.bytes > 0)
             std::memcpy(plan.request.buffer + own.offset, plan.scratch.data(), own.bytes);
     }

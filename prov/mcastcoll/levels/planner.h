@@ -90,7 +90,7 @@ class Planner final : private Owner {
     void count(const Plan& plan);
     std::size_t block_bytes(const Plan& plan, std::uint32_t root) const;
     std::size_t result_bytes(const Request& request) const;
-    Slice own_slice(const Plan& plan) const;
+    Slice slice_for(const Plan& plan, std::uint32_t member) const;
     Request scatter_part(Plan& plan) const;
     Request part_of(Plan& plan) const;
     bool post_parts(Nanoseconds now);

@@ -13,6 +13,11 @@ constexpr std::size_t kLeastPiece = 16384;
 // Longer vectors are a matter of bandwidth, and are combined in place.
 constexpr std::size_t kMostExchanged = 16384;
 
+// This member's own contribution, where others are combined with it.
+void take_own(const Leg& leg) {
+    if (leg.bytes > 0 && leg.buffer != leg.input) std::memcpy(leg.buffer, leg.input, leg.bytes);
+}
+
 }  // namespace
 
 SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
@@ -123,11 +128,9 @@ void SiteLevel::post_inward(Transfer& transfer, const Neighbours& near, Nanoseco
     const bool contributes = placement_.leads_segment();
     if (near.children.empty()) {
         if (!near.is_root) return send_to(near.parent, transfer, Phase::in, leg.input, now);
-        if (leg.bytes > 0 && leg.buffer != leg.input) std::memcpy(leg.buffer, leg.input, leg.bytes);
-        return;
+        return take_own(leg);
     }
-    if (contributes && leg.bytes > 0 && leg.buffer != leg.input)
-        std::memcpy(leg.buffer, leg.input, leg.bytes);
+    if (contributes) take_own(leg);
     expect(transfer, Phase::in, near.children, contributes ? How::combine : How::copy_then_combine, now);
     if (!near.is_root) send_to(near.parent, transfer, Phase::in, leg.buffer, now);
 }
@@ -144,8 +147,7 @@ void SiteLevel::post_exchange(Transfer& transfer, const Neighbours& near, Nanose
     const std::uint32_t other = near.is_root ? near.children.front() : near.parent;
     transfer.exchanges = transfer.leaf = true;
     transfer.own = std::make_shared<std::vector<std::byte>>(leg.input, leg.input + leg.bytes);
-    if (near.is_root && leg.bytes > 0 && leg.buffer != leg.input)
-        std::memcpy(leg.buffer, leg.input, leg.bytes);
+    if (near.is_root) take_own(leg);
     expect(transfer, Phase::in, {other}, near.is_root ? How::combine : How::combine_own, now);
     send_to(other, transfer, Phase::in, transfer.own->data(), now);
 }
@@ -346,7 +348,7 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
 bool SiteLevel::needs(std::uint32_t rank) const {
     for (const Receive& receive : receives_)
         for (const Source& source : receive.sources)
-            if (source.rank == rank && !source.finished(receive.transfer->leg->bytes)) return true;
+            if (source.rank == rank && is_late(receive, source)) return true;
     return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& one) {
         return one.rank == rank && (!one.sends.empty() || one.credit.missed());
     });
