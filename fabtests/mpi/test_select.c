@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coll_mcastcoll_select.h"
+#include "coll_mcastcoll.h"
 
 MccComponent mca_coll_mcastcoll_component;
 static const char* pml = "ob1";

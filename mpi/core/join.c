@@ -3,7 +3,7 @@
 #include <rdma/fi_cm.h>
 #include <stdlib.h>
 
-#include "core/clock.h"
+#include "core/base.h"
 
 enum { kMostEnding = 32 };
 

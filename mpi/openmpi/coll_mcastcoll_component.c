@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
-#include "coll_mcastcoll_select.h"
 #include "ompi/constants.h"
 #include "ompi/mca/rte/rte.h"
 #include "opal/mca/base/mca_base_var.h"
@@ -41,106 +40,69 @@ MccComponent mca_coll_mcastcoll_component = {
     .fabric = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
-static void register_one(const char* name, const char* help, mca_base_var_type_t type,
-                         mca_base_var_info_lvl_t level, void* storage) {
-    (void)mca_base_component_var_register(&mca_coll_mcastcoll_component.super.collm_version, name, help, type,
-                                          NULL, 0, 0, level, MCA_BASE_VAR_SCOPE_READONLY, storage);
-}
+// A parameter's value unless somebody says otherwise, and what it says of itself.
+#define PARAMETER(name, field, type, level, value, help)                                                     \
+    do {                                                                                                     \
+        c->field = value;                                                                                    \
+        (void)mca_base_component_var_register(&c->super.collm_version, name, help, MCA_BASE_VAR_TYPE_##type, \
+                                              NULL, 0, 0, OPAL_INFO_LVL_##level,                             \
+                                              MCA_BASE_VAR_SCOPE_READONLY, &c->field);                       \
+    } while (0)
 
 static int component_register(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-
-    c->priority = 90;
-    register_one("priority", "Priority of the component; 0 or less switches it off", MCA_BASE_VAR_TYPE_INT,
-                 OPAL_INFO_LVL_6, &c->priority);
-    c->provider = "mcastcoll";
-    register_one("provider",
-                 "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"",
-                 MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_4, &c->provider);
+    PARAMETER("priority", priority, INT, 6, 90, "Priority of the component; 0 or less switches it off");
+    PARAMETER("provider", provider, STRING, 4, "mcastcoll",
+              "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"");
     // What a group costs to form, in what small operations save with it, between two and sixteen hosts.
-    c->form_after = kMccFormAfterDefault;
-    register_one(
-        "form_after",
-        "Blocking collectives on a communicator that are left to the other components before its group "
-        "forms, each 16 KiB of a long one counting as another; 0: it forms at the first",
-        MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->form_after);
+    PARAMETER("form_after", form_after, INT, 5, kMccFormAfterDefault,
+              "Blocking collectives on a communicator that are left to the other components before its group "
+              "forms, each 16 KiB of a long one counting as another; 0: it forms at the first");
     // With two members on two hosts a broadcast is one message, and a multicast can only be slower.
-    c->min_comm_size = 3;
-    register_one("min_comm_size",
-                 "Communicators over several hosts with fewer members are left to the other components (at "
-                 "least 2)",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->min_comm_size);
-    c->single_host = kMccSingleHostDefault;
-    register_one("single_host",
-                 "Serve communicators whose members all share one host: 1 yes, 0 no, -1 only where "
-                 "point-to-point has no "
-                 "shared memory of its own (pml cm)",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->single_host);
-    c->bcast_min_message = 0;
-    register_one("bcast_min_message", "Broadcasts of fewer bytes are left to the other components",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &c->bcast_min_message);
-    c->max_message = SIZE_MAX / 2;
-    register_one("max_message", "Messages of more bytes are left to the other components (no bound)",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &c->max_message);
-    c->segment = (size_t)32 << 20;
-    register_one(
-        "segment",
-        "A message of more bytes becomes several operations of the provider, one after the other; "
-        "gathered parts of more bytes are left to the other components; less where the provider takes less",
-        MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->segment);
-    c->enable = "all";
-    register_one("enable",
-                 "Comma-separated list of the operations to serve, where the provider has them: all, none, "
-                 "bcast, barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
-                 "reduce_scatter, reduce_scatter_block; one with ^ before it is taken out",
-                 MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_4, &c->enable);
-    c->selection = "";
-    register_one(
-        "selection",
-        "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous|measured\", the first that fits counts: "
-        "what is left to the other components because they are faster, or found out by trying both. They "
-        "come before those built in (all are printed with coll_mcastcoll_verbose 2)",
-        MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_5, &c->selection);
-    c->nonblocking = true;
-    register_one("nonblocking", "Serve the non-blocking forms, too", MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4,
-                 &c->nonblocking);
-    c->reduce_scatter_small = (size_t)16 << 10;
-    register_one(
-        "reduce_scatter_small",
-        "Vectors of up to so many bytes whose parts are not as even as the provider deals them become "
-        "an allreduce; larger ones are left to the other components",
-        MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_9, &c->reduce_scatter_small);
-    c->disable_on_error = false;
-    register_one(
-        "disable_on_error",
-        "After a failed operation leave the communicator to the other components, instead of failing every "
-        "further operation on it at once",
-        MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_6, &c->disable_on_error);
-    c->join_timeout_ms = 10000;
-    register_one("join_timeout",
-                 "Milliseconds to wait for a group to form, as long again for every 64 members; then the "
-                 "communicator is left to the others, and tried again after some thousand collectives",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &c->join_timeout_ms);
-    c->linger_ms = 2000;
-    register_one("linger",
-                 "Milliseconds a group outlives its communicator, so that slower members can still have lost "
-                 "data repaired",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &c->linger_ms);
-    c->eager_progress = false;
-    register_one("eager_progress",
-                 "Poll the provider in every turn of Open MPI's progress loop, not only in every eighth: "
-                 "quicker repair for "
-                 "others, slower point-to-point",
-                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_9, &c->eager_progress);
-    c->progress_thread = -1;
-    register_one("progress_thread",
-                 "A thread that polls the provider while nobody else does, so that others need not wait for "
-                 "this process's next MPI call: 1 yes, 0 no, -1 only where point-to-point can block without "
-                 "Open MPI's progress (pml cm)",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &c->progress_thread);
-    c->verbose = 0;
-    register_one("verbose", "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_8, &c->verbose);
+    PARAMETER(
+        "min_comm_size", min_comm_size, INT, 5, 3,
+        "Communicators over several hosts with fewer members are left to the other components (at least 2)");
+    PARAMETER("single_host", single_host, INT, 5, kMccSingleHostDefault,
+              "Serve communicators whose members all share one host: 1 yes, 0 no, -1 only where "
+              "point-to-point has no shared memory of its own (pml cm)");
+    PARAMETER("bcast_min_message", bcast_min_message, SIZE_T, 5, 0,
+              "Broadcasts of fewer bytes are left to the other components");
+    PARAMETER("max_message", max_message, SIZE_T, 5, SIZE_MAX / 2,
+              "Messages of more bytes are left to the other components (no bound)");
+    PARAMETER(
+        "segment", segment, SIZE_T, 9, (size_t)32 << 20,
+        "A message of more bytes becomes several operations of the provider, one after the other; gathered "
+        "parts of more bytes are left to the other components; less where the provider takes less");
+    PARAMETER("enable", enable, STRING, 4, "all",
+              "Comma-separated list of the operations to serve, where the provider has them: all, none, "
+              "bcast, barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
+              "reduce_scatter, reduce_scatter_block; one with ^ before it is taken out");
+    PARAMETER("selection", selection, STRING, 5, "",
+              "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous|measured\", the first that fits "
+              "counts: what is left to the other components because they are faster, or found out by trying "
+              "both. They come before those built in (all are printed with coll_mcastcoll_verbose 2)");
+    PARAMETER("nonblocking", nonblocking, BOOL, 4, true, "Serve the non-blocking forms, too");
+    PARAMETER("reduce_scatter_small", reduce_scatter_small, SIZE_T, 9, (size_t)16 << 10,
+              "Vectors of up to so many bytes whose parts are not as even as the provider deals them become "
+              "an allreduce; larger ones are left to the other components");
+    PARAMETER("disable_on_error", disable_on_error, BOOL, 6, false,
+              "After a failed operation leave the communicator to the other components, instead of failing "
+              "every further operation on it at once");
+    PARAMETER("join_timeout", join_timeout_ms, INT, 6, 10000,
+              "Milliseconds to wait for a group to form, as long again for every 64 members; then the "
+              "communicator is left to the others, and tried again after some thousand collectives");
+    PARAMETER("linger", linger_ms, INT, 9, 2000,
+              "Milliseconds a group outlives its communicator, so that slower members can still have lost "
+              "data repaired");
+    PARAMETER("eager_progress", eager_progress, BOOL, 9, false,
+              "Poll the provider in every turn of Open MPI's progress loop, not only in every eighth: "
+              "quicker repair for others, slower point-to-point");
+    PARAMETER("progress_thread", progress_thread, INT, 5, -1,
+              "A thread that polls the provider while nobody else does, so that others need not wait for "
+              "this process's next MPI call: 1 yes, 0 no, -1 only where point-to-point can block without "
+              "Open MPI's progress (pml cm)");
+    PARAMETER("verbose", verbose, INT, 8, 0,
+              "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more");
     return OMPI_SUCCESS;
 }
 
@@ -158,24 +120,17 @@ static bool check_parameters(MccComponent* c) {
         snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_provider is empty");
         return false;
     }
-    if (c->min_comm_size < 2) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_min_comm_size is %d, must be 2 or more",
-                 c->min_comm_size);
-        return false;
-    }
-    if (c->form_after < 0) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_form_after is %d, must not be negative",
-                 c->form_after);
-        return false;
-    }
-    if (c->single_host < -1 || c->single_host > 1) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_single_host is %d, must be -1, 0 or 1",
-                 c->single_host);
-        return false;
-    }
-    if (c->progress_thread < -1 || c->progress_thread > 1) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_progress_thread is %d, must be -1, 0 or 1",
-                 c->progress_thread);
+    const struct {
+        const char *name, *allowed;
+        int value, low, high;
+    } numbers[] = {{"min_comm_size", "be 2 or more", c->min_comm_size, 2, INT_MAX},
+                   {"form_after", "not be negative", c->form_after, 0, INT_MAX},
+                   {"single_host", "be -1, 0 or 1", c->single_host, -1, 1},
+                   {"progress_thread", "be -1, 0 or 1", c->progress_thread, -1, 1}};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
+        if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high) continue;
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_%s is %d, must %s", numbers[i].name,
+                 numbers[i].value, numbers[i].allowed);
         return false;
     }
     // A parameter such as -5 arrives here as a huge number.

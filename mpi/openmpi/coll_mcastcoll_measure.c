@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "coll_mcastcoll_job.h"
+#include "coll_mcastcoll.h"
 #include "ompi/constants.h"
 #include "ompi/errhandler/errhandler.h"
 

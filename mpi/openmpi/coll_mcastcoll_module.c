@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
-#include "coll_mcastcoll_select.h"
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/pml/base/base.h"

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
-#include "coll_mcastcoll_select.h"
-#include "core/agree.h"
+#include "core/base.h"
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/rte/rte.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll_mcastcoll_job.h"
+#include "coll_mcastcoll.h"
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 

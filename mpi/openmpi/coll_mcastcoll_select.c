@@ -12,13 +12,12 @@
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
-#include "coll_mcastcoll_select.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/agree.h"
+#include "coll_mcastcoll.h"
+#include "core/base.h"
 
 // Whether a long broadcast gains depends on the links and processors: where links are slow it does, and where
 // receivers share cores TCP copies their bytes once, and ours twice. Not over several sites, where Open MPI's
