@@ -1,5 +1,5 @@
-// What everything here stands on: the time, a digest of terms, and a member's word when a group forms. How
-// that travels is each face's own business.
+// What everything here stands on: the time, an order of numbers, a digest of terms, and a member's word when
+// a group forms. How that travels is each face's own business.
 
 #ifndef MCASTCOLL_MPI_CORE_BASE_H
 #define MCASTCOLL_MPI_CORE_BASE_H
@@ -35,6 +35,12 @@ static inline int mcc_word_error(int64_t word) {
 }
 static inline int mcc_word_rank(int64_t word) {
     return (int)(word & INT32_MAX);
+}
+
+// For qsort().
+static inline int mcc_compare(const void* a, const void* b) {
+    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
+    return (first > second) - (first < second);
 }
 
 #endif

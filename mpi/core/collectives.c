@@ -105,55 +105,37 @@ static Kind kind_of(MPI_Datatype type) {
     return kNone;
 }
 
-static int operators_of(Kind kind) {
-    switch (kind) {
-        case kNone:
-            return 0;
-        case kInteger:
-        case kUnsigned:
-            return kArithmetic | kOrder | kLogical | kBits;
-        case kBytes:
-            return kBits;
-        case kTruth:
-            return kLogical;
-        case kReal:
-            return kArithmetic | kOrder;
-        case kComplex:
-            return kArithmetic;
-    }
-    return 0;
-}
+static const int kOperators[] = {[kNone] = 0,
+                                 [kInteger] = kArithmetic | kOrder | kLogical | kBits,
+                                 [kUnsigned] = kArithmetic | kOrder | kLogical | kBits,
+                                 [kBytes] = kBits,
+                                 [kTruth] = kLogical,
+                                 [kReal] = kArithmetic | kOrder,
+                                 [kComplex] = kArithmetic};
 
 // -1: it has none of this size.
 static int datatype_of(Kind kind, size_t width) {
-    switch (kind) {
-        case kNone:
-            return -1;
-        case kInteger:
-            return 1 == width   ? FI_INT8
-                   : 2 == width ? FI_INT16
-                   : 4 == width ? FI_INT32
-                   : 8 == width ? FI_INT64
-                                : -1;
-        case kUnsigned:
-        case kBytes:
-        case kTruth:
-            return 1 == width   ? FI_UINT8
-                   : 2 == width ? FI_UINT16
-                   : 4 == width ? FI_UINT32
-                   : 8 == width ? FI_UINT64
-                                : -1;
-        case kReal:
-            return sizeof(float) == width         ? FI_FLOAT
-                   : sizeof(double) == width      ? FI_DOUBLE
-                   : sizeof(long double) == width ? FI_LONG_DOUBLE
-                                                  : -1;
-        case kComplex:
-            return 2 * sizeof(float) == width         ? FI_FLOAT_COMPLEX
-                   : 2 * sizeof(double) == width      ? FI_DOUBLE_COMPLEX
-                   : 2 * sizeof(long double) == width ? FI_LONG_DOUBLE_COMPLEX
-                                                      : -1;
-    }
+    static const struct {
+        Kind kind;
+        size_t width;
+        enum fi_datatype type;
+    } kRows[] = {{kInteger, 1, FI_INT8},
+                 {kInteger, 2, FI_INT16},
+                 {kInteger, 4, FI_INT32},
+                 {kInteger, 8, FI_INT64},
+                 {kUnsigned, 1, FI_UINT8},
+                 {kUnsigned, 2, FI_UINT16},
+                 {kUnsigned, 4, FI_UINT32},
+                 {kUnsigned, 8, FI_UINT64},
+                 {kReal, sizeof(float), FI_FLOAT},
+                 {kReal, sizeof(double), FI_DOUBLE},
+                 {kReal, sizeof(long double), FI_LONG_DOUBLE},
+                 {kComplex, 2 * sizeof(float), FI_FLOAT_COMPLEX},
+                 {kComplex, 2 * sizeof(double), FI_DOUBLE_COMPLEX},
+                 {kComplex, 2 * sizeof(long double), FI_LONG_DOUBLE_COMPLEX}};
+    const Kind like = kBytes == kind || kTruth == kind ? kUnsigned : kind;
+    for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i)
+        if (like == kRows[i].kind && width == kRows[i].width) return (int)kRows[i].type;
     return -1;
 }
 
@@ -173,7 +155,7 @@ bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, size_t (*width_of)(MPI_Data
                    enum fi_op* fabric_op, size_t* width) {
     const Kind kind = kind_of(datatype);
     const int column = operator_of(op);
-    if (column < 0 || 0 == (operators_of(kind) >> column & 1)) return false;
+    if (column < 0 || 0 == (kOperators[kind] >> column & 1)) return false;
     *width = width_of(datatype);
     const int row = datatype_of(kind, *width);
     if (row < 0) return false;

@@ -137,14 +137,18 @@ void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable) {
     j->disposable = j->disposable || disposable;
 }
 
+static bool is_open(const MccJoin* j) {
+    return j->posted && !j->done;
+}
+
 // The oldest are first, near enough to the order of their ends for the limit.
 int mcc_joins_reap(MccProvider* p, bool all) {
     int worst = 0;
     if (!all && 0 == p->ending) return 0;
     const double now = mcc_now_s();
     for (MccJoin **at = &p->joins, *j; NULL != (j = *at);) {
-        if (!all && j->ends && mcc_join_is_open(j)) mcc_poll_joins(p);
-        const bool unused = j->ends && 0 == j->users && !mcc_join_is_open(j);
+        if (!all && j->ends && is_open(j)) mcc_poll_joins(p);
+        const bool unused = j->ends && 0 == j->users && !is_open(j);
         const bool due = all || (unused && (now >= j->close_at_s || p->ending > kMostEnding));
         if (due) {
             const int error = close_one(p, j);

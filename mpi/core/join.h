@@ -5,7 +5,7 @@
 //
 // Who owns what: a join owns its set and its multicast group. It is the first member of a face's group, whose
 // memory goes with it. Until the provider says that it ended it may still name the join, so that one that was
-// given up must stay where it is: mcc_join_is_open().
+// given up must stay where it is.
 
 #ifndef MCASTCOLL_MPI_CORE_JOIN_H
 #define MCASTCOLL_MPI_CORE_JOIN_H
@@ -53,9 +53,5 @@ void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
 // Closes all whose time has come, or all there are. 0, or what the provider said last: a positive FI_E code.
 // The lock is held.
 int mcc_joins_reap(MccProvider* p, bool all);
-
-static inline bool mcc_join_is_open(const MccJoin* j) {
-    return j->posted && !j->done;
-}
 
 #endif

@@ -47,30 +47,32 @@ static void unpack_later(MccPlan* p, const MccLayout* to, uint8_t* memory, size_
     p->to = *to;
 }
 
-// The layout's bytes go out: from where they lie, or else packed.
-static int give(MccPlan* p, const MccLayout* from, size_t bytes) {
-    p->whole.input = p->face->contiguous(from);
-    if (NULL != p->whole.input) return 0;
-    uint8_t* memory = p->face->memory(p, bytes);
+// Bytes of a layout go out, of one come in (NULL: none do): where they lie, or else packed, and unpacked
+// later.
+static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const MccLayout* to,
+                    size_t bytes_in) {
+    p->whole.input = NULL != from ? p->face->contiguous(from) : NULL;
+    p->whole.buffer = NULL != to ? (uint8_t*)(uintptr_t)p->face->contiguous(to) : NULL;
+    if (p->whole.input == p->whole.buffer)
+        p->whole.input = NULL;  // in place: what comes in must not overwrite it
+    const bool packs = NULL != from && NULL == p->whole.input,
+               unpacks = NULL != to && NULL == p->whole.buffer;
+    if (!packs && !unpacks) return 0;
+    uint8_t* memory = p->face->memory(p, (packs ? bytes_out : 0) + (unpacks ? bytes_in : 0));
     if (NULL == memory) return FI_ENOMEM;
-    p->whole.input = memory;
-    return p->face->pack(from, memory, bytes) ? 0 : FI_EOTHER;
-}
-
-// They come in: to where they belong, or else they are unpacked later.
-static int take(MccPlan* p, const MccLayout* to, size_t bytes) {
-    p->whole.buffer = (uint8_t*)(uintptr_t)p->face->contiguous(to);
-    if (NULL != p->whole.buffer) return 0;
-    uint8_t* memory = p->face->memory(p, bytes);
-    if (NULL == memory) return FI_ENOMEM;
-    unpack_later(p, to, memory, bytes);
+    if (packs) {
+        if (!p->face->pack(from, memory, bytes_out)) return FI_EOTHER;
+        p->whole.input = memory;
+        memory += bytes_out;
+    }
+    if (unpacks) unpack_later(p, to, memory, bytes_in);
     return 0;
 }
 
 int mcc_lay_bcast(MccPlan* p, const MccLayout* layout, size_t bytes, int root) {
     begin(p, FI_BROADCAST, bytes, root);
-    if (p->self != (size_t)root) return take(p, layout, bytes);
-    const int error = give(p, layout, bytes);
+    if (p->self != (size_t)root) return exchange(p, NULL, 0, layout, bytes);
+    const int error = exchange(p, layout, bytes, NULL, 0);
     p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input;
     p->whole.input = NULL;
     return error;
@@ -153,56 +155,26 @@ int mcc_lay_allgatherv(MccPlan* p, const MccLayout* in, const MccLayout* out, Mc
 
 int mcc_lay_gather(MccPlan* p, const MccLayout* in, const MccLayout* out, int root) {
     begin(p, FI_GATHER, p->block, root);
-    return p->self == (size_t)root ? collect(p, in, out) : give(p, in, p->block);
-}
-
-static int scatter_from_root(MccPlan* p, const MccLayout* in, const MccLayout* out) {
-    const size_t all = p->members * p->block;
-    const bool in_place = mcc_is_in_place(out->base);
-    const MccLayout source = times(in, p->members);
-    uint8_t* room = in_place ? NULL : (uint8_t*)(uintptr_t)p->face->contiguous(out);
-    const uint8_t* blocks = p->face->contiguous(&source);
-    const bool packs = NULL == blocks, unpacks = !in_place && NULL == room;
-    uint8_t* memory = NULL;
-    if (packs || unpacks) {
-        memory = p->face->memory(p, (packs ? all : 0) + (unpacks ? p->block : 0));
-        if (NULL == memory) return FI_ENOMEM;
-    }
-    if (packs) {
-        if (!p->face->pack(&source, memory, all)) return FI_EOTHER;
-        blocks = memory;
-        memory += all;
-    }
-    p->whole.input = blocks;
-    // In place its own block stays where it is.
-    p->whole.buffer = in_place ? (uint8_t*)(uintptr_t)blocks + p->self * p->block : room;
-    if (unpacks) unpack_later(p, out, memory, p->block);
-    return 0;
+    return p->self == (size_t)root ? collect(p, in, out) : exchange(p, in, p->block, NULL, 0);
 }
 
 int mcc_lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, int root) {
     begin(p, FI_SCATTER, p->block, root);
-    return p->self == (size_t)root ? scatter_from_root(p, in, out) : take(p, out, p->block);
+    if (p->self != (size_t)root) return exchange(p, NULL, 0, out, p->block);
+    const bool in_place = mcc_is_in_place(out->base);
+    const MccLayout source = times(in, p->members);
+    const int error = exchange(p, &source, p->members * p->block, in_place ? NULL : out, p->block);
+    // In place its own block stays where it is.
+    if (0 == error && in_place) p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input + p->self * p->block;
+    return error;
 }
 
 int mcc_lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     const size_t all = p->members * p->block;
-    const bool in_place = mcc_is_in_place(in->base);
-    const MccLayout result = times(out, p->members), source = in_place ? result : times(in, p->members);
+    const MccLayout result = times(out, p->members);
+    const MccLayout source = mcc_is_in_place(in->base) ? result : times(in, p->members);
     begin(p, FI_ALLTOALL, p->block, 0);
-    p->whole.input = in_place ? NULL : p->face->contiguous(&source);
-    p->whole.buffer = (uint8_t*)(uintptr_t)p->face->contiguous(&result);
-    const bool packs = NULL == p->whole.input, unpacks = NULL == p->whole.buffer;
-    if (!packs && !unpacks) return 0;
-    uint8_t* memory = p->face->memory(p, packs && unpacks ? 2 * all : all);
-    if (NULL == memory) return FI_ENOMEM;
-    if (packs) {
-        if (!p->face->pack(&source, memory, all)) return FI_EOTHER;
-        p->whole.input = memory;
-        memory += all;
-    }
-    if (unpacks) unpack_later(p, &result, memory, all);
-    return 0;
+    return exchange(p, &source, all, &result, all);
 }
 
 // The reductions. Elements, operator and counts decide, which MPI wants to be the same on all members.

@@ -35,7 +35,6 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/request/request.h"
 #include "ompi_config.h"
-#include "opal/class/opal_hash_table.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
 
@@ -168,9 +167,9 @@ typedef struct {
     bool opened;                   // the provider is
     char reason[kMccReasonBytes];  // why it is not so
     bool reported;
-    MccProvider fabric;       // its lock guards all below, too
-    atomic_int broken;        // positive FI_E code once the completion queue itself failed
-    opal_hash_table_t peers;  // process name -> its card
+    MccProvider fabric;      // its lock guards all below, too
+    atomic_int broken;       // positive FI_E code once the completion queue itself failed
+    struct MccCard** peers;  // by the number of the process in its job
     atomic_int modules;
     MccChunk* chunks;
     MccOperation* free_slots;

@@ -12,68 +12,65 @@
 #include "coll_mcastcoll.h"
 #include "ompi/mca/rte/rte.h"
 
-static struct {
-    uint32_t (*version)(void);
-    struct fi_info* (*dupinfo)(const struct fi_info*);
-    void (*freeinfo)(struct fi_info*);
-    int (*getinfo)(uint32_t, const char*, const char*, uint64_t, const struct fi_info*, struct fi_info**);
-    int (*fabric)(struct fi_fabric_attr*, struct fid_fabric**, void*);
-    const char* (*strerror)(int);
-    char* (*tostr)(const void*, enum fi_type);
-} g_libfabric;  // set once, with the component's lock held
+#define MCC_LIBFABRIC(X) \
+    X(fi_version)        \
+    X(fi_dupinfo)        \
+    X(fi_freeinfo)       \
+    X(fi_getinfo)        \
+    X(fi_fabric)         \
+    X(fi_strerror)       \
+    X(fi_tostr)
 
-static bool find(void* library, const char* name, void* function) {
-    void* found = dlsym(library, name);
-    memcpy(function, &found, sizeof(found));
-    return NULL != found;
-}
+#define MCC_POINTER(name) __typeof__(name)* name;
+static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the component's lock held
 
 static bool load(char* reason) {
-    if (NULL != g_libfabric.tostr) return true;
+    if (NULL != g_libfabric.fi_tostr) return true;
     // It stays for good: other libraries in this process may use it as well.
     void* library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
     if (NULL == library) {
         snprintf(reason, kMccReasonBytes, "libfabric: %.200s", dlerror());
         return false;
     }
-    const bool good = find(library, "fi_version", &g_libfabric.version) &&
-                      find(library, "fi_dupinfo", &g_libfabric.dupinfo) &&
-                      find(library, "fi_freeinfo", &g_libfabric.freeinfo) &&
-                      find(library, "fi_getinfo", &g_libfabric.getinfo) &&
-                      find(library, "fi_fabric", &g_libfabric.fabric) &&
-                      find(library, "fi_strerror", &g_libfabric.strerror) &&
-                      find(library, "fi_tostr", &g_libfabric.tostr);
+    bool good = true;
+#define MCC_FIND(name)                                    \
+    {                                                     \
+        void* found = dlsym(library, #name);              \
+        memcpy(&g_libfabric.name, &found, sizeof(found)); \
+        good = good && NULL != found;                     \
+    }
+    MCC_LIBFABRIC(MCC_FIND)
     // Its structures may grow with a major version.
-    if (good && FI_MAJOR(g_libfabric.version()) == FI_MAJOR_VERSION) return true;
+    if (good && FI_MAJOR(g_libfabric.fi_version()) == FI_MAJOR_VERSION) return true;
     snprintf(reason, kMccReasonBytes, "libfabric: another version than the component was built for");
     memset(&g_libfabric, 0, sizeof(g_libfabric));
     return false;
 }
 
 struct fi_info* fi_dupinfo(const struct fi_info* info) {
-    return g_libfabric.dupinfo(info);
+    return g_libfabric.fi_dupinfo(info);
 }
 
 void fi_freeinfo(struct fi_info* info) {
-    g_libfabric.freeinfo(info);
+    g_libfabric.fi_freeinfo(info);
 }
 
 int fi_getinfo(uint32_t version, const char* node, const char* service, uint64_t flags,
                const struct fi_info* hints, struct fi_info** info) {
-    return g_libfabric.getinfo(version, node, service, flags, hints, info);
+    return g_libfabric.fi_getinfo(version, node, service, flags, hints, info);
 }
 
 int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* context) {
-    return g_libfabric.fabric(attr, fabric, context);
+    return g_libfabric.fi_fabric(attr, fabric, context);
 }
 
 // Errors are explained where it could not be loaded, too.
 const char* fi_strerror(int error) {
-    return NULL != g_libfabric.strerror ? g_libfabric.strerror(error) : strerror(error);
+    return NULL != g_libfabric.fi_strerror ? g_libfabric.fi_strerror(error) : strerror(error);
 }
 
 char* fi_tostr(const void* data, enum fi_type type) {
-    return g_libfabric.tostr(data, type);
+    return g_libfabric.fi_tostr(data, type);
 }
 
 // libfabric's own collectives, which most providers have, see only what the address vector held when its

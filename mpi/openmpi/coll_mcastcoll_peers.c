@@ -21,7 +21,7 @@
 
 enum { kCardVersion = 5 };
 
-typedef struct {
+typedef struct MccCard {
     uint32_t version;  // 0: it was not there, or is of another version
     uint32_t ready;    // the parameters are good
     uint32_t opened;   // so is the provider, and what follows is there
@@ -56,19 +56,14 @@ static uint64_t digest_offers(const MccComponent* c) {
 }
 
 void mcc_peers_init(void) {
-    OBJ_CONSTRUCT(&mca_coll_mcastcoll_component.peers, opal_hash_table_t);
-    opal_hash_table_init(&mca_coll_mcastcoll_component.peers, 64);
+    mca_coll_mcastcoll_component.peers = calloc(ompi_process_info.num_procs, sizeof(struct MccCard*));
 }
 
 void mcc_peers_close(void) {
-    opal_hash_table_t* peers = &mca_coll_mcastcoll_component.peers;
-    uint64_t key;
-    Card* peer;
-    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, peers) {
-        (void)key;
-        free(peer);
-    }
-    OBJ_DESTRUCT(peers);
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    for (size_t i = 0; NULL != c->peers && i < ompi_process_info.num_procs; ++i) free(c->peers[i]);
+    free(c->peers);
+    c->peers = NULL;
 }
 
 static void write_card(Card* card) {
@@ -102,15 +97,13 @@ static void read_card(Card* kept, const Card* card) {
     kept->reason[kMccReasonBytes - 1] = '\0';
 }
 
+// NULL: no memory, or none of this job.
 static Card* find_peer(ompi_communicator_t* comm, int rank) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
-    const uint64_t key = ((uint64_t)name.jobid << 32) | name.vpid;
-    void* found = NULL;
-    if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(&c->peers, key, &found)) return found;
-
-    Card* peer = calloc(1, sizeof(*peer));
-    if (NULL == peer) return NULL;
+    if (NULL == c->peers || name.vpid >= ompi_process_info.num_procs) return NULL;
+    Card** peer = &c->peers[name.vpid];
+    if (NULL != *peer || NULL == (*peer = calloc(1, sizeof(Card)))) return *peer;
     int rc;
     uint8_t* data = NULL;
     size_t bytes = 0;
@@ -118,14 +111,10 @@ static Card* find_peer(ompi_communicator_t* comm, int rank) {
     if (OPAL_SUCCESS == rc && NULL != data && sizeof(Card) == bytes) {
         Card card;
         memcpy(&card, data, sizeof(card));
-        read_card(peer, &card);
+        read_card(*peer, &card);
     }
     free(data);
-    if (OPAL_SUCCESS != opal_hash_table_set_value_uint64(&c->peers, key, peer)) {
-        free(peer);
-        return NULL;
-    }
-    return peer;
+    return *peer;
 }
 
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
@@ -193,11 +182,6 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
     return rc;
 }
 
-static int compare_hosts(const void* a, const void* b) {
-    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
-    return (first > second) - (first < second);
-}
-
 int mcc_peers_hosts(ompi_communicator_t* comm) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const int size = ompi_comm_size(comm);
@@ -209,7 +193,7 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
         hosts[rank] = NULL != peer ? peer->host : 0;
     }
     pthread_mutex_unlock(&c->fabric.lock);
-    qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
+    qsort(hosts, (size_t)size, sizeof(*hosts), mcc_compare);
     int count = 1;
     for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
     free(hosts);

@@ -230,13 +230,8 @@ static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, 
     return kMccHere;
 }
 
-static int compare(const void* a, const void* b) {
-    const size_t first = *(const size_t*)a, second = *(const size_t*)b;
-    return (first > second) - (first < second);
-}
-
 static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int collective, size_t members,
-                       size_t* edges) {
+                       uint64_t* edges) {
     MccSteps* steps = &m->selection[form][collective];
     size_t count = 0;
     bool measured = false;
@@ -247,7 +242,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
         if (rule->bytes.low > 0) edges[count++] = rule->bytes.low;
         if (rule->bytes.high < SIZE_MAX) edges[count++] = rule->bytes.high + 1;
     }
-    qsort(edges, count, sizeof(*edges), compare);
+    qsort(edges, count, sizeof(*edges), mcc_compare);
     if (measured && kMccBlocking == form) {
         steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
         if (NULL == steps->trials) return false;
@@ -269,7 +264,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
 
 bool mcc_select(const MccRules* rules, MccModule* m, int members) {
     mcc_select_free(m);
-    size_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
+    uint64_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
     bool good = NULL != edges;
     for (int form = 0; form < kMccForms; ++form)
         for (int i = 0; good && i < kMccCollectives; ++i)
