@@ -55,8 +55,8 @@ typedef struct PmpiGroup {
     int64_t number;     // rank 0's, the same on all members: the key of the group's set
     unsigned refused;   // operations that this group does not have, the same on all members
     MPI_Request never;  // a receive that nobody sends anything for
-    // Packed bytes. It belongs to one call, until that ends in pmpi_run(), which trims it: a small one stays
-    // for the next call.
+    // Packed bytes. It belongs to one call, until that ends in run() of calls.c, which trims it: a small one
+    // stays for the next call.
     MccBounce bounce;
 } PmpiGroup;
 
