@@ -36,20 +36,6 @@ static bool find(MccProvider* p, const char* name, char* reason) {
     return 0 == rc || explain(reason, name, "fi_getinfo", rc);
 }
 
-static bool open_endpoint(MccProvider* p, const char* name, char* reason) {
-    int rc = fi_endpoint(p->domain, p->info, &p->ep, NULL);
-    if (0 != rc) return explain(reason, name, "fi_endpoint", rc);
-    if (0 != (rc = fi_ep_bind(p->ep, &p->av->fid, 0)) ||
-        0 != (rc = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV)) ||
-        0 != (rc = fi_ep_bind(p->ep, &p->eq->fid, 0))) {
-        return explain(reason, name, "fi_ep_bind", rc);
-    }
-    if (0 != (rc = fi_enable(p->ep))) return explain(reason, name, "fi_enable", rc);
-    p->address_bytes = sizeof(p->address);
-    rc = fi_getname(&p->ep->fid, p->address, &p->address_bytes);
-    return 0 == rc || explain(reason, name, "fi_getname", rc);
-}
-
 // True, and the limits are taken over, if the provider has this collective.
 static bool query(MccProvider* p, int collective, int datatype, int op, size_t* bytes) {
     struct fi_collective_attr attr;
@@ -101,29 +87,38 @@ static void forget(MccProvider* p) {
     memset(&p->info, 0, sizeof(*p) - offsetof(MccProvider, info));
 }
 
+static bool open_parts(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
+                       char* reason) {
+    struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = peers};
+    struct fi_cq_attr cq_attr = {.size = 1024, .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = wait_object};
+    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_NONE};
+    int rc;
+#define STEP(call, ...) \
+    if (0 != (rc = call(__VA_ARGS__))) return explain(reason, name, #call, rc)
+    STEP(fi_fabric, p->info->fabric_attr, &p->fabric, NULL);
+    STEP(fi_eq_open, p->fabric, &eq_attr, &p->eq, NULL);
+    STEP(fi_domain, p->fabric, p->info, &p->domain, NULL);
+    STEP(fi_av_open, p->domain, &av_attr, &p->av, NULL);
+    STEP(fi_cq_open, p->domain, &cq_attr, &p->cq, NULL);
+    if (!query_all(p, name, reason)) return false;
+    STEP(fi_endpoint, p->domain, p->info, &p->ep, NULL);
+    STEP(fi_ep_bind, p->ep, &p->av->fid, 0);
+    STEP(fi_ep_bind, p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV);
+    STEP(fi_ep_bind, p->ep, &p->eq->fid, 0);
+    STEP(fi_enable, p->ep);
+    p->address_bytes = sizeof(p->address);
+    STEP(fi_getname, &p->ep->fid, p->address, &p->address_bytes);
+#undef STEP
+    return true;
+}
+
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason) {
     forget(p);
     if (!find(p, name, reason)) return false;
-    struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = peers};
-    struct fi_cq_attr cq_attr = {.size = 1024, .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = wait_object};
-    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_NONE};
-    int rc = 0;
-    bool good = true;
-    if (0 != (rc = fi_fabric(p->info->fabric_attr, &p->fabric, NULL))) {
-        good = explain(reason, name, "fi_fabric", rc);
-    } else if (0 != (rc = fi_eq_open(p->fabric, &eq_attr, &p->eq, NULL))) {
-        good = explain(reason, name, "fi_eq_open", rc);
-    } else if (0 != (rc = fi_domain(p->fabric, p->info, &p->domain, NULL))) {
-        good = explain(reason, name, "fi_domain", rc);
-    } else if (0 != (rc = fi_av_open(p->domain, &av_attr, &p->av, NULL))) {
-        good = explain(reason, name, "fi_av_open", rc);
-    } else if (0 != (rc = fi_cq_open(p->domain, &cq_attr, &p->cq, NULL))) {
-        good = explain(reason, name, "fi_cq_open", rc);
-    }
-    good = good && query_all(p, name, reason) && open_endpoint(p, name, reason);
-    if (!good) mcc_provider_close(p);
-    return good;
+    if (open_parts(p, name, peers, wait_object, reason)) return true;
+    mcc_provider_close(p);
+    return false;
 }
 
 void mcc_provider_close(MccProvider* p) {

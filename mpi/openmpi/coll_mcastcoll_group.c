@@ -105,12 +105,14 @@ typedef struct {
     double deadline_s;
     int size, open;
     long long mine;
-    long long* words;  // of the other ranks
-    ompi_request_t** requests;
+    struct {
+        long long word;           // of this rank
+        ompi_request_t* request;  // of those under way, in any order
+    } of[];
 } Round;
 
 static int note(Round* r, int rc, ompi_request_t* request) {
-    if (OMPI_SUCCESS == rc) r->requests[r->open++] = request;
+    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
     return rc;
 }
 
@@ -123,13 +125,14 @@ static int send_word(Round* r, int to) {
 
 static int receive_word(Round* r, int from) {
     ompi_request_t* request = MPI_REQUEST_NULL;
-    const int rc = MCA_PML_CALL(irecv(&r->words[from], 1, MPI_LONG_LONG, from, kAgreeTag, r->comm, &request));
+    const int rc =
+        MCA_PML_CALL(irecv(&r->of[from].word, 1, MPI_LONG_LONG, from, kAgreeTag, r->comm, &request));
     return note(r, rc, request);
 }
 
 static int wait_for_all(Round* r) {
     while (r->open > 0) {
-        ompi_request_t** last = &r->requests[r->open - 1];
+        ompi_request_t** last = &r->of[r->open - 1].request;
         while (!REQUEST_COMPLETE(*last)) {
             if (mcc_now_s() > r->deadline_s) return OMPI_ERR_TIMEOUT;
             opal_progress();
@@ -147,7 +150,7 @@ static int ask_all(Round* r) {
     for (int from = 1; from < r->size && OMPI_SUCCESS == rc; ++from) rc = receive_word(r, from);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
     for (int from = 1; from < r->size; ++from)
-        if (r->words[from] > r->mine) r->mine = r->words[from];
+        if (r->of[from].word > r->mine) r->mine = r->of[from].word;
     for (int to = 1; to < r->size && OMPI_SUCCESS == rc; ++to) rc = send_word(r, to);
     return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
 }
@@ -156,7 +159,7 @@ static int answer(Round* r) {
     int rc = receive_word(r, 0);
     if (OMPI_SUCCESS == rc) rc = send_word(r, 0);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    r->mine = r->words[0];
+    r->mine = r->of[0].word;
     return rc;
 }
 
@@ -164,27 +167,16 @@ static int answer(Round* r) {
 // error where somebody did not answer in time.
 static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank) {
     const int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
-    const double bound_s = kJoinTimes * 1e-3 * mca_coll_mcastcoll_component.join_timeout_ms;
-    Round* r = calloc(1, sizeof(*r));
-    long long* words = calloc((size_t)size, sizeof(*words));
-    ompi_request_t** requests = calloc((size_t)size, sizeof(ompi_request_t*));
-    int rc = OMPI_ERR_OUT_OF_RESOURCE;
-    if (NULL != r && NULL != words && NULL != requests) {
-        *r = (Round){.comm = comm,
-                     .deadline_s = mcc_now_s() + bound_s,
-                     .size = size,
-                     .mine = mcc_word(error, rank),
-                     .words = words,
-                     .requests = requests};
-        rc = 0 == rank ? ask_all(r) : answer(r);
-        *agreed_error = mcc_word_error(r->mine);
-        *agreed_rank = mcc_word_rank(r->mine);
-        // What is under way still writes into it.
-        if (r->open > 0) return rc;
-    }
-    free(requests);
-    free(words);
-    free(r);
+    Round* r = calloc(1, sizeof(*r) + (size_t)size * sizeof(r->of[0]));
+    if (NULL == r) return OMPI_ERR_OUT_OF_RESOURCE;
+    r->comm = comm;
+    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mca_coll_mcastcoll_component.join_timeout_ms;
+    r->size = size;
+    r->mine = mcc_word(error, rank);
+    const int rc = 0 == rank ? ask_all(r) : answer(r);
+    *agreed_error = mcc_word_error(r->mine);
+    *agreed_rank = mcc_word_rank(r->mine);
+    if (0 == r->open) free(r);  // else what is under way still writes into it
     return rc;
 }
 
