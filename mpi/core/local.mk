@@ -3,8 +3,6 @@ mcc_mpi_core = \
 	%reldir%/base.h \
 	%reldir%/collectives.c \
 	%reldir%/collectives.h \
-	%reldir%/join.c \
-	%reldir%/join.h \
 	%reldir%/plan.c \
 	%reldir%/plan.h \
 	%reldir%/provider.c \

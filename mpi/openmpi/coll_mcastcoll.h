@@ -25,8 +25,8 @@
 #include "coll_mcastcoll_trial.h"
 #include "core/base.h"
 #include "core/collectives.h"
-#include "core/join.h"
 #include "core/plan.h"
+#include "core/provider.h"
 #include "core/stand_in.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
@@ -41,13 +41,7 @@
 // Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
 
-enum {
-    kMccReasonBytes = 240,
-    kMccAddressBytes = kMccProviderAddressBytes,
-};
-
-// What coll_mcastcoll_single_host and _form_after are unless somebody says otherwise.
-enum { kMccSingleHostDefault = 1, kMccFormAfterDefault = 100 };
+enum { kMccReasonBytes = 240 };
 
 struct MccRequest;
 
@@ -190,21 +184,13 @@ typedef struct {
 // The one exported symbol.
 OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
 
-// coll_mcastcoll_component.c
-void mcc_component_stop(void);  // ends every group and closes the provider; the lock is not held
-
 // coll_mcastcoll_fabric.c
 // True where its collectives need to know the whole job before the first group.
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless that was tried before.
-void mcc_fabric_open(void);  // the lock is held, or there is one thread
-// The provider's operation ended; the lock is held.
-void mcc_ended(const void* context, int error, const char* text);
-
-// coll_mcastcoll_progress.c
+void mcc_fabric_open(void);     // the lock is held, or there is one thread
 void mcc_progress_start(void);  // when there is a group; the lock is held
 void mcc_progress_stop(void);   // the lock is not held
-int mcc_progress(void);         // opal_progress callback
 void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
 
 // coll_mcastcoll_peers.c
@@ -227,13 +213,12 @@ void mcc_groups_reap(bool all);  // the lock is held
 // As far as is known: the provider has it, and this module's group did not refuse it.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 
-// coll_mcastcoll_module.c
+// coll_mcastcoll_component.c
 // Whether a group could serve this communicator, by what all members know without a message: the same on all.
 bool mcc_module_fits(MccModule* module, ompi_communicator_t* comm);
 // Says that the job is left to others.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
-mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority);
 
 // coll_mcastcoll_run.c
 // One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
@@ -252,9 +237,9 @@ int mcc_complete_requests(void);
 // because it is faster, or which both serve by turns until that is known. A table of rules, from a file or
 // built in; every rank has the same, which the cards check.
 typedef struct MccRules MccRules;
-// path: NULL or empty for what is built in. NULL with a reason if there is something wrong with it.
+// path: NULL or empty for what is built in. NULL with a reason if there is something wrong with it; else to
+// be freed.
 MccRules* mcc_rules_read(const char* path, char* reason);
-void mcc_rules_free(MccRules* rules);
 uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state);
 // Through the component's output, in the form of the file.
 void mcc_rules_print(const MccRules* rules);

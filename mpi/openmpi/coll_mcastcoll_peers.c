@@ -29,7 +29,7 @@ typedef struct MccCard {
     uint64_t host;  // a digest of its name
     uint32_t address_bytes;
     char reason[kMccReasonBytes];
-    uint8_t address[kMccAddressBytes];
+    uint8_t address[kMccProviderAddressBytes];
 } Card;
 
 static uint64_t digest_terms(const MccComponent* c) {
@@ -93,7 +93,7 @@ int mcc_card_publish(void) {
 
 static void read_card(Card* kept, const Card* card) {
     *kept = *card;
-    if (kCardVersion != card->version || card->address_bytes > kMccAddressBytes) kept->version = 0;
+    if (kCardVersion != card->version || card->address_bytes > kMccProviderAddressBytes) kept->version = 0;
     kept->reason[kMccReasonBytes - 1] = '\0';
 }
 

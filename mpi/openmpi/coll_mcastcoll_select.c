@@ -139,34 +139,30 @@ static bool add(MccRules** rules, const Rule* rule) {
     return true;
 }
 
-static bool read_stream(MccRules** rules, FILE* stream, const char* name, char* reason) {
+static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
     char line[kLineBytes];
-    for (int number = 1; NULL != fgets(line, sizeof(line), stream); ++number) {
+    bool good = NULL != stream;
+    if (!good) snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
+    for (int number = 1; good && NULL != fgets(line, sizeof(line), stream); ++number) {
         Rule rule;
         const bool whole = NULL != strchr(line, '\n') || feof(stream);
         const int found = whole ? parse_line(line, &rule) : -1;
         if (0 == found) continue;
-        if (found < 0 || (*rules)->count == kMostRules) {
-            snprintf(reason, kMccReasonBytes,
-                     "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
-                     "here|previous|measured [PML]",
-                     name, number);
-            return false;
+        if (found > 0 && (*rules)->count < kMostRules) {
+            if (add(rules, &rule)) continue;
+            break;
         }
-        if (!add(rules, &rule)) break;
+        snprintf(reason, kMccReasonBytes,
+                 "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
+                 "here|previous|measured [PML]",
+                 name, number);
+        good = false;
     }
-    if (feof(stream)) return true;
-    snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be read", name);
-    return false;
-}
-
-static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
-    if (NULL == stream) {
-        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
-        return false;
+    if (good && !feof(stream)) {
+        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be read", name);
+        good = false;
     }
-    const bool good = read_stream(rules, stream, name, reason);
-    (void)fclose(stream);
+    if (NULL != stream) (void)fclose(stream);
     return good;
 }
 
@@ -191,10 +187,6 @@ MccRules* mcc_rules_read(const char* path, char* reason) {
         return rules;
     free(rules);
     return NULL;
-}
-
-void mcc_rules_free(MccRules* rules) {
-    free(rules);
 }
 
 uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {

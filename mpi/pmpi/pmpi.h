@@ -29,8 +29,8 @@
 #include <stdint.h>
 
 #include "core/collectives.h"
-#include "core/join.h"
 #include "core/plan.h"
+#include "core/provider.h"
 #include "core/stand_in.h"
 
 typedef struct {
