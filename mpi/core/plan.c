@@ -228,11 +228,8 @@ int mcc_lay_deal(MccPlan* p, const MccDeal* deal, const void* in, void* out, siz
 
 static bool unpack_blocks(const MccPlan* p) {
     const size_t width = p->face->width(p->to.type);
-    const ptrdiff_t extent = p->face->extent(p->to.type);
     for (size_t i = 0; i < p->members; ++i) {
-        const MccLayout block = {.base = (const uint8_t*)p->to.base + mcc_item(p->places, i) * extent,
-                                 .count = mcc_item(p->counts, i),
-                                 .type = p->to.type};
+        const MccLayout block = advance(p, &p->to, mcc_item(p->places, i), mcc_item(p->counts, i));
         const size_t bytes = (size_t)block.count * width;
         if (0 != bytes && !p->face->unpack(&block, p->from + i * p->block, bytes)) return false;
     }

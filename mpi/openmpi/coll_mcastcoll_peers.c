@@ -120,40 +120,26 @@ static Card* find_peer(ompi_communicator_t* comm, int rank) {
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const int size = ompi_comm_size(comm);
-    bool agreed = true;
+    reason[0] = '\0';
     pthread_mutex_lock(&c->fabric.lock);
     const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
-    for (int rank = 0; rank < size && agreed; ++rank) {
+    for (int rank = 0; rank < size && '\0' == reason[0]; ++rank) {
         // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
-        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != my_job) {
+        const bool is_ours = ompi_group_get_proc_name(comm->c_local_group, rank).jobid == my_job;
+        const Card* peer = is_ours ? find_peer(comm, rank) : NULL;
+        if (!is_ours) {
             snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
-            agreed = false;
-            break;
-        }
-        const Card* peer = find_peer(comm, rank);
-        agreed = NULL != peer && 0 != peer->version && peer->ready && peer->terms == c->terms;
-        if (agreed) continue;
-        if (NULL == peer || 0 == peer->version) {
+        } else if (NULL == peer || 0 == peer->version) {
             snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
                      rank);
         } else if (!peer->ready) {
             snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
-        } else {
+        } else if (peer->terms != c->terms) {
             snprintf(reason, kMccReasonBytes,
                      "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
         }
     }
     pthread_mutex_unlock(&c->fabric.lock);
-    return agreed;
-}
-
-// The lock is held. What is wrong with a card that came when its process had tried to open the provider.
-static bool is_open(const Card* peer, int rank, char* reason) {
-    if (!peer->opened) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
-    } else if (peer->offers != mca_coll_mcastcoll_component.offers) {
-        snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
-    }
     return '\0' == reason[0];
 }
 
@@ -173,7 +159,12 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
         Card* peer = find_peer(comm, rank);
         if (NULL == peer) continue;  // its address will be missing
         read_card(peer, &cards[rank]);
-        (void)is_open(peer, rank, reason);
+        // It came when its process had tried to open the provider.
+        if (!peer->opened) {
+            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
+        } else if (peer->offers != c->offers) {
+            snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
+        }
     }
     if ('\0' == reason[0] && (size_t)size > c->fabric.max_members)
         snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
