@@ -62,3 +62,104 @@ const char* mcc_read_number(const char* at, size_t* number) {
     *number = (size_t)digits << shift;
     return NULL != unit ? end + 1 : end;
 }
+
+// Which of libfabric's datatypes and operators are exactly MPI's. MPI wants the elements and the operator of
+// a reduction to be the same on all members; datatypes that only differ in name (MPI_INT and MPI_INT32_T)
+// have one counterpart, so whatever is decided here is decided alike everywhere. What MPI does not combine is
+// left to it, so that it can complain. MINLOC and MAXLOC with their pairs, LOGICAL (whose values are the
+// Fortran compiler's), WCHAR, what is of 16 bytes but not C's long double, user-defined operators and derived
+// datatypes have no counterpart.
+typedef enum { kNone, kInteger, kUnsigned, kBytes, kTruth, kReal, kComplex } Kind;
+
+enum {
+    kArithmetic = 1 << FI_SUM | 1 << FI_PROD,
+    kOrder = 1 << FI_MIN | 1 << FI_MAX,
+    kLogical = 1 << FI_LAND | 1 << FI_LOR | 1 << FI_LXOR,
+    kBits = 1 << FI_BAND | 1 << FI_BOR | 1 << FI_BXOR,
+};
+
+// Handles need not be constants in every MPI, hence comparisons in the order of use.
+static Kind kind_of(MPI_Datatype type) {
+    // Where there is no Fortran or C++ its handles may be that of nothing.
+    if (MPI_DATATYPE_NULL == type) return kNone;
+    if (MPI_INT == type || MPI_LONG == type || MPI_LONG_LONG == type || MPI_INT64_T == type ||
+        MPI_INT32_T == type || MPI_SHORT == type || MPI_SIGNED_CHAR == type || MPI_INT8_T == type ||
+        MPI_INT16_T == type || MPI_INTEGER == type || MPI_AINT == type || MPI_OFFSET == type ||
+        MPI_COUNT == type || MPI_INTEGER1 == type || MPI_INTEGER2 == type || MPI_INTEGER4 == type ||
+        MPI_INTEGER8 == type)
+        return kInteger;
+    if (MPI_DOUBLE == type || MPI_FLOAT == type || MPI_LONG_DOUBLE == type || MPI_REAL == type ||
+        MPI_DOUBLE_PRECISION == type || MPI_REAL4 == type || MPI_REAL8 == type)
+        return kReal;
+    if (MPI_UNSIGNED == type || MPI_UNSIGNED_LONG == type || MPI_UINT64_T == type || MPI_UINT32_T == type ||
+        MPI_UNSIGNED_LONG_LONG == type || MPI_UNSIGNED_SHORT == type || MPI_UNSIGNED_CHAR == type ||
+        MPI_UINT8_T == type || MPI_UINT16_T == type)
+        return kUnsigned;
+    if (MPI_C_FLOAT_COMPLEX == type || MPI_C_DOUBLE_COMPLEX == type || MPI_C_LONG_DOUBLE_COMPLEX == type ||
+        MPI_CXX_FLOAT_COMPLEX == type || MPI_CXX_DOUBLE_COMPLEX == type ||
+        MPI_CXX_LONG_DOUBLE_COMPLEX == type || MPI_COMPLEX == type || MPI_DOUBLE_COMPLEX == type ||
+        MPI_COMPLEX8 == type || MPI_COMPLEX16 == type)
+        return kComplex;
+    if (MPI_BYTE == type) return kBytes;
+    if (MPI_C_BOOL == type || MPI_CXX_BOOL == type) return kTruth;
+    return kNone;
+}
+
+static const int kOperators[] = {[kNone] = 0,
+                                 [kInteger] = kArithmetic | kOrder | kLogical | kBits,
+                                 [kUnsigned] = kArithmetic | kOrder | kLogical | kBits,
+                                 [kBytes] = kBits,
+                                 [kTruth] = kLogical,
+                                 [kReal] = kArithmetic | kOrder,
+                                 [kComplex] = kArithmetic};
+
+// -1: it has none of this size.
+static int datatype_of(Kind kind, size_t width) {
+    static const struct {
+        Kind kind;
+        size_t width;
+        enum fi_datatype type;
+    } kRows[] = {{kInteger, 1, FI_INT8},
+                 {kInteger, 2, FI_INT16},
+                 {kInteger, 4, FI_INT32},
+                 {kInteger, 8, FI_INT64},
+                 {kUnsigned, 1, FI_UINT8},
+                 {kUnsigned, 2, FI_UINT16},
+                 {kUnsigned, 4, FI_UINT32},
+                 {kUnsigned, 8, FI_UINT64},
+                 {kReal, sizeof(float), FI_FLOAT},
+                 {kReal, sizeof(double), FI_DOUBLE},
+                 {kReal, sizeof(long double), FI_LONG_DOUBLE},
+                 {kComplex, 2 * sizeof(float), FI_FLOAT_COMPLEX},
+                 {kComplex, 2 * sizeof(double), FI_DOUBLE_COMPLEX},
+                 {kComplex, 2 * sizeof(long double), FI_LONG_DOUBLE_COMPLEX}};
+    const Kind like = kBytes == kind || kTruth == kind ? kUnsigned : kind;
+    for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i)
+        if (like == kRows[i].kind && width == kRows[i].width) return (int)kRows[i].type;
+    return -1;
+}
+
+static int operator_of(MPI_Op op) {
+    const struct {
+        MPI_Op handle;
+        enum fi_op op;
+    } rows[] = {{MPI_SUM, FI_SUM},   {MPI_MAX, FI_MAX},   {MPI_MIN, FI_MIN},   {MPI_LOR, FI_LOR},
+                {MPI_BOR, FI_BOR},   {MPI_LAND, FI_LAND}, {MPI_BAND, FI_BAND}, {MPI_PROD, FI_PROD},
+                {MPI_BXOR, FI_BXOR}, {MPI_LXOR, FI_LXOR}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i)
+        if (rows[i].handle == op) return (int)rows[i].op;
+    return -1;
+}
+
+bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, size_t (*width_of)(MPI_Datatype), enum fi_datatype* type,
+                   enum fi_op* fabric_op, size_t* width) {
+    const Kind kind = kind_of(datatype);
+    const int column = operator_of(op);
+    if (column < 0 || 0 == (kOperators[kind] >> column & 1)) return false;
+    *width = width_of(datatype);
+    const int row = datatype_of(kind, *width);
+    if (row < 0) return false;
+    *type = (enum fi_datatype)row;
+    *fabric_op = (enum fi_op)column;
+    return true;
+}

@@ -1,8 +1,10 @@
-// All that is served, and what the provider calls it; lists of it and numbers, as users write them.
+// All that is served, and what the provider calls it: operations, elements and operators; lists of operations
+// and numbers, as users write them.
 
 #ifndef MCASTCOLL_MPI_CORE_COLLECTIVES_H
 #define MCASTCOLL_MPI_CORE_COLLECTIVES_H
 
+#include <mpi.h>
 #include <rdma/fi_collective.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +37,10 @@ extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
 bool mcc_read_collectives(const char* text, unsigned* enabled, char* reason, size_t reason_bytes);
 // Digits, perhaps with K, M or G. Where they end, or NULL.
 const char* mcc_read_number(const char* at, size_t* number);
+
+// What libfabric calls the elements, of *width bytes, and the operator of a reduction. False where it has
+// nothing that is exactly that: the same on all members. `width_of` is asked about predefined datatypes only.
+bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, size_t (*width_of)(MPI_Datatype), enum fi_datatype* type,
+                   enum fi_op* fabric_op, size_t* width);
 
 #endif

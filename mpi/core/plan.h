@@ -80,7 +80,7 @@ static inline void mcc_begin_plan(MccPlan* p, const MccFace* face, size_t member
     p->afterwards = kMccNothing;
 }
 
-// plan.c, blocks.c, reduce.c: what goes out, what comes in, and what is left to do. To be called when it is
+// What goes out, what comes in, and what is left to do. To be called when it is
 // decided that the plan is served. 0, or a positive FI_E code. Of `in` and `out` only what MPI looks at on
 // this member is.
 int mcc_lay_bcast(MccPlan* p, const MccLayout* layout, size_t bytes, int root);

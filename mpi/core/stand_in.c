@@ -7,7 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "core/clock.h"
+#include "core/base.h"
 
 static void set_alarm(const MccStandIn* s, int64_t at_ns) {
     const struct itimerspec at = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};

@@ -4,7 +4,7 @@
 // FI_COLLECTIVE without a changed line. Only public fi_* calls are used; a group that offers mcastcoll's
 // extension to run an operation to its end gets its blocking operations that way.
 //
-// The way of a call: an entry (_calls.c) has a job planned (_plan*.c; coll_mcastcoll_job.h), which also
+// The way of a call: an entry (_calls.c) has a job planned (MccJob), which also
 // decides who serves it (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it
 // (_run.c) or starts it (_request.c).
 //
@@ -23,31 +23,25 @@
 #include <stdint.h>
 
 #include "coll_mcastcoll_trial.h"
-#include "core/clock.h"
+#include "core/base.h"
 #include "core/collectives.h"
-#include "core/join.h"
 #include "core/plan.h"
+#include "core/provider.h"
 #include "core/stand_in.h"
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/request/request.h"
 #include "ompi_config.h"
-#include "opal/class/opal_hash_table.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
 
 // Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
 
-enum {
-    kMccReasonBytes = 240,
-    kMccAddressBytes = kMccProviderAddressBytes,
-};
-
-// What coll_mcastcoll_single_host and _form_after are unless somebody says otherwise.
-enum { kMccSingleHostDefault = 1, kMccFormAfterDefault = 100 };
+enum { kMccReasonBytes = 240 };
 
 struct MccRequest;
 
@@ -105,7 +99,7 @@ typedef enum {
     kMccOver,      // nobody: nothing to do, or an error, and the job's rc is for the caller
 } MccRoute;
 
-// What was selected (coll_mcastcoll_select.h): from 0 bytes on, and from each further step on.
+// What was selected (mcc_select): from 0 bytes on, and from each further step on.
 typedef struct {
     size_t from_bytes;
     MccRoute who;
@@ -167,9 +161,9 @@ typedef struct {
     bool opened;                   // the provider is
     char reason[kMccReasonBytes];  // why it is not so
     bool reported;
-    MccProvider fabric;       // its lock guards all below, too
-    atomic_int broken;        // positive FI_E code once the completion queue itself failed
-    opal_hash_table_t peers;  // process name -> its card
+    MccProvider fabric;      // its lock guards all below, too
+    atomic_int broken;       // positive FI_E code once the completion queue itself failed
+    struct MccCard** peers;  // by the number of the process in its job
     atomic_int modules;
     MccChunk* chunks;
     MccOperation* free_slots;
@@ -190,24 +184,13 @@ typedef struct {
 // The one exported symbol.
 OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
 
-// coll_mcastcoll_libfabric.c
-bool mcc_libfabric_load(char* reason);
-
-// coll_mcastcoll_component.c
-void mcc_component_stop(void);  // ends every group and closes the provider; the lock is not held
-
 // coll_mcastcoll_fabric.c
 // True where its collectives need to know the whole job before the first group.
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless that was tried before.
-void mcc_fabric_open(void);  // the lock is held, or there is one thread
-void mcc_ended(const void* context, int error,
-               const char* text);  // the provider's operation; the lock is held
-
-// coll_mcastcoll_progress.c
+void mcc_fabric_open(void);     // the lock is held, or there is one thread
 void mcc_progress_start(void);  // when there is a group; the lock is held
 void mcc_progress_stop(void);   // the lock is not held
-int mcc_progress(void);         // opal_progress callback
 void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
 
 // coll_mcastcoll_peers.c
@@ -230,18 +213,12 @@ void mcc_groups_reap(bool all);  // the lock is held
 // As far as is known: the provider has it, and this module's group did not refuse it.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 
-// coll_mcastcoll_agree.c
-// All members learn the worst outcome: 0, or an error and one of the ranks that has it. An Open MPI code; an
-// error where somebody did not answer in time.
-int mcc_agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank);
-
-// coll_mcastcoll_module.c
+// coll_mcastcoll_component.c
 // Whether a group could serve this communicator, by what all members know without a message: the same on all.
 bool mcc_module_fits(MccModule* module, ompi_communicator_t* comm);
 // Says that the job is left to others.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
-mca_coll_base_module_t* mcc_comm_query(ompi_communicator_t* comm, int* priority);
 
 // coll_mcastcoll_run.c
 // One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
@@ -256,8 +233,89 @@ void mcc_slots_free(void);
 // The lock is not held. Returns how many requests were completed.
 int mcc_complete_requests(void);
 
+// coll_mcastcoll_select.c: which calls are served here, and which by the module that was there before,
+// because it is faster, or which both serve by turns until that is known. A table of rules, from a file or
+// built in; every rank has the same, which the cards check.
+typedef struct MccRules MccRules;
+// path: NULL or empty for what is built in. NULL with a reason if there is something wrong with it; else to
+// be freed.
+MccRules* mcc_rules_read(const char* path, char* reason);
+uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state);
+// Through the component's output, in the form of the file.
+void mcc_rules_print(const MccRules* rules);
+// What the rules say for a communicator; false: no memory.
+bool mcc_select(const MccRules* rules, MccModule* m, int members);
+void mcc_select_free(MccModule* m);
+// Here, previous or, of blocking forms only and until it is known, measured.
+MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
+
 // coll_mcastcoll_calls.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);
+
+// A job: one collective of MPI in the form in which the provider takes it, and what is left to do afterwards.
+//
+// Why it exists: blocking and non-blocking forms of a collective differ only in who waits. Both are planned
+// by the same function (who serves it, which of the provider's collectives, contiguous memory instead of
+// derived datatypes), then run to the end (coll_mcastcoll_run.c) or started as a request
+// (coll_mcastcoll_request.c).
+//
+// Who owns what: a blocking job borrows its module's bounce buffer; a non-blocking one has memory of its own,
+// which goes with its request, and holds a reference to a derived datatype, since the program may free it.
+typedef struct {
+    MccPlan plan;  // of all segments; first: a plan's memory is its job's
+    MccModule* module;
+    ompi_communicator_t* comm;
+    MccForm form;
+    MccCollective collective;
+    int rc;
+
+    size_t width;    // bytes of an element
+    bool divisible;  // may become several operations, one segment each
+
+    bool streamed;    // a large blocking broadcast of a derived datatype, packed segment by segment
+    uint8_t* memory;  // of a non-blocking job
+    int* vectors;     // of a non-blocking job: its own copy of counts and places
+
+    MccTrial* trial;  // that this call is part of, or NULL; then the time is noted
+    int64_t begun_ns;
+} MccJob;
+
+// coll_mcastcoll_run.c
+// Who serves this job, by what MPI makes equal on all ranks: its collective and its bytes (see
+// coll_mcastcoll_select.c), and whether the group has the provider's collective. Makes the group at the first
+// call.
+MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes);
+// The part of the job from element `offset` on, as the next operation.
+struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
+ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
+// Run and start: false if the previous module is to serve the call, or job->rc is for the caller.
+bool mcc_run_job(MccJob* job, MccRoute route);
+// Says what failed, and returns MPI's code for it.
+int mcc_fail(MccGroup* g, const MccJob* job, int error);
+
+// coll_mcastcoll_measure.c: a blocking call that the rules want measured, and its end where it has a trial.
+MccRoute mcc_measure(MccJob* job, size_t bytes);
+void mcc_measured(MccJob* job);
+
+// coll_mcastcoll_request.c
+bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
+
+// coll_mcastcoll_pack.c
+enum { kMccPackSlack = 4096 };  // the convertor stops between basic elements; so much more completes any part
+extern const MccFace mcc_open_mpi;
+size_t mcc_width(ompi_datatype_t* type);  // packed bytes of an element
+bool mcc_pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, size_t* filled, size_t wanted);
+bool mcc_prepare(opal_convertor_t* convertor, bool to_send, const void* buffer, size_t count,
+                 ompi_datatype_t* datatype);
+bool mcc_unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t bytes);
+static inline bool mcc_unpacks_derived(const MccJob* job) {
+    const MccAfterwards what = job->plan.afterwards;
+    return (kMccUnpack == what || kMccUnpackBlocks == what) &&
+           !ompi_datatype_is_predefined(job->plan.to.type);
+}
+// What is left to do when the provider is done. Once, in any case: lets go of datatypes and memory.
+bool mcc_finish_job(MccJob* job, bool good);
+int mcc_run_streamed(MccJob* job);
 
 #define MCC_VERBOSE(level, ...) opal_output_verbose(level, mca_coll_mcastcoll_component.output, __VA_ARGS__)
 

@@ -1,10 +1,89 @@
-// The provider as the component opens it, and what it says of operations.
+// libfabric and the provider as the component opens them, what the provider says of operations, when its
+// queue is looked at, and by whom.
+//
+// libfabric is loaded when the first group forms, and not with the component: it brings the libraries of all
+// its providers, and two of these take a tenth of a second each to start, in every process. A job that needs
+// no group must not pay that. So what libfabric exports and we use has its namesake here, which no other
+// library sees.
+//
+// A thread that waits for an operation polls the queue itself and lets Open MPI progress in between. An
+// opal_progress callback polls while any group exists, so that the repair of other members' losses goes on
+// while this rank sits in some other MPI call: in every turn while non-blocking operations are open, else in
+// every eighth, as Open MPI's own callbacks of low priority.
+//
+// Not all MPI calls come by there: a blocking send of the pml cm waits in a loop of its own, for a receiver
+// that may itself wait for what this rank has to repair. So there a thread stands in (core/stand_in.h) where
+// no thread of the program has come by for a while. It completes no requests, since that may call back into
+// MPI.
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/rte/rte.h"
+#include "opal/runtime/opal_progress.h"
+
+#define MCC_LIBFABRIC(X) \
+    X(fi_version)        \
+    X(fi_dupinfo)        \
+    X(fi_freeinfo)       \
+    X(fi_getinfo)        \
+    X(fi_fabric)         \
+    X(fi_strerror)       \
+    X(fi_tostr)
+
+#define MCC_POINTER(name) __typeof__(name)* name;
+static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the component's lock held
+
+static bool load(char* reason) {
+    if (NULL != g_libfabric.fi_tostr) return true;
+    // It stays for good: other libraries in this process may use it as well.
+    void* library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
+    if (NULL == library) {
+        snprintf(reason, kMccReasonBytes, "libfabric: %.200s", dlerror());
+        return false;
+    }
+    bool good = true;
+#define MCC_FIND(name)                                    \
+    {                                                     \
+        void* found = dlsym(library, #name);              \
+        memcpy(&g_libfabric.name, &found, sizeof(found)); \
+        good = good && NULL != found;                     \
+    }
+    MCC_LIBFABRIC(MCC_FIND)
+    // Its structures may grow with a major version.
+    if (good && FI_MAJOR(g_libfabric.fi_version()) == FI_MAJOR_VERSION) return true;
+    snprintf(reason, kMccReasonBytes, "libfabric: another version than the component was built for");
+    memset(&g_libfabric, 0, sizeof(g_libfabric));
+    return false;
+}
+
+struct fi_info* fi_dupinfo(const struct fi_info* info) {
+    return g_libfabric.fi_dupinfo(info);
+}
+
+void fi_freeinfo(struct fi_info* info) {
+    g_libfabric.fi_freeinfo(info);
+}
+
+int fi_getinfo(uint32_t version, const char* node, const char* service, uint64_t flags,
+               const struct fi_info* hints, struct fi_info** info) {
+    return g_libfabric.fi_getinfo(version, node, service, flags, hints, info);
+}
+
+int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* context) {
+    return g_libfabric.fi_fabric(attr, fabric, context);
+}
+
+// Errors are explained where it could not be loaded, too.
+const char* fi_strerror(int error) {
+    return NULL != g_libfabric.fi_strerror ? g_libfabric.fi_strerror(error) : strerror(error);
+}
+
+char* fi_tostr(const void* data, enum fi_type type) {
+    return g_libfabric.fi_tostr(data, type);
+}
 
 // libfabric's own collectives, which most providers have, see only what the address vector held when its
 // first set was made, so that all addresses have to be there before.
@@ -36,8 +115,7 @@ static bool open_fabric(const char* provider, size_t peers, char* reason) {
 void mcc_fabric_open(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     if (c->opened || '\0' != c->reason[0]) return;
-    c->opened =
-        mcc_libfabric_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
+    c->opened = load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
     if (!c->opened) return;
     const size_t most = c->fabric.info->ep_attr->max_msg_size;
     c->longest = c->segment < most ? c->segment : most;
@@ -54,7 +132,7 @@ static MccOperation* find_operation(const void* context) {
     return NULL;
 }
 
-void mcc_ended(const void* context, int error, const char* text) {
+static void ended(const void* context, int error, const char* text) {
     MccOperation* operation = find_operation(context);
     if (NULL == operation) {
         if (0 != error)
@@ -70,4 +148,89 @@ void mcc_ended(const void* context, int error, const char* text) {
     } else {
         operation->done = true;
     }
+}
+
+// The lock is held.
+static int turn(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    const int events = mcc_poll(&c->fabric, ended);
+    if (events < 0) c->broken = -events;
+    if (0 != atomic_load(&c->backlog)) mcc_post_backlog();
+    return events > 0 ? events : 0;
+}
+
+// While nothing is open here, others may still want something: what they have lost, say. They can wait for a
+// while, and Open MPI's own messages, which wait in here, need not pay for it.
+static bool is_due(MccComponent* c) {
+    enum { kClockEvery = 8 };
+    if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
+    const double now = mcc_now_s();
+    if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
+    atomic_store_explicit(&c->poll_at_s, now + atomic_load_explicit(&c->poll_every_s, memory_order_relaxed),
+                          memory_order_relaxed);
+    return true;
+}
+
+// The lock is held. A look costs each of Open MPI's operations some per cent where ranks share cores, so
+// there are few, unless others have lost something since the last one.
+static void choose_pace(MccComponent* c) {
+    static const double kLeast_s = 0.25e-3, kMost_s = 4e-3;
+    uint64_t asked = 0;
+    for (MccJoin* j = c->fabric.joins; NULL != j; j = j->next) {
+        uint64_t times = 0;
+        if (NULL != j->mc && NULL != j->get_asked && 0 == j->get_asked(j->mc, &times)) asked += times;
+    }
+    const double every = atomic_load_explicit(&c->poll_every_s, memory_order_relaxed);
+    const double next = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
+    atomic_store_explicit(&c->poll_every_s, next, memory_order_relaxed);
+    c->asked = asked;
+}
+
+static int progress(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    mcc_seen(&c->stand_in);
+    if (c->waiting > 0) return 0;  // the waiting thread polls already
+    const bool idle = !c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed);
+    if (idle && !is_due(c)) return 0;
+    if (0 != pthread_mutex_trylock(&c->fabric.lock)) return 0;
+    const int events = turn();
+    if (idle) choose_pace(c);
+    mcc_groups_reap(false);
+    pthread_mutex_unlock(&c->fabric.lock);
+    return events + mcc_complete_requests();
+}
+
+void mcc_wait_step(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    mcc_seen(&c->stand_in);
+    pthread_mutex_lock(&c->fabric.lock);
+    const int events = turn();
+    pthread_mutex_unlock(&c->fabric.lock);
+    if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
+}
+
+static int stand_in(void) {
+    (void)turn();
+    return -1;
+}
+
+static bool thread_wanted(const MccComponent* c) {
+    if (c->progress_thread >= 0) return 1 == c->progress_thread;
+    return mcc_pml_is("cm");
+}
+
+void mcc_progress_start(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    atomic_store(&c->poll_every_s, 1e-3);
+    if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(progress);
+    enum { kAwayNs = 12000000 };
+    if (!thread_wanted(c) || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
+    MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");
+}
+
+void mcc_progress_stop(void) {
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    mcc_stand_in_stop(&c->stand_in);
+    if (c->polling) (void)opal_progress_unregister(progress);
+    c->polling = false;
 }

@@ -11,13 +11,22 @@
 //
 // That allgather may itself call this communicator's collectives. The module's state says so meanwhile, and
 // they go to the previous modules at once.
+//
+// What all members agree on is the worst that happened to anybody. The words are messages to rank 0 and back,
+// with a tag of their own. An allreduce would not do: a blocking one cannot be given up where a rank has
+// died, and a non-blocking one of Open MPI's must be started in the same place of the communicator's order on
+// all ranks, among those that MPI_Comm_idup starts from within Open MPI's progress. All members are known to
+// have come by then, so that the time to answer is bounded. Who does not hear gets an error: what the others
+// have heard is not known then, and no member may guess.
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll_mcastcoll_select.h"
+#include "coll_mcastcoll.h"
 #include "ompi/constants.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/request/request.h"
 #include "opal/runtime/opal_progress.h"
 
 void mcc_groups_reap(bool all) {
@@ -85,6 +94,92 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* er
     return g;
 }
 
+// Of Open MPI's own tags; those near it belong to its non-blocking collectives, 30,000 calls later.
+enum { kAgreeTag = -30100 };
+
+// Others may be in a join, which has its own bound, and this machine may be busy.
+enum { kJoinTimes = 6 };
+
+typedef struct {
+    ompi_communicator_t* comm;
+    double deadline_s;
+    int size, open;
+    long long mine;
+    struct {
+        long long word;           // of this rank
+        ompi_request_t* request;  // of those under way, in any order
+    } of[];
+} Round;
+
+static int note(Round* r, int rc, ompi_request_t* request) {
+    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
+    return rc;
+}
+
+static int send_word(Round* r, int to) {
+    ompi_request_t* request = MPI_REQUEST_NULL;
+    const int rc = MCA_PML_CALL(
+        isend(&r->mine, 1, MPI_LONG_LONG, to, kAgreeTag, MCA_PML_BASE_SEND_STANDARD, r->comm, &request));
+    return note(r, rc, request);
+}
+
+static int receive_word(Round* r, int from) {
+    ompi_request_t* request = MPI_REQUEST_NULL;
+    const int rc =
+        MCA_PML_CALL(irecv(&r->of[from].word, 1, MPI_LONG_LONG, from, kAgreeTag, r->comm, &request));
+    return note(r, rc, request);
+}
+
+static int wait_for_all(Round* r) {
+    while (r->open > 0) {
+        ompi_request_t** last = &r->of[r->open - 1].request;
+        while (!REQUEST_COMPLETE(*last)) {
+            if (mcc_now_s() > r->deadline_s) return OMPI_ERR_TIMEOUT;
+            opal_progress();
+        }
+        const int rc = (*last)->req_status.MPI_ERROR;
+        (void)ompi_request_free(last);
+        --r->open;
+        if (MPI_SUCCESS != rc) return rc;
+    }
+    return OMPI_SUCCESS;
+}
+
+static int ask_all(Round* r) {
+    int rc = OMPI_SUCCESS;
+    for (int from = 1; from < r->size && OMPI_SUCCESS == rc; ++from) rc = receive_word(r, from);
+    if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
+    for (int from = 1; from < r->size; ++from)
+        if (r->of[from].word > r->mine) r->mine = r->of[from].word;
+    for (int to = 1; to < r->size && OMPI_SUCCESS == rc; ++to) rc = send_word(r, to);
+    return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
+}
+
+static int answer(Round* r) {
+    int rc = receive_word(r, 0);
+    if (OMPI_SUCCESS == rc) rc = send_word(r, 0);
+    if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
+    r->mine = r->of[0].word;
+    return rc;
+}
+
+// All members learn the worst outcome: 0, or an error and one of the ranks that has it. An Open MPI code; an
+// error where somebody did not answer in time.
+static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank) {
+    const int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
+    Round* r = calloc(1, sizeof(*r) + (size_t)size * sizeof(r->of[0]));
+    if (NULL == r) return OMPI_ERR_OUT_OF_RESOURCE;
+    r->comm = comm;
+    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mca_coll_mcastcoll_component.join_timeout_ms;
+    r->size = size;
+    r->mine = mcc_word(error, rank);
+    const int rc = 0 == rank ? ask_all(r) : answer(r);
+    *agreed_error = mcc_word_error(r->mine);
+    *agreed_rank = mcc_word_rank(r->mine);
+    if (0 == r->open) free(r);  // else what is under way still writes into it
+    return rc;
+}
+
 // Later, where there was not time enough: a busy machine may be less so then. Each time costs the join's
 // timeout, so there are few, ever further apart.
 static void try_again(MccModule* m, int error) {
@@ -145,11 +240,11 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
         return rc;
     }
     MccGroup* g = make_group(comm, m->attempts, &error);
-    rc = mcc_agree(comm, error, &error, &who);
+    rc = agree(comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";
         error = join(g);
-        rc = mcc_agree(comm, error, &error, &who);
+        rc = agree(comm, error, &error, &who);
     }
     if (OMPI_SUCCESS == rc && 0 == error) {
         m->group = g;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "coll_mcastcoll_job.h"
+#include "coll_mcastcoll.h"
 #include "ompi/constants.h"
 #include "ompi/errhandler/errhandler.h"
 
@@ -69,15 +69,14 @@ static int meet(const MccModule* m, ompi_communicator_t* comm) {
     return ((mca_coll_base_module_barrier_fn_t)barrier->function)(comm, barrier->module);
 }
 
-static MccRoute fail(MccJob* job, int error) {
+// An agreement failed. Where nobody can agree in this group everybody finds that in the same call.
+static MccRoute fail(MccJob* job, MccTrial* t, int error) {
+    if (FI_ENOSYS == error) {
+        mcc_trial_close(t);
+        return kMccHere;
+    }
     job->rc = mcc_fail(job->module->group, job, error);
     return kMccOver;
-}
-
-// Nobody can agree in this group, which everybody finds in the same call.
-static MccRoute go_on_here(MccTrial* t) {
-    mcc_trial_close(t);
-    return kMccHere;
 }
 
 static MccRoute so_far(const MccTrial* t) {
@@ -93,14 +92,12 @@ MccRoute mcc_measure(MccJob* job, size_t bytes) {
     if (m->group->failed) return kMccHere;
     if (mcc_trial_is_over(t)) {
         const int error = agree(m->group, t);
-        if (FI_ENOSYS == error) return go_on_here(t);
-        if (0 != error) return fail(job, error);
+        if (0 != error) return fail(job, t, error);
         report(job, t, bytes);
         return so_far(t);
     }
     const int error = ask_for_handlers(job, t);
-    if (FI_ENOSYS == error) return go_on_here(t);
-    if (0 != error) return fail(job, error);
+    if (0 != error) return fail(job, t, error);
     if (t->closed) return kMccHere;
     m->measuring = true;
     job->trial = t;

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
-#include "coll_mcastcoll_select.h"
-#include "core/agree.h"
+#include "core/base.h"
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/rte/rte.h"
@@ -22,7 +21,7 @@
 
 enum { kCardVersion = 5 };
 
-typedef struct {
+typedef struct MccCard {
     uint32_t version;  // 0: it was not there, or is of another version
     uint32_t ready;    // the parameters are good
     uint32_t opened;   // so is the provider, and what follows is there
@@ -30,7 +29,7 @@ typedef struct {
     uint64_t host;  // a digest of its name
     uint32_t address_bytes;
     char reason[kMccReasonBytes];
-    uint8_t address[kMccAddressBytes];
+    uint8_t address[kMccProviderAddressBytes];
 } Card;
 
 static uint64_t digest_terms(const MccComponent* c) {
@@ -57,19 +56,14 @@ static uint64_t digest_offers(const MccComponent* c) {
 }
 
 void mcc_peers_init(void) {
-    OBJ_CONSTRUCT(&mca_coll_mcastcoll_component.peers, opal_hash_table_t);
-    opal_hash_table_init(&mca_coll_mcastcoll_component.peers, 64);
+    mca_coll_mcastcoll_component.peers = calloc(ompi_process_info.num_procs, sizeof(struct MccCard*));
 }
 
 void mcc_peers_close(void) {
-    opal_hash_table_t* peers = &mca_coll_mcastcoll_component.peers;
-    uint64_t key;
-    Card* peer;
-    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, peers) {
-        (void)key;
-        free(peer);
-    }
-    OBJ_DESTRUCT(peers);
+    MccComponent* c = &mca_coll_mcastcoll_component;
+    for (size_t i = 0; NULL != c->peers && i < ompi_process_info.num_procs; ++i) free(c->peers[i]);
+    free(c->peers);
+    c->peers = NULL;
 }
 
 static void write_card(Card* card) {
@@ -99,19 +93,17 @@ int mcc_card_publish(void) {
 
 static void read_card(Card* kept, const Card* card) {
     *kept = *card;
-    if (kCardVersion != card->version || card->address_bytes > kMccAddressBytes) kept->version = 0;
+    if (kCardVersion != card->version || card->address_bytes > kMccProviderAddressBytes) kept->version = 0;
     kept->reason[kMccReasonBytes - 1] = '\0';
 }
 
+// NULL: no memory, or none of this job.
 static Card* find_peer(ompi_communicator_t* comm, int rank) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
-    const uint64_t key = ((uint64_t)name.jobid << 32) | name.vpid;
-    void* found = NULL;
-    if (OPAL_SUCCESS == opal_hash_table_get_value_uint64(&c->peers, key, &found)) return found;
-
-    Card* peer = calloc(1, sizeof(*peer));
-    if (NULL == peer) return NULL;
+    if (NULL == c->peers || name.vpid >= ompi_process_info.num_procs) return NULL;
+    Card** peer = &c->peers[name.vpid];
+    if (NULL != *peer || NULL == (*peer = calloc(1, sizeof(Card)))) return *peer;
     int rc;
     uint8_t* data = NULL;
     size_t bytes = 0;
@@ -119,53 +111,35 @@ static Card* find_peer(ompi_communicator_t* comm, int rank) {
     if (OPAL_SUCCESS == rc && NULL != data && sizeof(Card) == bytes) {
         Card card;
         memcpy(&card, data, sizeof(card));
-        read_card(peer, &card);
+        read_card(*peer, &card);
     }
     free(data);
-    if (OPAL_SUCCESS != opal_hash_table_set_value_uint64(&c->peers, key, peer)) {
-        free(peer);
-        return NULL;
-    }
-    return peer;
+    return *peer;
 }
 
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
     const int size = ompi_comm_size(comm);
-    bool agreed = true;
+    reason[0] = '\0';
     pthread_mutex_lock(&c->fabric.lock);
     const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
-    for (int rank = 0; rank < size && agreed; ++rank) {
+    for (int rank = 0; rank < size && '\0' == reason[0]; ++rank) {
         // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
-        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != my_job) {
+        const bool is_ours = ompi_group_get_proc_name(comm->c_local_group, rank).jobid == my_job;
+        const Card* peer = is_ours ? find_peer(comm, rank) : NULL;
+        if (!is_ours) {
             snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
-            agreed = false;
-            break;
-        }
-        const Card* peer = find_peer(comm, rank);
-        agreed = NULL != peer && 0 != peer->version && peer->ready && peer->terms == c->terms;
-        if (agreed) continue;
-        if (NULL == peer || 0 == peer->version) {
+        } else if (NULL == peer || 0 == peer->version) {
             snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
                      rank);
         } else if (!peer->ready) {
             snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
-        } else {
+        } else if (peer->terms != c->terms) {
             snprintf(reason, kMccReasonBytes,
                      "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
         }
     }
     pthread_mutex_unlock(&c->fabric.lock);
-    return agreed;
-}
-
-// The lock is held. What is wrong with a card that came when its process had tried to open the provider.
-static bool is_open(const Card* peer, int rank, char* reason) {
-    if (!peer->opened) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
-    } else if (peer->offers != mca_coll_mcastcoll_component.offers) {
-        snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
-    }
     return '\0' == reason[0];
 }
 
@@ -185,18 +159,18 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
         Card* peer = find_peer(comm, rank);
         if (NULL == peer) continue;  // its address will be missing
         read_card(peer, &cards[rank]);
-        (void)is_open(peer, rank, reason);
+        // It came when its process had tried to open the provider.
+        if (!peer->opened) {
+            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
+        } else if (peer->offers != c->offers) {
+            snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
+        }
     }
     if ('\0' == reason[0] && (size_t)size > c->fabric.max_members)
         snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
     pthread_mutex_unlock(&c->fabric.lock);
     free(cards);
     return rc;
-}
-
-static int compare_hosts(const void* a, const void* b) {
-    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
-    return (first > second) - (first < second);
 }
 
 int mcc_peers_hosts(ompi_communicator_t* comm) {
@@ -210,7 +184,7 @@ int mcc_peers_hosts(ompi_communicator_t* comm) {
         hosts[rank] = NULL != peer ? peer->host : 0;
     }
     pthread_mutex_unlock(&c->fabric.lock);
-    qsort(hosts, (size_t)size, sizeof(*hosts), compare_hosts);
+    qsort(hosts, (size_t)size, sizeof(*hosts), mcc_compare);
     int count = 1;
     for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
     free(hosts);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll_mcastcoll_job.h"
+#include "coll_mcastcoll.h"
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -53,12 +53,7 @@ static void request_construct(MccRequest* r) {
     r->super.req_free = request_free;
     r->super.req_cancel = NULL;
     r->super.req_status = (ompi_status_public_t){.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG};
-    memset(r->of_mpi, 0, sizeof(r->of_mpi));
-    r->offset = 0;
-    r->parts = 0;
-    r->all_posted = false;
-    r->error = 0;
-    r->next = NULL;
+    memset((char*)r + sizeof(r->super), 0, sizeof(*r) - sizeof(r->super));
 }
 OBJ_CLASS_INSTANCE(MccRequest, ompi_request_t, request_construct, NULL);
 

@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coll_mcastcoll_job.h"
-#include "coll_mcastcoll_select.h"
+#include "coll_mcastcoll.h"
 #include "ompi/constants.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -162,13 +161,6 @@ bool mcc_run_job(MccJob* job, MccRoute route) {
     }
     if (0 != error) job->rc = mcc_fail(job->module->group, job, error);
     return true;
-}
-
-MccRoute mcc_give_up(MccJob* job, int error) {
-    free(job->memory);
-    job->memory = NULL;
-    job->rc = mcc_fail(job->module->group, job, error);
-    return kMccOver;
 }
 
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {

@@ -12,13 +12,12 @@
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
-#include "coll_mcastcoll_select.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/agree.h"
+#include "coll_mcastcoll.h"
+#include "core/base.h"
 
 // Whether a long broadcast gains depends on the links and processors: where links are slow it does, and where
 // receivers share cores TCP copies their bytes once, and ours twice. Not over several sites, where Open MPI's
@@ -140,34 +139,30 @@ static bool add(MccRules** rules, const Rule* rule) {
     return true;
 }
 
-static bool read_stream(MccRules** rules, FILE* stream, const char* name, char* reason) {
+static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
     char line[kLineBytes];
-    for (int number = 1; NULL != fgets(line, sizeof(line), stream); ++number) {
+    bool good = NULL != stream;
+    if (!good) snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
+    for (int number = 1; good && NULL != fgets(line, sizeof(line), stream); ++number) {
         Rule rule;
         const bool whole = NULL != strchr(line, '\n') || feof(stream);
         const int found = whole ? parse_line(line, &rule) : -1;
         if (0 == found) continue;
-        if (found < 0 || (*rules)->count == kMostRules) {
-            snprintf(reason, kMccReasonBytes,
-                     "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
-                     "here|previous|measured [PML]",
-                     name, number);
-            return false;
+        if (found > 0 && (*rules)->count < kMostRules) {
+            if (add(rules, &rule)) continue;
+            break;
         }
-        if (!add(rules, &rule)) break;
+        snprintf(reason, kMccReasonBytes,
+                 "coll_mcastcoll_selection: %.60s, line %d: not OPERATION MEMBERS HOSTS BYTES "
+                 "here|previous|measured [PML]",
+                 name, number);
+        good = false;
     }
-    if (feof(stream)) return true;
-    snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be read", name);
-    return false;
-}
-
-static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
-    if (NULL == stream) {
-        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
-        return false;
+    if (good && !feof(stream)) {
+        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be read", name);
+        good = false;
     }
-    const bool good = read_stream(rules, stream, name, reason);
-    (void)fclose(stream);
+    if (NULL != stream) (void)fclose(stream);
     return good;
 }
 
@@ -192,10 +187,6 @@ MccRules* mcc_rules_read(const char* path, char* reason) {
         return rules;
     free(rules);
     return NULL;
-}
-
-void mcc_rules_free(MccRules* rules) {
-    free(rules);
 }
 
 uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {
@@ -231,13 +222,8 @@ static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, 
     return kMccHere;
 }
 
-static int compare(const void* a, const void* b) {
-    const size_t first = *(const size_t*)a, second = *(const size_t*)b;
-    return (first > second) - (first < second);
-}
-
 static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int collective, size_t members,
-                       size_t* edges) {
+                       uint64_t* edges) {
     MccSteps* steps = &m->selection[form][collective];
     size_t count = 0;
     bool measured = false;
@@ -248,7 +234,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
         if (rule->bytes.low > 0) edges[count++] = rule->bytes.low;
         if (rule->bytes.high < SIZE_MAX) edges[count++] = rule->bytes.high + 1;
     }
-    qsort(edges, count, sizeof(*edges), compare);
+    qsort(edges, count, sizeof(*edges), mcc_compare);
     if (measured && kMccBlocking == form) {
         steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
         if (NULL == steps->trials) return false;
@@ -270,7 +256,7 @@ static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int co
 
 bool mcc_select(const MccRules* rules, MccModule* m, int members) {
     mcc_select_free(m);
-    size_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
+    uint64_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
     bool good = NULL != edges;
     for (int form = 0; form < kMccForms; ++form)
         for (int i = 0; good && i < kMccCollectives; ++i)

@@ -3,21 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base.h"
+
 void mcc_trial_note(MccTrial* t, uint64_t ns) {
     const unsigned turn = t->turns / kMccWays;
     if (turn > 0 && turn <= kMccTrialTurns) t->ns[mcc_trial_turn(t)][turn - 1] = ns;
     ++t->turns;
 }
 
-static int compare(const void* a, const void* b) {
-    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
-    return (first > second) - (first < second);
-}
-
 uint64_t mcc_trial_median(const MccTrial* t, MccWay way) {
     uint64_t sorted[kMccTrialTurns];
     memcpy(sorted, t->ns[way], sizeof(sorted));
-    qsort(sorted, kMccTrialTurns, sizeof(*sorted), compare);
+    qsort(sorted, kMccTrialTurns, sizeof(*sorted), mcc_compare);
     return sorted[kMccTrialTurns / 2];
 }
 

@@ -1,4 +1,4 @@
-// Which of two ways is faster here, found by trying both (the word "measured" in coll_mcastcoll_select.h).
+// Which of two ways is faster here, found by trying both (the word "measured" in coll_mcastcoll_select.c).
 //
 // Why it exists: whether a long broadcast gains by multicast depends on links and processors, and no table
 // knows them. So some of a communicator's calls of a class of sizes go both ways by turns, and each member

@@ -4,26 +4,16 @@ ompiexecdir = $(ompi_componentdir)
 ompiexec_LTLIBRARIES = mca_coll_mcastcoll.la
 mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll.h \
-	%reldir%/coll_mcastcoll_agree.c \
 	%reldir%/coll_mcastcoll_calls.c \
 	%reldir%/coll_mcastcoll_component.c \
 	%reldir%/coll_mcastcoll_fabric.c \
 	%reldir%/coll_mcastcoll_group.c \
-	%reldir%/coll_mcastcoll_job.h \
-	%reldir%/coll_mcastcoll_libfabric.c \
 	%reldir%/coll_mcastcoll_measure.c \
-	%reldir%/coll_mcastcoll_module.c \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
-	%reldir%/coll_mcastcoll_plan.c \
-	%reldir%/coll_mcastcoll_plan_blocks.c \
-	%reldir%/coll_mcastcoll_plan_reduce.c \
-	%reldir%/coll_mcastcoll_progress.c \
 	%reldir%/coll_mcastcoll_request.c \
 	%reldir%/coll_mcastcoll_run.c \
 	%reldir%/coll_mcastcoll_select.c \
-	%reldir%/coll_mcastcoll_select.h \
-	%reldir%/coll_mcastcoll_stream.c \
 	%reldir%/coll_mcastcoll_trial.c \
 	%reldir%/coll_mcastcoll_trial.h
 mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(OMPI_CPPFLAGS)

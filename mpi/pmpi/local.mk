@@ -3,15 +3,11 @@
 if HAVE_MPICH
 lib_LTLIBRARIES += libmcastcoll-pmpi.la
 libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
-	%reldir%/entry.c \
+	%reldir%/calls.c \
 	%reldir%/group.c \
 	%reldir%/layout.c \
 	%reldir%/life.c \
-	%reldir%/moves.c \
 	%reldir%/pmpi.h \
-	%reldir%/progress.c \
-	%reldir%/reduce.c \
-	%reldir%/run.c \
 	%reldir%/settings.c
 libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(MPICH_CPPFLAGS)
 libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)

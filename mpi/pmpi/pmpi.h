@@ -2,7 +2,7 @@
 // share.
 //
 // Why it exists: other MPIs than Open MPI have no components to plug into, but all have the profiling
-// interface. The library defines MPI_Bcast and the others of entry.c, serves what it can over a libfabric
+// interface. The library defines MPI_Bcast and the others of calls.c, serves what it can over a libfabric
 // provider with collectives, and calls PMPI_Bcast and so on for the rest. It uses nothing of MPI but the
 // standard, and of the provider nothing but libfabric's public calls and mcastcoll/mcastcoll.h.
 //
@@ -29,8 +29,8 @@
 #include <stdint.h>
 
 #include "core/collectives.h"
-#include "core/join.h"
 #include "core/plan.h"
+#include "core/provider.h"
 #include "core/stand_in.h"
 
 typedef struct {
@@ -55,8 +55,8 @@ typedef struct PmpiGroup {
     int64_t number;     // rank 0's, the same on all members: the key of the group's set
     unsigned refused;   // operations that this group does not have, the same on all members
     MPI_Request never;  // a receive that nobody sends anything for
-    // Packed bytes. It belongs to one call, until that ends in pmpi_run(), which trims it: a small one stays
-    // for the next call.
+    // Packed bytes. It belongs to one call, until that ends in run() of calls.c, which trims it: a small one
+    // stays for the next call.
     MccBounce bounce;
 } PmpiGroup;
 
@@ -83,11 +83,9 @@ bool pmpi_settings_read(PmpiSettings* s, char* reason, size_t reason_bytes);
 void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // life.c
-bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
-
-// progress.c
-void pmpi_progress_start(void);   // the lock is held
-void pmpi_poll(void);             // reads both queues; the lock is held
+bool pmpi_open(void);            // false: MPI is not there yet or no more; opens everything at the first call
+void pmpi_progress_start(void);  // the lock is held
+void pmpi_poll(void);            // reads both queues; the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
 
 // group.c
@@ -97,45 +95,17 @@ void pmpi_group_break(PmpiGroup* g);  // an operation failed: the group is close
 void pmpi_groups_reap(bool all);      // the lock is held
 void pmpi_groups_cancel(void);
 
-// run.c
+// calls.c
 typedef struct {
     MccPlan plan;  // first: a plan's memory is its call's
     PmpiGroup* g;
     MccCollective operation;
 } PmpiCall;
-// True if the communicator's group has the operation; otherwise the call is to be left to PMPI. To be called
-// first, whatever the arguments: see rule 2 above.
-bool pmpi_begin(PmpiCall* c, MPI_Comm comm, MccCollective operation);
-bool pmpi_in_range(uint64_t bytes);
-bool pmpi_leave(const PmpiCall* c);  // false, and counts a call that is left to PMPI
-// Runs the operation and delivers what came in, unless `error` tells that it could not be planned. True: the
-// call ends with *rc. False: it was not begun on any member, PMPI serves it. Either way this is the call's
-// last use of the group: its bounce buffer may be gone, and after a failure the group itself, since the
-// program's error handler has been called.
-bool pmpi_run(PmpiCall* c, int error, int* rc);
 
 // layout.c: messages as MPI describes them, and their packed bytes
 extern const MccFace pmpi_face;
 // Packed bytes, or -1 for what PMPI should complain about.
 int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type);
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
-
-// moves.c, blocks.c, reduce.c: one operation each. True: served, the call ends with *rc.
-bool pmpi_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm, int* rc);
-bool pmpi_barrier(MPI_Comm comm, int* rc);
-bool pmpi_allgather(MccLayout in, MccLayout out, MPI_Comm comm, int* rc);
-bool pmpi_allgatherv(MccLayout in, void* buffer, MccList counts, MccList places, MPI_Datatype type,
-                     MPI_Comm comm, int* rc);
-bool pmpi_gather(MccLayout in, MccLayout out, int root, MPI_Comm comm, int* rc);
-bool pmpi_scatter(MccLayout in, MccLayout out, int root, MPI_Comm comm, int* rc);
-bool pmpi_alltoall(MccLayout in, MccLayout out, MPI_Comm comm, int* rc);
-bool pmpi_reduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
-                 MPI_Comm comm, int* rc);
-bool pmpi_allreduce(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                    int* rc);
-bool pmpi_reduce_scatter(const void* in, void* out, MccList counts, MPI_Datatype type, MPI_Op op,
-                         MPI_Comm comm, int* rc);
-bool pmpi_reduce_scatter_block(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
-                               MPI_Comm comm, int* rc);
 
 #endif

@@ -1,10 +1,22 @@
-// What members tell each other while a group forms. How it travels is each face's own business.
+// What everything here stands on: the time, an order of numbers, a digest of terms, and a member's word when
+// a group forms. How that travels is each face's own business.
 
-#ifndef MCASTCOLL_MPI_CORE_AGREE_H
-#define MCASTCOLL_MPI_CORE_AGREE_H
+#ifndef MCASTCOLL_MPI_CORE_BASE_H
+#define MCASTCOLL_MPI_CORE_BASE_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
+
+static inline int64_t mcc_now_ns(clockid_t clock) {
+    struct timespec now;
+    (void)clock_gettime(clock, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static inline double mcc_now_s(void) {
+    return (double)mcc_now_ns(CLOCK_MONOTONIC) * 1e-9;
+}
 
 // A digest of the terms that must be the same everywhere: FNV-1a, to begin with kMccDigest.
 #define kMccDigest UINT64_C(0xcbf29ce484222325)
@@ -23,6 +35,12 @@ static inline int mcc_word_error(int64_t word) {
 }
 static inline int mcc_word_rank(int64_t word) {
     return (int)(word & INT32_MAX);
+}
+
+// For qsort().
+static inline int mcc_compare(const void* a, const void* b) {
+    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
+    return (first > second) - (first < second);
 }
 
 #endif
