@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "group/places.h"
+#include "group/welcome.h"
 #include "join_world.h"
 #include "topology_fixture.h"
 

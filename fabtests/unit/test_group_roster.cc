@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "group/roster.h"
+#include "group/members.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;

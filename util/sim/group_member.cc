@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "group/places.h"
 #include "group/welcome.h"
 #include "group_world.h"
 #include "reduce/slices.h"

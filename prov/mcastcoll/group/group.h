@@ -15,10 +15,6 @@
 
 #include "group/join.h"
 #include "group/level_set.h"
-#include "group/losses.h"
-#include "group/patience.h"
-#include "group/port.h"
-#include "group/roster.h"
 #include "group/welcome.h"
 #include "topology/policy.h"
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/attempt.h"
-#include "group/places.h"
 #include "group/welcome.h"
 
 namespace mcastcoll::group {

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "group/join_memory.h"
-#include "group/port.h"
+#include "group/joins.h"
 #include "ofi/join_plan.h"
 #include "ports/group_multicast.h"
 

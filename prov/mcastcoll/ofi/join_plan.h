@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "group/group_settings.h"
+#include "group/welcome.h"
 #include "ofi/av_set.h"
 #include "wire/join.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "group/group_news.h"
+#include "group/news.h"
 #include "ofi/endpoint.h"
 #include "provider/guard.h"
 #include "wire/packet.h"

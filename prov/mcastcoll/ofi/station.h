@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/function_ref.h"
-#include "group/round_trips.h"
 #include "ofi/group_table.h"
 #include "ofi/request.h"
 #include "ports/greetings.h"

@@ -4,7 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "group/places.h"
+#include "group/welcome.h"
 #include "host/segment.h"
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"

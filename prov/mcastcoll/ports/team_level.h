@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "group/host_level.h"
 #include "group/port.h"
 #include "host/team.h"
 

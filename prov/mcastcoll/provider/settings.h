@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "engine/ranges.h"
-#include "group/group_settings.h"
+#include "group/welcome.h"
 #include "levels/selection.h"
 #include "topology/override.h"
 #include "transport/interceptor.h"
