@@ -111,13 +111,13 @@ bool Group::on_datagram(Bytes bytes, Nanoseconds now) {
     return engine->counters().datagrams_received > valid_before;
 }
 
-int Group::submit(const levels::Request& request, Nanoseconds now) {
+void Group::submit(const levels::Request& request, int& refused, Nanoseconds now) {
     const bool first = !operations_open();
-    const int error = levels_->planner().submit(request, now);
-    if (error != 0) return error;
+    refused = levels_->planner().submit(request, now);
+    if (refused != 0) return;
     if (first) patience_.begin(now);
     attempt([&] { tell_selection(port_, *levels_); });
-    return 0;
+    move(now);
 }
 
 // What one level got may be what another waits for, until nothing more comes of it. Not for ever: other

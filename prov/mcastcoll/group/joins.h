@@ -3,10 +3,8 @@
 // the port says that a member may be there.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,26 +17,6 @@
 #include "wire/join.h"
 
 namespace mcastcoll::group {
-
-// Round trips between networks that were measured for one join and need not be measured for the next.
-class RoundTrips {
-  public:
-    // Pairs of networks. What comes when they are all there is measured again each time.
-    static constexpr std::size_t kMost = 1024;
-
-    // By the identities that topology::SiteSurvey gives, in either order.
-    std::optional<Nanoseconds> find(std::uint64_t one, std::uint64_t other) const {
-        const auto found = times_.find(std::minmax(one, other));
-        return found == times_.end() ? std::nullopt : std::optional(found->second);
-    }
-    // The first word counts.
-    void keep(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-        if (times_.size() < kMost) times_.emplace(std::minmax(one, other), time);
-    }
-
-  private:
-    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> times_;
-};
 
 // The latest of something, at most so many: who has no room for another forgets the oldest.
 template <typename T, std::size_t kMost>

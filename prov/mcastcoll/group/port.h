@@ -4,8 +4,10 @@
 // reorders.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +68,26 @@ class HostLevel : public levels::Level {
     virtual void add_counters(LevelCounters& sum) const = 0;
 };
 
+// Round trips between networks that were measured for one join and need not be measured for the next.
+class RoundTrips {
+  public:
+    // Pairs of networks. What comes when they are all there is measured again each time.
+    static constexpr std::size_t kMost = 1024;
+
+    // By the identities that topology::SiteSurvey gives, in either order.
+    std::optional<Nanoseconds> find(std::uint64_t one, std::uint64_t other) const {
+        const auto found = times_.find(std::minmax(one, other));
+        return found == times_.end() ? std::nullopt : std::optional(found->second);
+    }
+    // The first word counts.
+    void keep(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
+        if (times_.size() < kMost) times_.emplace(std::minmax(one, other), time);
+    }
+
+  private:
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> times_;
+};
+
 // For a join.
 class JoinPort {
   public:
@@ -79,10 +101,7 @@ class JoinPort {
     // or null.
     virtual const wire::Hello* miscounted_hello(Rank rank) = 0;
 
-    // Between two networks, if it was measured for any group; by the identities that topology::SiteSurvey
-    // gives.
-    virtual std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const = 0;
-    virtual void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds round_trip) = 0;
+    virtual RoundTrips& round_trips() = 0;
 
     // A member's private endpoint, to be told reliably. The error's code is an errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;

@@ -94,7 +94,7 @@ void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now)
         wire::Survey ask{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
         for (std::size_t other = one + 1; other < sites_->networks(); ++other) {
             const Rank target = sites_->representative(other);
-            if (const auto known = port_.round_trip(sites_->identity(one), sites_->identity(other)))
+            if (const auto known = port_.round_trips().find(sites_->identity(one), sites_->identity(other)))
                 sites_->learn(one, other, *known);
             else
                 ask.targets.push_back({target, sequence_of(target)});
@@ -165,7 +165,7 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
         const Nanoseconds round_trip =
             measured ? Nanoseconds{static_cast<std::int64_t>(time)} : topology::SiteSurvey::kFar;
         sites_->learn(one, other, round_trip);
-        port_.keep_round_trip(sites_->identity(one), sites_->identity(other), round_trip);
+        port_.round_trips().keep(sites_->identity(one), sites_->identity(other), round_trip);
     }
     asks_.erase(ask);
 }

@@ -13,6 +13,9 @@
 #include <cstring>
 #include <memory>
 
+#include "provider/guard.h"
+#include "provider/owners.h"
+
 namespace mcastcoll::ofi {
 
 template <typename Ops>
@@ -81,6 +84,56 @@ int close_inner(fid* object, Graft<Ops>&... grafts) {
     if (rc != 0) (grafts.put_on(), ...);
     return rc;
 }
+
+// Our share of an object of the inner provider's: it hangs on that one's tables, and goes with its close.
+template <typename Self, typename Fid, typename Ops>
+class Grafted {
+  public:
+    static Self& of(Fid& object) { return Graft<Ops>::template owner_of<Self>(object.ops); }
+    Grafted(const Grafted&) = delete;
+    Grafted& operator=(const Grafted&) = delete;
+
+  protected:
+    explicit Grafted(Fid& inner) : inner_(inner) {}
+    ~Grafted() = default;
+
+    // Puts our tables on. If anything is thrown the inner object has been closed.
+    template <typename... Arguments>
+    static Self& take(Fid& inner, Arguments&&... arguments) {
+        FidOwner<Fid> opened(&inner);
+        auto self = std::make_unique<Self>(std::forward<Arguments>(arguments)..., inner);
+        self->prepare();
+        opened.release();
+        self->install();
+        return *self.release();  // close() deletes it
+    }
+    // Takes the memory that install() needs, which then cannot fail.
+    void prepare() {
+        object_graft_.prepare(inner_.fid.ops);
+        graft_.prepare(inner_.ops);
+    }
+    void install() {
+        object_graft_.install(inner_.fid.ops, static_cast<Self*>(this)).close = &Grafted::close;
+        graft_.install(inner_.ops, static_cast<Self*>(this));
+    }
+    // It may not be closed now.
+    bool in_use() const { return false; }
+    static Self& of_object(fid& object) { return Graft<fi_ops>::owner_of<Self>(object.ops); }
+    static int close(fid* object) noexcept {
+        return guard([&] {
+            Self& self = of_object(*object);
+            if (self.in_use()) return -FI_EBUSY;
+            Grafted& grafted = self;
+            const int rc = close_inner(object, grafted.object_graft_, grafted.graft_);
+            if (rc == 0) delete &self;
+            return rc;
+        });
+    }
+
+    Fid& inner_;
+    Graft<fi_ops> object_graft_;
+    Graft<Ops> graft_;
+};
 
 // True when the inner table is large enough to have this operation, and has it.
 template <typename Ops, typename Operation>

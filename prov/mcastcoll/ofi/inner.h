@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "provider/info.h"
+#include "provider/owners.h"
 
 namespace mcastcoll::ofi {
 

@@ -20,7 +20,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "group/outbox.h"
-#include "provider/fid_owner.h"
+#include "provider/owners.h"
 #include "wire/join.h"
 
 namespace mcastcoll::ofi {
