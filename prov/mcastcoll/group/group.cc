@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "base/attempt.h"
-#include "group/news.h"
 
 namespace mcastcoll::group {
 namespace {
@@ -93,7 +92,7 @@ void Group::check_formed(Nanoseconds now) {
 void Group::on_joined() {
     state_ = State::joined;
     port_.changed();
-    tell_joined(port_, *levels_, plan_.self);
+    levels_->tell_joined();
     port_.join_ended(0);
 }
 
@@ -116,7 +115,7 @@ void Group::submit(const levels::Request& request, int& refused, Nanoseconds now
     refused = levels_->planner().submit(request, now);
     if (refused != 0) return;
     if (first) patience_.begin(now);
-    attempt([&] { tell_selection(port_, *levels_); });
+    attempt([&] { levels_->tell_selection(); });
     move(now);
 }
 
@@ -219,7 +218,7 @@ void Group::pump(Nanoseconds now) {
     // Others of this host may have ended the group while nothing was open here.
     fail(levels_->host_failure(), now);
     lose_patience(now);
-    levels_->tell_news();
+    levels_->tell_engine();
 }
 
 // How a group ends before its time: members that are gone, operations that stand still, and the word of it.
@@ -291,9 +290,8 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     failure_ = loss;
     port_.changed();
     attempt([&] {
-        port_.warn(
-            fmt::format("failed: {}{}", port_.text_of(loss.error),
-                        describe_loss(port_, *levels_, loss.error, loss.rank, losses_.reason(loss.rank))));
+        port_.warn(fmt::format("failed: {}{}", port_.text_of(loss.error),
+                               levels_->describe_loss(loss.error, loss.rank, losses_.reason(loss.rank))));
     });
     levels_->fail(loss.error, loss.rank, now);
     attempt([&] {

@@ -62,8 +62,9 @@ class Group final : private levels::Owner {
     // What was agreed; once formed.
     const GroupSettings& agreed() const { return agreed_; }
     // Once formed.
-    LevelSet& levels() { return *levels_; }
-    const LevelSet& levels() const { return *levels_; }
+    LevelSet& levels() const { return *levels_; }
+    // The same, for people.
+    topology::ReportedGroup report() const;
 
     // Begins to greet; a group of one is complete at once.
     void start(Nanoseconds now);

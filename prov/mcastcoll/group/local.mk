@@ -9,7 +9,6 @@ mcc_parts += \
 	%reldir%/members.cc \
 	%reldir%/members.h \
 	%reldir%/news.cc \
-	%reldir%/news.h \
 	%reldir%/outbox.h \
 	%reldir%/port.h \
 	%reldir%/survey.cc \

@@ -1,5 +1,5 @@
-#include "group/news.h"
-
+// What the user reads about a group's beginning, its engine, its operations and its end: sentences for the
+// log, counters, what mcastcoll-topo shows.
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -18,17 +18,14 @@ std::string describe(const engine::RepairPlan& plan) {
 std::string about_repair(const engine::PolicyState& policy) {
     return fmt::format(
         "repair is now {} for small, {} for large messages: of 1000, {} small ones were asked for by the "
-        "ring "
-        "successor and {} large fragments were not heard; a repair takes {} us along the ring, {} us by the "
-        "root",
+        "ring successor and {} large fragments were not heard; a repair takes {} us along the ring, {} us by "
+        "the root",
         describe(policy.small), describe(policy.large), policy.successor_asks, policy.large_missed,
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
 
-}  // namespace
-
-std::string EngineNews::about_multicast(const engine::Engine& engine,
-                                        std::span<const std::uint32_t> ranks) const {
+// The ranks are those of the engine's members in the group.
+std::string about_multicast(const engine::Engine& engine, std::span<const std::uint32_t> ranks) {
     const engine::SupplyGraph& graph = engine.graph();
     const engine::Verdict& verdict = graph.verdict();
     std::string who;
@@ -41,72 +38,79 @@ std::string EngineNews::about_multicast(const engine::Engine& engine,
     const std::string reach =
         verdict.works ? fmt::format("it reaches {} of {} members", graph.hearing_count(), ranks.size())
                       : std::string("it reaches nobody, all is point-to-point");
-    return fmt::format("verdict {} about the multicast: {}{}", verdict_, reach, who);
+    return fmt::format("verdict {} about the multicast: {}{}", engine.verdict_version(), reach, who);
 }
 
-void EngineNews::tell(const engine::Engine& engine, std::span<const std::uint32_t> ranks,
-                      FunctionRef<void(const std::string& sentence)> say) {
-    if (engine.counters().policy_changes != policy_changes_) {
-        policy_changes_ = engine.counters().policy_changes;
-        say(about_repair(engine.policy()));
+}  // namespace
+
+void LevelSet::tell_engine() {
+    if (!engine_) return;
+    if (engine_->counters().policy_changes != told_policy_changes_) {
+        told_policy_changes_ = engine_->counters().policy_changes;
+        port_.explain(about_repair(engine_->policy()));
     }
-    if (engine.config().root_sync == engine::RootSync::adaptive && engine.root_sync().present != root_sync_) {
-        const engine::RootSyncState sync = engine.root_sync();
-        root_sync_ = sync.present;
-        say(fmt::format(
-            "root synchronisation is now {}: of 1000 own broadcasts {} were asked for; others enter "
-            "{} us later",
-            name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
+    if (engine_->config().root_sync == engine::RootSync::adaptive &&
+        engine_->root_sync().present != told_root_sync_) {
+        const engine::RootSyncState sync = engine_->root_sync();
+        told_root_sync_ = sync.present;
+        port_.explain(
+            fmt::format("root synchronisation is now {}: of 1000 own broadcasts {} were asked for; others "
+                        "enter {} us later",
+                        name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
     }
-    if (engine.verdict_version() == verdict_) return;
-    verdict_ = engine.verdict_version();
-    say(about_multicast(engine, ranks));
+    if (engine_->verdict_version() == told_verdict_) return;
+    told_verdict_ = engine_->verdict_version();
+    port_.explain(about_multicast(*engine_, placement_.segment()));
 }
 
-void tell_joined(Port& port, const LevelSet& set, Rank self) {
-    if (set.placement().members() == 1) return port.explain("joined, nobody else is in it");
-    const engine::Engine* const engine = set.engine();
-    const std::string where = fmt::format("joined as rank {}{}", index_of(self), set.describe());
-    if (engine == nullptr) return port.explain(where);
-    port.explain(fmt::format("{}: {}", where, set.describe_multicast()));
-    const std::vector<std::uint32_t>& segment = set.placement().segment();
-    const engine::SupplyGraph& graph = engine->graph();
-    if (graph.hearing_count() == 0 || graph.hearing_count() == segment.size()) return;
+void LevelSet::tell_joined() const {
+    if (placement_.members() == 1) return port_.explain("joined, nobody else is in it");
+    const std::vector<std::uint32_t>& segment = placement_.segment();
+    std::string text = fmt::format("joined as rank {}", placement_.self());
+    if (placement_.host().size() > 1)
+        text += fmt::format("; {} processes of this host by shared memory, led by rank {}",
+                            placement_.host().size(), placement_.host().front());
+    if (several() && segment.size() > 1)
+        text += fmt::format("; {} hosts of this segment by multicast, led by rank {}", segment.size(),
+                            segment.front());
+    if (placement_.segments().size() > 1)
+        text += fmt::format("; {} segments by messages", placement_.segments().size());
+    if (!engine_) return port_.explain(text);
+    const engine::GroupConfig& config = engine_->config();
+    const std::size_t hearing = engine_->graph().hearing_count();
+    const std::string reach = hearing == 0
+                                  ? std::string("no multicast, all is point-to-point")
+                                  : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
+                                                hearing, config.members, several() ? "hosts" : "members");
+    port_.explain(fmt::format(
+        "{}: {}{}; fragments of {} bytes, window {}, repair {}, root synchronisation {}, round trip {} us",
+        text, reach, no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
+        config.fragment_bytes, config.window, engine::name_of(config.repair),
+        engine::name_of(config.root_sync), engine_->round_trip().value / 1000));
+    if (hearing == 0 || hearing == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
-        if (graph.deaf(rank_of(i)))
-            port.explain(
+        if (engine_->graph().deaf(rank_of(i)))
+            port_.explain(
                 fmt::format("rank {} cannot hear the multicast, it is served point-to-point", segment[i]));
 }
 
-void tell_selection(Port& port, LevelSet& set) {
-    const auto& placement = set.placement();
+void LevelSet::tell_selection() {
     levels::Planner::News news;
-    if (!set.planner().poll_news(news) || placement.members() == 1) return;
-    port.explain(
+    if (!planner_->poll_news(news) || placement_.members() == 1) return;
+    port_.explain(
         fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news.kind),
-                    news.bytes, placement.members(), placement.hosts(), levels::to_text(news.choice),
-                    placement.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
+                    news.bytes, placement_.members(), placement_.hosts(), levels::to_text(news.choice),
+                    placement_.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
 }
 
-std::string describe_loss(const Port& port, const LevelSet& set, int error, Rank lost,
-                          const std::string* reason) {
+std::string LevelSet::describe_loss(int error, Rank lost, const std::string* reason) const {
     if (lost == kNoRank) return {};
-    const std::string at = port.address_of(lost);
+    const std::string at = port_.address_of(lost);
     if (error == ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
-    const char* otherwise = lost == set.lost_here() ? "its process has ended" : "another member says so";
+    const char* otherwise = lost == lost_here() ? "its process has ended" : "another member says so";
     return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
                        reason != nullptr ? reason->c_str() : otherwise);
 }
-
-topology::ReportedGroup report_of(const Group& group, const char* error) {
-    topology::ReportedGroup report = group.levels().report();
-    report.state = group.error() != 0 ? fmt::format("failed: {}", error)
-                   : group.joined()   ? "ready"
-                                      : "forming";
-    return report;
-}
-
-// What the levels of a group tell: counters, the log's sentences, what mcastcoll-topo shows.
 
 void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const {
     if (engine_) engine::add(sum, engine_->counters());
@@ -151,31 +155,10 @@ topology::ReportedGroup LevelSet::report() const {
     return report;
 }
 
-std::string LevelSet::describe() const {
-    std::string text;
-    if (placement_.host().size() > 1)
-        text += fmt::format("; {} processes of this host by shared memory, led by rank {}",
-                            placement_.host().size(), placement_.host().front());
-    if (several() && placement_.segment().size() > 1)
-        text += fmt::format("; {} hosts of this segment by multicast, led by rank {}",
-                            placement_.segment().size(), placement_.segment().front());
-    if (placement_.segments().size() > 1)
-        text += fmt::format("; {} segments by messages", placement_.segments().size());
-    return text;
-}
-
-std::string LevelSet::describe_multicast() const {
-    const engine::GroupConfig& config = engine_->config();
-    const std::size_t hearing = engine_->graph().hearing_count();
-    const std::string reach = hearing == 0
-                                  ? std::string("no multicast, all is point-to-point")
-                                  : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
-                                                hearing, config.members, several() ? "hosts" : "members");
-    return fmt::format(
-        "{}{}; fragments of {} bytes, window {}, repair {}, root synchronisation {}, round trip {} us", reach,
-        no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
-        config.fragment_bytes, config.window, engine::name_of(config.repair),
-        engine::name_of(config.root_sync), engine_->round_trip().value / 1000);
+topology::ReportedGroup Group::report() const {
+    topology::ReportedGroup report = levels_->report();
+    report.state = error() != 0 ? "failed: " + port_.text_of(error()) : joined() ? "ready" : "forming";
+    return report;
 }
 
 }  // namespace mcastcoll::group

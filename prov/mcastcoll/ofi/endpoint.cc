@@ -127,12 +127,9 @@ int bind(fid* object, fid* other, std::uint64_t flags) noexcept {
         if (const int rc = endpoint.object_graft.inner()->bind(object, other, flags); rc != 0) return rc;
         if (other->fclass == FI_CLASS_AV) endpoint.av = reinterpret_cast<fid_av*>(other);
         if (other->fclass == FI_CLASS_EQ) endpoint.eq = reinterpret_cast<fid_eq*>(other);
-        if (Cq* cq = Cq::find(*other); cq != nullptr) {
-            if ((flags & FI_TRANSMIT) != 0) {
-                endpoint.tx = cq;
-                endpoint.selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-            }
-            if ((flags & FI_RECV) != 0) endpoint.rx = cq;
+        if (Cq* cq = Cq::find(*other); cq != nullptr && (flags & FI_TRANSMIT) != 0) {
+            endpoint.tx = cq;
+            endpoint.selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
         }
         return 0;
     });

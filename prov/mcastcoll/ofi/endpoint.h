@@ -36,7 +36,6 @@ struct Endpoint {
     fid_av* av = nullptr;
     fid_eq* eq = nullptr;
     Cq* tx = nullptr;
-    Cq* rx = nullptr;
     bool selective = false;  // completions of success only when asked for
     std::unique_ptr<Station> station;
     std::atomic<bool> automatic{false};  // the fabric's thread moves the station, too

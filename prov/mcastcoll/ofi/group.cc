@@ -219,7 +219,7 @@ void Group::keyed() {
 void Group::changed() {
     shortcut_.set(core_.state() == group::Group::State::joined && core_.levels().host() != nullptr &&
                   core_.levels().placement().hosts() == 1 && station_.settings_.stall_timeout_s == 0);
-    station_.report_.mark();
+    station_.report_due_ = true;
 }
 
 void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {

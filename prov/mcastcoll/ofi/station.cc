@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "group/news.h"
-
 namespace mcastcoll::ofi {
 namespace {
 
@@ -12,6 +10,9 @@ namespace {
 constexpr std::uint64_t kIdleTurns = 16;
 // Who is seldom let run makes few turns, and looks after them all the same.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
+
+constexpr std::size_t kMostReported = 64;
+constexpr Nanoseconds kReportInterval = Nanoseconds::from_ms(200);
 
 }  // namespace
 
@@ -41,7 +42,7 @@ void Station::progress() {
         });
     });
     bury_done();
-    if (report_.due(time)) succeeds([&] { write_report(time); });
+    if (report_due_ && time >= next_report_) succeeds([&] { write_report(time); });
     messenger_->flush_told();
     keep_alarm();
 }
@@ -148,27 +149,40 @@ void Station::bury_done() noexcept {
         }
         joins_.remove(group);
         groups_.remove(group);
-        report_.mark();
+        report_due_ = true;
     }
 }
 
-// For mcastcoll-topo. Nobody needs it, so what goes wrong is told and no more.
+// For mcastcoll-topo. Not more often than now and then, because a program may join thousands of groups.
+// Nobody needs it, so what goes wrong is told once and no more.
 void Station::write_report(Nanoseconds time) {
-    report_.begin(time);
+    report_due_ = false;
+    next_report_ = time + kReportInterval;
+    if (report_given_up_) return;
     topology::Report report;
     engine::Counters counters;
     group::LevelCounters levels;
     groups_.sum_counters(counters, levels);
     for (const auto& group : groups_)
-        if (group->core().formed() && report.groups.size() < GroupsReport::kMostGroups)
-            report.groups.push_back(group::report_of(group->core(), fi_strerror(group->core().error())));
+        if (group->core().formed() && report.groups.size() < kMostReported)
+            report.groups.push_back(group->core().report());
     for (const engine::NamedCounter& counter : engine::kCounters)
         if (counters.*counter.member != 0)
             report.counters.emplace_back(counter.name, counters.*counter.member);
     for (const group::NamedLevelCounter& counter : group::kLevelCounters)
         if (levels.*counter.member != 0) report.counters.emplace_back(counter.name, levels.*counter.member);
-    if (auto written = report_.write(report); !written)
-        log_line(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
+    Result<void> written;
+    if (!report_) {
+        static std::atomic<unsigned> parts{0};  // endpoints of one process have a file each
+        if (auto opened = topology::JobReport::open(parts++))
+            report_.emplace(std::move(opened).value());
+        else
+            written = opened.error();
+    }
+    if (written) written = report_->write(report);
+    if (written) return;
+    report_given_up_ = true;
+    log_line(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
 }
 
 void GroupTable::add(std::unique_ptr<Group>&& group) {

@@ -10,8 +10,8 @@
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
 #include "ports/greetings.h"
-#include "ports/job_report.h"
 #include "ports/process_watch.h"
+#include "topology/report.h"
 #include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
@@ -127,7 +127,11 @@ class Station final : private Messenger::Receiver {
     std::size_t busy_groups_ = 0;
     Nanoseconds looked_around_at_{};
     std::uint64_t foreign_messages_ = 0;
-    GroupsReport report_;
+
+    // What mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).
+    std::optional<topology::JobReport> report_;
+    bool report_due_ = false, report_given_up_ = false;
+    Nanoseconds next_report_{};  // not earlier
 };
 
 }  // namespace mcastcoll::ofi
