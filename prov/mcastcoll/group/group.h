@@ -8,15 +8,9 @@
 // provider (ofi/group.h).
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "group/join.h"
 #include "group/level_set.h"
 #include "group/welcome.h"
-#include "topology/policy.h"
 
 namespace mcastcoll::group {
 

@@ -10,13 +10,8 @@
 // comes.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "base/function_ref.h"
 #include "group/survey.h"
-#include "wire/join.h"
 
 namespace mcastcoll::group {
 

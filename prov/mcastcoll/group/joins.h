@@ -3,18 +3,7 @@
 // the port says that a member may be there.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "base/function_ref.h"
-#include "base/result.h"
-#include "base/types.h"
 #include "group/group.h"
-#include "wire/join.h"
 
 namespace mcastcoll::group {
 

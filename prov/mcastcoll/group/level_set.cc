@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
 
 #include "base/attempt.h"
 #include "group/welcome.h"

@@ -7,11 +7,6 @@
 // does not know the group yet.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "engine/engine.h"
 #include "engine/ranges.h"
 #include "group/members.h"

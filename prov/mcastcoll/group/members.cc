@@ -1,7 +1,5 @@
 #include "group/members.h"
 
-#include <algorithm>
-
 namespace mcastcoll::group {
 namespace {
 

@@ -2,18 +2,9 @@
 // who is waited for long.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "base/result.h"
-#include "base/types.h"
 #include "group/port.h"
-#include "levels/placement.h"
-#include "wire/join.h"
 
 namespace mcastcoll::group {
 

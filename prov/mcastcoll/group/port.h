@@ -5,20 +5,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "group/outbox.h"
 #include "levels/level.h"
 #include "levels/placement.h"
-#include "wire/join.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::group {

@@ -1,7 +1,5 @@
 #include "group/survey.h"
 
-#include <algorithm>
-
 #include "group/welcome.h"
 
 namespace mcastcoll::group {

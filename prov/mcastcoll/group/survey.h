@@ -5,16 +5,10 @@
 // application's list: what a stranger sends can neither name an address nor make anybody connect to one.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
-#include <vector>
 
-#include "base/types.h"
 #include "group/port.h"
 #include "topology/site_survey.h"
-#include "wire/join.h"
 
 namespace mcastcoll::group {
 

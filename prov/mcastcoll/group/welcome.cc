@@ -1,7 +1,5 @@
 #include "group/welcome.h"
 
-#include <algorithm>
-
 #include "topology/place_codec.h"
 
 namespace mcastcoll::group {

@@ -3,17 +3,12 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
 
 #include "engine/config.h"
 #include "group/port.h"
-#include "levels/placement.h"
 #include "levels/selection.h"
 #include "topology/map.h"
 #include "topology/policy.h"
-#include "wire/join.h"
-#include "wire/packet.h"
 
 namespace mcastcoll::group {
 

@@ -1,16 +1,5 @@
 #include "ofi/av.h"
 
-#include <fmt/format.h>
-#include <rdma/fi_errno.h>
-
-#include <algorithm>
-#include <cstring>
-#include <memory>
-#include <unordered_set>
-#include <vector>
-
-#include "provider/guard.h"
-
 namespace mcastcoll::ofi {
 namespace {
 

@@ -6,11 +6,8 @@
 #include <rdma/fi_domain.h>
 
 #include <mutex>
-#include <optional>
 #include <unordered_set>
-#include <vector>
 
-#include "base/result.h"
 #include "mcastcoll/mcastcoll.h"
 #include "ofi/graft.h"
 #include "provider/settings.h"

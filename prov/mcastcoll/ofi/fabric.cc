@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <time.h>
 
-#include <algorithm>
 #include <csignal>
 
 #include "mcastcoll/mcastcoll.h"

@@ -5,8 +5,6 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-#include <atomic>
-#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>

@@ -6,12 +6,9 @@
 // operation finds it from the libfabric object alone.
 #pragma once
 
-#include <rdma/fabric.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 
 #include "provider/guard.h"
 #include "provider/owners.h"

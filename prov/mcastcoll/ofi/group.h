@@ -3,11 +3,8 @@
 // the station's sockets, messages and watch; what it tells goes to the fid_mc and the application's queues.
 #pragma once
 
-#include <rdma/fi_collective.h>
-
 #include <array>
 #include <atomic>
-#include <map>
 #include <mutex>
 
 #include "group/joins.h"

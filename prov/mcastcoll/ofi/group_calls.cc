@@ -1,9 +1,6 @@
 // The calls that applications make on the fid_mc that fi_join_collective hands out for a group: fi_close(),
 // and the public extension, mcastcoll/mcastcoll.h.
-#include <rdma/fi_errno.h>
 #include <sched.h>
-
-#include <cstring>
 
 #include "ofi/station.h"
 #include "reduce/kernels.h"

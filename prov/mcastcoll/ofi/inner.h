@@ -9,8 +9,6 @@
 // so that nobody layers over us uninvited.
 #pragma once
 
-#include <rdma/fabric.h>
-
 #include <optional>
 #include <string>
 #include <string_view>

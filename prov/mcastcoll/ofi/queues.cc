@@ -1,11 +1,8 @@
 #include "ofi/queues.h"
 
-#include <rdma/fi_errno.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <cassert>
-#include <memory>
 
 namespace mcastcoll::ofi {
 namespace {

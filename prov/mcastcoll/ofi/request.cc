@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "reduce/kernels.h"
 #include "reduce/slices.h"

@@ -1,7 +1,5 @@
 #include "ofi/station.h"
 
-#include <algorithm>
-
 namespace mcastcoll::ofi {
 namespace {
 

@@ -4,8 +4,6 @@
 // that say otherwise.
 #pragma once
 
-#include <unordered_map>
-
 #include "base/clock.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"

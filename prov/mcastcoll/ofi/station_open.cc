@@ -1,16 +1,10 @@
 // Opening and closing a station, planning a join, and what is told when it closes.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <rdma/fi_cm.h>
-#include <rdma/fi_errno.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
-#include "base/file_descriptor.h"
-#include "group/welcome.h"
 #include "host/segment.h"
 #include "ofi/inner.h"
 #include "ofi/station.h"

@@ -2,9 +2,6 @@
 // reduction to the leader and a broadcast from it, which waits for the release.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "group/port.h"
 #include "host/team.h"
 

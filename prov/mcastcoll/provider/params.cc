@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <string_view>
 
 #include "provider/provider.h"
 #include "provider/selection_file.h"

@@ -2,14 +2,8 @@
 // their help are one table in params.cc.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "base/result.h"
 #include "engine/ranges.h"
 #include "group/welcome.h"
-#include "levels/selection.h"
 #include "topology/override.h"
 #include "transport/interceptor.h"
 
