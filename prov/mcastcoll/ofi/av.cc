@@ -111,19 +111,6 @@ int Av::open_set(fid_av* av, fi_av_set_attr* attr, fid_av_set** set, void* conte
     });
 }
 
-fi_ops* AvSet::object_operations() {
-    static fi_ops operations = [] {
-        fi_ops ops{};
-        ops.size = sizeof ops;
-        ops.close = &AvSet::close;
-        ops.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
-        ops.control = [](fid*, int, void*) { return -FI_ENOSYS; };
-        ops.ops_open = &AvSet::open_operations;
-        return ops;
-    }();
-    return &operations;
-}
-
 fi_ops_av_set* AvSet::operations() {
     static fi_ops_av_set operations = {sizeof(fi_ops_av_set), &AvSet::set_union, &AvSet::intersect,
                                        &AvSet::diff,          &AvSet::insert,    &AvSet::remove,
@@ -135,10 +122,7 @@ fi_ops_av_set* AvSet::operations() {
 int AvSet::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
     static fi_mcastcoll_set_ops set_operations = {sizeof(fi_mcastcoll_set_ops), &AvSet::set_repair,
                                                   &AvSet::set_channels, &AvSet::set_root_sync};
-    if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
-    if (std::strcmp(name, FI_MCASTCOLL_SET_OPS) != 0) return -FI_ENOSYS;
-    *operations = &set_operations;
-    return 0;
+    return hand_out(&set_operations, FI_MCASTCOLL_SET_OPS, name, flags, operations);
 }
 
 int AvSet::set_repair(fid_av_set* set, int repair) noexcept {
@@ -193,9 +177,8 @@ Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* contex
     const auto* key = reinterpret_cast<const std::byte*>(attr.comm_key);
     if (attr.comm_key_size != 0) set->key_.assign(key, key + attr.comm_key_size);
     set->handle_.self = set.get();
-    set->handle_.fid.fid.fclass = FI_CLASS_AV_SET;
-    set->handle_.fid.fid.context = context;
-    set->handle_.fid.fid.ops = object_operations();
+    static fi_ops object_operations = own_operations(&AvSet::close, &AvSet::open_operations);
+    set->handle_.fid.fid = {FI_CLASS_AV_SET, context, &object_operations};
     set->handle_.fid.ops = operations();
     return &set.release()->handle_.fid;
 }

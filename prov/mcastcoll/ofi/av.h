@@ -96,7 +96,6 @@ class AvSet {
     static int set_repair(fid_av_set* set, int repair) noexcept;
     static int set_channels(fid_av_set* set, unsigned channels) noexcept;
     static int set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept;
-    static fi_ops* object_operations();
     static fi_ops_av_set* operations();
     Result<void> fill(const fi_av_set_attr& attr);
     template <typename Change>

@@ -14,36 +14,38 @@ constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
 
 // Begins one operation. 0, the completion goes to the endpoint's queue, or -FI_E*: nothing was begun.
 // -FI_ENOSYS depends on the group's shape and the kind only, so that all members get it, or none.
-ssize_t submit(fid_ep* fid, const char* name, Result<Request> request) {
-    if (!request) {
-        log_line(Level::info, "{}: {}", name, request.error().message);
-        return -request.error().code;
-    }
-    Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
-    const auto lock = endpoint.lock();
-    // Without a station no group can have been joined.
-    Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
-    if (group == nullptr) return -FI_EINVAL;
-    if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits) {
-        log_line(Level::info, "a collective is refused: {}", fits.error().message);
-        return -fits.error().code;
-    }
-    const ssize_t refused = group->submit(request.value(), nullptr, monotonic_now());
-    if (refused == 0) endpoint.station->keep_alarm();
-    return refused;
-}
-
-ssize_t post(fid_ep* fid, const Call& call) noexcept {
-    return guard([&] { return submit(fid, kNames[call.collective], make_request(call)); });
+template <typename... Words>
+ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
+    return guard([&]() -> ssize_t {
+        Result<Request> request = make_request(words...);
+        if (!request) {
+            log_line(Level::info, "{}: {}", name, request.error().message);
+            return -request.error().code;
+        }
+        Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
+        const auto lock = endpoint.lock();
+        // Without a station no group can have been joined.
+        Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
+        if (group == nullptr) return -FI_EINVAL;
+        if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits) {
+            log_line(Level::info, "a collective is refused: {}", fits.error().message);
+            return -fits.error().code;
+        }
+        const ssize_t refused = group->submit(request.value(), nullptr, monotonic_now());
+        if (refused == 0) endpoint.station->keep_alarm();
+        return refused;
+    });
 }
 
 ssize_t broadcast(fid_ep* fid, void* buffer, std::size_t count, void*, fi_addr_t group, fi_addr_t root,
                   fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
-    return post(fid, {FI_BROADCAST, nullptr, buffer, count, datatype, FI_NOOP, group, root, flags, context});
+    return post(fid, kNames[FI_BROADCAST],
+                Call{FI_BROADCAST, nullptr, buffer, count, datatype, FI_NOOP, group, root, flags, context});
 }
 
 ssize_t barrier2(fid_ep* fid, fi_addr_t group, std::uint64_t flags, void* context) noexcept {
-    return post(fid, {FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
+    return post(fid, kNames[FI_BARRIER],
+                Call{FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
 }
 
 ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
@@ -52,7 +54,8 @@ ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
 
 ssize_t reduce(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
                fi_addr_t root, fi_datatype datatype, fi_op op, std::uint64_t flags, void* context) noexcept {
-    return post(fid, {FI_REDUCE, input, result, count, datatype, op, group, root, flags, context});
+    return post(fid, kNames[FI_REDUCE],
+                Call{FI_REDUCE, input, result, count, datatype, op, group, root, flags, context});
 }
 
 // Allreduce and reduce_scatter.
@@ -60,14 +63,16 @@ template <fi_collective_op kName>
 ssize_t reduce_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                    fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
                    void* context) noexcept {
-    return post(fid, {kName, input, result, count, datatype, op, group, 0, flags, context});
+    return post(fid, kNames[kName],
+                Call{kName, input, result, count, datatype, op, group, 0, flags, context});
 }
 
 // Allgather and alltoall.
 template <fi_collective_op kName>
 ssize_t move_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                  fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
-    return post(fid, {kName, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
+    return post(fid, kNames[kName],
+                Call{kName, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
 }
 
 // Scatter and gather.
@@ -75,15 +80,14 @@ template <fi_collective_op kName>
 ssize_t move_rooted(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                     fi_addr_t group, fi_addr_t root, fi_datatype datatype, std::uint64_t flags,
                     void* context) noexcept {
-    return post(fid, {kName, input, result, count, datatype, FI_NOOP, group, root, flags, context});
+    return post(fid, kNames[kName],
+                Call{kName, input, result, count, datatype, FI_NOOP, group, root, flags, context});
 }
 
 ssize_t message(fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,
                 std::size_t result_count, std::uint64_t flags) noexcept {
-    return guard([&]() -> ssize_t {
-        if (message == nullptr) return -FI_EINVAL;
-        return submit(fid, "the message form", make_request(*message, {results, result_count}, flags));
-    });
+    if (message == nullptr) return -FI_EINVAL;
+    return post(fid, "the message form", *message, Pieces{results, result_count}, flags);
 }
 
 void set_collectives(fi_ops_collective& table) {
@@ -203,14 +207,6 @@ void Endpoint::graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner) {
     endpoint->inner = &inner;
     install(*endpoint);
     endpoint.release();  // close() deletes it
-}
-
-void Endpoint::complete(void* op_context, std::uint64_t flags, int status) {
-    const std::uint64_t default_flags = info->tx_attr != nullptr ? info->tx_attr->op_flags : 0;
-    if (status != 0 || !selective || ((flags | default_flags) & FI_COMPLETION) != 0)
-        tx->complete(op_context, status);
-    else
-        tx->release();
 }
 
 }  // namespace mcastcoll::ofi

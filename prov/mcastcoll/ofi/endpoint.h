@@ -1,8 +1,7 @@
 // Our share of an endpoint: what is bound to it, and from its first join on its station.
 //
 // The inner provider's fid_ep is the application's; this object hangs on its grafted tables and goes with its
-// close, and the station with it. What a station needs of the endpoint is here: the bound objects, and
-// completing operations.
+// close, and the station with it. What a station needs of the endpoint is here.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -26,9 +25,6 @@ struct Endpoint {
 
     // That all calls of a station need.
     std::unique_lock<std::mutex> lock() { return std::unique_lock(domain.fabric().mutex()); }
-    // Of an operation for which there is a reservation; status is 0 or a positive FI_E* code; flags are the
-    // operation's.
-    void complete(void* op_context, std::uint64_t flags, int status);
 
     Domain& domain;
     const InfoOwner info;

@@ -132,6 +132,26 @@ class Grafted {
     Graft<Ops> graft_;
 };
 
+// The table of an object that is ours alone. libfabric calls through every pointer it finds.
+inline fi_ops own_operations(int (*close)(fid*),
+                             int (*ops_open)(fid*, const char*, std::uint64_t, void**, void*)) {
+    fi_ops operations{};
+    operations.size = sizeof operations;
+    operations.close = close;
+    operations.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
+    operations.control = [](fid*, int, void*) { return -FI_ENOSYS; };
+    operations.ops_open = ops_open;
+    return operations;
+}
+// Answers its fi_open_ops(): an extension of this name is there.
+inline int hand_out(void* extension, const char* its_name, const char* name, std::uint64_t flags,
+                    void** operations) {
+    if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
+    if (std::strcmp(name, its_name) != 0) return -FI_ENOSYS;
+    *operations = extension;
+    return 0;
+}
+
 // True when the inner table is large enough to have this operation, and has it.
 template <typename Ops, typename Operation>
 bool has(const Ops* table, Operation Ops::*operation) {

@@ -253,10 +253,17 @@ void Group::failed(int error, Rank lost) {
 void Group::completed(std::uint64_t cookie, int error) {
     const OpenOperation operation = operations_.close(static_cast<std::uint32_t>(cookie));
     if (operation.copies && error == 0) operation.copies->deliver();
-    if (operation.over != nullptr)
+    if (operation.over != nullptr) {
         *operation.over = error;
+        return;
+    }
+    const Endpoint& endpoint = station_.endpoint();
+    const fi_tx_attr* const usual = endpoint.info->tx_attr;
+    const std::uint64_t flags = operation.flags | (usual != nullptr ? usual->op_flags : 0);
+    if (error != 0 || !endpoint.selective || (flags & FI_COMPLETION) != 0)
+        endpoint.tx->complete(operation.context, error);
     else
-        station_.endpoint().complete(operation.context, operation.flags, error);
+        endpoint.tx->release();
 }
 
 void Group::explain(std::string_view sentence) {

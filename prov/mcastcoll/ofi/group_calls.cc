@@ -71,10 +71,7 @@ ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(vo
 int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
     static fi_mcastcoll_group_ops group_operations = {
         sizeof(fi_mcastcoll_group_ops), &get_settings, &run, &advice, &get_shape, &get_asked};
-    if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
-    if (std::strcmp(name, FI_MCASTCOLL_GROUP_OPS) != 0) return -FI_ENOSYS;
-    *operations = &group_operations;
-    return 0;
+    return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
 }
 
 // Turns between two calls of the caller's own, and how long before the thread naps.
@@ -121,11 +118,7 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 }  // namespace
 
 void Group::open_fid() {
-    static fi_ops operations = {sizeof(fi_ops), &close_mc, nullptr, nullptr, nullptr, nullptr, nullptr};
-    // libfabric calls through every pointer it finds.
-    operations.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
-    operations.control = [](fid*, int, void*) { return -FI_ENOSYS; };
-    operations.ops_open = &open_operations;
+    static fi_ops operations = own_operations(&close_mc, &open_operations);
     handle_.fid.fid = {FI_CLASS_MC, plan_.context, &operations};
     handle_.fid.fi_addr = plan_.token;
     handle_.group = this;
