@@ -149,15 +149,6 @@ const wire::Hello* JoinProcess::miscounted_hello(Rank rank) {
     return found == early_.rend() ? nullptr : &*found;
 }
 
-std::optional<Nanoseconds> JoinProcess::round_trip(std::uint64_t one, std::uint64_t other) const {
-    const auto found = round_trips.find({one, other});
-    return found == round_trips.end() ? std::nullopt : std::optional(found->second);
-}
-
-void JoinProcess::keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-    round_trips.insert_or_assign({one, other}, time);
-}
-
 Result<group::Outbox::Peer> JoinProcess::peer(const wire::ByteString& address) {
     std::uint64_t word = 0;
     if (address.size() != sizeof word) return Error{EADDRNOTAVAIL, "no address of these tests"};

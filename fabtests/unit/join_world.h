@@ -52,7 +52,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     std::size_t greetings = 0, echoes_sent = 0;
     unsigned failing_greetings = 0;  // for want of memory
     std::vector<std::string> sentences;
-    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> round_trips;
+    group::RoundTrips measured;
     const std::uint64_t incarnation;
 
   private:
@@ -60,8 +60,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     void greet(std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override;
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override;
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override;
+    group::RoundTrips& round_trips() override { return measured; }
     Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
     int tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
     void withdraw() override { outbox_.withdraw(kOwner); }

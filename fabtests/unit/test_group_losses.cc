@@ -5,8 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "group/losses.h"
-#include "group/patience.h"
+#include "group/members.h"
 #include "levels/placement.h"
 #include "sim/random.h"
 

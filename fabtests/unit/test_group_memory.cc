@@ -1,8 +1,7 @@
 // What a station remembers from one join for another, and where it begins to forget.
 #include <criterion/criterion.h>
 
-#include "group/join_memory.h"
-#include "group/round_trips.h"
+#include "group/joins.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "group/roster.h"
+#include "group/members.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;
@@ -17,8 +17,8 @@ struct Endpoint final : JoinPort {
     void greet(std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
-    std::optional<Nanoseconds> round_trip(std::uint64_t, std::uint64_t) const override { return {}; }
-    void keep_round_trip(std::uint64_t, std::uint64_t, Nanoseconds) override {}
+    RoundTrips& round_trips() override { return measured; }
+    RoundTrips measured;
     Result<Outbox::Peer> peer(const wire::ByteString& address) override {
         if (address.empty()) return Error{EADDRNOTAVAIL, "nowhere"};
         return static_cast<Outbox::Peer>(address.front());

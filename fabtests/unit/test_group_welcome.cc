@@ -3,7 +3,6 @@
 
 #include <functional>
 
-#include "group/places.h"
 #include "group/welcome.h"
 #include "topology_fixture.h"
 

@@ -1,7 +1,7 @@
 // What an endpoint remembers of joins for who comes too early or too late.
 #include <criterion/criterion.h>
 
-#include "group/join_memory.h"
+#include "group/joins.h"
 
 using namespace mcastcoll;
 using group::JoinMemory;

@@ -48,8 +48,8 @@ Request good_request(fi_collective_op collective) {
     return make_request(good_call(collective)).value();
 }
 
-int group_code(const Request& request, std::size_t self, std::size_t members) {
-    const auto checked = check_in_group(request, rank_of(self), members);
+int group_code(Request request, std::size_t self, std::size_t members) {
+    const auto checked = fit_to_group(request, rank_of(self), members);
     return checked ? 0 : checked.error().code;
 }
 

@@ -1,7 +1,7 @@
 // The tree that mcastcoll-topo draws is the one that a broadcast walks: whole groups broadcast from every
 // root, and everybody has heard from its parent in the tree.
 #include "engine/supply_graph.h"
-#include "group/places.h"
+#include "group/welcome.h"
 #include "levels_fixture.h"
 #include "topology/tree.h"
 

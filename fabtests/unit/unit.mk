@@ -98,7 +98,6 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 
 # Reductions' kernels, and the checks of what applications ask for, which decide about them.
 %canon_reldir%_test_reduce_SOURCES = \
-	prov/mcastcoll/ofi/message_form.cc \
 	prov/mcastcoll/ofi/request.cc \
 	%reldir%/test_message_form.cc \
 	%reldir%/test_reduce.cc \

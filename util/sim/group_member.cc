@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "group/places.h"
 #include "group/welcome.h"
 #include "group_world.h"
 #include "reduce/slices.h"
@@ -168,8 +167,9 @@ void GroupMember::post(std::size_t number) {
     request.buffer = posted.buffer.data();
     request.input = what.kind == Kind::broadcast ? nullptr : posted.input.data();
     request.combiner = {combine_by_xor, 1};
-    const int refused = core_.submit(request, process_.world().now());
-    if (refused == 0) return core_.move(process_.world().now());
+    int refused = 0;
+    core_.submit(request, refused, process_.world().now());
+    if (refused == 0) return;
     if (core_.error() == 0) process_.world().complain(fmt::format("{}: refused, {}", state(), refused));
     ++completed_;
     end(refused);

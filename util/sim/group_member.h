@@ -63,12 +63,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     const wire::Hello* miscounted_hello(Rank rank) override {
         return process_.joins().miscounted_hello(*this, rank);
     }
-    std::optional<Nanoseconds> round_trip(std::uint64_t one, std::uint64_t other) const override {
-        return process_.round_trips().find(one, other);
-    }
-    void keep_round_trip(std::uint64_t one, std::uint64_t other, Nanoseconds time) override {
-        process_.round_trips().keep(one, other, time);
-    }
+    group::RoundTrips& round_trips() override { return process_.round_trips(); }
     Result<Address> peer(const wire::ByteString& private_address) override {
         return GroupProcess::at(private_address);
     }

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "group/places.h"
+#include "group/welcome.h"
 #include "group_world.h"
 
 namespace mcastcoll::sim {

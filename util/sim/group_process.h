@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "group/joins.h"
-#include "group/round_trips.h"
 
 namespace mcastcoll::sim {
 

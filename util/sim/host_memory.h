@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "group/host_level.h"
+#include "group/port.h"
 
 namespace mcastcoll::sim {
 

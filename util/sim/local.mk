@@ -78,7 +78,7 @@ check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broke
 %canon_reldir%_broken_welcome_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_WELCOME_ONCE
 %canon_reldir%_broken_welcome_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-%canon_reldir%_broken_death_SOURCES = %reldir%/main.cc prov/mcastcoll/group/group_end.cc prov/mcastcoll/group/joins.cc
+%canon_reldir%_broken_death_SOURCES = %reldir%/main.cc prov/mcastcoll/group/group.cc prov/mcastcoll/group/joins.cc
 %canon_reldir%_broken_death_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DEATH_PASSED_ON
 %canon_reldir%_broken_death_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 

@@ -17,7 +17,7 @@
 #include "datagram/receiver.h"
 #include "datagram/reliable.h"
 #include "datagram/verbs_groups.h"
-#include "provider/info.h"
+#include "provider/owners.h"
 
 namespace mcastcoll::ofi::datagram {
 

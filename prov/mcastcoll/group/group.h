@@ -8,19 +8,9 @@
 // provider (ofi/group.h).
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "group/join.h"
 #include "group/level_set.h"
-#include "group/losses.h"
-#include "group/patience.h"
-#include "group/port.h"
-#include "group/roster.h"
 #include "group/welcome.h"
-#include "topology/policy.h"
 
 namespace mcastcoll::group {
 
@@ -66,8 +56,9 @@ class Group final : private levels::Owner {
     // What was agreed; once formed.
     const GroupSettings& agreed() const { return agreed_; }
     // Once formed.
-    LevelSet& levels() { return *levels_; }
-    const LevelSet& levels() const { return *levels_; }
+    LevelSet& levels() const { return *levels_; }
+    // The same, for people.
+    topology::ReportedGroup report() const;
 
     // Begins to greet; a group of one is complete at once.
     void start(Nanoseconds now);
@@ -88,11 +79,9 @@ class Group final : private levels::Owner {
     // The process of this peer is gone, or cannot be reached any more. Acted upon by the next pump().
     void on_peer_lost(Outbox::Peer peer, int error, const std::string& reason);
 
-    // Appends an operation, of a group that has joined; move() begins it. 0 or FI_E*. Port::completed()
-    // follows.
-    int submit(const levels::Request& request, Nanoseconds now);
-    // Moves everything that can be moved.
-    void move(Nanoseconds now);
+    // Begins an operation, of a group that has joined. refused: 0 as soon as it is open, from when on
+    // Port::completed() follows whatever happens; or why it is not, FI_E*.
+    void submit(const levels::Request& request, int& refused, Nanoseconds now);
     // No more operations will come.
     void close(Nanoseconds now);
     // Closed, and nobody needs it.
@@ -114,6 +103,8 @@ class Group final : private levels::Owner {
     void welcome_everybody(Nanoseconds now);
     void begin(const wire::Welcome& welcome, Nanoseconds now);
     void check_formed(Nanoseconds now);
+    // Moves everything that can be moved.
+    void move(Nanoseconds now);
     void on_joined();
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
     void on_lost(const Losses::Loss& loss, Nanoseconds now);

@@ -1,8 +1,6 @@
 #include "group/join.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <map>
 #include <new>
 
 #include "group/welcome.h"

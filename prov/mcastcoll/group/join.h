@@ -1,7 +1,7 @@
 // How one member comes into a group, up to the welcome.
 //
 //     others          greet rank 0 by datagram, again and again, until it welcomes them
-//     rank 0          gathers greetings; surveys the networks (group/survey_round.h); when it is complete()
+//     rank 0          gathers greetings; surveys the networks (group/survey.h); when it is complete()
 //     its
 //                     caller makes the welcome (group/welcome.h), which it tells everybody reliably
 //
@@ -10,14 +10,8 @@
 // comes.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "base/function_ref.h"
-#include "group/join_port.h"
-#include "group/survey_round.h"
-#include "wire/join.h"
+#include "group/survey.h"
 
 namespace mcastcoll::group {
 

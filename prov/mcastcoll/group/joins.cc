@@ -1,6 +1,5 @@
 #include "group/joins.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/attempt.h"

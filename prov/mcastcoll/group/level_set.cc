@@ -2,13 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
 
 #include "base/attempt.h"
-#include "group/places.h"
 #include "group/welcome.h"
 
 namespace mcastcoll::group {
@@ -178,40 +175,39 @@ bool LevelSet::carry_out(Nanoseconds now) {
     if (!engine_) return false;
     Multicast& multicast = port_.multicast();
     engine::Effect effect;
+    const auto rank = [&] { return placement_.segment()[index_of(effect.to)]; };
     bool any = false;
     for (;; any = true) {
         const engine::Allowed allowed{.multicast = multicast.can_send(), .message = port_.can_send()};
         if (!engine_->poll_effects(allowed, effect)) break;
-        carry_out(effect, now);
+        switch (effect.kind) {
+            case engine::Effect::Kind::multicast:
+                if (multicast.joined()) multicast.send(effect.header, effect.payload, effect.range);
+                break;
+            case engine::Effect::Kind::message:
+                port_.send_message(roster_.at(rank()).peer, effect.header, effect.payload);
+                break;
+            case engine::Effect::Kind::gathered:
+                segment_level_->on_gathered(effect.operation);
+                break;
+            case engine::Effect::Kind::complete:
+                segment_level_->on_complete(effect.operation, effect.status);
+                break;
+            case engine::Effect::Kind::watch:
+                port_.watch(roster_.at(rank()).peer, roster_.at(rank()).watch_point, now);
+                break;
+            case engine::Effect::Kind::joined:
+                engine_joined_ = true;
+                break;
+            case engine::Effect::Kind::failed:
+                engine_failure_ = {effect.to == kNoRank ? kNoRank : rank_of(rank()), effect.status};
+                break;
+            case engine::Effect::Kind::left:
+                break;
+        }
     }
     if (multicast.joined()) multicast.flush();
     return any;
-}
-
-void LevelSet::carry_out(const engine::Effect& effect, Nanoseconds now) {
-    const auto rank = [&] { return placement_.segment()[index_of(effect.to)]; };
-    switch (effect.kind) {
-        case engine::Effect::Kind::multicast:
-            if (port_.multicast().joined())
-                port_.multicast().send(effect.header, effect.payload, effect.range);
-            return;
-        case engine::Effect::Kind::message:
-            return port_.send_message(roster_.at(rank()).peer, effect.header, effect.payload);
-        case engine::Effect::Kind::gathered:
-            return segment_level_->on_gathered(effect.operation);
-        case engine::Effect::Kind::complete:
-            return segment_level_->on_complete(effect.operation, effect.status);
-        case engine::Effect::Kind::watch:
-            return port_.watch(roster_.at(rank()).peer, roster_.at(rank()).watch_point, now);
-        case engine::Effect::Kind::joined:
-            engine_joined_ = true;
-            return;
-        case engine::Effect::Kind::failed:
-            engine_failure_ = {effect.to == kNoRank ? kNoRank : rank_of(rank()), effect.status};
-            return;
-        case engine::Effect::Kind::left:
-            return;
-    }
 }
 
 bool LevelSet::move_messages() {
@@ -226,12 +222,6 @@ bool LevelSet::move_messages() {
     send_all(site_level_);
     if (exchange_level_) send_all(*exchange_level_);
     return moved;
-}
-
-void LevelSet::tell_news() {
-    if (engine_)
-        news_.tell(*engine_, placement_.segment(),
-                   [this](const std::string& sentence) { port_.explain(sentence); });
 }
 
 Losses::Loss LevelSet::host_failure() const {

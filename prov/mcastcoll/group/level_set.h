@@ -7,19 +7,9 @@
 // does not know the group yet.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "engine/engine.h"
 #include "engine/ranges.h"
-#include "group/engine_news.h"
-#include "group/group_settings.h"
-#include "group/level_counters.h"
-#include "group/losses.h"
-#include "group/port.h"
-#include "group/roster.h"
+#include "group/members.h"
 #include "levels/exchange_level.h"
 #include "levels/planner.h"
 #include "levels/segment_level.h"
@@ -46,14 +36,11 @@ class LevelSet {
     int start(Nanoseconds now);
 
     const levels::Placement& placement() const { return placement_; }
-    levels::Planner& planner() { return *planner_; }
-    const levels::Planner& planner() const { return *planner_; }
+    levels::Planner& planner() const { return *planner_; }
     // Among the leaders of this segment's hosts, for those only; else null.
-    engine::Engine* engine() { return engine_.get(); }
-    const engine::Engine* engine() const { return engine_.get(); }
+    engine::Engine* engine() const { return engine_.get(); }
     // Null until the host's leader has made it, and for whoever is alone on its host.
-    HostLevel* host() { return host_level_.get(); }
-    const HostLevel* host() const { return host_level_.get(); }
+    HostLevel* host() const { return host_level_.get(); }
     bool several() const {
         return placement_.hosts() < placement_.members() || placement_.segments().size() > 1;
     }
@@ -74,7 +61,6 @@ class LevelSet {
     bool move_messages();
     // Members beyond the engine's that have been waited for long since the last call, each once.
     std::vector<std::uint32_t> take_awaited_long() { return std::exchange(awaited_long_, {}); }
-    void tell_news();
 
     // The engine's loss, or one that others of this host have seen; error 0: none.
     Losses::Loss engine_failure() const { return engine_failure_; }
@@ -93,16 +79,22 @@ class LevelSet {
     void fail(int error, Rank lost, Nanoseconds now);
 
     void add_counters(engine::Counters& sum, LevelCounters& levels) const;
-    // Of the levels, and of how they were joined; for people.
-    std::string describe() const;
-    std::string describe_multicast() const;
+
+    // news.cc, for people. How the levels were joined.
+    void tell_joined() const;
+    // How an operation goes, when that was decided for the first time.
+    void tell_selection();
+    // What the engine has decided since it was last asked: who hears the multicast, which repair and which
+    // root synchronisation the automatic policies take, and what made them.
+    void tell_engine();
+    // Who was lost, and how this member knows. reason: what its watch said, or null.
+    std::string describe_loss(int error, Rank lost, const std::string* reason) const;
     topology::ReportedGroup report() const;
 
   private:
     void make_engine(const wire::Welcome& welcome, const Means& means);
     void make_planner();
     int make_host(Nanoseconds now);
-    void carry_out(const engine::Effect& effect, Nanoseconds now);
 
     const Roster& roster_;
     Port& port_;
@@ -127,7 +119,10 @@ class LevelSet {
     Losses::Loss engine_failure_;
     std::vector<std::uint32_t> awaited_long_;
     std::string no_multicast_;  // why this member has no multicast
-    EngineNews news_;
+    // Of the engine's decisions, the last ones that were told.
+    std::uint32_t told_verdict_ = 0;
+    std::uint64_t told_policy_changes_ = 0;
+    engine::RootSync told_root_sync_ = engine::RootSync::none;
 };
 
 }  // namespace mcastcoll::group

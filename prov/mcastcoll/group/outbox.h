@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -33,11 +34,30 @@ class Outbox {
         ~Port() = default;
     };
 
-    void post(std::vector<Peer> to, wire::ByteString word, Owner owner = kNobody);
+    void post(std::vector<Peer> to, wire::ByteString word, Owner owner = kNobody) {
+        if (to.empty()) return;
+        auto kept = std::make_shared<const wire::ByteString>(std::move(word));
+        entries_.push_back({std::move(kept), std::move(to), 0, owner});
+    }
     // What of this owner has not been sent yet will not be.
-    void withdraw(Owner owner);
+    void withdraw(Owner owner) {
+        if (owner == kNobody) return;
+        std::erase_if(entries_, [&](const Entry& entry) { return entry.owner == owner; });
+    }
     // Sends as much as there is room for; true if anything was sent.
-    bool flush(Port& port);
+    bool flush(Port& port) {
+        bool moved = false;
+        while (!entries_.empty() && port.has_room(next_bytes())) {
+            // Sending may post and withdraw: nothing of an entry is used after the call.
+            Entry& entry = entries_.front();
+            const std::shared_ptr<const wire::ByteString> word = entry.word;
+            const Peer to = entry.to[entry.sent++];
+            if (entry.sent == entry.to.size()) entries_.pop_front();
+            port.send_word(to, *word);
+            moved = true;
+        }
+        return moved;
+    }
     bool empty() const { return entries_.empty(); }
     // Bytes of the word that is next. Call only when not empty.
     std::size_t next_bytes() const { return entries_.front().word->size(); }

@@ -1,20 +1,120 @@
-// What a group needs of the process that it lives in, beyond its join (join_port.h): messages, multicast,
-// shared memory, a watch over processes; and who is told what becomes of it.
+// What a group needs of the process that it lives in: for its join, and beyond it messages, multicast, shared
+// memory, a watch over processes; and who is told what becomes of it. The provider's ports have sockets,
+// endpoints and memories behind them; a test's or the simulator's have a network that loses, doubles and
+// reorders.
 #pragma once
 
-#include <memory>
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/result.h"
-#include "group/host_level.h"
-#include "group/join_port.h"
-#include "group/survey_round.h"
+#include "group/outbox.h"
+#include "levels/level.h"
 #include "levels/placement.h"
-#include "wire/join.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::group {
+
+// What the levels outside the engine count, for the statistics.
+struct LevelCounters {
+    std::uint64_t host_operations = 0, host_single_copies = 0, host_sleeps = 0;
+    std::uint64_t plans_reduction = 0, plans_chains = 0, plans_split = 0, block_bytes_broadcast = 0;
+    std::uint64_t site_pieces_sent = 0, site_bytes_sent = 0, site_bad_pieces = 0;
+    std::uint64_t exchange_pieces_sent = 0, exchange_bytes_sent = 0, exchange_bad_pieces = 0;
+};
+
+struct NamedLevelCounter {
+    const char* name;
+    std::uint64_t LevelCounters::*member;
+};
+inline constexpr NamedLevelCounter kLevelCounters[] = {
+    {"host_operations", &LevelCounters::host_operations},
+    {"host_single_copies", &LevelCounters::host_single_copies},
+    {"host_sleeps", &LevelCounters::host_sleeps},
+    {"plans_reduction", &LevelCounters::plans_reduction},
+    {"plans_chains", &LevelCounters::plans_chains},
+    {"plans_split", &LevelCounters::plans_split},
+    {"block_bytes_broadcast", &LevelCounters::block_bytes_broadcast},
+    {"site_pieces_sent", &LevelCounters::site_pieces_sent},
+    {"site_bytes_sent", &LevelCounters::site_bytes_sent},
+    {"site_bad_pieces", &LevelCounters::site_bad_pieces},
+    {"exchange_pieces_sent", &LevelCounters::exchange_pieces_sent},
+    {"exchange_bytes_sent", &LevelCounters::exchange_bytes_sent},
+    {"exchange_bad_pieces", &LevelCounters::exchange_bad_pieces},
+};
+static_assert(sizeof(LevelCounters) == std::size(kLevelCounters) * sizeof(std::uint64_t),
+              "a counter is missing from the list");
+
+// The level inside a host: shared memory. Members are counted by their places on the host.
+class HostLevel : public levels::Level {
+  public:
+    // Ends every leg, because of this member.
+    virtual void end_because_of(std::uint32_t member, int error) = 0;
+    // Why others of this host have ended it, a positive FI_E* code, and whose death was the reason; 0, and
+    // nobody's place, when none has.
+    virtual int failure() const = 0;
+    virtual std::uint32_t lost() const = 0;
+    // Who was last waited for in vain.
+    virtual std::uint32_t awaited() const = 0;
+    virtual std::string explain() const = 0;
+    virtual void add_counters(LevelCounters& sum) const = 0;
+};
+
+// Round trips between networks that were measured for one join and need not be measured for the next.
+class RoundTrips {
+  public:
+    // Pairs of networks. What comes when they are all there is measured again each time.
+    static constexpr std::size_t kMost = 1024;
+
+    // By the identities that topology::SiteSurvey gives, in either order.
+    std::optional<Nanoseconds> find(std::uint64_t one, std::uint64_t other) const {
+        const auto found = times_.find(std::minmax(one, other));
+        return found == times_.end() ? std::nullopt : std::optional(found->second);
+    }
+    // The first word counts.
+    void keep(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
+        if (times_.size() < kMost) times_.emplace(std::minmax(one, other), time);
+    }
+
+  private:
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> times_;
+};
+
+// For a join.
+class JoinPort {
+  public:
+    // This member's greeting for this join.
+    virtual wire::Hello own_hello() const = 0;
+    // A greeting to where rank 0 very likely has its service address: each attempt tries another place.
+    virtual void greet(std::uint32_t attempt, Bytes hello) = 0;
+    // A datagram to where a member was heard from. Before it was, as greet().
+    virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
+    // The latest greeting of this rank for another join of the same list, which this process has not called;
+    // or null.
+    virtual const wire::Hello* miscounted_hello(Rank rank) = 0;
+
+    virtual RoundTrips& round_trips() = 0;
+
+    // A member's private endpoint, to be told reliably. The error's code is an errno.
+    virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
+    // 0, or EMSGSIZE: the word is too long, and nobody is told.
+    virtual int tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+    // What this join has told and what is not under way yet will not be.
+    virtual void withdraw() = 0;
+
+    // A sentence for who wants to know how it went.
+    virtual void explain(std::string_view sentence) = 0;
+
+  protected:
+    ~JoinPort() = default;
+};
+
+// Greetings by rank; empty where nobody has greeted yet.
+using Guests = std::vector<std::optional<wire::Hello>>;
 
 // The addresses that rank 0 chooses for a group and that the leaders of its hosts listen to.
 class Multicast {

@@ -1,20 +1,41 @@
 // The welcome that makes a group: what rank 0 puts into it, but for the key and the addresses, which need
-// chance and sockets; and what a member does not accept.
+// chance and sockets; how members read their places in it; and what a member does not accept.
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
 
-#include "group/group_settings.h"
-#include "group/survey_round.h"
-#include "levels/placement.h"
+#include "engine/config.h"
+#include "group/port.h"
 #include "levels/selection.h"
+#include "topology/map.h"
 #include "topology/policy.h"
-#include "wire/join.h"
-#include "wire/packet.h"
 
 namespace mcastcoll::group {
+
+// How a group is to work: what the user's variables and its set say, rank 0's for all members.
+inline constexpr unsigned kMostChannels = 64;
+inline constexpr unsigned kMostRootDelayUs = 100'000;
+
+struct GroupSettings {
+    engine::Repair repair = engine::Repair::pull;
+    unsigned channels = 16;  // of the sync policy
+    engine::RootSync root_sync = engine::RootSync::none;
+    unsigned root_delay_us = 0;
+};
+
+wire::ByteString encode_policy(const topology::Policy& policy);
+
+wire::ByteString encode_place(const topology::Place& place);
+// Nothing is known of who sends nonsense.
+topology::Place decode_place(const wire::ByteString& place);
+
+// Encoded places in rank order, and rank 0's encoded policy. Who says nothing, or nonsense, is a host of its
+// own, in the site of all others like it.
+topology::Map make_map(std::span<const wire::ByteString> places, const wire::ByteString& policy);
+std::vector<levels::MemberPlace> places_in(const topology::Map& map);
+// For each of these members of one host, its clusters inside the host, outside in.
+std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map,
+                                                         const std::vector<std::uint32_t>& members);
 
 inline constexpr std::uint32_t kLeastFragment = 512, kMostFragment = 8192;
 inline constexpr std::uint32_t kLeastWindow = 16, kMostWindow = 512;

@@ -1,47 +1,28 @@
 #include "ofi/av.h"
 
-#include <rdma/fi_errno.h>
-
-#include <memory>
-#include <vector>
-
-#include "ofi/av_set.h"
-#include "provider/fid_owner.h"
-#include "provider/guard.h"
-
 namespace mcastcoll::ofi {
+namespace {
 
-int Av::graft(fid_av& inner, const fi_av_attr& attr) {
-    FidOwner<fid_av> opened(&inner);  // closed if anything fails before it has a new table
-    auto av = std::unique_ptr<Av>(new (std::nothrow) Av(inner));
-    if (!av) return -FI_ENOMEM;
-    av->object_graft_.prepare(inner.fid.ops);
-    av->av_graft_.prepare(inner.ops);
-    opened.release();
-    av->all_known_ = attr.name == nullptr && (attr.flags & FI_EVENT) == 0;
-    av->object_graft_.install(inner.fid.ops, av.get()).close = &Av::close;
-    fi_ops_av& ops = av->av_graft_.install(inner.ops, av.get());
-    const fi_ops_av* own = av->av_graft_.inner();
+// The operations that the set is meant for: a hint, FI_UNIVERSE the one flag that would ask for more than
+// hints.
+constexpr std::uint64_t kHintFlags = FI_BARRIER_SET | FI_BROADCAST_SET | FI_ALLTOALL_SET | FI_ALLREDUCE_SET |
+                                     FI_ALLGATHER_SET | FI_REDUCE_SCATTER_SET | FI_REDUCE_SET |
+                                     FI_SCATTER_SET | FI_GATHER_SET;
+// Nobody has more members in one address vector; a larger range is a mistake that must not eat the memory.
+constexpr std::uint64_t kMostMembers = 1 << 20;
+
+}  // namespace
+
+void Av::graft(fid_av& inner, const fi_av_attr& attr) {
+    Av& av = take(inner);
+    av.all_known_ = attr.name == nullptr && (attr.flags & FI_EVENT) == 0;
+    fi_ops_av& ops = *inner.ops;
+    const fi_ops_av* own = av.graft_.inner();
     if (ofi::has(own, &fi_ops_av::insert)) ops.insert = &Av::insert;
     if (ofi::has(own, &fi_ops_av::insertsvc)) ops.insertsvc = &Av::insertsvc;
     if (ofi::has(own, &fi_ops_av::insertsym)) ops.insertsym = &Av::insertsym;
     if (ofi::has(own, &fi_ops_av::remove)) ops.remove = &Av::remove;
     ops.av_set = &Av::open_set;
-    av.release();  // close() deletes it
-    return 0;
-}
-
-int Av::close(fid* object) noexcept {
-    return guard([&] {
-        Av& av = Graft<fi_ops>::owner_of<Av>(object->ops);
-        {
-            const std::lock_guard lock(av.mutex_);
-            if (av.sets_ > 0) return -FI_EBUSY;
-        }
-        const int rc = close_inner(object, av.object_graft_, av.av_graft_);
-        if (rc == 0) delete &av;
-        return rc;
-    });
 }
 
 bool Av::has(fi_addr_t address) const {
@@ -77,7 +58,7 @@ int Av::insert(fid_av* av, const void* raw, std::size_t count, fi_addr_t* addres
     return guard([&] {
         Av& self = of(*av);
         return self.insert_any(count, addresses, [&](fi_addr_t* out) {
-            return self.av_graft_.inner()->insert(av, raw, count, out, flags, context);
+            return self.graft_.inner()->insert(av, raw, count, out, flags, context);
         });
     });
 }
@@ -87,7 +68,7 @@ int Av::insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* 
     return guard([&] {
         Av& self = of(*av);
         return self.insert_any(1, address, [&](fi_addr_t* out) {
-            return self.av_graft_.inner()->insertsvc(av, node, service, out, flags, context);
+            return self.graft_.inner()->insertsvc(av, node, service, out, flags, context);
         });
     });
 }
@@ -96,7 +77,7 @@ int Av::insertsym(fid_av* av, const char* node, std::size_t nodes, const char* s
                   fi_addr_t* addresses, std::uint64_t flags, void* context) noexcept {
     return guard([&] {
         Av& self = of(*av);
-        const fi_ops_av* inner = self.av_graft_.inner();
+        const fi_ops_av* inner = self.graft_.inner();
         return self.insert_any(nodes * services, addresses, [&](fi_addr_t* out) {
             return inner->insertsym(av, node, nodes, service, services, out, flags, context);
         });
@@ -106,7 +87,7 @@ int Av::insertsym(fid_av* av, const char* node, std::size_t nodes, const char* s
 int Av::remove(fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t flags) noexcept {
     return guard([&] {
         Av& self = of(*av);
-        const int rc = self.av_graft_.inner()->remove(av, addresses, count, flags);
+        const int rc = self.graft_.inner()->remove(av, addresses, count, flags);
         const std::lock_guard lock(self.mutex_);
         if (rc == 0 && addresses != nullptr)
             for (std::size_t i = 0; i < count; ++i) self.known_.erase(addresses[i]);
@@ -128,6 +109,168 @@ int Av::open_set(fid_av* av, fi_av_set_attr* attr, fid_av_set** set, void* conte
         ++self.sets_;
         return 0;
     });
+}
+
+fi_ops_av_set* AvSet::operations() {
+    static fi_ops_av_set operations = {sizeof(fi_ops_av_set), &AvSet::set_union, &AvSet::intersect,
+                                       &AvSet::diff,          &AvSet::insert,    &AvSet::remove,
+                                       &AvSet::get_address};
+    return &operations;
+}
+
+// The public extension, mcastcoll/mcastcoll.h.
+int AvSet::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+    static fi_mcastcoll_set_ops set_operations = {sizeof(fi_mcastcoll_set_ops), &AvSet::set_repair,
+                                                  &AvSet::set_channels, &AvSet::set_root_sync};
+    return hand_out(&set_operations, FI_MCASTCOLL_SET_OPS, name, flags, operations);
+}
+
+int AvSet::set_repair(fid_av_set* set, int repair) noexcept {
+    static_assert(static_cast<int>(engine::Repair::automatic) == FI_MCASTCOLL_REPAIR_AUTO &&
+                  static_cast<int>(engine::Repair::sync) == FI_MCASTCOLL_REPAIR_SYNC &&
+                  static_cast<int>(engine::Repair::push) == FI_MCASTCOLL_REPAIR_PUSH);
+    if (find(set) == nullptr || repair < 0 || repair >= engine::kRepairCount) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
+    from(*set).repair_ = static_cast<engine::Repair>(repair);
+    return 0;
+}
+
+int AvSet::set_channels(fid_av_set* set, unsigned channels) noexcept {
+    if (find(set) == nullptr || channels < 1 || channels > kMostChannels) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
+    from(*set).channels_ = channels;
+    return 0;
+}
+
+int AvSet::set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept {
+    static_assert(static_cast<int>(engine::RootSync::delay) == FI_MCASTCOLL_ROOT_SYNC_DELAY &&
+                  static_cast<int>(engine::RootSync::random) == FI_MCASTCOLL_ROOT_SYNC_RANDOM &&
+                  static_cast<int>(engine::RootSync::adaptive) == FI_MCASTCOLL_ROOT_SYNC_ADAPTIVE);
+    if (find(set) == nullptr || sync < 0 || sync >= engine::kRootSyncCount) return -FI_EINVAL;
+    const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
+    if (delays && delay_us > kMostRootDelayUs) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
+    from(*set).root_sync_ = static_cast<engine::RootSync>(sync);
+    from(*set).root_delay_us_ = delays ? delay_us : 0;
+    return 0;
+}
+
+GroupSettings AvSet::settings(GroupSettings otherwise) const {
+    GroupSettings result = otherwise;
+    const std::lock_guard lock(mutex_);
+    result.repair = repair_.value_or(result.repair);
+    result.channels = channels_.value_or(result.channels);
+    if (root_sync_) {
+        result.root_sync = *root_sync_;
+        result.root_delay_us = root_delay_us_;
+    }
+    return result;
+}
+
+Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* context) {
+    if ((attr.flags & ~(kHintFlags | FI_UNIVERSE)) != 0)
+        return Error{FI_EINVAL, fmt::format("unknown flags {:#x}", attr.flags)};
+    if (attr.comm_key_size != 0 && attr.comm_key == nullptr)
+        return Error{FI_EINVAL, "comm_key_size without a comm_key"};
+    std::unique_ptr<AvSet, void (*)(AvSet*)> set(new AvSet(av), [](AvSet* dead) { delete dead; });
+    if (auto filled = set->fill(attr); !filled) return filled.error();
+    const auto* key = reinterpret_cast<const std::byte*>(attr.comm_key);
+    if (attr.comm_key_size != 0) set->key_.assign(key, key + attr.comm_key_size);
+    set->handle_.self = set.get();
+    static fi_ops object_operations = own_operations(&AvSet::close, &AvSet::open_operations);
+    set->handle_.fid.fid = {FI_CLASS_AV_SET, context, &object_operations};
+    set->handle_.fid.ops = operations();
+    return &set.release()->handle_.fid;
+}
+
+Result<void> AvSet::fill(const fi_av_set_attr& attr) {
+    if (attr.start_addr == FI_ADDR_NOTAVAIL && attr.end_addr == FI_ADDR_NOTAVAIL) return {};
+    if (attr.start_addr == FI_ADDR_NOTAVAIL || attr.end_addr == FI_ADDR_NOTAVAIL)
+        return Error{FI_EINVAL, "a range needs both its ends, or neither"};
+    // A range that ends before it starts is an empty one.
+    if (attr.end_addr < attr.start_addr) return {};
+    const std::uint64_t stride = std::max<std::uint64_t>(attr.stride, 1);
+    const std::uint64_t count = (attr.end_addr - attr.start_addr) / stride + 1;
+    if (count > kMostMembers) return Error{FI_EINVAL, fmt::format("the range has {} addresses", count)};
+    members_.reserve(std::max<std::uint64_t>(count, std::min<std::uint64_t>(attr.count, 4096)));
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const fi_addr_t address = attr.start_addr + i * stride;
+        if (!av_.has(address))
+            return Error{FI_EINVAL, fmt::format("address {} is not in the address vector", address)};
+        members_.push_back(address);
+    }
+    return {};
+}
+
+const AvSet* AvSet::find(const fid_av_set* set) {
+    return set != nullptr && set->fid.fclass == FI_CLASS_AV_SET && set->ops == operations() ? &from(*set)
+                                                                                            : nullptr;
+}
+
+int AvSet::close(fid* object) noexcept {
+    AvSet& set = from(*reinterpret_cast<fid_av_set*>(object));
+    set.av_.on_set_closed();
+    delete &set;
+    return 0;
+}
+
+template <typename Change>
+int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept {
+    return guard([&] {
+        const AvSet* source = find(other);
+        if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
+        // Copied, since a set may be combined with itself, and never are two locks held.
+        const std::vector<fi_addr_t> members = source->members();
+        const std::lock_guard lock(from(*to).mutex_);
+        change(from(*to).members_, members, std::unordered_set<fi_addr_t>(members.begin(), members.end()));
+        return 0;
+    });
+}
+
+int AvSet::set_union(fid_av_set* to, const fid_av_set* other) noexcept {
+    return combine(to, other, [](auto& mine, const auto& list, const auto&) {
+        const std::unordered_set<fi_addr_t> had(mine.begin(), mine.end());
+        std::copy_if(list.begin(), list.end(), std::back_inserter(mine),
+                     [&](fi_addr_t one) { return had.count(one) == 0; });
+    });
+}
+
+int AvSet::intersect(fid_av_set* to, const fid_av_set* other) noexcept {
+    return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
+        std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) == 0; });
+    });
+}
+
+int AvSet::diff(fid_av_set* to, const fid_av_set* other) noexcept {
+    return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
+        std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) > 0; });
+    });
+}
+
+int AvSet::insert(fid_av_set* set, fi_addr_t address) noexcept {
+    return guard([&] {
+        AvSet& self = from(*set);
+        if (!self.av_.has(address)) return -FI_EINVAL;
+        const std::lock_guard lock(self.mutex_);
+        auto& members = self.members_;
+        if (std::find(members.begin(), members.end(), address) != members.end()) return -FI_EINVAL;
+        members.push_back(address);
+        return 0;
+    });
+}
+
+int AvSet::remove(fid_av_set* set, fi_addr_t address) noexcept {
+    return guard([&] {
+        AvSet& self = from(*set);
+        const std::lock_guard lock(self.mutex_);
+        return std::erase(self.members_, address) > 0 ? 0 : -FI_EINVAL;
+    });
+}
+
+int AvSet::get_address(fid_av_set* set, fi_addr_t* address) noexcept {
+    if (address == nullptr) return -FI_EINVAL;
+    *address = from(*set).address();
+    return 0;
 }
 
 }  // namespace mcastcoll::ofi

@@ -8,28 +8,24 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "mcastcoll/mcastcoll.h"
 #include "ofi/graft.h"
+#include "provider/settings.h"
 
 namespace mcastcoll::ofi {
 
-class Av {
+class Av final : public Grafted<Av, fid_av, fi_ops_av> {
   public:
-    // 0 or -FI_E*, in which case the inner vector has been closed.
-    static int graft(fid_av& inner, const fi_av_attr& attr);
-    static Av& of(fid_av& av) { return Graft<fi_ops_av>::owner_of<Av>(av.ops); }
-    // False for the vectors of other providers.
-    static bool is_ours(const fid_av& av) { return av.ops->av_set == &Av::open_set; }
-
-    explicit Av(fid_av& inner) : inner_(inner) {}
-    Av(const Av&) = delete;
-    Av& operator=(const Av&) = delete;
+    // If anything is thrown the inner vector has been closed.
+    static void graft(fid_av& inner, const fi_av_attr& attr);
+    explicit Av(fid_av& inner) : Grafted(inner) {}
 
     fid_av& inner() { return inner_; }
     bool has(fi_addr_t address) const;
     void on_set_closed();
 
   private:
-    static int close(fid* object) noexcept;
+    friend Grafted;
     static int insert(fid_av* av, const void* raw, std::size_t count, fi_addr_t* addresses,
                       std::uint64_t flags, void* context) noexcept;
     static int insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* address,
@@ -41,14 +37,79 @@ class Av {
     static int open_set(fid_av* av, fi_av_set_attr* attr, fid_av_set** set, void* context) noexcept;
     template <typename Insert>
     int insert_any(std::size_t count, fi_addr_t* addresses, Insert insert);
+    bool in_use() const {
+        const std::lock_guard lock(mutex_);
+        return sets_ > 0;
+    }
 
-    fid_av& inner_;
-    Graft<fi_ops> object_graft_;
-    Graft<fi_ops_av> av_graft_;
     mutable std::mutex mutex_;
     std::unordered_set<fi_addr_t> known_;
     bool all_known_ = true;  // not when insertions end later or others fill the vector
     std::size_t sets_ = 0;
+};
+
+// An address vector set: an ordered list of an address vector's addresses without repetition, entirely ours.
+// A member's place in it is its rank in the groups that are joined with it.
+//
+// The application owns it through its fid_av_set; closing that deletes it. A lock of its own: several threads
+// may change it, combine it with others and join with it at once (each call sees all of another's change or
+// none).
+class AvSet {
+  public:
+    static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
+    // Null when it is another provider's.
+    static const AvSet* find(const fid_av_set* set);
+    // Only for what find() has found.
+    static const AvSet& from(const fid_av_set& set) { return *reinterpret_cast<const Handle&>(set).self; }
+
+    fid_av* av() const { return &av_.inner(); }
+    // How a group that is joined with this set is to work, where the set does not say otherwise as given.
+    GroupSettings settings(GroupSettings otherwise) const;
+    std::vector<fi_addr_t> members() const {
+        const std::lock_guard lock(mutex_);
+        return members_;
+    }
+    // The application's communication key: joins of the same members with another key are another group's,
+    // whatever their order. Empty when there is none.
+    const wire::ByteString& key() const { return key_; }
+    // What stands for the set where a group's address is expected; never FI_ADDR_NOTAVAIL.
+    fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(&handle_); }
+
+  private:
+    struct Handle {
+        fid_av_set fid{};
+        AvSet* self = nullptr;
+    };
+
+    explicit AvSet(Av& av) : av_(av) {}
+    ~AvSet() = default;
+    static AvSet& from(fid_av_set& set) { return *reinterpret_cast<Handle&>(set).self; }
+    static int close(fid* object) noexcept;
+    static int set_union(fid_av_set* to, const fid_av_set* from_set) noexcept;
+    static int intersect(fid_av_set* to, const fid_av_set* from_set) noexcept;
+    static int diff(fid_av_set* to, const fid_av_set* from_set) noexcept;
+    static int insert(fid_av_set* set, fi_addr_t address) noexcept;
+    static int remove(fid_av_set* set, fi_addr_t address) noexcept;
+    static int get_address(fid_av_set* set, fi_addr_t* address) noexcept;
+    static int open_operations(fid* object, const char* name, std::uint64_t flags, void** operations,
+                               void* context) noexcept;
+    static int set_repair(fid_av_set* set, int repair) noexcept;
+    static int set_channels(fid_av_set* set, unsigned channels) noexcept;
+    static int set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept;
+    static fi_ops_av_set* operations();
+    Result<void> fill(const fi_av_set_attr& attr);
+    template <typename Change>
+    static int combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept;
+
+    Av& av_;
+    Handle handle_;
+    wire::ByteString key_;  // never changes
+    mutable std::mutex mutex_;
+    std::vector<fi_addr_t> members_;
+    std::optional<engine::Repair> repair_;
+    std::optional<unsigned> channels_;
+    std::optional<engine::RootSync> root_sync_;
+    unsigned root_delay_us_ = 0;
 };
 
 }  // namespace mcastcoll::ofi

@@ -1,13 +1,108 @@
 #include "ofi/endpoint.h"
 
 #include <rdma/fi_cm.h>
-#include <rdma/fi_errno.h>
 
 #include "ofi/station.h"
-#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 namespace {
+
+// As libfabric numbers them.
+constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
+                                  "fi_allreduce", "fi_allgather", "fi_reduce_scatter",
+                                  "fi_reduce",    "fi_scatter",   "fi_gather"};
+
+// Begins one operation. 0, the completion goes to the endpoint's queue, or -FI_E*: nothing was begun.
+// -FI_ENOSYS depends on the group's shape and the kind only, so that all members get it, or none.
+template <typename... Words>
+ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
+    return guard([&]() -> ssize_t {
+        Result<Request> request = make_request(words...);
+        if (!request) {
+            log_line(Level::info, "{}: {}", name, request.error().message);
+            return -request.error().code;
+        }
+        Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
+        const auto lock = endpoint.lock();
+        // Without a station no group can have been joined.
+        Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
+        if (group == nullptr) return -FI_EINVAL;
+        if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits) {
+            log_line(Level::info, "a collective is refused: {}", fits.error().message);
+            return -fits.error().code;
+        }
+        const ssize_t refused = group->submit(request.value(), nullptr, monotonic_now());
+        if (refused == 0) endpoint.station->keep_alarm();
+        return refused;
+    });
+}
+
+ssize_t broadcast(fid_ep* fid, void* buffer, std::size_t count, void*, fi_addr_t group, fi_addr_t root,
+                  fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
+    return post(fid, kNames[FI_BROADCAST],
+                Call{FI_BROADCAST, nullptr, buffer, count, datatype, FI_NOOP, group, root, flags, context});
+}
+
+ssize_t barrier2(fid_ep* fid, fi_addr_t group, std::uint64_t flags, void* context) noexcept {
+    return post(fid, kNames[FI_BARRIER],
+                Call{FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
+}
+
+ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
+    return barrier2(fid, group, 0, context);
+}
+
+ssize_t reduce(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
+               fi_addr_t root, fi_datatype datatype, fi_op op, std::uint64_t flags, void* context) noexcept {
+    return post(fid, kNames[FI_REDUCE],
+                Call{FI_REDUCE, input, result, count, datatype, op, group, root, flags, context});
+}
+
+// Allreduce and reduce_scatter.
+template <fi_collective_op kName>
+ssize_t reduce_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                   fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
+                   void* context) noexcept {
+    return post(fid, kNames[kName],
+                Call{kName, input, result, count, datatype, op, group, 0, flags, context});
+}
+
+// Allgather and alltoall.
+template <fi_collective_op kName>
+ssize_t move_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                 fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
+    return post(fid, kNames[kName],
+                Call{kName, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
+}
+
+// Scatter and gather.
+template <fi_collective_op kName>
+ssize_t move_rooted(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                    fi_addr_t group, fi_addr_t root, fi_datatype datatype, std::uint64_t flags,
+                    void* context) noexcept {
+    return post(fid, kNames[kName],
+                Call{kName, input, result, count, datatype, FI_NOOP, group, root, flags, context});
+}
+
+ssize_t message(fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,
+                std::size_t result_count, std::uint64_t flags) noexcept {
+    if (message == nullptr) return -FI_EINVAL;
+    return post(fid, "the message form", *message, Pieces{results, result_count}, flags);
+}
+
+void set_collectives(fi_ops_collective& table) {
+    table.barrier = &barrier;
+    table.broadcast = &broadcast;
+    table.alltoall = &move_all<FI_ALLTOALL>;
+    table.allreduce = &reduce_all<FI_ALLREDUCE>;
+    table.allgather = &move_all<FI_ALLGATHER>;
+    table.reduce_scatter = &reduce_all<FI_REDUCE_SCATTER>;
+    table.reduce = &reduce;
+    table.scatter = &move_rooted<FI_SCATTER>;
+    table.gather = &move_rooted<FI_GATHER>;
+    table.msg = &message;
+    table.barrier2 = &barrier2;
+}
 
 Endpoint& of(const fid& object) {
     return Graft<fi_ops>::owner_of<Endpoint>(object.ops);
@@ -17,12 +112,12 @@ int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
         {
-            const EndpointLock lock(endpoint);
+            const auto lock = endpoint.lock();
             if (endpoint.station && endpoint.station->has_open_groups()) return -FI_EBUSY;
-            if (endpoint.station) endpoint.domain->fabric().remove_station(*endpoint.station);
+            if (endpoint.station) endpoint.domain.fabric().remove_station(*endpoint.station);
             endpoint.station.reset();
         }
-        if (endpoint.automatic.exchange(false)) endpoint.domain->fabric().end_automatic();
+        if (endpoint.automatic.exchange(false)) endpoint.domain.fabric().end_automatic();
         const int rc =
             close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         if (rc == 0) delete &endpoint;
@@ -36,12 +131,9 @@ int bind(fid* object, fid* other, std::uint64_t flags) noexcept {
         if (const int rc = endpoint.object_graft.inner()->bind(object, other, flags); rc != 0) return rc;
         if (other->fclass == FI_CLASS_AV) endpoint.av = reinterpret_cast<fid_av*>(other);
         if (other->fclass == FI_CLASS_EQ) endpoint.eq = reinterpret_cast<fid_eq*>(other);
-        if (Cq* cq = Cq::find(*other); cq != nullptr) {
-            if ((flags & FI_TRANSMIT) != 0) {
-                endpoint.tx = cq;
-                endpoint.selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-            }
-            if ((flags & FI_RECV) != 0) endpoint.rx = cq;
+        if (Cq* cq = Cq::find(*other); cq != nullptr && (flags & FI_TRANSMIT) != 0) {
+            endpoint.tx = cq;
+            endpoint.selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
         }
         return 0;
     });
@@ -58,18 +150,18 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         if (where == nullptr || mc == nullptr || AvSet::find(where->set) == nullptr) return -FI_EINVAL;
         if (endpoint.av == nullptr) return -FI_ENOAV;
         if (endpoint.tx == nullptr) return -FI_ENOCQ;
-        if (endpoint.domain->is_automatic() && !endpoint.automatic.exchange(true)) {
-            const int rc = endpoint.domain->fabric().begin_automatic();
+        if (endpoint.domain.is_automatic() && !endpoint.automatic.exchange(true)) {
+            const int rc = endpoint.domain.fabric().begin_automatic();
             if (rc != 0) return endpoint.automatic = false, rc;
         }
-        const EndpointLock lock(endpoint);
+        const auto lock = endpoint.lock();
         if (!endpoint.station) {
             auto opened = Station::open(endpoint);
             if (!opened) {
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
-            if (const int rc = endpoint.domain->fabric().add_station(*opened.value()); rc != 0) return rc;
+            if (const int rc = endpoint.domain.fabric().add_station(*opened.value()); rc != 0) return rc;
             endpoint.station = std::move(opened).value();
         }
         return endpoint.station->join(*where, flags, mc, context);
@@ -103,32 +195,18 @@ void install(Endpoint& endpoint) {
 }  // namespace
 
 Endpoint::Endpoint(Domain& its_domain, InfoOwner inner_info)
-    : owned_info(std::move(inner_info)), info(owned_info.get()), domain(&its_domain) {}
+    : domain(its_domain), info(std::move(inner_info)) {
+    object_graft.prepare(nullptr);
+    cm_graft.prepare(nullptr);
+    collective_graft.prepare(nullptr);
+}
 
 Endpoint::~Endpoint() = default;
-
-std::unique_ptr<Endpoint> Endpoint::prepare(Domain& domain, InfoOwner info) {
-    auto endpoint = std::make_unique<Endpoint>(domain, std::move(info));
-    endpoint->object_graft.prepare(nullptr);
-    endpoint->cm_graft.prepare(nullptr);
-    endpoint->collective_graft.prepare(nullptr);
-    return endpoint;
-}
 
 void Endpoint::graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner) {
     endpoint->inner = &inner;
     install(*endpoint);
     endpoint.release();  // close() deletes it
-}
-
-void Endpoint::complete(void* op_context, std::uint64_t flags, int status) {
-    const std::uint64_t default_flags = info->tx_attr != nullptr ? info->tx_attr->op_flags : 0;
-    if (status != 0)
-        tx->push_error(op_context, FI_COLLECTIVE, status);
-    else if (!selective || ((flags | default_flags) & FI_COMPLETION) != 0)
-        tx->push(op_context, FI_COLLECTIVE, 0, nullptr);
-    else
-        tx->release();
 }
 
 }  // namespace mcastcoll::ofi

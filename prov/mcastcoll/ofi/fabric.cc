@@ -1,20 +1,18 @@
 #include "ofi/fabric.h"
 
-#include <rdma/fi_errno.h>
+#include <pthread.h>
+#include <rdma/fi_endpoint.h>
+#include <sched.h>
 #include <time.h>
 
-#include <algorithm>
-#include <memory>
+#include <csignal>
 
-#include "ofi/cq.h"
-#include "ofi/domain.h"
-#include "ofi/eq.h"
+#include "mcastcoll/mcastcoll.h"
+#include "ofi/av.h"
+#include "ofi/endpoint.h"
 #include "ofi/inner.h"
-#include "ofi/progress_thread.h"
+#include "ofi/queues.h"
 #include "ofi/station.h"
-#include "provider/fid_owner.h"
-#include "provider/guard.h"
-#include "provider/wait_object.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -37,36 +35,18 @@ WaitObject* wait_object_of(fid& object) {
     return one != nullptr && one->is_open() ? one : nullptr;
 }
 
+// What fi_query_collective() says an operation can have; README.md does, too.
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
 }  // namespace
 
-Fabric::Fabric(fid_fabric& inner) : inner_(inner) {}
-
-Fabric::~Fabric() = default;
-
-int Fabric::graft(fid_fabric& inner) {
-    FidOwner<fid_fabric> opened(&inner);  // closed if anything fails before it has a new table
-    auto fabric = std::unique_ptr<Fabric>(new (std::nothrow) Fabric(inner));
-    if (!fabric) return -FI_ENOMEM;
-    fabric->object_graft_.prepare(inner.fid.ops);
-    fabric->fabric_graft_.prepare(inner.ops);
-    opened.release();
-    fabric->object_graft_.install(inner.fid.ops, fabric.get()).close = &Fabric::close;
-    fi_ops_fabric& ops = fabric->fabric_graft_.install(inner.ops, fabric.get());
+void Fabric::graft(fid_fabric& inner) {
+    const Fabric& fabric = take(inner);
+    fi_ops_fabric& ops = *inner.ops;
     ops.domain = &Fabric::open_domain;
-    if (has(fabric->fabric_graft_.inner(), &fi_ops_fabric::domain2)) ops.domain2 = &Fabric::open_domain2;
+    if (has(fabric.graft_.inner(), &fi_ops_fabric::domain2)) ops.domain2 = &Fabric::open_domain2;
     ops.eq_open = &Fabric::open_eq;
     ops.trywait = &Fabric::trywait;
-    fabric.release();  // close() deletes it
-    return 0;
-}
-
-int Fabric::close(fid* object) noexcept {
-    return guard([&] {
-        Fabric& fabric = Graft<fi_ops>::owner_of<Fabric>(object->ops);
-        const int rc = close_inner(object, fabric.object_graft_, fabric.fabric_graft_);
-        if (rc == 0) delete &fabric;
-        return rc;
-    });
 }
 
 template <typename Open>
@@ -75,13 +55,14 @@ int Fabric::open_any_domain(fi_info* info, fid_domain** domain, Open open) {
     const InfoOwner inner = to_inner(*info);
     if (!inner) return -FI_ENOMEM;
     const int rc = open(inner.get());
-    return rc != 0 ? rc : Domain::graft(*this, **domain, *info);
+    if (rc == 0) Domain::graft(*this, **domain, *info);
+    return rc;
 }
 
 int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
     return guard([&] {
         return of(*fabric).open_any_domain(info, domain, [&](fi_info* inner) {
-            return of(*fabric).fabric_graft_.inner()->domain(fabric, inner, domain, context);
+            return of(*fabric).graft_.inner()->domain(fabric, inner, domain, context);
         });
     });
 }
@@ -90,7 +71,7 @@ int Fabric::open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain,
                          void* context) noexcept {
     return guard([&] {
         return of(*fabric).open_any_domain(info, domain, [&](fi_info* inner) {
-            return of(*fabric).fabric_graft_.inner()->domain2(fabric, inner, domain, flags, context);
+            return of(*fabric).graft_.inner()->domain2(fabric, inner, domain, flags, context);
         });
     });
 }
@@ -98,7 +79,7 @@ int Fabric::open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain,
 int Fabric::open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
     return guard([&] {
         Fabric& self = of(*fabric);
-        return Eq::open(self, *self.fabric_graft_.inner(), *fabric, attr, eq, context);
+        return Eq::open(self, *self.graft_.inner(), *fabric, attr, eq, context);
     });
 }
 
@@ -120,7 +101,7 @@ int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
 }
 
 int Fabric::inner_trywait(fid& object) {
-    const fi_ops_fabric* inner = fabric_graft_.inner();
+    const fi_ops_fabric* inner = graft_.inner();
     if (!has(inner, &fi_ops_fabric::trywait)) return -FI_ENOSYS;
     fid* objects[1] = {&object};
     if (const int rc = inner->trywait(&inner_, objects, 1); rc != 0) return rc;
@@ -205,6 +186,132 @@ int Fabric::begin_automatic() {
 void Fabric::end_automatic() {
     const std::lock_guard lock(automatic_mutex_);
     if (--automatic_ == 0) thread_.reset();
+}
+
+void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
+    Domain& domain = take(inner, fabric);
+    domain.collective_ = (info.caps & FI_COLLECTIVE) != 0;
+    domain.automatic_ =
+        info.domain_attr != nullptr && (info.domain_attr->data_progress == FI_PROGRESS_AUTO ||
+                                        info.domain_attr->control_progress == FI_PROGRESS_AUTO);
+    fi_ops_domain& ops = *inner.ops;
+    ops.endpoint = &Domain::open_endpoint;
+    if (has(domain.graft_.inner(), &fi_ops_domain::endpoint2)) ops.endpoint2 = &Domain::open_endpoint2;
+    if (!domain.collective_) return;
+    ops.cq_open = &Domain::open_cq;
+    ops.av_open = &Domain::open_av;
+    ops.poll_open = &Domain::open_poll;
+    ops.query_collective = &Domain::query_collective;
+}
+
+template <typename Open>
+int Domain::open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open) {
+    if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
+    InfoOwner inner = to_inner(*info);
+    if (!inner) return -FI_ENOMEM;
+    const bool wanted = collective_ && (info->caps & FI_COLLECTIVE) != 0;
+    if (!wanted) return open(inner.get());
+    auto prepared = std::make_unique<Endpoint>(*this, std::move(inner));
+    if (const int rc = open(prepared->info.get()); rc != 0) return rc;
+    Endpoint::graft(std::move(prepared), **endpoint);
+    return 0;
+}
+
+int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        return self.open_any_endpoint(info, endpoint, [&](fi_info* inner) {
+            return self.graft_.inner()->endpoint(domain, inner, endpoint, context);
+        });
+    });
+}
+
+int Domain::open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
+                           void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        return self.open_any_endpoint(info, endpoint, [&](fi_info* inner) {
+            return self.graft_.inner()->endpoint2(domain, inner, endpoint, flags, context);
+        });
+    });
+}
+
+int Domain::open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        return Cq::open(self.fabric_, *self.graft_.inner(), *domain, attr, cq, context);
+    });
+}
+
+// A set of the inner provider's would never tell of a collective.
+int Domain::open_poll(fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
+    log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
+    return -FI_ENOSYS;
+}
+
+int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {
+    return guard([&] {
+        Domain& self = of(*domain);
+        if (attr == nullptr || av == nullptr) return -FI_EINVAL;
+        const int rc = self.graft_.inner()->av_open(domain, attr, av, context);
+        if (rc == 0) Av::graft(**av, *attr);
+        return rc;
+    });
+}
+
+int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collective_attr* attr,
+                             std::uint64_t flags) noexcept {
+    if (attr == nullptr || attr->mode != 0 || flags != 0) return -FI_EINVAL;
+    if (const int rc = supports(operation, attr->datatype, attr->op); rc != 0) return rc;
+    const std::size_t width = datatype_bytes(attr->datatype).value_or(1);
+    attr->datatype_attr = {.count = kMostBytes / width, .size = width};
+    static_assert(FI_MCASTCOLL_MAX_MEMBERS == wire::kMostMembers);
+    attr->max_members = FI_MCASTCOLL_MAX_MEMBERS;
+    return 0;
+}
+
+Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
+    std::unique_ptr<ProgressThread> made(new ProgressThread(fabric));
+    if (!made->wait_object_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
+    if (fabric.add_wait_object(made->wait_object_) != 0)
+        return Error{FI_ENOMEM, "nothing would wake the progress thread"};
+    // Signals are the application's, and its threads'.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started =
+        succeeds([&] { made->thread_ = std::thread([thread = made.get()] { thread->work(); }); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!started) {
+        fabric.remove_wait_object(made->wait_object_);
+        return Error{FI_ENOMEM, "the system has no thread for it"};
+    }
+    pthread_setname_np(made->thread_.native_handle(), "mcastcoll");
+    return made;
+}
+
+ProgressThread::~ProgressThread() {
+    if (!thread_.joinable()) return;
+    stop_.store(true, std::memory_order_release);
+    wait_object_.wake_now();
+    thread_.join();
+}
+
+void ProgressThread::work() {
+    while (!stop_.load(std::memory_order_acquire)) {
+        const WaitObject::Sleeper sleeper(wait_object_);
+        wait_object_.reset();
+        // The order of reset() and this look matters: who stops wakes last.
+        if (stop_.load(std::memory_order_acquire)) break;
+        // Nobody else moves anything, so that what is thrown here must not end it.
+        bool may_sleep = false;
+        succeeds([&] { may_sleep = fabric_.prepare_wait(); });
+        if (may_sleep)
+            wait_object_.sleep(-1);
+        else
+            ::sched_yield();
+    }
+    fabric_.remove_wait_object(wait_object_);
 }
 
 }  // namespace mcastcoll::ofi

@@ -1,36 +1,55 @@
-// Our share of an open fabric: the one lock of the libfabric face, and the stations that reads of any queue
-// drive.
-//
-// The inner provider's fid_fabric is the application's; this object hangs on its grafted tables and goes with
-// its close.
+// Our shares of an open fabric and its domains.
 #pragma once
 
+#include <rdma/fi_collective.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-#include <atomic>
-#include <cstdint>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "ofi/graft.h"
+#include "provider/wait_object.h"
 
 namespace mcastcoll::ofi {
 
-class ProgressThread;
+class Fabric;
 class Station;
-class WaitObject;
 
-class Fabric {
+// Progress for applications that compute without calling in: FI_PROGRESS_AUTO.
+//
+// One thread for all stations of a fabric. It sleeps as any blocking read of a queue does, on a wait object
+// with the stations' descriptors, which has their timers in it, and holds the fabric's lock only while it
+// moves something. Shared memory wakes nobody: while operations wait for other processes of this host the
+// timer rings after a quarter of the time that nothing came, 20 us at least and 1 ms at most (host::Team).
+//
+// It belongs to the fabric, lives from the first join of an endpoint that asked for it to the closing of the
+// last, and is joined there.
+class ProgressThread {
   public:
-    // Takes hold of an inner fabric; 0 or -FI_E*, in which case the fabric has been closed.
-    static int graft(fid_fabric& inner);
-    static Fabric& of(fid_fabric& fabric) { return Graft<fi_ops_fabric>::owner_of<Fabric>(fabric.ops); }
+    static Result<std::unique_ptr<ProgressThread>> start(Fabric& fabric);
+    // Without the fabric's lock.
+    ~ProgressThread();
+    ProgressThread(const ProgressThread&) = delete;
+    ProgressThread& operator=(const ProgressThread&) = delete;
 
-    explicit Fabric(fid_fabric& inner);
-    ~Fabric();
-    Fabric(const Fabric&) = delete;
-    Fabric& operator=(const Fabric&) = delete;
+  private:
+    explicit ProgressThread(Fabric& fabric) : fabric_(fabric) {}
+    void work();
+
+    Fabric& fabric_;
+    WaitObject wait_object_;
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+// The one lock of the libfabric face, and the stations that reads of any queue drive.
+class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
+  public:
+    // If anything is thrown the inner fabric has been closed.
+    static void graft(fid_fabric& inner);
+    explicit Fabric(fid_fabric& inner) : Grafted(inner) {}
 
     std::mutex& mutex() { return mutex_; }
     std::uint32_t api_version() const { return inner_.api_version; }
@@ -62,7 +81,6 @@ class Fabric {
     void remove_wait_object(WaitObject& object);
 
   private:
-    static int close(fid* object) noexcept;
     static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
     static int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
                             void* context) noexcept;
@@ -70,10 +88,6 @@ class Fabric {
     int open_any_domain(fi_info* info, fid_domain** domain, Open open);
     static int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept;
     static int trywait(fid_fabric* fabric, fid** objects, int count) noexcept;
-
-    fid_fabric& inner_;
-    Graft<fi_ops> object_graft_;
-    Graft<fi_ops_fabric> fabric_graft_;
 
     std::mutex mutex_;
     std::atomic<bool> active_{false};
@@ -85,6 +99,35 @@ class Fabric {
     std::mutex automatic_mutex_;
     unsigned automatic_ = 0;  // endpoints
     std::unique_ptr<ProgressThread> thread_;
+};
+
+// It hands out grafted endpoints, queues and address vectors when the
+// application asked for FI_COLLECTIVE; otherwise it only translates infos and everything is purely the inner
+// provider's.
+class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
+  public:
+    // If anything is thrown the inner domain has been closed.
+    static void graft(Fabric& fabric, fid_domain& inner, const fi_info& info);
+    Domain(Fabric& fabric, fid_domain& inner) : Grafted(inner), fabric_(fabric) {}
+
+    Fabric& fabric() { return fabric_; }
+    // The application asked for FI_PROGRESS_AUTO.
+    bool is_automatic() const { return automatic_; }
+
+  private:
+    static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept;
+    static int open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
+                              void* context) noexcept;
+    static int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
+    static int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept;
+    static int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
+    static int query_collective(fid_domain* domain, fi_collective_op operation, fi_collective_attr* attr,
+                                std::uint64_t flags) noexcept;
+    template <typename Open>
+    int open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open);
+
+    Fabric& fabric_;
+    bool collective_ = false, automatic_ = false;
 };
 
 }  // namespace mcastcoll::ofi

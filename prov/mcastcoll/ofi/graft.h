@@ -6,12 +6,12 @@
 // operation finds it from the libfabric object alone.
 #pragma once
 
-#include <rdma/fabric.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
+
+#include "provider/guard.h"
+#include "provider/owners.h"
 
 namespace mcastcoll::ofi {
 
@@ -80,6 +80,76 @@ int close_inner(fid* object, Graft<Ops>&... grafts) {
     const int rc = fi_close(object);
     if (rc != 0) (grafts.put_on(), ...);
     return rc;
+}
+
+// Our share of an object of the inner provider's: it hangs on that one's tables, and goes with its close.
+template <typename Self, typename Fid, typename Ops>
+class Grafted {
+  public:
+    static Self& of(Fid& object) { return Graft<Ops>::template owner_of<Self>(object.ops); }
+    Grafted(const Grafted&) = delete;
+    Grafted& operator=(const Grafted&) = delete;
+
+  protected:
+    explicit Grafted(Fid& inner) : inner_(inner) {}
+    ~Grafted() = default;
+
+    // Puts our tables on. If anything is thrown the inner object has been closed.
+    template <typename... Arguments>
+    static Self& take(Fid& inner, Arguments&&... arguments) {
+        FidOwner<Fid> opened(&inner);
+        auto self = std::make_unique<Self>(std::forward<Arguments>(arguments)..., inner);
+        self->prepare();
+        opened.release();
+        self->install();
+        return *self.release();  // close() deletes it
+    }
+    // Takes the memory that install() needs, which then cannot fail.
+    void prepare() {
+        object_graft_.prepare(inner_.fid.ops);
+        graft_.prepare(inner_.ops);
+    }
+    void install() {
+        object_graft_.install(inner_.fid.ops, static_cast<Self*>(this)).close = &Grafted::close;
+        graft_.install(inner_.ops, static_cast<Self*>(this));
+    }
+    // It may not be closed now.
+    bool in_use() const { return false; }
+    static Self& of_object(fid& object) { return Graft<fi_ops>::owner_of<Self>(object.ops); }
+    static int close(fid* object) noexcept {
+        return guard([&] {
+            Self& self = of_object(*object);
+            if (self.in_use()) return -FI_EBUSY;
+            Grafted& grafted = self;
+            const int rc = close_inner(object, grafted.object_graft_, grafted.graft_);
+            if (rc == 0) delete &self;
+            return rc;
+        });
+    }
+
+    Fid& inner_;
+    Graft<fi_ops> object_graft_;
+    Graft<Ops> graft_;
+};
+
+// The table of an object that is ours alone. libfabric calls through every pointer it finds.
+inline fi_ops own_operations(int (*close)(fid*),
+                             int (*ops_open)(fid*, const char*, std::uint64_t, void**, void*)) {
+    fi_ops operations{};
+    operations.size = sizeof operations;
+    operations.close = close;
+    operations.bind = [](fid*, fid*, std::uint64_t) { return -FI_ENOSYS; };
+    operations.control = [](fid*, int, void*) { return -FI_ENOSYS; };
+    operations.ops_open = ops_open;
+    return operations;
+}
+// Answers its fi_open_ops(): an extension of this name is there.
+inline int hand_out(void* extension, const char* its_name, const char* name, std::uint64_t flags,
+                    void** operations) {
+    if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
+    if (std::strcmp(name, its_name) != 0) return -FI_ENOSYS;
+    *operations = extension;
+    return 0;
 }
 
 // True when the inner table is large enough to have this operation, and has it.

@@ -1,27 +1,82 @@
 // One collective group of an endpoint: the fid_mc that fi_join_collective hands out, around one member's life
-// in the group (group/group.h). It is fed by the station.
+// in the group (group/group.h). It is fed by the station, and answers what that life asks of its process by
+// the station's sockets, messages and watch; what it tells goes to the fid_mc and the application's queues.
 #pragma once
-
-#include <rdma/fi_collective.h>
 
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <optional>
-#include <vector>
 
 #include "group/joins.h"
-#include "mcastcoll/mcastcoll.h"
-#include "ofi/group_port.h"
-#include "ofi/open_operations.h"
 #include "ofi/request.h"
+#include "ports/group_multicast.h"
 #include "ports/team_level.h"
-#include "provider/log.h"
-#include "provider/settings.h"
 
 namespace mcastcoll::ofi {
 
 class Station;
+
+// What the application asks of a join, in the words of groups: members by their addresses, and which of them
+// this one is.
+struct JoinPlan {
+    wire::JoinId id;
+    Rank self = kNoRank;
+    std::vector<wire::ByteString> members;  // inner addresses in rank order, normalised
+    fi_addr_t token = 0;                    // what fi_mc_addr() shall say
+    fi_addr_t parent = FI_ADDR_NOTAVAIL;    // the group that the application named as this one's parent
+    void* context = nullptr;
+    Nanoseconds deadline = kNever;  // of the join
+    GroupSettings settings;         // this member's wish; rank 0's becomes the group's
+
+    std::string name() const {
+        return fmt::format("group {:x} of {}", id.list_hash & 0xffffff, members.size());
+    }
+};
+
+// Operations of a group that are open: where the outcome of each goes, by the cookie that the group's levels
+// know it by.
+struct OpenOperation {
+    void* context = nullptr;
+    std::uint64_t flags = 0;
+    int* over = nullptr;  // of a blocking call: where its outcome goes; null: to the completion queue
+    std::shared_ptr<Copies> copies;
+};
+
+class OpenOperations {
+  public:
+    static constexpr std::size_t kMost = 256;
+
+    OpenOperations() : operations_(kMost), is_open_(kMost) {
+        for (std::size_t i = kMost; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+    }
+
+    bool full() const { return free_.empty(); }
+    // May be asked without the lock.
+    bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
+    // Call only when not full. Throws nothing.
+    std::uint32_t open(OpenOperation operation) {
+        const std::uint32_t cookie = free_.back();
+        free_.pop_back();
+        operations_[cookie] = std::move(operation);
+        is_open_[cookie] = true;
+        ++count_;
+        return cookie;
+    }
+    bool is_open(std::uint32_t cookie) const { return is_open_[cookie]; }
+    OpenOperation& at(std::uint32_t cookie) { return operations_[cookie]; }
+    OpenOperation close(std::uint32_t cookie) {
+        free_.push_back(cookie);
+        is_open_[cookie] = false;
+        --count_;
+        return std::exchange(operations_[cookie], {});
+    }
+
+  private:
+    std::vector<OpenOperation> operations_;
+    std::vector<bool> is_open_;
+    std::vector<std::uint32_t> free_;  // never shorter than it was made
+    std::atomic<std::uint64_t> count_{0};
+};
 
 // Whether blocking calls may go straight to the host's shared memory, without the lock, and whether one does.
 class Shortcut {
@@ -37,10 +92,9 @@ class Shortcut {
     std::atomic<bool> works_{false}, in_use_{false};
 };
 
-class Group final : public group::Joins::Member {
+class Group final : public group::Joins::Member, private group::Port {
   public:
     Group(Station& station, JoinPlan plan);
-    ~Group();
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
@@ -73,10 +127,6 @@ class Group final : public group::Joins::Member {
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
     // The public extension's: posts and waits.
     ssize_t run(const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument);
-    // The core's word on what submit() has begun.
-    void completed(std::uint32_t cookie, int error);
-    // The core has joined, or is about to fail.
-    void set_shortcut();
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until it is done.
     int close(Nanoseconds now);
     // Adds this group's counters to the sums.
@@ -86,7 +136,7 @@ class Group final : public group::Joins::Member {
     bool can_lend() const;
     // What these members can borrow of its address, or nothing.
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members) {
-        return port_.multicast().lend(members, core_.levels().placement(), core_.levels().key());
+        return multicast_.lend(members, core_.levels().placement(), core_.levels().key());
     }
 
   private:
@@ -94,9 +144,9 @@ class Group final : public group::Joins::Member {
         fid_mc fid{};
         Group* group = nullptr;
     };
-    void open_fid();  // group_fid.cc
-    // group_run.cc. A blocking call goes straight to the host's shared memory, past everything else and
+    // group_calls.cc. A blocking call goes straight to the host's shared memory, past everything else and
     // without the lock.
+    void open_fid();
     bool enter_team() { return operations_.empty() && shortcut_.enter(); }
     ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
     ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
@@ -107,11 +157,40 @@ class Group final : public group::Joins::Member {
         auto* level = static_cast<TeamLevel*>(core_.levels().host());
         return level == nullptr ? nullptr : &level->team();
     }
+    void write_error(std::uint32_t event, int error, std::uint64_t data);
+
+    // group::Port
+    GroupMulticast& multicast() override { return multicast_; }
+    wire::Hello own_hello() const override;
+    void greet(std::uint32_t attempt, Bytes hello) override;
+    void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
+    const wire::Hello* miscounted_hello(Rank rank) override;
+    group::RoundTrips& round_trips() override;
+    Result<fi_addr_t> peer(const wire::ByteString& private_address) override;
+    int tell(std::vector<fi_addr_t> to, wire::ByteString word) override;
+    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override;
+    void withdraw() override;
+    bool can_send() const override;
+    void send_message(fi_addr_t to, const wire::HeaderBytes& header, Bytes payload) override;
+    void watch(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override;
+    void look_at(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override;
+    Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override;
+    void keyed() override;
+    void changed() override;
+    void join_ended(int error) override;
+    void remember_ended(int error) override;
+    void failed(int error, Rank lost) override;
+    void completed(std::uint64_t cookie, int error) override;
+    void explain(std::string_view sentence) override;
+    void warn(std::string_view sentence) override;
+    std::string address_of(Rank rank) const override;
+    std::string text_of(int error) const override;
 
     Station& station_;
     const JoinPlan plan_;
     Handle handle_;
-    GroupPort port_;
+    GroupMulticast multicast_;
+    std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
     OpenOperations operations_;
     Shortcut shortcut_;
     group::Group core_;

@@ -9,15 +9,13 @@
 // so that nobody layers over us uninvited.
 #pragma once
 
-#include <rdma/fabric.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "provider/info.h"
+#include "provider/owners.h"
 
 namespace mcastcoll::ofi {
 

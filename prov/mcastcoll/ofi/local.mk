@@ -4,45 +4,24 @@ provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 mcc_parts += \
 	%reldir%/av.cc \
 	%reldir%/av.h \
-	%reldir%/av_set.cc \
-	%reldir%/av_set.h \
-	%reldir%/collective.cc \
-	%reldir%/cq.cc \
-	%reldir%/cq.h \
-	%reldir%/domain.cc \
-	%reldir%/domain.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
-	%reldir%/eq.cc \
-	%reldir%/eq.h \
 	%reldir%/fabric.cc \
 	%reldir%/fabric.h \
 	%reldir%/graft.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
-	%reldir%/group_fid.cc \
-	%reldir%/group_port.cc \
-	%reldir%/group_port.h \
-	%reldir%/group_run.cc \
-	%reldir%/group_table.cc \
-	%reldir%/group_table.h \
+	%reldir%/group_calls.cc \
 	%reldir%/inner.cc \
 	%reldir%/inner.h \
-	%reldir%/join_plan.cc \
-	%reldir%/join_plan.h \
-	%reldir%/message_form.cc \
-	%reldir%/message_form.h \
-	%reldir%/open_operations.h \
-	%reldir%/progress_thread.cc \
-	%reldir%/progress_thread.h \
 	%reldir%/provider.cc \
-	%reldir%/queue.h \
+	%reldir%/queues.cc \
+	%reldir%/queues.h \
 	%reldir%/request.cc \
 	%reldir%/request.h \
 	%reldir%/station.cc \
 	%reldir%/station.h \
-	%reldir%/station_open.cc \
-	%reldir%/station_statistics.cc
+	%reldir%/station_open.cc
 nodist_%canon_reldir%_libmcastcoll_fi_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "reduce/kernels.h"
 #include "reduce/slices.h"
@@ -111,6 +112,56 @@ const std::byte* place_in_place(const Shape& shape, const Request& request, std:
     return result;
 }
 
+// Of one buffer, in elements.
+struct Whole {
+    std::byte* start = nullptr;  // null: there is nothing
+    std::size_t count = 0;
+    bool together = true;  // every piece follows the one before
+};
+
+Result<Whole> survey(const char* what, Pieces pieces, std::size_t width) {
+    if (pieces.count > 0 && pieces.list == nullptr)
+        return Error{FI_EINVAL, fmt::format("the list of {} pieces of {} is NULL", pieces.count, what)};
+    Whole whole;
+    for (std::size_t i = 0; i < pieces.count; ++i) {
+        const fi_ioc& piece = pieces.list[i];
+        if (piece.count == 0) continue;  // wherever it is
+        if (piece.addr == nullptr) return Error{FI_EINVAL, fmt::format("piece {} of {} is NULL", i, what)};
+        if (piece.count > SIZE_MAX / width - whole.count)
+            return Error{FI_EINVAL, fmt::format("the pieces of {} are too long", what)};
+        auto* start = static_cast<std::byte*>(piece.addr);
+        if (whole.start == nullptr) whole.start = start;
+        whole.together = whole.together && start == whole.start + whole.count * width;
+        whole.count += piece.count;
+    }
+    return whole;
+}
+
+// The pieces, one after the other, in memory of their own.
+std::unique_ptr<std::byte[]> collect(Pieces pieces, std::size_t bytes, std::size_t width) {
+    std::unique_ptr<std::byte[]> copy(new std::byte[bytes]);
+    std::byte* at = copy.get();
+    for (std::size_t i = 0; i < pieces.count; ++i) {
+        const std::size_t length = pieces.list[i].count * width;
+        if (length > 0) std::memcpy(at, pieces.list[i].addr, length);
+        at += length;
+    }
+    return copy;
+}
+
+std::vector<Copies::Target> targets_of(Pieces pieces, std::size_t width) {
+    std::vector<Copies::Target> targets;
+    for (std::size_t i = 0; i < pieces.count; ++i)
+        if (pieces.list[i].count > 0)
+            targets.push_back({static_cast<std::byte*>(pieces.list[i].addr), pieces.list[i].count * width});
+    return targets;
+}
+
+Copies& copies_of(Request& request) {
+    if (!request.copies) request.copies = std::make_shared<Copies>();
+    return *request.copies;
+}
+
 }  // namespace
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
@@ -175,41 +226,33 @@ const Shape& shape_of(Kind kind) {
 }
 
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
-    if (!request.input_bytes && !request.result_bytes) return {};
     const Shape& shape = shape_of(request.kind);
-    if (request.kind == Kind::alltoall) {
-        const std::size_t block = request.combiner.element_bytes * members;
-        if (request.bytes % block != 0)
+    if (request.kind == Kind::alltoall && (request.input_bytes || request.result_bytes)) {
+        if (request.bytes % (request.combiner.element_bytes * members) != 0)
             return Error{FI_EINVAL, fmt::format("{} elements cannot be dealt to {} members",
                                                 request.bytes / request.combiner.element_bytes, members)};
         request.bytes /= members;
     }
-    const auto all_parts_fit = [&] { return request.bytes <= SIZE_MAX / members; };
-    const auto check = [&](const char* what, Extent extent, bool used,
+    const bool too_long = request.bytes > SIZE_MAX / members;
+    const std::size_t rank = index_of(self);
+    const bool is_root = request.root == self;
+    const auto check = [&](const char* what, Extent extent, bool only_root,
                            const std::optional<std::size_t>& said) -> Result<void> {
-        if (!used || !said || (extent == Extent::all_parts && !all_parts_fit())) return {};
-        const std::size_t needed = extent_bytes(extent, request, index_of(self), members);
+        if (!said || (only_root && !is_root) || (extent == Extent::all_parts && too_long)) return {};
+        const std::size_t needed = extent_bytes(extent, request, rank, members);
         if (*said == needed) return {};
         return Error{FI_EINVAL, fmt::format("{} has {} bytes, must have {}", what, *said, needed)};
     };
-    const bool is_root = request.root == self;
-    if (auto fine = check("the input", shape.input, is_root || !shape.only_root_gives, request.input_bytes);
-        !fine)
-        return fine;
-    return check("the result", shape.result, is_root || !shape.only_root_gets, request.result_bytes);
-}
-
-Result<void> check_in_group(const Request& request, Rank self, std::size_t members) {
-    const Shape& shape = shape_of(request.kind);
+    if (auto fits = check("the input", shape.input, shape.only_root_gives, request.input_bytes); !fits)
+        return fits;
+    if (auto fits = check("the result", shape.result, shape.only_root_gets, request.result_bytes); !fits)
+        return fits;
     if (shape.rooted && index_of(request.root) >= members)
         return Error{FI_EINVAL,
                      fmt::format("the root is {}, must be a rank below {}", index_of(request.root), members)};
-    if (request.bytes > SIZE_MAX / members &&
-        (shape.input == Extent::all_parts || shape.result == Extent::all_parts))
+    if (too_long && (shape.input == Extent::all_parts || shape.result == Extent::all_parts))
         return Error{FI_EINVAL,
                      fmt::format("{} bytes for each of {} members are too many", request.bytes, members)};
-    const std::size_t rank = index_of(self);
-    const bool is_root = request.root == self;
     const auto used = [&](Extent extent, bool only_root) {
         return only_root && !is_root ? 0 : extent_bytes(extent, request, rank, members);
     };
@@ -240,6 +283,57 @@ int supports(fi_collective_op name, fi_datatype datatype, fi_op op) {
 std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
     if (datatype == FI_VOID) return 1;
     return element_bytes(datatype);
+}
+
+void Copies::deliver() const {
+    const std::byte* from = result.get();
+    for (const Target& target : targets) {
+        std::memcpy(target.to, from, target.bytes);
+        from += target.bytes;
+    }
+}
+
+Result<Request> make_request(const fi_msg_collective& message, Pieces results, std::uint64_t flags) {
+    Pieces inputs{message.msg_iov, message.iov_count};
+    const std::size_t width =
+        datatype_bytes(message.datatype).value_or(1);  // what is none is found out below
+    if (message.coll == FI_BARRIER) inputs = results = {};
+    if (message.coll == FI_BROADCAST) {
+        results = inputs;
+        inputs = {};
+    }
+    const auto input = survey("the input", inputs, width);
+    if (!input) return input.error();
+    const auto result = survey("the result", results, width);
+    if (!result) return result.error();
+    const bool from_result = message.coll == FI_SCATTER || message.coll == FI_BROADCAST;
+    auto made = make_request({.collective = message.coll,
+                              .input = input.value().start,
+                              .buffer = result.value().start,
+                              .count = (from_result ? result : input).value().count,
+                              .datatype = message.datatype,
+                              .op = message.op,
+                              .group = message.coll_addr,
+                              .root = message.root_addr,
+                              .flags = flags,
+                              .context = message.context});
+    if (!made) return made;
+    Request request = std::move(made).value();
+    request.input_bytes = input.value().count * width;
+    request.result_bytes = result.value().count * width;
+    if (!input.value().together) {
+        Copies& copies = copies_of(request);
+        copies.input = collect(inputs, *request.input_bytes, width);
+        request.input = copies.input.get();
+    }
+    if (!result.value().together) {
+        Copies& copies = copies_of(request);
+        // Of a broadcast this may be what is sent.
+        copies.result = collect(results, *request.result_bytes, width);
+        copies.targets = targets_of(results, width);
+        request.buffer = copies.result.get();
+    }
+    return request;
 }
 
 }  // namespace mcastcoll::ofi

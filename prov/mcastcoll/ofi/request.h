@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -64,13 +65,11 @@ const Shape& shape_of(Kind kind);
 Result<Request> make_request(const Call& call);
 // As the above, from fi_mcastcoll_group_ops.run's arguments.
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group);
-// In the message form an alltoall's part follows from the number of members, and lengths must be what the
-// group makes of them.
-Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
 // The rest of the checks, which need to know the group. What they find wrong is wrong on this member alone,
-// or on all.
-Result<void> check_in_group(const Request& request, Rank self, std::size_t members);
+// or on all. In the message form an alltoall's part follows from the number of members, and lengths must be
+// what the group makes of them.
+Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
 // Whether fi_query_collective() says yes: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. Costs a few table look-ups.
 // Barriers have no datatype and no operator, and what only moves data no operator: these are not looked at.
@@ -78,5 +77,36 @@ int supports(fi_collective_op collective, fi_datatype datatype, fi_op op);
 
 // Bytes of one element of what is gathered or broadcast; FI_VOID counts bytes. None for what is no datatype.
 std::optional<std::size_t> datatype_bytes(fi_datatype datatype);
+
+// The message form of the collectives, fi_ops_collective.msg: one structure that names the collective, and
+// buffers in pieces.
+//
+// libfabric's manual has the structure and no words about it, and no other provider has the call, so this is
+// what we make of it. Pieces are the memory itself: together they have as many elements as the plain call
+// reads or writes, which for an alltoall, or the root of a scatter, is a part for every member. A broadcast
+// has its one buffer in `msg_iov`, and no result. Buffers that only the root has (a scatter's input, the
+// result of a gather or reduce) may be left out by the others, and a barrier has none.
+//
+// Levels want each buffer in one piece. Pieces that follow each other in memory are one; others are copied,
+// the result when the operation is over.
+struct Pieces {
+    const fi_ioc* list = nullptr;
+    std::size_t count = 0;
+};
+
+// In one piece what the application has in several. It goes with the operation.
+struct Copies {
+    struct Target {
+        std::byte* to;
+        std::size_t bytes;
+    };
+    std::unique_ptr<std::byte[]> input, result;
+    std::vector<Target> targets;  // where the result belongs
+
+    void deliver() const;
+};
+
+// As make_request(const Call&).
+Result<Request> make_request(const fi_msg_collective& message, Pieces results, std::uint64_t flags);
 
 }  // namespace mcastcoll::ofi

@@ -1,16 +1,5 @@
 #include "ofi/station.h"
 
-#include <fmt/format.h>
-#include <rdma/fi_errno.h>
-
-#include <algorithm>
-
-#include "base/clock.h"
-#include "group/group_news.h"
-#include "ofi/endpoint.h"
-#include "provider/guard.h"
-#include "wire/packet.h"
-
 namespace mcastcoll::ofi {
 namespace {
 
@@ -20,17 +9,10 @@ constexpr std::uint64_t kIdleTurns = 16;
 // Who is seldom let run makes few turns, and looks after them all the same.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 
+constexpr std::size_t kMostReported = 64;
+constexpr Nanoseconds kReportInterval = Nanoseconds::from_ms(200);
+
 }  // namespace
-
-std::unique_lock<std::mutex> Station::lock() const {
-    return std::unique_lock(endpoint_.domain->fabric().mutex());
-}
-
-int Station::within(Group& group, Nanoseconds time, FunctionRef<void()> body) noexcept {
-    const int thrown = guard([&] { return body(), 0; });
-    if (thrown != 0) group.core().break_down(-thrown, time);
-    return thrown;
-}
 
 void Station::progress() {
     const Nanoseconds time = monotonic_now();
@@ -48,7 +30,7 @@ void Station::progress() {
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = groups_[i];
-        if (look_around || group.core().busy()) within(group, time, [&] { group.core().pump(time); });
+        if (look_around || group.core().busy()) group.within(time, [&] { group.core().pump(time); });
         busy_groups_ += group.core().busy();
     }
     succeeds([&] {
@@ -58,7 +40,7 @@ void Station::progress() {
         });
     });
     bury_done();
-    if (report_.due(time)) succeeds([&] { write_report(time); });
+    if (report_due_ && time >= next_report_) succeeds([&] { write_report(time); });
     messenger_->flush_told();
     keep_alarm();
 }
@@ -83,7 +65,7 @@ void Station::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds 
     if (group == nullptr)
         ++groups_.strays().foreign_group;
     else
-        within(*group, time, [&] { group->on_datagram(bytes, source, time); });
+        group->within(time, [&] { group->on_datagram(bytes, source, time); });
 }
 
 bool Station::busy() const {
@@ -92,7 +74,7 @@ bool Station::busy() const {
 
 void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
     for (auto& group : groups_)
-        within(*group, time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
+        group->within(time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
 
 // The messenger has more of them, and its buffers to post again.
@@ -116,7 +98,7 @@ void Station::dispatch(Bytes message, Nanoseconds time) {
     if (group == nullptr)
         ++foreign_messages_;  // of a group that is gone, or of a stranger
     else
-        within(*group, time, [&] { group->core().on_message(message, time); });
+        group->within(time, [&] { group->core().on_message(message, time); });
 }
 
 void Station::on_send_error(fi_addr_t peer, int error) {
@@ -124,21 +106,6 @@ void Station::on_send_error(fi_addr_t peer, int error) {
     std::string reason;
     succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
     tell_lost(peer, error, reason, monotonic_now());
-}
-
-ssize_t Station::collective(const Request& request) {
-    Group* group = groups_.find(request.group);
-    if (group == nullptr) return -FI_EINVAL;
-    Request fitted = request;
-    auto checked = fit_to_group(fitted, group->self(), group->size());
-    if (checked) checked = check_in_group(fitted, group->self(), group->size());
-    if (!checked) {
-        log_line(Level::info, "a collective is refused: {}", checked.error().message);
-        return -checked.error().code;
-    }
-    const ssize_t refused = group->submit(fitted, nullptr, monotonic_now());
-    if (refused == 0) keep_alarm();
-    return refused;
 }
 
 Nanoseconds Station::next_deadline() const {
@@ -155,18 +122,16 @@ bool Station::prepare_wait() {
     return next > monotonic_now() && wait_set_.set_alarm(next);
 }
 
-// A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
-// further, may have earlier ones, and that thread need not come back.
 void Station::keep_alarm() {
-    if (!endpoint_.domain->fabric().somebody_sleeps()) return;
+    if (!endpoint_.domain.fabric().somebody_sleeps()) return;
     wait_set_.bring_forward(messenger_->must_poll() ? Nanoseconds{} : next_deadline());
 }
 
 int Station::close_group(Group& group) {
-    const EndpointLock lock(endpoint_);
+    const auto lock = endpoint_.lock();
     const Nanoseconds time = monotonic_now();
     int rc = 0;
-    within(group, time, [&] { rc = group.close(time); });
+    group.within(time, [&] { rc = group.close(time); });
     if (rc != 0) return rc;
     groups_.forget_token(group);
     bury_done();
@@ -182,27 +147,113 @@ void Station::bury_done() noexcept {
         }
         joins_.remove(group);
         groups_.remove(group);
-        report_.mark();
+        report_due_ = true;
     }
 }
 
-// For mcastcoll-topo. Nobody needs it, so what goes wrong is told and no more.
+// For mcastcoll-topo. Not more often than now and then, because a program may join thousands of groups.
+// Nobody needs it, so what goes wrong is told once and no more.
 void Station::write_report(Nanoseconds time) {
-    report_.begin(time);
+    report_due_ = false;
+    next_report_ = time + kReportInterval;
+    if (report_given_up_) return;
     topology::Report report;
     engine::Counters counters;
     group::LevelCounters levels;
     groups_.sum_counters(counters, levels);
     for (const auto& group : groups_)
-        if (group->core().formed() && report.groups.size() < GroupsReport::kMostGroups)
-            report.groups.push_back(group::report_of(group->core(), fi_strerror(group->core().error())));
+        if (group->core().formed() && report.groups.size() < kMostReported)
+            report.groups.push_back(group->core().report());
     for (const engine::NamedCounter& counter : engine::kCounters)
         if (counters.*counter.member != 0)
             report.counters.emplace_back(counter.name, counters.*counter.member);
     for (const group::NamedLevelCounter& counter : group::kLevelCounters)
         if (levels.*counter.member != 0) report.counters.emplace_back(counter.name, levels.*counter.member);
-    if (auto written = report_.write(report); !written)
-        log_line(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
+    Result<void> written;
+    if (!report_) {
+        static std::atomic<unsigned> parts{0};  // endpoints of one process have a file each
+        if (auto opened = topology::JobReport::open(parts++))
+            report_.emplace(std::move(opened).value());
+        else
+            written = opened.error();
+    }
+    if (written) written = report_->write(report);
+    if (written) return;
+    report_given_up_ = true;
+    log_line(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
+}
+
+void GroupTable::add(std::unique_ptr<Group>&& group) {
+    groups_.reserve(groups_.size() + 1);
+    by_token_[group->token()] = group.get();
+    groups_.push_back(std::move(group));
+}
+
+void GroupTable::remove(Group& group) noexcept {
+    group.add_counters(ended_counters_, ended_levels_);
+    by_token_.erase(group.token());
+    for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
+    const auto place = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& candidate) { return candidate.get() == &group; });
+    if (place != groups_.end()) groups_.erase(place);
+}
+
+void GroupTable::clear() {
+    while (!groups_.empty()) groups_.pop_back();
+}
+
+Group* GroupTable::find(fi_addr_t token) const {
+    const auto found = by_token_.find(token);
+    return found == by_token_.end() ? nullptr : found->second;
+}
+
+void GroupTable::keyed(Group& group) {
+    for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
+}
+
+Group* GroupTable::find_keyed(GroupKey key) const {
+    const auto found = by_key_.find(static_cast<std::uint64_t>(key));
+    return found == by_key_.end() ? nullptr : found->second;
+}
+
+std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
+                                          const std::vector<wire::ByteString>& listeners) const {
+    std::optional<Loan> best;
+    std::size_t size = 0;  // of the group that lends
+    const auto consider = [&](Group* group) {
+        if (group == nullptr || !group->can_lend() || (best && size <= group->size())) return;
+        auto loan = group->lend(listeners);
+        if (!loan) return;
+        best = std::move(loan);
+        size = group->size();
+    };
+    consider(find(named));
+    if (best) return best;
+    for (const auto& group : groups_) consider(group.get());
+    return best;
+}
+
+bool GroupTable::any_busy() const {
+    return std::any_of(groups_.begin(), groups_.end(),
+                       [](const auto& group) { return group->core().busy(); });
+}
+
+bool GroupTable::any_greeting() const {
+    return std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
+        return group->core().state() == group::Group::State::greeting;
+    });
+}
+
+Nanoseconds GroupTable::next_deadline() const {
+    Nanoseconds next = kNever;
+    for (const auto& group : groups_) next = std::min(next, group->core().next_deadline());
+    return next;
+}
+
+void GroupTable::sum_counters(engine::Counters& counters, group::LevelCounters& levels) const {
+    counters = ended_counters_;
+    levels = ended_levels_;
+    for (const auto& group : groups_) group->add_counters(counters, levels);
 }
 
 }  // namespace mcastcoll::ofi

@@ -1,31 +1,63 @@
 // A station is what one endpoint needs for collectives: its service socket, its private inner endpoint, its
-// multicast sockets, the watch over other processes, and its groups, including closed ones that still linger
-// for others' sake. It is opened by the first join, so that an application that never joins pays nothing. All
-// calls are made with the fabric's lock held, but for those that say otherwise.
+// multicast sockets, the watch over other processes, and its groups. It is opened by the first join, so that
+// an application that never joins pays nothing. All calls are made with the fabric's lock held, but for those
+// that say otherwise.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <mutex>
-#include <vector>
-
 #include "base/clock.h"
-#include "base/function_ref.h"
-#include "group/round_trips.h"
-#include "ofi/group_table.h"
-#include "ofi/request.h"
+#include "ofi/endpoint.h"
+#include "ofi/group.h"
 #include "ports/greetings.h"
-#include "ports/job_report.h"
-#include "ports/messenger.h"
-#include "ports/multicast_sockets.h"
 #include "ports/process_watch.h"
-#include "provider/log.h"
-#include "provider/settings.h"
+#include "topology/report.h"
 #include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
 
-struct Endpoint;
+// The groups of one endpoint, including closed ones that still linger for others' sake: by what the
+// application calls them and by the keys of what comes for them; and what those that are gone have counted.
+class GroupTable {
+  public:
+    // Takes it over, or throws and leaves it where it is.
+    void add(std::unique_ptr<Group>&& group);
+    // Also of one that could not be added.
+    void remove(Group& group) noexcept;
+    // By what the application calls it, until it has closed it.
+    Group* find(fi_addr_t token) const;
+    void forget_token(Group& group) { by_token_.erase(group.token()); }
+    bool has_open() const { return !by_token_.empty(); }
+    // By a key of its own, once it has them.
+    void keyed(Group& group);
+    Group* find_keyed(GroupKey key) const;
+
+    // What a new group can borrow of another's address, for those who are to listen: of the group that the
+    // application names, if it can lend; else of the smallest that has all the members.
+    std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
+
+    bool any_busy() const;
+    bool any_greeting() const;
+    Nanoseconds next_deadline() const;
+
+    // Of all groups that are here, and of those that were.
+    void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
+    // What came for nobody.
+    engine::Counters& strays() { return ended_counters_; }
+
+    // The last ones to come go first.
+    void clear();
+    bool empty() const { return groups_.empty(); }
+    std::size_t size() const { return groups_.size(); }
+    Group& operator[](std::size_t index) const { return *groups_[index]; }
+    auto begin() const { return groups_.begin(); }
+    auto end() const { return groups_.end(); }
+
+  private:
+    std::vector<std::unique_ptr<Group>> groups_;
+    std::unordered_map<fi_addr_t, Group*> by_token_;
+    std::unordered_map<std::uint64_t, Group*> by_key_;
+    engine::Counters ended_counters_;
+    group::LevelCounters ended_levels_;
+};
 
 class Station final : private Messenger::Receiver {
   public:
@@ -35,9 +67,8 @@ class Station final : private Messenger::Receiver {
     // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the
     // event queue.
     int join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context);
-    // Begins one operation. 0, the completion goes to the endpoint's queue, or -FI_E*: nothing was begun.
-    // -FI_ENOSYS depends on the group's shape and the kind only, so that all members get it, or none.
-    ssize_t collective(const Request& request);
+    // By what the application calls it, or null.
+    Group* find(fi_addr_t token) const { return groups_.find(token); }
     // True while the application holds a group: the endpoint may not go from under it.
     bool has_open_groups() const { return groups_.has_open(); }
     // Moves everything that can move without blocking.
@@ -49,31 +80,19 @@ class Station final : private Messenger::Receiver {
     // Called before sleeping on wait_descriptor(). False: something is pending already, do not sleep.
     bool prepare_wait();
 
-    // For groups.
-    const Settings& settings() const { return settings_; }
-    // Blocking calls enter without the endpoint's lock.
-    std::unique_lock<std::mutex> lock() const;
-    void sleep(int milliseconds) const { wait_set_.sleep(milliseconds); }
-    Messenger& messenger() { return *messenger_; }
+    // A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
+    // further, may have earlier ones, and that thread need not come back.
+    void keep_alarm();
     int close_group(Group& group);
-    wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
-    Greetings& greetings() { return greetings_; }
-    // Work of one group. What throws there ends that group and harms no other: 0 or -FI_E*.
-    int within(Group& group, Nanoseconds now, FunctionRef<void()> body) noexcept;
-    MulticastSockets& multicast() { return multicast_; }
-    GroupTable& groups() { return groups_; }
-    void groups_changed() { report_.mark(); }
-    group::Joins& joins() { return joins_; }
-    group::RoundTrips& round_trips() { return round_trips_; }
-    ProcessWatch& watch() { return watch_; }
     Endpoint& endpoint() { return endpoint_; }
 
   private:
-    explicit Station(Endpoint& endpoint);
+    friend Group;  // which plugs its life into what is here
+    explicit Station(Endpoint& endpoint) : endpoint_(endpoint), multicast_(settings_) {}
     Result<void> open_all();
     void open_multicast();
+    wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     Nanoseconds next_deadline() const;
-    void keep_alarm();
 
     void on_message(Bytes message) override;
     void dispatch(Bytes message, Nanoseconds now);
@@ -88,7 +107,7 @@ class Station final : private Messenger::Receiver {
     void write_statistics() const;
 
     Endpoint& endpoint_;
-    const Settings settings_;
+    const Settings settings_ = provider_settings();
     MulticastSockets multicast_;
     wire::ByteString own_address_, place_;
     Greetings greetings_;
@@ -101,12 +120,16 @@ class Station final : private Messenger::Receiver {
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
     group::Joins joins_{greetings_};
     group::RoundTrips round_trips_;
-    fi_addr_t next_token_;
+    fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
     Nanoseconds looked_around_at_{};
     std::uint64_t foreign_messages_ = 0;
-    GroupsReport report_;
+
+    // What mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).
+    std::optional<topology::JobReport> report_;
+    bool report_due_ = false, report_given_up_ = false;
+    Nanoseconds next_report_{};  // not earlier
 };
 
 }  // namespace mcastcoll::ofi

@@ -1,21 +1,18 @@
-// Opening and closing a station, and planning a join.
-#include <fmt/format.h>
+// Opening and closing a station, planning a join, and what is told when it closes.
+#include <fcntl.h>
 #include <rdma/fi_cm.h>
-#include <rdma/fi_errno.h>
+#include <unistd.h>
 
-#include "base/clock.h"
-#include "group/places.h"
+#include <cerrno>
+
 #include "host/segment.h"
-#include "ofi/endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/station.h"
-#include "provider/guard.h"
 #include "topology/discover.h"
 
 namespace mcastcoll::ofi {
 namespace {
 
-constexpr std::uint64_t kTokenBase = std::uint64_t{0x6d63} << 48;
 // What a group of sixteen on one host takes.
 constexpr std::size_t kRoomWanted = std::size_t{1} << 20;
 
@@ -32,10 +29,56 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
     return found;
 }
 
-}  // namespace
+// An inner address with everything removed that differs between members: padding, scope, a name's trailing
+// zeros.
+wire::ByteString normalise_address(Bytes inner_address) {
+    if (auto socket = SocketAddress::from_bytes(inner_address)) {
+        const SocketAddress plain =
+            socket.value().family() == AF_INET6 ? socket.value().with_scope(0) : socket.value();
+        const auto* at = reinterpret_cast<const std::byte*>(plain.data());
+        wire::ByteString bytes(at, at + plain.size());
+        if (plain.family() == AF_INET)
+            std::memset(bytes.data() + offsetof(sockaddr_in, sin_zero), 0, sizeof(sockaddr_in::sin_zero));
+        if (plain.family() == AF_INET6)
+            std::memset(bytes.data() + offsetof(sockaddr_in6, sin6_flowinfo), 0,
+                        sizeof(sockaddr_in6::sin6_flowinfo));
+        return bytes;
+    }
+    // A name such as shm's: up to its zero, and without the "fi_shm://" that only some of its forms carry.
+    std::string_view name(reinterpret_cast<const char*>(inner_address.data()), inner_address.size());
+    name = name.substr(0, name.find('\0'));
+    if (const auto scheme = name.find("://"); scheme != std::string_view::npos)
+        name.remove_prefix(scheme + 3);
+    const auto* at = reinterpret_cast<const std::byte*>(name.data());
+    return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
+}
 
-Station::Station(Endpoint& endpoint)
-    : endpoint_(endpoint), settings_(provider_settings()), multicast_(settings_), next_token_(kTokenBase) {}
+// Members, this one's rank, and the hash of the list; the rest is the station's to say.
+Result<JoinPlan> plan_members(const AvSet& set, fid_av* av, const wire::ByteString& own_address) {
+    if (set.av() != av) return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
+    const std::vector<fi_addr_t> members = set.members();
+    if (members.empty()) return Error{FI_EINVAL, "the set is empty"};
+    if (members.size() > wire::kMostMembers)
+        return Error{FI_EINVAL, fmt::format("the set has {} members, at most {} are supported",
+                                            members.size(), wire::kMostMembers)};
+    JoinPlan plan;
+    for (fi_addr_t member : members) {
+        std::byte raw[wire::kMostAddressBytes] = {};
+        std::size_t length = sizeof raw;
+        if (const int rc = fi_av_lookup(av, member, raw, &length); rc != 0 || length > sizeof raw)
+            return Error{FI_EADDRNOTAVAIL, fmt::format("member {} is not in the address vector", member)};
+        plan.members.push_back(normalise_address(Bytes(raw, length)));
+        if (plan.members.back() == own_address) plan.self = rank_of(plan.members.size() - 1);
+    }
+    if (plan.self == kNoRank) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
+    // With a key, joins of the same members may be called in any order, as threads do.
+    std::vector<wire::ByteString> named = plan.members;
+    if (!set.key().empty()) named.push_back(set.key());
+    plan.id.list_hash = wire::hash_addresses(named);
+    return plan;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
     std::unique_ptr<Station> station(new Station(endpoint));
@@ -59,7 +102,7 @@ Result<void> Station::open_all() {
 
     const bool chosen = settings_.inner.empty() || settings_.inner == "tcp";  // by us, so ours may differ
     const InfoOwner inner =
-        chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info));
+        chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info.get()));
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = open_inner_fabric(*inner, fabric_.out()); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
@@ -173,6 +216,48 @@ void Station::drain() {
     if (!groups_.empty())
         log_line(Level::info, "{} groups were not closed by all members within {} ms", groups_.size(),
                  settings_.linger_ms);
+}
+
+// FI_MCASTCOLL_STATS=PREFIX: counters of an endpoint's groups as PREFIX.HOST.PID.json, when the endpoint
+// closes.
+
+void Station::write_statistics() const {
+    engine::Counters total;
+    group::LevelCounters levels;
+    groups_.sum_counters(total, levels);
+    if (total.operations_submitted == 0 && total.probes_sent == 0 && levels.host_operations == 0) return;
+    log_line(Level::info,
+             "multicast {} datagrams, {} fragments heard, {} repaired, {} duplicates; {} messages, {} asks",
+             total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
+             total.messages_sent, total.asks_sent);
+    if (settings_.stats.empty()) return;
+    const MulticastCounters wire = multicast_.counters();
+    const VerbsTransport* const verbs = multicast_.verbs();
+    std::string text;
+    const auto add = [&](std::string_view name, std::uint64_t value) {
+        text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", name, value);
+    };
+    for (const engine::NamedCounter& counter : engine::kCounters) add(counter.name, total.*counter.member);
+    for (const group::NamedLevelCounter& counter : group::kLevelCounters)
+        add(counter.name, levels.*counter.member);
+    add("socket_drops", wire.socket_drops);
+    add("truncated", wire.truncated);
+    add("send_errors", wire.send_errors);
+    add("multicast_bytes_sent", wire.bytes_sent);
+    add("verbs_datagrams_sent", verbs != nullptr ? verbs->counters().datagrams_sent : 0);
+    add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
+    add("foreign_messages", foreign_messages_);
+    add("foreign_datagrams", joins_.foreign_datagrams());
+    add("doubts", watch_.doubts());
+    char host[256] = "localhost";
+    gethostname(host, sizeof host - 1);
+    text += "\n}\n";
+    const std::string name = fmt::format("{}.{}.{}.json", settings_.stats, host, getpid());
+    // The name can be guessed, and the folder may be everybody's: no link is followed.
+    constexpr int kHow = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const FileDescriptor file(::open(name.c_str(), kHow, 0644));
+    if (!file.valid() || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+        log_line(Level::warn, "no statistics in {}: {}", name, std::strerror(errno));
 }
 
 }  // namespace mcastcoll::ofi

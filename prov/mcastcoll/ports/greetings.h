@@ -2,8 +2,6 @@
 // them that are no group's.
 #pragma once
 
-#include <optional>
-
 #include "group/joins.h"
 #include "ports/messenger.h"
 #include "transport/rendezvous.h"

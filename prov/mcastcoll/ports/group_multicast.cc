@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstring>
 
-#include "group/welcome.h"
 #include "provider/log.h"
 #include "transport/group_address.h"
 

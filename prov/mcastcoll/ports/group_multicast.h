@@ -4,16 +4,9 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "engine/ranges.h"
-#include "group/port.h"
 #include "ports/multicast_sockets.h"
-#include "transport/joinable_transport.h"
 #include "transport/multicast_queue.h"
 
 namespace mcastcoll::ofi {

@@ -5,8 +5,6 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/greetings.h \
 	%reldir%/group_multicast.cc \
 	%reldir%/group_multicast.h \
-	%reldir%/job_report.cc \
-	%reldir%/job_report.h \
 	%reldir%/messenger.cc \
 	%reldir%/messenger.h \
 	%reldir%/multicast_sockets.cc \

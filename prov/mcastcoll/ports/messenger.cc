@@ -25,11 +25,6 @@ Error failure(const char* what, long code) {
     return {static_cast<int>(-code), fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-code)))};
 }
 
-struct InfoDeleter {
-    void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using InfoOwner = std::unique_ptr<fi_info, InfoDeleter>;
-
 // The private endpoint sits at the same address as the application's, on a port of its own.
 void clear_port(void* address, std::size_t length) {
     if (address == nullptr || length < sizeof(sockaddr_in)) return;

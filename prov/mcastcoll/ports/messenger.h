@@ -7,21 +7,16 @@
 // there is room tells its word, which then waits here, and everything else behind it.
 #pragma once
 
-#include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 
 #include <map>
-#include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "group/outbox.h"
-#include "provider/fid_owner.h"
-#include "wire/join.h"
+#include "provider/owners.h"
 
 namespace mcastcoll::ofi {
 

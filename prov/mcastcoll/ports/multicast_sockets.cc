@@ -8,14 +8,11 @@
 #include <cstring>
 
 #include "base/system.h"
-#include "group/welcome.h"
 #include "provider/log.h"
 #include "transport/group_address.h"
-#include "transport/interceptor.h"
 #include "transport/multicast_paths.h"
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"
-#include "wire/packet.h"
 
 namespace mcastcoll::ofi {
 namespace {

@@ -3,17 +3,11 @@
 // do without.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "base/result.h"
 #include "provider/settings.h"
 #include "transport/interface.h"
 #include "transport/joinable_transport.h"
 #include "transport/multicast_hub.h"
 #include "transport/verbs_options.h"
-#include "wire/join.h"
 
 namespace mcastcoll::ofi {
 

@@ -2,10 +2,6 @@
 // reduction to the leader and a broadcast from it, which waits for the release.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "group/host_level.h"
 #include "group/port.h"
 #include "host/team.h"
 

@@ -3,11 +3,10 @@ noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 %canon_reldir%_libmccprovider_la_SOURCES = \
 	%reldir%/completions.cc \
 	%reldir%/completions.h \
-	%reldir%/fid_owner.h \
 	%reldir%/guard.h \
-	%reldir%/info.h \
 	%reldir%/log.cc \
 	%reldir%/log.h \
+	%reldir%/owners.h \
 	%reldir%/params.cc \
 	%reldir%/provider.h \
 	%reldir%/selection_file.cc \

@@ -7,27 +7,18 @@
 namespace mcastcoll::ofi {
 namespace {
 
-fi_log_level to_libfabric(Level level) {
-    switch (level) {
-        case Level::warn:
-            return FI_LOG_WARN;
-        case Level::info:
-            return FI_LOG_INFO;
-        case Level::debug:
-            return FI_LOG_DEBUG;
-    }
-    return FI_LOG_WARN;
-}
+constexpr fi_log_level kLevels[] = {FI_LOG_WARN, FI_LOG_INFO, FI_LOG_DEBUG};  // as Level has them
 
 }  // namespace
 
 bool log_enabled(Level level) {
-    return fi_log_enabled(&provider(), to_libfabric(level), FI_LOG_CORE) != 0;
+    return fi_log_enabled(&provider(), kLevels[static_cast<std::size_t>(level)], FI_LOG_CORE) != 0;
 }
 
 void write_log(Level level, const std::string& text) {
     const int saved = errno;
-    fi_log(&provider(), to_libfabric(level), FI_LOG_CORE, "mcastcoll", 0, "%s\n", text.c_str());
+    fi_log(&provider(), kLevels[static_cast<std::size_t>(level)], FI_LOG_CORE, "mcastcoll", 0, "%s\n",
+           text.c_str());
     errno = saved;
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <string_view>
 
 #include "provider/provider.h"
 #include "provider/selection_file.h"
@@ -17,157 +16,114 @@
 namespace mcastcoll::ofi {
 namespace {
 
-enum class Name : std::size_t {
-    inner,
-    multicast,
-    transport,
-    receives,
-    iface,
-    ip,
-    ttl,
-    port,
-    memberships,
-    plan,
-    rcvbuf,
-    sndbuf,
-    repair,
-    channels,
-    root_sync,
-    window,
-    join_timeout,
-    peer_timeout,
-    linger,
-    stall_timeout,
-    topology,
-    selection,
-    fault,
-    stats,
-    count
-};
-
 struct Param {
-    Name name;
     const char* variable;  // without the prefix FI_MCASTCOLL_, in lower case
     fi_param_type type;
     const char* fallback;
     const char* allowed;  // for the complaint about any other value
     const char* help;
-    long least, most;  // of numbers
+    long least = 0, most = 0;  // of numbers
 };
 
 constexpr long kMostBuffer = 1L << 30;
 constexpr long kMostMs = 3'600'000;
 
-constexpr std::array<Param, static_cast<std::size_t>(Name::count)> kParams{{
-    {Name::inner, "inner", FI_PARAM_STRING, "",
+constexpr Param kParams[] = {
+    {"inner", FI_PARAM_STRING, "",
      "auto, tcp, tcp;ofi_rxm, net, shm, verbs;ofi_rxm or another provider's name",
      "Provider underneath, which carries everything point-to-point. tcp means reliable datagrams over TCP "
      "under whatever name this libfabric has them; before libfabric 1.18 that is tcp;ofi_rxm, and net for "
-     "who "
-     "asks for untagged messages only (net blocks when tagged ones are not received in the order of their "
-     "sending). (default: auto: verbs;ofi_rxm where there is a device, else tcp)",
-     0, 0},
-    {Name::multicast, "multicast", FI_PARAM_STRING, "auto", "auto or off",
+     "who asks for untagged messages only (net blocks when tagged ones are not received in the order of "
+     "their sending). (default: auto: verbs;ofi_rxm where there is a device, else tcp)"},
+    {"multicast", FI_PARAM_STRING, "auto", "auto or off",
      "auto: use multicast where the join finds it working; off: collectives are point-to-point (default: "
-     "auto)",
-     0, 0},
-    {Name::transport, "transport", FI_PARAM_STRING, "auto", "auto, udp or verbs",
+     "auto)"},
+    {"transport", FI_PARAM_STRING, "auto", "auto, udp or verbs",
      "What carries multicasts. verbs: UD queue pairs of RDMA devices; groups some of whose hosts cannot go "
-     "over UDP. auto: verbs where the inner provider is verbs, too (default: auto)",
-     0, 0},
-    {Name::receives, "receives", FI_PARAM_INT, "1024", "64 to 16384",
+     "over UDP. auto: verbs where the inner provider is verbs, too (default: auto)"},
+    {"receives", FI_PARAM_INT, "1024", "64 to 16384",
      "Datagrams that can wait in a UD queue pair to be received (default: 1024)", 64, 16384},
-    {Name::iface, "iface", FI_PARAM_STRING, "", "the name or an address of an interface",
+    {"iface", FI_PARAM_STRING, "", "the name or an address of an interface",
      "Interface for multicast, by name or address, or by the name of its RDMA device (default: the one with "
-     "the inner endpoint's address)",
-     0, 0},
-    {Name::ip, "ip", FI_PARAM_STRING, "auto", "auto, 4 or 6",
-     "IP version of the multicasts; auto is that of the inner endpoint (default: auto)", 0, 0},
-    {Name::ttl, "ttl", FI_PARAM_INT, "1", "0 to 255", "How many routers a multicast may cross (default: 1)",
-     0, 255},
-    {Name::port, "port", FI_PARAM_INT, "0", "0 to 65535",
+     "the inner endpoint's address)"},
+    {"ip", FI_PARAM_STRING, "auto", "auto, 4 or 6",
+     "IP version of the multicasts; auto is that of the inner endpoint (default: auto)"},
+    {"ttl", FI_PARAM_INT, "1", "0 to 255", "How many routers a multicast may cross (default: 1)", 0, 255},
+    {"port", FI_PARAM_INT, "0", "0 to 65535",
      "UDP port of the multicasts; 0 is a random one per endpoint that leads groups (default: 0)", 0, 65535},
-    {Name::memberships, "memberships", FI_PARAM_INT, "256", "1 to 65535",
+    {"memberships", FI_PARAM_INT, "256", "1 to 65535",
      "Multicast addresses that an endpoint joins at most; further groups share those of others (default: "
      "256)",
      1, 65535},
-    {Name::plan, "plan", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
+    {"plan", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
      "Multicast addresses of a group whose members are all in another one: the other one's (parent), those "
-     "of "
-     "ranges of its ranks (chained or tree), one more (own), or the cheapest (default: auto)",
-     0, 0},
-    {Name::rcvbuf, "rcvbuf", FI_PARAM_SIZE_T, "4194304", "0 to 1073741824",
+     "of ranges of its ranks (chained or tree), one more (own), or the cheapest (default: auto)"},
+    {"rcvbuf", FI_PARAM_SIZE_T, "4194304", "0 to 1073741824",
      "Bytes of receive buffer to ask the kernel for, per multicast socket; 0 leaves the system's default "
      "(default: 4194304)",
      0, kMostBuffer},
-    {Name::sndbuf, "sndbuf", FI_PARAM_SIZE_T, "0", "0 to 1073741824",
+    {"sndbuf", FI_PARAM_SIZE_T, "0", "0 to 1073741824",
      "Bytes of send buffer to ask the kernel for, per multicast socket; 0 leaves the system's default "
      "(default: 0)",
      0, kMostBuffer},
-    {Name::repair, "repair", FI_PARAM_STRING, "pull", "push, pull, sync or auto",
+    {"repair", FI_PARAM_STRING, "pull", "push, pull, sync or auto",
      "push: every member hands what it has on to its ring successor; pull: only who misses something asks "
      "its ring predecessor for it; sync: it asks the root, which multicasts it again; auto: each member "
-     "chooses by what it sees lost (default: pull)",
-     0, 0},
-    {Name::channels, "channels", FI_PARAM_INT, "16", "1 to 64",
+     "chooses by what it sees lost (default: pull)"},
+    {"channels", FI_PARAM_INT, "16", "1 to 64",
      "Broadcast channels of the sync policy: operations between two agreements on what everybody has "
      "(default: 16)",
      1, 64},
-    {Name::root_sync, "root_sync", FI_PARAM_STRING, "none",
-     "none, delay:USEC (0 to 100000), random or adaptive",
+    {"root_sync", FI_PARAM_STRING, "none", "none, delay:USEC (0 to 100000), random or adaptive",
      "What a root waits for before it multicasts. none: nothing; delay:USEC: so many microseconds; random: "
      "until one other process, drawn for each operation, says that it has entered it; adaptive: whichever of "
-     "these the losses call for (default: none)",
-     0, 0},
-    {Name::window, "window", FI_PARAM_INT, "0", "0 to 65535",
+     "these the losses call for (default: none)"},
+    {"window", FI_PARAM_INT, "0", "0 to 65535",
      "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold "
      "(default: 0)",
      0, 65535},
-    {Name::join_timeout, "join_timeout", FI_PARAM_INT, "30000", "1 to 3600000",
+    {"join_timeout", FI_PARAM_INT, "30000", "1 to 3600000",
      "Milliseconds after which a join that is not complete fails (default: 30000)", 1, kMostMs},
-    {Name::peer_timeout, "peer_timeout", FI_PARAM_INT, "5000", "1 to 3600000",
+    {"peer_timeout", FI_PARAM_INT, "5000", "1 to 3600000",
      "Milliseconds of silence after which another host counts as dead; operations with it then fail "
      "(default: 5000)",
      1, kMostMs},
-    {Name::linger, "linger", FI_PARAM_INT, "2000", "0 to 3600000",
+    {"linger", FI_PARAM_INT, "2000", "0 to 3600000",
      "Milliseconds that closing an endpoint waits at most for members that may still need a repair (default: "
      "2000)",
      0, kMostMs},
-    {Name::stall_timeout, "stall_timeout", FI_PARAM_INT, "0", "0 to 2147483647",
+    {"stall_timeout", FI_PARAM_INT, "0", "0 to 2147483647",
      "Seconds without progress after which an operation fails with FI_ETIMEDOUT, and its group with it; 0: "
      "never, since a process may lawfully compute for hours while others wait for it in a collective. Dead "
      "processes are noticed anyway (default: 0)",
      0, 2147483647},
-    {Name::topology, "topology", FI_PARAM_STRING, "auto",
+    {"topology", FI_PARAM_STRING, "auto",
      "auto, flat, or a comma list of -LEVEL, LEVEL=NAME, site=NAME:SUBNET,.. and ALGORITHM@LEVEL, or a "
-     "file's "
-     "path that contains a slash",
+     "file's path that contains a slash",
      "Which levels groups have: site, segment, host, and inside it package, numa, l3, l2, core. flat: one, "
      "every process is a host of its own; -host: no shared memory; site=A:10.1.0.0/16,B:10.2.0.0/16: sites "
-     "by "
-     "the process's own address. mcastcoll-topo shows what comes of it (default: auto)",
-     0, 0},
-    {Name::selection, "selection", FI_PARAM_STRING, "auto",
+     "by the process's own address. mcastcoll-topo shows what comes of it (default: auto)"},
+    {"selection", FI_PARAM_STRING, "auto",
      "auto, or the path of a file with rows of operation, members, hosts, bytes, algorithm",
      "Which algorithm carries out which operation: a file whose rows come before the built-in ones. The file "
-     "of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table (default: auto)",
-     0, 0},
-    {Name::fault, "fault", FI_PARAM_STRING, "",
+     "of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table (default: auto)"},
+    {"fault", FI_PARAM_STRING, "",
      "a comma list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
-     "corrupt=PERCENT, "
-     "delay=DATAGRAMS, seed=N",
+     "corrupt=PERCENT, delay=DATAGRAMS, seed=N",
      "For tests only: spoils received multicasts, for example loss=5,duplicate=1,corrupt=1,delay=3,seed=7 "
-     "(default: none)",
-     0, 0},
-    {Name::stats, "stats", FI_PARAM_STRING, "", "a path",
+     "(default: none)"},
+    {"stats", FI_PARAM_STRING, "", "a path",
      "Write counters to PATH.HOST.PID.json when an endpoint that took part in collectives is closed "
-     "(default: none)",
-     0, 0},
-}};
+     "(default: none)"},
+};
 
-const Param& param(Name name) {
-    return kParams[static_cast<std::size_t>(name)];
-}
+// A row of the table, found when this is compiled.
+struct Known {
+    consteval Known(const char* variable) {
+        while (std::string_view(param->variable) != variable) ++param;
+    }
+    const Param* param = kParams;
+};
 
 std::string full_name(const Param& param) {
     std::string name = "FI_MCASTCOLL_";
@@ -176,15 +132,15 @@ std::string full_name(const Param& param) {
     return name;
 }
 
-Error refuse(const Param& param, std::string_view value, std::string_view why = {}) {
-    return {FI_EINVAL, fmt::format("{}={} is not understood{}{}: it may be {}", full_name(param), value,
-                                   why.empty() ? "" : ", ", why, param.allowed)};
+Error refuse(Known name, std::string_view value, std::string_view why = {}) {
+    return {FI_EINVAL, fmt::format("{}={} is not understood{}{}: it may be {}", full_name(*name.param), value,
+                                   why.empty() ? "" : ", ", why, name.param->allowed)};
 }
 
 // The text the user gave. Numbers too are taken as text here, because libfabric's own reading ignores what
 // follows them.
-std::string text_of(Name name) {
-    const Param& wanted = param(name);
+std::string text_of(Known name) {
+    const Param& wanted = *name.param;
     if (const char* text = std::getenv(full_name(wanted).c_str()); text != nullptr && *text != '\0')
         return text;
     // Since 2.0 there is a configuration file besides.
@@ -206,38 +162,38 @@ std::string text_of(Name name) {
 class Reader {
   public:
     template <typename Number>
-    void number(Name name, Number& out) {
+    void number(Known name, Number& out) {
         const std::string text = text_of(name);
         long value = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error != std::errc() || end != text.data() + text.size() || value < param(name).least ||
-            value > param(name).most)
-            return complain(refuse(param(name), text));
+        if (error != std::errc() || end != text.data() + text.size() || value < name.param->least ||
+            value > name.param->most)
+            return complain(refuse(name, text));
         out = static_cast<Number>(value);
     }
     template <typename Value, std::size_t N>
-    void choice(Name name, Value& out, const std::array<std::pair<const char*, Value>, N>& choices) {
+    void choice(Known name, Value& out, const std::array<std::pair<const char*, Value>, N>& choices) {
         const std::string text = text_of(name);
         for (const auto& [word, value] : choices)
             if (strcasecmp(text.c_str(), word) == 0) {
                 out = value;
                 return;
             }
-        complain(refuse(param(name), text));
+        complain(refuse(name, text));
     }
     void root_sync(Settings& settings) {
         using engine::RootSync;
-        const std::string text = text_of(Name::root_sync);
+        const std::string text = text_of("root_sync");
         constexpr std::string_view kDelay = "delay:";
         if (strncasecmp(text.c_str(), kDelay.data(), kDelay.size()) != 0)
-            return choice(Name::root_sync, settings.group.root_sync,
+            return choice("root_sync", settings.group.root_sync,
                           std::array{std::pair{"none", RootSync::none}, std::pair{"random", RootSync::random},
                                      std::pair{"adaptive", RootSync::adaptive}});
         const char* from = text.data() + kDelay.size();
         const char* to = text.data() + text.size();
         const auto [end, error] = std::from_chars(from, to, settings.group.root_delay_us);
         if (error != std::errc() || end != to || settings.group.root_delay_us > kMostRootDelayUs)
-            return complain(refuse(param(Name::root_sync), text));
+            return complain(refuse("root_sync", text));
         settings.group.root_sync = RootSync::delay;
     }
     void complain(Error error) {
@@ -275,72 +231,64 @@ void define_params() {
 Result<Settings> read_settings() {
     Settings settings;
     Reader read;
-    settings.inner = text_of(Name::inner);
+    settings.inner = text_of("inner");
     if (strcasecmp(settings.inner.c_str(), "auto") == 0) settings.inner.clear();
     if (settings.inner.find("mcastcoll") != std::string::npos)
-        read.complain(refuse(param(Name::inner), settings.inner, "it cannot be its own inner provider"));
-    read.choice(Name::multicast, settings.multicast,
+        read.complain(refuse("inner", settings.inner, "it cannot be its own inner provider"));
+    read.choice("multicast", settings.multicast,
                 std::array{std::pair{"auto", true}, std::pair{"off", false}});
-    read.choice(Name::transport, settings.transport,
+    read.choice("transport", settings.transport,
                 std::array{std::pair{"auto", Carrier::automatic}, std::pair{"udp", Carrier::udp},
                            std::pair{"verbs", Carrier::verbs}});
-    read.number(Name::receives, settings.receives);
-    settings.iface = text_of(Name::iface);
-    read.choice(Name::ip, settings.ip,
-                std::array{std::pair{"auto", 0}, std::pair{"4", 4}, std::pair{"6", 6}});
-    read.number(Name::ttl, settings.ttl);
-    read.number(Name::port, settings.port);
-    read.number(Name::memberships, settings.memberships);
-    read.choice(Name::plan, settings.plan,
+    read.number("receives", settings.receives);
+    settings.iface = text_of("iface");
+    read.choice("ip", settings.ip, std::array{std::pair{"auto", 0}, std::pair{"4", 4}, std::pair{"6", 6}});
+    read.number("ttl", settings.ttl);
+    read.number("port", settings.port);
+    read.number("memberships", settings.memberships);
+    read.choice("plan", settings.plan,
                 std::array{std::pair{"auto", std::optional<engine::Plan>()},
                            std::pair{"parent", std::optional(engine::Plan::parent)},
                            std::pair{"chained", std::optional(engine::Plan::chained)},
                            std::pair{"tree", std::optional(engine::Plan::tree)},
                            std::pair{"own", std::optional(engine::Plan::own)}});
-    read.number(Name::rcvbuf, settings.rcvbuf);
-    read.number(Name::sndbuf, settings.sndbuf);
+    read.number("rcvbuf", settings.rcvbuf);
+    read.number("sndbuf", settings.sndbuf);
     read.choice(
-        Name::repair, settings.group.repair,
+        "repair", settings.group.repair,
         std::array{std::pair{"push", engine::Repair::push}, std::pair{"pull", engine::Repair::pull},
                    std::pair{"sync", engine::Repair::sync}, std::pair{"auto", engine::Repair::automatic}});
-    read.number(Name::channels, settings.group.channels);
+    read.number("channels", settings.group.channels);
     read.root_sync(settings);
-    read.number(Name::window, settings.window);
-    read.number(Name::join_timeout, settings.join_timeout_ms);
-    read.number(Name::peer_timeout, settings.peer_timeout_ms);
-    read.number(Name::linger, settings.linger_ms);
-    read.number(Name::stall_timeout, settings.stall_timeout_s);
-    const std::string topology = text_of(Name::topology);
+    read.number("window", settings.window);
+    read.number("join_timeout", settings.join_timeout_ms);
+    read.number("peer_timeout", settings.peer_timeout_ms);
+    read.number("linger", settings.linger_ms);
+    read.number("stall_timeout", settings.stall_timeout_s);
+    const std::string topology = text_of("topology");
     if (auto given = topology::read_override(topology); given)
         settings.topology = std::move(given).value();
     else
-        read.complain(refuse(param(Name::topology), topology, given.error().message));
+        read.complain(refuse("topology", topology, given.error().message));
     if (auto placed = place_by_sites_file(settings.topology); !placed) read.complain(placed.error());
-    const std::string selection = text_of(Name::selection);
+    const std::string selection = text_of("selection");
     if (auto rows = read_selection(selection); rows)
         settings.selection = std::move(rows).value();
     else
-        read.complain(refuse(param(Name::selection), selection, rows.error().message));
-    const std::string fault = text_of(Name::fault);
+        read.complain(refuse("selection", selection, rows.error().message));
+    const std::string fault = text_of("fault");
     if (auto spec = parse_interceptor_spec(fault); spec)
         settings.fault = spec.value();
     else
-        read.complain(refuse(param(Name::fault), fault, spec.error().message));
-    settings.stats = text_of(Name::stats);
+        read.complain(refuse("fault", fault, spec.error().message));
+    settings.stats = text_of("stats");
     if (!read.ok()) return read.error();
     return settings;
 }
 
 Settings provider_settings() {
     auto settings = read_settings();
-    if (settings) return std::move(settings).value();
-    Settings fallback;
-    fallback.memberships = 256;
-    fallback.rcvbuf = 4194304;
-    fallback.join_timeout_ms = 30000;
-    fallback.peer_timeout_ms = 5000;
-    fallback.linger_ms = 2000;
-    return fallback;
+    return settings ? std::move(settings).value() : Settings();
 }
 
 }  // namespace mcastcoll::ofi

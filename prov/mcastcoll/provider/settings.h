@@ -2,14 +2,8 @@
 // their help are one table in params.cc.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "base/result.h"
 #include "engine/ranges.h"
-#include "group/group_settings.h"
-#include "levels/selection.h"
+#include "group/welcome.h"
 #include "topology/override.h"
 #include "transport/interceptor.h"
 
@@ -36,14 +30,14 @@ struct Settings {
     int ttl = 1;
     int port = 0;
     std::optional<engine::Plan> plan;  // none: by cost
-    std::size_t memberships = 0;       // multicast addresses joined at once
-    std::size_t rcvbuf = 0;
+    std::size_t memberships = 256;     // multicast addresses joined at once
+    std::size_t rcvbuf = 4194304;
     std::size_t sndbuf = 0;
     GroupSettings group;
     unsigned window = 0;  // fragments; 0: from the receive buffer
-    int join_timeout_ms = 0;
-    int peer_timeout_ms = 0;
-    int linger_ms = 0;
+    int join_timeout_ms = 30000;
+    int peer_timeout_ms = 5000;
+    int linger_ms = 2000;
     int stall_timeout_s = 0;  // 0: never
     topology::Override topology;
     std::vector<levels::Row> selection;  // the user's; the built-in ones come after them

@@ -1,11 +1,13 @@
-#include "group/survey_round.h"
+#include "group/survey.h"
 
-#include <algorithm>
-
-#include "group/places.h"
+#include "group/welcome.h"
 
 namespace mcastcoll::group {
 namespace {
+
+// How long the first answer is waited for before the echo is sent again; doubled each time.
+constexpr std::int64_t kFirstWaitMs = 20;
+constexpr std::uint32_t kMostDoublings = 5;
 
 // Longer than a member's patience, so that what it could measure counts.
 constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
@@ -21,6 +23,64 @@ std::vector<topology::Place> places_of(const Guests& guests) {
 
 }  // namespace
 
+Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port)
+    : id_(id), self_(self), asked_(survey.head), port_(port) {
+    for (const wire::Survey::Target& whom : survey.targets) targets_.push_back({.whom = whom});
+}
+
+void Surveyor::start(Nanoseconds now) {
+    deadline_ = now + kPatience;
+    for (Target& target : targets_) send_echo(target, now);
+    pump(now);
+}
+
+void Surveyor::send_echo(Target& target, Nanoseconds now) {
+    target.stamp = next_stamp_++;
+    target.sent_at = now;
+    // A known round trip says how long an answer takes at least.
+    const Nanoseconds known{
+        target.best_ns == wire::kNotMeasured ? 0 : static_cast<std::int64_t>(2 * target.best_ns)};
+    const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMostDoublings));
+    target.again_at = now + std::max(wait, known);
+    const wire::SurveyHead head{{id_.list_hash, target.whom.sequence}, id_.sequence, self_};
+    port_.send(target.whom.rank, target.attempt++, wire::encode(wire::Echo{head, target.stamp, false}));
+}
+
+void Surveyor::on_echo(const wire::Echo& echo, Nanoseconds now) {
+    for (Target& target : targets_) {
+        if (over_ || target.stamp != echo.stamp || target.whom.rank != echo.head.from) continue;
+        target.stamp = 0;
+        target.attempt = 0;
+        target.best_ns = std::min(target.best_ns, static_cast<std::uint64_t>((now - target.sent_at).value));
+        if (++target.echoes < kEchoes)
+            send_echo(target, now);
+        else
+            target.again_at = kNever;
+        return pump(now);
+    }
+}
+
+void Surveyor::pump(Nanoseconds now) {
+    if (over_) return;
+    over_ = deadline_ <= now || std::all_of(targets_.begin(), targets_.end(),
+                                            [](const Target& target) { return target.echoes >= kEchoes; });
+    for (Target& target : targets_)
+        if (!over_ && target.again_at <= now) send_echo(target, now);
+}
+
+wire::Surveyed Surveyor::result() const {
+    wire::Surveyed result{{{asked_.id.list_hash, asked_.sequence}, id_.sequence, self_}, {}};
+    for (const Target& target : targets_) result.round_trips_ns.push_back(target.best_ns);
+    return result;
+}
+
+Nanoseconds Surveyor::next_deadline() const {
+    if (over_) return kNever;
+    Nanoseconds next = deadline_;
+    for (const Target& target : targets_) next = std::min(next, target.again_at);
+    return next;
+}
+
 SurveyRound::SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port)
     : id_(id), self_(self), members_(members), port_(port) {}
 
@@ -32,7 +92,7 @@ void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now)
         wire::Survey ask{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
         for (std::size_t other = one + 1; other < sites_->networks(); ++other) {
             const Rank target = sites_->representative(other);
-            if (const auto known = port_.round_trip(sites_->identity(one), sites_->identity(other)))
+            if (const auto known = port_.round_trips().find(sites_->identity(one), sites_->identity(other)))
                 sites_->learn(one, other, *known);
             else
                 ask.targets.push_back({target, sequence_of(target)});
@@ -103,7 +163,7 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
         const Nanoseconds round_trip =
             measured ? Nanoseconds{static_cast<std::int64_t>(time)} : topology::SiteSurvey::kFar;
         sites_->learn(one, other, round_trip);
-        port_.keep_round_trip(sites_->identity(one), sites_->identity(other), round_trip);
+        port_.round_trips().keep(sites_->identity(one), sites_->identity(other), round_trip);
     }
     asks_.erase(ask);
 }

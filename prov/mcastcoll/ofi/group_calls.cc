@@ -1,16 +1,78 @@
-// Blocking collectives (fi_mcastcoll_group_ops.run): posted and waited for in one call, without a completion
-// queue between. On a single host they go straight to the shared memory, past the station and its lock,
-// because there a whole broadcast takes less time than a look at the sockets.
-#include <rdma/fi_errno.h>
+// The calls that applications make on the fid_mc that fi_join_collective hands out for a group: fi_close(),
+// and the public extension, mcastcoll/mcastcoll.h.
 #include <sched.h>
 
-#include "base/clock.h"
-#include "ofi/group.h"
 #include "ofi/station.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {
 namespace {
+
+int close_mc(fid* object) noexcept {
+    Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
+    return guard([&] { return group.station().close_group(group); });
+}
+
+// What there is to tell of a group that has joined.
+template <typename Tell>
+int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
+    if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
+    const Group& group = Group::of(*mc);
+    const auto lock = group.lock();
+    return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
+}
+
+int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
+    return ask(mc, settings, [&](const Group& group) {
+        const GroupSettings& agreed = group.core().agreed();
+        settings->repair = static_cast<int>(agreed.repair);
+        settings->root_sync = static_cast<int>(agreed.root_sync);
+        settings->root_delay_us = agreed.root_delay_us;
+        settings->channels = agreed.channels;
+    });
+}
+
+int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
+    return ask(mc, shape, [&](const Group& group) {
+        const levels::Placement& placement = group.core().levels().placement();
+        shape->members = placement.members();
+        shape->hosts = static_cast<unsigned>(placement.hosts());
+        shape->sites = static_cast<unsigned>(placement.segments().size());
+    });
+}
+
+int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
+    return ask(mc, times, [&](const Group& group) {
+        const engine::Engine* const engine = group.core().levels().engine();
+        const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
+        *times = counters.asks_received + counters.nacks_received;
+    });
+}
+
+const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
+    const char* name = nullptr;
+    ask(mc, request, [&](const Group& group) {
+        fi_mcastcoll_request question = *request;  // without buffers, which may not be there yet
+        question.input = question.buffer = &question;
+        const auto made = make_request(question, group.token());
+        if (!made) return;
+        const auto decision = group.core().levels().planner().decide({made.value()});
+        if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
+    });
+    return name;
+}
+
+ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
+            void* argument) noexcept {
+    if (mc == nullptr || request == nullptr) return -FI_EINVAL;
+    return guard([&] { return Group::of(*mc).run(*request, meanwhile, argument); });
+}
+
+int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+    static fi_mcastcoll_group_ops group_operations = {
+        sizeof(fi_mcastcoll_group_ops), &get_settings, &run, &advice, &get_shape, &get_asked};
+    return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
+}
 
 // Turns between two calls of the caller's own, and how long before the thread naps.
 constexpr unsigned kTurnsBetween = 4;
@@ -55,13 +117,24 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 
 }  // namespace
 
+void Group::open_fid() {
+    static fi_ops operations = own_operations(&close_mc, &open_operations);
+    handle_.fid.fid = {FI_CLASS_MC, plan_.context, &operations};
+    handle_.fid.fi_addr = plan_.token;
+    handle_.group = this;
+}
+
+// Blocking collectives (fi_mcastcoll_group_ops.run): posted and waited for in one call, without a completion
+// queue between. On a single host they go straight to the shared memory, past the station and its lock,
+// because there a whole broadcast takes less time than a look at the sockets.
+
 ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument) {
     host::Operation operation;
     if (fill_plainly(request, self(), size(), operation) && enter_team())
         return run_in_team(operation, meanwhile, argument);
-    const auto made = make_request(request, token());
+    auto made = make_request(request, token());
     if (!made) return -made.error().code;
-    if (const auto fits = check_in_group(made.value(), self(), size()); !fits) return -fits.error().code;
+    if (const auto fits = fit_to_group(made.value(), self(), size()); !fits) return -fits.error().code;
     if (enter_team()) {
         operation = host::operation_of(made.value());
         return run_in_team(operation, meanwhile, argument);
@@ -77,7 +150,7 @@ ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*),
 ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
         meanwhile = [](void* station) {
-            const auto held = static_cast<Station*>(station)->lock();
+            const auto held = static_cast<Station*>(station)->endpoint().lock();
             static_cast<Station*>(station)->progress();
             return 0;
         };
@@ -136,7 +209,7 @@ bool Group::nap(const int& over) {
         team()->nap(turn, Nanoseconds::from_ms(kNapMs));
         team()->end_nap();
     } else {
-        station_.sleep(kNapMs);
+        station_.wait_set_.sleep(kNapMs);
     }
     return true;
 }

@@ -1,12 +1,15 @@
-// Closes a libfabric object when it goes out of scope.
+// Owners of what libfabric hands out: its objects, and lists of infos.
 #pragma once
 
 #include <rdma/fabric.h>
 
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace mcastcoll::ofi {
 
+// Closes an object when it goes out of scope.
 template <typename Fid>
 class FidOwner {
   public:
@@ -36,6 +39,21 @@ class FidOwner {
 
   private:
     Fid* fid_ = nullptr;
+};
+
+// Lists are only ever made by libfabric itself, whose newer versions append fields.
+struct InfoDeleter {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoOwner = std::unique_ptr<fi_info, InfoDeleter>;
+
+// What fi_getinfo() is asked.
+struct InfoRequest {
+    std::uint32_t version;
+    const char* node;
+    const char* service;
+    std::uint64_t flags;
+    const fi_info* hints;
 };
 
 }  // namespace mcastcoll::ofi

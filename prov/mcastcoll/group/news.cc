@@ -1,0 +1,164 @@
+// What the user reads about a group's beginning, its engine, its operations and its end: sentences for the
+// log, counters, what mcastcoll-topo shows.
+#include <fmt/core.h>
+
+#include <cerrno>
+
+#include "group/group.h"
+
+namespace mcastcoll::group {
+namespace {
+
+std::string describe(const engine::RepairPlan& plan) {
+    if (plan.chained) return "the ring from the start";
+    const char* first = plan.route == engine::Route::root ? "asking the root" : "asking the ring";
+    return fmt::format("{}{}", first, plan.hands_on ? " and handing on" : "");
+}
+
+std::string about_repair(const engine::PolicyState& policy) {
+    return fmt::format(
+        "repair is now {} for small, {} for large messages: of 1000, {} small ones were asked for by the "
+        "ring successor and {} large fragments were not heard; a repair takes {} us along the ring, {} us by "
+        "the root",
+        describe(policy.small), describe(policy.large), policy.successor_asks, policy.large_missed,
+        policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
+}
+
+// The ranks are those of the engine's members in the group.
+std::string about_multicast(const engine::Engine& engine, std::span<const std::uint32_t> ranks) {
+    const engine::SupplyGraph& graph = engine.graph();
+    const engine::Verdict& verdict = graph.verdict();
+    std::string who;
+    for (const auto& [what, members] :
+         {std::pair{"hear nothing", &verdict.deaf}, {"are not heard", &verdict.mute}}) {
+        if (members->empty()) continue;
+        who += fmt::format("; {} {}: rank {}", members->size(), what, ranks[index_of(members->front())]);
+        if (members->size() > 1) who += ", ...";
+    }
+    const std::string reach =
+        verdict.works ? fmt::format("it reaches {} of {} members", graph.hearing_count(), ranks.size())
+                      : std::string("it reaches nobody, all is point-to-point");
+    return fmt::format("verdict {} about the multicast: {}{}", engine.verdict_version(), reach, who);
+}
+
+}  // namespace
+
+void LevelSet::tell_engine() {
+    if (!engine_) return;
+    if (engine_->counters().policy_changes != told_policy_changes_) {
+        told_policy_changes_ = engine_->counters().policy_changes;
+        port_.explain(about_repair(engine_->policy()));
+    }
+    if (engine_->config().root_sync == engine::RootSync::adaptive &&
+        engine_->root_sync().present != told_root_sync_) {
+        const engine::RootSyncState sync = engine_->root_sync();
+        told_root_sync_ = sync.present;
+        port_.explain(
+            fmt::format("root synchronisation is now {}: of 1000 own broadcasts {} were asked for; others "
+                        "enter {} us later",
+                        name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
+    }
+    if (engine_->verdict_version() == told_verdict_) return;
+    told_verdict_ = engine_->verdict_version();
+    port_.explain(about_multicast(*engine_, placement_.segment()));
+}
+
+void LevelSet::tell_joined() const {
+    if (placement_.members() == 1) return port_.explain("joined, nobody else is in it");
+    const std::vector<std::uint32_t>& segment = placement_.segment();
+    std::string text = fmt::format("joined as rank {}", placement_.self());
+    if (placement_.host().size() > 1)
+        text += fmt::format("; {} processes of this host by shared memory, led by rank {}",
+                            placement_.host().size(), placement_.host().front());
+    if (several() && segment.size() > 1)
+        text += fmt::format("; {} hosts of this segment by multicast, led by rank {}", segment.size(),
+                            segment.front());
+    if (placement_.segments().size() > 1)
+        text += fmt::format("; {} segments by messages", placement_.segments().size());
+    if (!engine_) return port_.explain(text);
+    const engine::GroupConfig& config = engine_->config();
+    const std::size_t hearing = engine_->graph().hearing_count();
+    const std::string reach = hearing == 0
+                                  ? std::string("no multicast, all is point-to-point")
+                                  : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
+                                                hearing, config.members, several() ? "hosts" : "members");
+    port_.explain(fmt::format(
+        "{}: {}{}; fragments of {} bytes, window {}, repair {}, root synchronisation {}, round trip {} us",
+        text, reach, no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
+        config.fragment_bytes, config.window, engine::name_of(config.repair),
+        engine::name_of(config.root_sync), engine_->round_trip().value / 1000));
+    if (hearing == 0 || hearing == segment.size()) return;
+    for (std::size_t i = 0; i < segment.size(); ++i)
+        if (engine_->graph().deaf(rank_of(i)))
+            port_.explain(
+                fmt::format("rank {} cannot hear the multicast, it is served point-to-point", segment[i]));
+}
+
+void LevelSet::tell_selection() {
+    levels::Planner::News news;
+    if (!planner_->poll_news(news) || placement_.members() == 1) return;
+    port_.explain(
+        fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news.kind),
+                    news.bytes, placement_.members(), placement_.hosts(), levels::to_text(news.choice),
+                    placement_.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
+}
+
+std::string LevelSet::describe_loss(int error, Rank lost, const std::string* reason) const {
+    if (lost == kNoRank) return {};
+    const std::string at = port_.address_of(lost);
+    if (error == ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
+    const char* otherwise = lost == lost_here() ? "its process has ended" : "another member says so";
+    return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
+                       reason != nullptr ? reason->c_str() : otherwise);
+}
+
+void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const {
+    if (engine_) engine::add(sum, engine_->counters());
+    if (host_level_) host_level_->add_counters(levels);
+    const levels::PlanCounters& plans = planner_->counters();
+    levels.plans_reduction += plans.reductions;
+    levels.plans_chains += plans.chains;
+    levels.plans_split += plans.splits;
+    levels.block_bytes_broadcast += plans.block_bytes_broadcast;
+    const levels::PieceCounters& between_sites = site_level_.counters();
+    levels.site_pieces_sent += between_sites.pieces_sent;
+    levels.site_bytes_sent += between_sites.bytes_sent;
+    levels.site_bad_pieces += between_sites.bad_pieces;
+    if (!exchange_level_) return;
+    const levels::PieceCounters& among_all = exchange_level_->counters();
+    levels.exchange_pieces_sent += among_all.pieces_sent;
+    levels.exchange_bytes_sent += among_all.bytes_sent;
+    levels.exchange_bad_pieces += among_all.bad_pieces;
+}
+
+topology::ReportedGroup LevelSet::report() const {
+    topology::ReportedGroup report;
+    report.key = static_cast<std::uint64_t>(key_);
+    report.rank = rank_of(placement_.self());
+    for (const wire::ByteString& place : places_) report.places.push_back(decode_place(place));
+    report.policy = map_.policy();
+    report.levels = topology::describe_levels(map_);
+    for (topology::ReportedLevel& level : report.levels) {
+        if (level.level == topology::Level::host && host_level_) {
+            level.lane = "shared memory";
+            level.why = host_level_->explain();
+        } else if (level.level == topology::Level::segment && engine_ && engine_joined_) {
+            const std::size_t hearing = engine_->graph().hearing_count();
+            level.lane = hearing > 0 ? "multicast" : "messages";
+            level.algorithm = std::string(engine::name_of(engine_->config().repair));
+            level.why = no_multicast_.empty()
+                            ? fmt::format("multicast {} reaches {} of {} hosts", port_.multicast().name(),
+                                          hearing, engine_->config().members)
+                            : no_multicast_;
+        }
+    }
+    return report;
+}
+
+topology::ReportedGroup Group::report() const {
+    topology::ReportedGroup report = levels_->report();
+    report.state = error() != 0 ? "failed: " + port_.text_of(error()) : joined() ? "ready" : "forming";
+    return report;
+}
+
+}  // namespace mcastcoll::group

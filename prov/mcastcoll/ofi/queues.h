@@ -1,0 +1,144 @@
+// Our shares of completion and event queues: their reads move collectives, and a blocking read wakes for
+// them.
+#pragma once
+
+#include "base/deadline.h"
+#include "ofi/fabric.h"
+#include "provider/completions.h"
+
+namespace mcastcoll::ofi {
+
+// What both have in common: their tables, and what a blocking read sleeps on. Self is the queue; Fid and Ops
+// are libfabric's structures for it.
+template <typename Self, typename Fid, typename Ops, std::size_t kClass>
+class Queue : public Grafted<Self, Fid, Ops> {
+    using Base = Grafted<Self, Fid, Ops>;
+
+  public:
+    // Null when the object is no queue of ours.
+    static Self* find(fid& object) {
+        const bool ours = object.fclass == kClass && object.ops->close == &Queue::close;
+        return ours ? &Base::of_object(object) : nullptr;
+    }
+    WaitObject& wait_object() { return wait_object_; }
+
+  protected:
+    Queue(Fabric& fabric, Fid& inner) : Base(inner), fabric_(fabric) {}
+    ~Queue() {
+        if (wait_object_.is_open()) fabric_.remove_wait_object(wait_object_);
+    }
+    using Base::inner_, Base::graft_, Base::object_graft_;
+
+    // A queue whose wait object is the provider's choice is given a descriptor, when it has one: others can
+    // wait for that, too. `attr` says what it became.
+    template <typename Attr, typename Open>
+    static int open_inner(Attr& attr, Open open) {
+        if (attr.wait_obj == FI_WAIT_UNSPEC) {
+            Attr with_descriptor = attr;
+            with_descriptor.wait_obj = FI_WAIT_FD;
+            if (open(&with_descriptor) == 0) {
+                attr = with_descriptor;
+                return 0;
+            }
+        }
+        return open(&attr);
+    }
+    // Takes the memory that install() needs, which then cannot fail, and has us wake for the inner queue if
+    // it has a descriptor. 0 or -FI_E*.
+    int prepare(fi_wait_obj has) {
+        Base::prepare();
+        int descriptor = -1;
+        if (has != FI_WAIT_FD || fi_control(&inner_.fid, FI_GETWAIT, &descriptor) != 0) return 0;
+        return wait_object_.open(descriptor) ? fabric_.add_wait_object(wait_object_) : -FI_EMFILE;
+    }
+    void install() {
+        Base::install();
+        inner_.fid.ops->control = &Queue::control;
+    }
+    // Until there may be something to read: 0, or -FI_E*. `has_own`: of ours.
+    template <typename HasOwn>
+    int sleep(const Deadline& deadline, HasOwn has_own) {
+        const WaitObject::Sleeper sleeper(wait_object_);
+        wait_object_.reset();
+        // What was taken from others that sleep here is looked at below, or by the next read.
+        if (wait_object_.has_signal()) return 0;
+        if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) return 0;
+        if (const int rc = fabric_.inner_trywait(inner_.fid); rc != 0) return rc == -FI_EAGAIN ? 0 : rc;
+        return wait_object_.sleep(deadline.left_ms());
+    }
+
+    Fabric& fabric_;
+    WaitObject wait_object_;
+
+  private:
+    static int control(fid* object, int command, void* argument) noexcept {
+        Self& self = Base::of_object(*object);
+        if (command != FI_GETWAIT) return self.object_graft_.inner()->control(object, command, argument);
+        return self.wait_object_.get_wait(argument);
+    }
+};
+
+// Our share of a completion queue: completions of collectives, which reads return before the inner
+// provider's.
+//
+// As with libfabric's own software collectives, a collective completes to the queue bound with FI_TRANSMIT.
+// Room for its completion is made when it is submitted, so that completing can neither fail nor allocate.
+class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
+  public:
+    static int open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain, fi_cq_attr* attr,
+                    fid_cq** cq, void* context);
+    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format) : Queue(fabric, inner), own_(format, 0) {}
+
+    // Lets the inner queue clear its descriptor; true when it has something to read.
+    bool inner_pending();
+    bool has_own() const { return own_.any(); }
+
+    // All with the fabric's lock held. False: too much is under way.
+    bool reserve();
+    void release() { --reserved_; }
+    // Uses up a reservation; error is 0 or a positive FI_E* code.
+    void complete(void* op_context, int error);
+
+  private:
+    static ssize_t read(fid_cq* cq, void* buffer, std::size_t count) noexcept;
+    static ssize_t readfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source) noexcept;
+    static ssize_t readerr(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t flags) noexcept;
+    static ssize_t sread(fid_cq* cq, void* buffer, std::size_t count, const void* condition,
+                         int timeout) noexcept;
+    static ssize_t sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source,
+                             const void* condition, int timeout) noexcept;
+    static int signal(fid_cq* cq) noexcept;
+
+    template <typename Inner>
+    ssize_t read_all(void* buffer, std::size_t count, fi_addr_t* source, Inner inner);
+    // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
+    ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
+    ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
+
+    bool yields_ = false;  // blocking reads turn round instead of sleeping, as the inner provider's do
+    Completions own_;
+    std::size_t reserved_ = 0;
+};
+
+// Our share of an event queue: reading it moves collectives too, since a join completes into it while the
+// application may read nothing else; and a blocking read wakes for them. The events themselves stay in the
+// inner provider's queue.
+class Eq final : public Queue<Eq, fid_eq, fi_ops_eq, FI_CLASS_EQ> {
+  public:
+    static int open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_fabric,
+                    fi_eq_attr* attr, fid_eq** eq, void* context);
+    Eq(Fabric& fabric, fid_eq& inner) : Queue(fabric, inner) {}
+
+    // Lets the inner queue clear its descriptor; true when it has something to read.
+    bool inner_pending();
+
+  private:
+    static ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
+                        std::uint64_t flags) noexcept;
+    static ssize_t sread(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                         std::uint64_t flags) noexcept;
+    ssize_t read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                          std::uint64_t flags);
+};
+
+}  // namespace mcastcoll::ofi
