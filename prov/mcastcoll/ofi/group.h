@@ -92,6 +92,8 @@ class Shortcut {
     std::atomic<bool> works_{false}, in_use_{false};
 };
 
+// It has more than 40 methods because 25 are the port's and five the joins', each a line or two for one
+// of the station's parts.
 class Group final : public group::Joins::Member, private group::Port {
   public:
     Group(Station& station, JoinPlan plan);
