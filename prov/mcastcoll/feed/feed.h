@@ -2,7 +2,7 @@
 // times, and hands packets and messages out through its host.
 //
 // Members find each other by joining: who hears a join answers with a welcome, so both know what the other
-// does and from which packet on. A sender packs messages into packets (pacer.h says when one leaves that is
+// does and from which packet on. A sender packs messages into packets (Pacer says when one leaves that is
 // not full) and keeps each until every receiver that it knows has handed it to its application. It is never
 // more than a window ahead of the slowest, nor than what the smallest receive buffer holds, which is the flow
 // control and the bound on all memory. Receivers report every eighth of a window, when asked by a beat, and
@@ -12,9 +12,6 @@
 #pragma once
 
 #include "feed/members.h"
-#include "feed/outgoing.h"
-#include "feed/pacer.h"
-#include "feed/packet.h"
 
 namespace mcastcoll::feed {
 
@@ -58,9 +55,6 @@ class Feed {
     };
 
     Feed(const Config& config, Host& host, Nanoseconds now);
-    ~Feed();
-    Feed(const Feed&) = delete;
-    Feed& operator=(const Feed&) = delete;
 
     // All probes are out, and there was time to answer.
     bool joined(Nanoseconds now) const { return probes_left_ == 0 && now >= probe_at_; }
@@ -99,8 +93,8 @@ class Feed {
     void on_data(const Header& header, Bytes body, Nanoseconds now);
     void on_beat(const Header& header, Nanoseconds now);
     void on_report(const Header& header, Bytes body, Nanoseconds now);
+    Member* sender_of(const Header& header, Nanoseconds now);
     void on_stray(Member* member, MemberId from, Nanoseconds now);
-    bool follow(Member& member, const Header& header, Nanoseconds now);
     void report(Member& member, bool holes);
     bool hand_over(Member& member, Bytes body);
     void report_progress(Member& member);
@@ -114,10 +108,9 @@ class Feed {
     Host& host_;
     Outgoing outgoing_;
     Pacer pacer_;
-    Nanoseconds flush_at_ = kNever;
     Members members_;
     unsigned probes_left_ = kProbes;
-    Nanoseconds probe_at_, beat_at_, beat_after_, stray_at_, looked_at_;
+    Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
     FeedCounters counters_;
 };
 

@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "feed/incoming.h"
-#include "feed/packet.h"
+#include "feed/window.h"
 
 namespace mcastcoll::feed {
 
