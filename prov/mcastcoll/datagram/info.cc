@@ -66,7 +66,7 @@ std::string missing(const fi_domain_attr& domain) {
 std::string missing(const fi_info& hints) {
     if ((hints.caps & FI_MSG) == 0) return "FI_MULTICAST without FI_MSG";
     if ((hints.caps & ~kCaps) != 0) return "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE";
-    const bool reliable = hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
+    const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
     std::string lacks;
     if (reliable && hints.domain_attr != nullptr &&
@@ -88,7 +88,7 @@ struct Ends {
 
 Result<std::optional<SocketAddress>> read_address(const void* raw, std::size_t length, int family) {
     if (raw == nullptr) return std::optional<SocketAddress>();
-    auto address = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(raw), length));
+    auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
     if (!address) return address.error();
     if (address.value().family() != family)
         return Error{FI_ENODATA, fmt::format("{} is of another family", address.value())};
@@ -195,10 +195,6 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted) {
     domain.caps = kPlaces;
 }
 
-bool are_reliable(const fi_info& hints) {
-    return hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
-}
-
 // Messages of one sender come in their order, and only while the application reads its queues.
 void promise_reliable(fi_info& info) {
     info.tx_attr->msg_order = info.rx_attr->msg_order = FI_ORDER_SAS;
@@ -206,7 +202,7 @@ void promise_reliable(fi_info& info) {
 }
 
 Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings, int family) {
-    const bool reliable = are_reliable(*request.hints);
+    const bool reliable = is_reliable(*request.hints);
     const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
     const fi_info& hints = *request.hints;
     auto ends = find_ends(request, family);
@@ -274,6 +270,10 @@ bool is_wanted(int family, std::uint32_t format, int ip) {
 
 }  // namespace
 
+bool is_reliable(const fi_info& info) {
+    return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_RDM;
+}
+
 bool are_asked_for(const fi_info* hints) {
     if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
     const fi_ep_type type = hints->ep_attr != nullptr ? hints->ep_attr->type : FI_EP_UNSPEC;
@@ -303,8 +303,8 @@ Result<InfoOwner> offers(const InfoRequest& request) {
 
 Result<SocketAddress> own_address(const fi_info& info, const Interface& interface) {
     if (info.src_addr != nullptr) {
-        auto address =
-            SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(info.src_addr), info.src_addrlen));
+        auto address = SocketAddress::from(static_cast<const sockaddr*>(info.src_addr),
+                                           static_cast<socklen_t>(info.src_addrlen));
         if (address && address.value().is_multicast())
             return Error{FI_EINVAL, fmt::format("{} is no endpoint's own address", address.value())};
         return address;
