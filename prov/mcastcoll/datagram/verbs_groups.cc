@@ -6,13 +6,11 @@ namespace mcastcoll::ofi::datagram {
 
 Result<std::unique_ptr<VerbsGroups>> VerbsGroups::open(const Interface& interface, const Settings& settings,
                                                        int family) {
-    VerbsOptions options;
-    options.interface = interface;
-    options.family = family == AF_INET ? 4 : 6;
-    options.ttl = settings.ttl;
-    options.receives = settings.receives;
-    options.most_memberships = settings.memberships;
-    auto opened = open_verbs(options);
+    auto opened = open_verbs({.interface = interface,
+                              .family = family == AF_INET ? 4 : 6,
+                              .ttl = settings.ttl,
+                              .receives = settings.receives,
+                              .most_memberships = settings.memberships});
     if (!opened) return opened.error();
     return std::unique_ptr<VerbsGroups>(new VerbsGroups(std::move(opened).value()));
 }

@@ -48,16 +48,16 @@ Header Feed::header(Kind kind, MemberId to) const {
     return {kind, 0, 0, config_.group, config_.self, to, 0, 0};
 }
 
-void Feed::tell(MemberId to, Header header, Bytes body) {
+void Feed::tell(const Header& header, Bytes body) {
     std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
     const auto front = encode(header);
     std::copy(front.begin(), front.end(), packet.begin());
     std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
     const Bytes all(packet.data(), kHeaderBytes + body.size());
-    if (to == kEverybody)
+    if (header.to == kEverybody)
         host_.multicast(all, all.size());
     else
-        host_.send(to, all);
+        host_.send(header.to, all);
 }
 
 Header Feed::introduction(Kind kind, MemberId to) const {
@@ -71,7 +71,7 @@ Header Feed::introduction(Kind kind, MemberId to) const {
 
 void Feed::send_join(MemberId to, Nanoseconds now) {
     flush(now);
-    tell(to, introduction(Kind::join, to));
+    tell(introduction(Kind::join, to));
 }
 
 // The other has said what it does, and where its packets begin for this member.
@@ -101,7 +101,7 @@ void Feed::on_join(const Header& header, Nanoseconds now) {
     meet(*member, header, now);
     Header welcome = introduction(Kind::welcome, member->id);
     if (member->receives) welcome.number = member->start;
-    tell(member->id, welcome);
+    tell(welcome);
 }
 
 // What it has sent is still taken; if a part of that is missing, nobody has it any more.
@@ -117,7 +117,6 @@ void Feed::on_leave(Member& member, const Header& header) {
     member.incoming->note_end(header.number);
     if (member.incoming->first_missing() < header.number) return bar(member, Loss::gap);
     member.leaving = true;
-    member.last = header.number;
 }
 
 void Feed::bar(Member& member, Loss how) {
@@ -224,7 +223,7 @@ void Feed::report(Member& member, bool holes) {
     const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
-    tell(member.id, report, Bytes(bitmap.data(), used));
+    tell(report, Bytes(bitmap.data(), used));
 }
 
 void Feed::deliver() {
@@ -286,7 +285,7 @@ void Feed::leave(Nanoseconds now) {
     Header farewell = header(Kind::leave, kEverybody);
     farewell.number = outgoing_.next();
     // Who misses them all finds out by the peer timeout.
-    for (unsigned i = 0; i < kFarewells; ++i) tell(kEverybody, farewell);
+    for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
 }
 
 void Feed::send(Bytes message, Nanoseconds now) {
@@ -330,8 +329,7 @@ void Feed::emit(Nanoseconds now) {
 
 void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
     Member* member = members_.find(header.from);
-    if (member == nullptr || !member->receives)
-        return tell(header.from, this->header(Kind::expelled, header.from));
+    if (member == nullptr || !member->receives) return tell(this->header(Kind::expelled, header.from));
     member->heard = now;
     if (header.number > member->acked && header.number <= outgoing_.next()) {
         member->acked = header.number;
@@ -365,7 +363,7 @@ void Feed::beat(bool wanted, Nanoseconds now) {
     one.oldest = outgoing_.oldest();
     one.flags = wanted ? kReport : 0;
     ++counters_.beats;
-    tell(kEverybody, one);
+    tell(one);
     const Nanoseconds idle{config_.peer_timeout.value / 10};
     beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
     beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
@@ -380,7 +378,7 @@ void Feed::expel_late(Nanoseconds now) {
         member->receives = false;
         expelled = true;
         ++counters_.expelled;
-        tell(member->id, header(Kind::expelled, member->id));
+        tell(header(Kind::expelled, member->id));
     }
     if (!expelled) return;
     trim();

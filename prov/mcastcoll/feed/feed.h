@@ -1,14 +1,5 @@
-// Reliable multicast messages in one group, as one member of it sees them. Pure: it is given packets and
-// times, and hands packets and messages out through its host.
-//
-// Members find each other by joining: who hears a join answers with a welcome, so both know what the other
-// does and from which packet on. A sender packs messages into packets (Pacer says when one leaves that is
-// not full) and keeps each until every receiver that it knows has handed it to its application. It is never
-// more than a window ahead of the slowest, nor than what the smallest receive buffer holds, which is the flow
-// control and the bound on all memory. Receivers report every eighth of a window, when asked by a beat, and
-// when they see a hole, with a bitmap of what is missing; the sender multicasts that again (NACK-oriented
-// repair, as in RFC 5740). Who takes nothing for the peer timeout although something waits for it is
-// expelled, and told so as soon as it says a word; a sender that is silent for as long is forgotten.
+// Reliable multicast messages in one group, as one member of it sees them: README.md has the protocol. Pure:
+// it is given packets and times, and hands packets and messages out through its host.
 #pragma once
 
 #include "feed/members.h"
@@ -81,7 +72,7 @@ class Feed {
     // Null: there are too many.
     Member* find_or_add(MemberId id, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
-    void tell(MemberId to, Header header, Bytes body = {});
+    void tell(const Header& header, Bytes body = {});
     void send_join(MemberId to, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
     void emit(Nanoseconds now);
