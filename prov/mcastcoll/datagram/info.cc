@@ -29,6 +29,13 @@ constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kBothWays | FI_SOURCE | 
 constexpr std::size_t kUsualOperations = 1024;
 constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
 
+// Hints that are not there ask for nothing.
+template <typename Attributes>
+const Attributes& or_none(const Attributes* wanted) {
+    static const Attributes none{};
+    return wanted != nullptr ? *wanted : none;
+}
+
 // What of the hints, beside addresses, is not to be had; empty when all is.
 std::string missing(const fi_tx_attr& tx, std::uint64_t orders) {
     if ((tx.caps & ~kCaps) != 0) return "capabilities of tx_attr";
@@ -68,16 +75,14 @@ std::string missing(const fi_info& hints) {
     if ((hints.caps & ~kCaps) != 0) return "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE";
     const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
-    std::string lacks;
-    if (reliable && hints.domain_attr != nullptr &&
-        (hints.domain_attr->control_progress == FI_PROGRESS_AUTO ||
-         hints.domain_attr->data_progress == FI_PROGRESS_AUTO))
-        lacks = "automatic progress";
-    if (lacks.empty() && hints.tx_attr != nullptr) lacks = missing(*hints.tx_attr, orders);
-    if (lacks.empty() && hints.rx_attr != nullptr) lacks = missing(*hints.rx_attr, orders);
-    if (lacks.empty() && hints.ep_attr != nullptr) lacks = missing(*hints.ep_attr);
-    if (lacks.empty() && hints.domain_attr != nullptr) lacks = missing(*hints.domain_attr);
-    const char* fabric = hints.fabric_attr != nullptr ? hints.fabric_attr->name : nullptr;
+    const fi_domain_attr& domain = or_none(hints.domain_attr);
+    if (reliable && (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO))
+        return "automatic progress";
+    std::string lacks = missing(or_none(hints.tx_attr), orders);
+    if (lacks.empty()) lacks = missing(or_none(hints.rx_attr), orders);
+    if (lacks.empty()) lacks = missing(or_none(hints.ep_attr));
+    if (lacks.empty()) lacks = missing(domain);
+    const char* fabric = or_none(hints.fabric_attr).name;
     if (lacks.empty() && fabric != nullptr && fabric != kFabricName) lacks = "the fabric";
     return lacks;
 }
@@ -155,38 +160,35 @@ bool put_address(const SocketAddress& address, void*& slot, std::size_t& length)
     return true;
 }
 
-std::size_t or_usual(std::size_t wanted) {
-    return wanted != 0 ? wanted : kUsualOperations;
-}
-
 void fill_contexts(fi_info& info, const fi_info& hints) {
     const bool both = (hints.caps & kBothWays) == 0 || (hints.caps & kBothWays) == kBothWays;
     const std::uint64_t ways = both ? kBothWays : hints.caps & kBothWays;
     const std::uint64_t kinds = FI_MSG | FI_MULTICAST;
+    const fi_tx_attr& sends = or_none(hints.tx_attr);
+    const fi_rx_attr& receives = or_none(hints.rx_attr);
     info.caps = kinds | ways | (hints.caps & FI_SOURCE) | kPlaces;
     fi_tx_attr& tx = *info.tx_attr;
     tx.caps = (ways & FI_SEND) != 0 ? kinds | FI_SEND : 0;
-    tx.op_flags = hints.tx_attr != nullptr ? hints.tx_attr->op_flags : 0;
+    tx.op_flags = sends.op_flags;
     tx.comp_order = FI_ORDER_STRICT;
     tx.inject_size = info.ep_attr->max_msg_size;
-    tx.size = or_usual(hints.tx_attr != nullptr ? hints.tx_attr->size : 0);
+    tx.size = sends.size != 0 ? sends.size : kUsualOperations;
     tx.iov_limit = kMostPieces;
     fi_rx_attr& rx = *info.rx_attr;
     rx.caps = (ways & FI_RECV) != 0 ? kinds | FI_RECV | (hints.caps & FI_SOURCE) : 0;
-    rx.op_flags = hints.rx_attr != nullptr ? hints.rx_attr->op_flags : 0;
-    rx.size = or_usual(hints.rx_attr != nullptr ? hints.rx_attr->size : 0);
+    rx.op_flags = receives.op_flags;
+    rx.size = receives.size != 0 ? receives.size : kUsualOperations;
     rx.iov_limit = kMostPieces;
 }
 
-void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted) {
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr& wanted) {
     const auto progress = [](fi_progress one) { return one != FI_PROGRESS_UNSPEC ? one : FI_PROGRESS_AUTO; };
-    const bool asked = wanted != nullptr;
-    domain.threading = asked && wanted->threading != FI_THREAD_UNSPEC ? wanted->threading : FI_THREAD_SAFE;
+    domain.threading = wanted.threading != FI_THREAD_UNSPEC ? wanted.threading : FI_THREAD_SAFE;
     // The kernel receives while nobody looks.
-    domain.control_progress = progress(asked ? wanted->control_progress : FI_PROGRESS_UNSPEC);
-    domain.data_progress = progress(asked ? wanted->data_progress : FI_PROGRESS_UNSPEC);
+    domain.control_progress = progress(wanted.control_progress);
+    domain.data_progress = progress(wanted.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
-    domain.av_type = asked ? wanted->av_type : FI_AV_UNSPEC;
+    domain.av_type = wanted.av_type;
     domain.mr_mode = 0;
     domain.cq_cnt = domain.ep_cnt = domain.cntr_cnt = domain.mr_cnt = kMany;
     domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMany;
@@ -207,8 +209,8 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     const fi_info& hints = *request.hints;
     auto ends = find_ends(request, family);
     if (!ends) return ends.error();
-    std::string domain =
-        hints.domain_attr != nullptr && hints.domain_attr->name != nullptr ? hints.domain_attr->name : "";
+    const char* named = or_none(hints.domain_attr).name;
+    std::string domain = named != nullptr ? named : "";
     const std::string of_device = interface_of_rdma_device(domain);
     const bool over_verbs =
         !reliable && (domain.empty() ? settings.transport == Carrier::verbs : !of_device.empty());
@@ -227,10 +229,10 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
         largest = std::min(largest, groups.value()->max_message());
         domain = groups.value()->device();
     }
-    if (hints.ep_attr != nullptr && hints.ep_attr->max_msg_size > largest)
+    if (or_none(hints.ep_attr).max_msg_size > largest)
         return Error{FI_ENODATA,
                      fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
-    if (hints.tx_attr != nullptr && hints.tx_attr->inject_size > largest)
+    if (or_none(hints.tx_attr).inject_size > largest)
         return Error{FI_ENODATA, fmt::format("no more than {} bytes are injected", largest)};
     InfoOwner info(fi_allocinfo());
     if (!info) return Error{FI_ENOMEM, "no memory for an info"};
@@ -240,7 +242,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     info->ep_attr->max_msg_size = largest;
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
     fill_contexts(*info, hints);
-    fill_domain(*info->domain_attr, hints.domain_attr);
+    fill_domain(*info->domain_attr, or_none(hints.domain_attr));
     if (reliable) promise_reliable(*info);
     const SocketAddress source =
         ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
@@ -271,12 +273,12 @@ bool is_wanted(int family, std::uint32_t format, int ip) {
 }  // namespace
 
 bool is_reliable(const fi_info& info) {
-    return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_RDM;
+    return or_none(info.ep_attr).type == FI_EP_RDM;
 }
 
 bool are_asked_for(const fi_info* hints) {
     if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
-    const fi_ep_type type = hints->ep_attr != nullptr ? hints->ep_attr->type : FI_EP_UNSPEC;
+    const fi_ep_type type = or_none(hints->ep_attr).type;
     return type == FI_EP_DGRAM || type == FI_EP_RDM || type == FI_EP_UNSPEC;
 }
 
