@@ -2,23 +2,38 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
-#include <rdma/fi_errno.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-
-#include "datagram/domain.h"
-#include "provider/guard.h"
 
 namespace mcastcoll::ofi::datagram {
 namespace {
 
 // An array of addresses has those of one family only, so the first tells how long each is.
-std::size_t stride_of(const void* addresses) {
+socklen_t stride_of(const void* addresses) {
     sa_family_t family = AF_UNSPEC;
     std::memcpy(&family, addresses, sizeof family);
     return family == AF_INET ? sizeof(sockaddr_in) : family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
+}
+
+std::string describe(const void* raw) {
+    const auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), stride_of(raw));
+    if (!address) return {};
+    const char* family = address.value().family() == AF_INET ? "fi_sockaddr_in" : "fi_sockaddr_in6";
+    return fmt::format("{}://{}", family, address.value());
+}
+
+const char* to_text(fid_av*, const void* raw, char* buffer, std::size_t* length) noexcept {
+    std::string text;
+    if (raw == nullptr || length == nullptr || !succeeds([&] { text = describe(raw); }) || text.empty())
+        return nullptr;
+    if (buffer != nullptr && *length > 0) {
+        const std::size_t fits = std::min(text.size(), *length - 1);
+        std::memcpy(buffer, text.data(), fits);
+        buffer[fits] = '\0';
+    }
+    *length = text.size() + 1;
+    return buffer;
 }
 
 }  // namespace
@@ -37,16 +52,29 @@ Result<SocketAddress> resolve(const char* node, const char* service, int family,
     return SocketAddress::from(list->ai_addr, list->ai_addrlen);
 }
 
+bool write_address(const SocketAddress& address, void* buffer, std::size_t& length) {
+    const std::size_t room = length;
+    length = address.size();
+    if (room > 0) std::memcpy(buffer, address.data(), std::min(room, length));
+    return room >= length;
+}
+
 int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context) {
-    static fi_ops_av ops{sizeof(fi_ops_av), &insert, &insert_service, kRefuse,
-                         &remove,           &lookup, &to_text,        kRefuse};
+    static fi_ops_av ops{sizeof(fi_ops_av),
+                         kCall<&AddressVector::insert>,
+                         kCall<&AddressVector::insert_service>,
+                         kRefuse,
+                         kCall<&AddressVector::remove>,
+                         kCall<&AddressVector::lookup>,
+                         &to_text,
+                         kRefuse};
     if (attr == nullptr || av == nullptr || attr->rx_ctx_bits != 0) return -FI_EINVAL;
     // Neither shared between processes nor filled asynchronously.
     if (attr->name != nullptr || attr->flags != 0) return -FI_ENOSYS;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
-    auto made = std::unique_ptr<AddressVector>(new AddressVector(domain));
+    auto made = std::make_unique<AddressVector>(use(domain), context);
     made->fid_av::ops = &ops;
-    *av = hand_out(std::move(made), context);
+    *av = made.release();  // fi_close() deletes it
     return 0;
 }
 
@@ -74,98 +102,61 @@ fi_addr_t AddressVector::add(const SocketAddress& address) {
     return number;
 }
 
-int AddressVector::insert(fid_av* fid, const void* address, std::size_t count, fi_addr_t* numbers,
-                          std::uint64_t flags, void* context) noexcept {
-    return guard([&] {
-        AddressVector& av = of(*fid);
-        const bool tells = (flags & FI_SYNC_ERR) != 0;
-        if ((flags & ~std::uint64_t{FI_MORE | FI_SYNC_ERR}) != 0) return -FI_EBADFLAGS;
-        if (count > 0 && address == nullptr) return -FI_EINVAL;
-        if (tells && context == nullptr) return -FI_EINVAL;
-        const std::size_t stride = count > 0 ? stride_of(address) : 0;
-        const std::lock_guard lock(av.parent_.mutex());
-        int inserted = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            fi_addr_t number = FI_ADDR_NOTAVAIL;
-            if (stride > 0) {
-                auto one = SocketAddress::from_bytes(
-                    Bytes(static_cast<const std::byte*>(address) + i * stride, stride));
-                if (one) number = av.add(one.value());
-            }
-            if (numbers != nullptr) numbers[i] = number;
-            if (number != FI_ADDR_NOTAVAIL) ++inserted;
-            if (tells) static_cast<int*>(context)[i] = number != FI_ADDR_NOTAVAIL ? 0 : FI_EINVAL;
-        }
-        return inserted;
-    });
-}
-
-int AddressVector::insert_service(fid_av* fid, const char* node, const char* service, fi_addr_t* number,
-                                  std::uint64_t flags, void* context) noexcept {
-    return guard([&] {
-        if (node == nullptr || service == nullptr) return -FI_EINVAL;
-        auto address = resolve(node, service, AF_UNSPEC, false, false);
-        if (!address) return -address.error().code;
-        return insert(fid, address.value().data(), 1, number, flags, context);
-    });
-}
-
-int AddressVector::remove(fid_av* fid, fi_addr_t* numbers, std::size_t count, std::uint64_t flags) noexcept {
-    return guard([&] {
-        AddressVector& av = of(*fid);
-        if (flags != 0) return -FI_EBADFLAGS;
-        if (count > 0 && numbers == nullptr) return -FI_EINVAL;
-        const std::lock_guard lock(av.parent_.mutex());
-        for (std::size_t i = 0; i < count; ++i) {
-            const SocketAddress* address = av.find(numbers[i]);
-            if (address == nullptr) return -FI_EINVAL;
-            const SocketAddress gone = *address;
-            av.free_.push_back(numbers[i]);
-            av.addresses_[numbers[i]] = SocketAddress();
-            if (av.find(gone) != numbers[i]) continue;
-            // It may have been inserted twice.
-            av.numbers_.erase(gone);
-            const auto twin = std::find(av.addresses_.begin(), av.addresses_.end(), gone);
-            if (twin != av.addresses_.end())
-                av.numbers_.emplace(gone, static_cast<fi_addr_t>(twin - av.addresses_.begin()));
-        }
-        return 0;
-    });
-}
-
-int AddressVector::lookup(fid_av* fid, fi_addr_t number, void* buffer, std::size_t* length) noexcept {
-    return guard([&] {
-        AddressVector& av = of(*fid);
-        if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
-        const std::lock_guard lock(av.parent_.mutex());
-        const SocketAddress* address = av.find(number);
-        if (address == nullptr) return -FI_EINVAL;
-        if (*length > 0)
-            std::memcpy(buffer, address->data(), std::min<std::size_t>(*length, address->size()));
-        *length = address->size();
-        return 0;
-    });
-}
-
-const char* AddressVector::to_text(fid_av*, const void* raw, char* buffer, std::size_t* length) noexcept {
-    std::string text;
-    const int rc = guard([&] {
-        if (raw == nullptr || length == nullptr || stride_of(raw) == 0) return -FI_EINVAL;
-        auto address = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(raw), stride_of(raw)));
-        if (!address) return -FI_EINVAL;
-        text =
-            fmt::format("{}://{}", address.value().family() == AF_INET ? "fi_sockaddr_in" : "fi_sockaddr_in6",
-                        address.value());
-        return 0;
-    });
-    if (rc != 0) return nullptr;
-    if (buffer != nullptr && *length > 0) {
-        const std::size_t fits = std::min(text.size(), *length - 1);
-        std::memcpy(buffer, text.data(), fits);
-        buffer[fits] = '\0';
+int AddressVector::insert(const void* address, std::size_t count, fi_addr_t* numbers, std::uint64_t flags,
+                          void* context) {
+    const bool tells = (flags & FI_SYNC_ERR) != 0;
+    if ((flags & ~std::uint64_t{FI_MORE | FI_SYNC_ERR}) != 0) return -FI_EBADFLAGS;
+    if (count > 0 && address == nullptr) return -FI_EINVAL;
+    if (tells && context == nullptr) return -FI_EINVAL;
+    const socklen_t stride = count > 0 ? stride_of(address) : 0;
+    const std::lock_guard lock(parent().mutex);
+    int inserted = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Bytes raw(static_cast<const std::byte*>(address) + i * stride, stride);
+        const auto one = SocketAddress::from_bytes(raw);
+        const fi_addr_t number = one ? add(one.value()) : FI_ADDR_NOTAVAIL;
+        if (numbers != nullptr) numbers[i] = number;
+        if (number != FI_ADDR_NOTAVAIL) ++inserted;
+        if (tells) static_cast<int*>(context)[i] = number != FI_ADDR_NOTAVAIL ? 0 : FI_EINVAL;
     }
-    *length = text.size() + 1;
-    return buffer;
+    return inserted;
+}
+
+int AddressVector::insert_service(const char* node, const char* service, fi_addr_t* number,
+                                  std::uint64_t flags, void* context) {
+    if (node == nullptr || service == nullptr) return -FI_EINVAL;
+    auto address = resolve(node, service, AF_UNSPEC, false, false);
+    if (!address) return -address.error().code;
+    return insert(address.value().data(), 1, number, flags, context);
+}
+
+int AddressVector::remove(fi_addr_t* numbers, std::size_t count, std::uint64_t flags) {
+    if (flags != 0) return -FI_EBADFLAGS;
+    if (count > 0 && numbers == nullptr) return -FI_EINVAL;
+    const std::lock_guard lock(parent().mutex);
+    for (std::size_t i = 0; i < count; ++i) {
+        const SocketAddress* address = find(numbers[i]);
+        if (address == nullptr) return -FI_EINVAL;
+        const SocketAddress gone = *address;
+        free_.push_back(numbers[i]);
+        addresses_[numbers[i]] = SocketAddress();
+        if (find(gone) != numbers[i]) continue;
+        // It may have been inserted twice.
+        numbers_.erase(gone);
+        const auto twin = std::find(addresses_.begin(), addresses_.end(), gone);
+        if (twin != addresses_.end())
+            numbers_.emplace(gone, static_cast<fi_addr_t>(twin - addresses_.begin()));
+    }
+    return 0;
+}
+
+int AddressVector::lookup(fi_addr_t number, void* buffer, std::size_t* length) {
+    if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
+    const std::lock_guard lock(parent().mutex);
+    const SocketAddress* address = find(number);
+    if (address == nullptr) return -FI_EINVAL;
+    write_address(*address, buffer, *length);
+    return 0;
 }
 
 }  // namespace mcastcoll::ofi::datagram

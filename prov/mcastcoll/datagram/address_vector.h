@@ -7,30 +7,27 @@
 #include <unordered_map>
 #include <vector>
 
-#include "datagram/object.h"
+#include "datagram/fabric.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi::datagram {
-
-class Domain;
 
 class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> {
   public:
     static int open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context);
     using Object::find;
+    using Object::Object;
     // With the domain's lock held. Null: there is no such address.
     const SocketAddress* find(fi_addr_t address) const;
     fi_addr_t find(const SocketAddress& address) const;
 
   private:
-    using Object::Object;
-    static int insert(fid_av* av, const void* address, std::size_t count, fi_addr_t* numbers,
-                      std::uint64_t flags, void* context) noexcept;
-    static int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* number,
-                              std::uint64_t flags, void* context) noexcept;
-    static int remove(fid_av* av, fi_addr_t* numbers, std::size_t count, std::uint64_t flags) noexcept;
-    static int lookup(fid_av* av, fi_addr_t number, void* address, std::size_t* length) noexcept;
-    static const char* to_text(fid_av* av, const void* address, char* buffer, std::size_t* length) noexcept;
+    int insert(const void* address, std::size_t count, fi_addr_t* numbers, std::uint64_t flags,
+               void* context);
+    int insert_service(const char* node, const char* service, fi_addr_t* number, std::uint64_t flags,
+                       void* context);
+    int remove(fi_addr_t* numbers, std::size_t count, std::uint64_t flags);
+    int lookup(fi_addr_t number, void* address, std::size_t* length);
     fi_addr_t add(const SocketAddress& address);
 
     std::vector<SocketAddress> addresses_;  // removed ones are invalid
@@ -38,6 +35,8 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
     std::unordered_map<SocketAddress, fi_addr_t> numbers_;
 };
 
+// As far as there is room; `length` becomes what it takes. False: there is not enough.
+bool write_address(const SocketAddress& address, void* buffer, std::size_t& length);
 // Resolves a name and a service; `passive` is for an address of our own. Without a node it is the wildcard if
 // passive, the loopback otherwise.
 Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric);

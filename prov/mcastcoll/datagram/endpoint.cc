@@ -1,6 +1,10 @@
 #include "datagram/endpoint.h"
 
-#include <rdma/fi_errno.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include <algorithm>
 
@@ -10,42 +14,103 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// Groups' addresses are told from those of an address vector by this.
-constexpr fi_addr_t kFirstGroup = fi_addr_t{1} << 62;
 constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
 
 std::uint64_t directions_of(const fi_info& info) {
     return (info.caps & kDirections) != 0 ? info.caps & kDirections : kDirections;
 }
 
-bool is_reliable(const fi_info& info) {
-    return info.ep_attr->type == FI_EP_RDM;
+int getopt(Handle*, int, int, void*, std::size_t*) noexcept {
+    return -FI_ENOPROTOOPT;
+}
+
+int setopt(Handle*, int, int, const void*, std::size_t) noexcept {
+    return -FI_ENOPROTOOPT;
+}
+
+ssize_t recv(Endpoint& ep, void* buffer, std::size_t length, void*, fi_addr_t, void* context) {
+    const iovec piece{buffer, length};
+    return ep.post({&piece, 1}, context, ep.receive_flags());
+}
+
+ssize_t recvv(Endpoint& ep, const iovec* pieces, void**, std::size_t count, fi_addr_t, void* context) {
+    return ep.post({pieces, count}, context, ep.receive_flags());
+}
+
+ssize_t recvmsg(Endpoint& ep, const fi_msg* message, std::uint64_t flags) {
+    if (message == nullptr) return -FI_EINVAL;
+    return ep.post({message->msg_iov, message->iov_count}, message->context, flags);
+}
+
+ssize_t send(Endpoint& ep, const void* buffer, std::size_t length, void*, fi_addr_t to, void* context) {
+    const iovec piece{const_cast<void*>(buffer), length};
+    return ep.send({{&piece, 1}, to, context, ep.send_flags()});
+}
+
+ssize_t sendv(Endpoint& ep, const iovec* pieces, void**, std::size_t count, fi_addr_t to, void* context) {
+    return ep.send({{pieces, count}, to, context, ep.send_flags()});
+}
+
+ssize_t sendmsg(Endpoint& ep, const fi_msg* message, std::uint64_t flags) {
+    if (message == nullptr) return -FI_EINVAL;
+    return ep.send({{message->msg_iov, message->iov_count}, message->addr, message->context, flags});
+}
+
+ssize_t inject(Endpoint& ep, const void* buffer, std::size_t length, fi_addr_t to) {
+    const iovec piece{const_cast<void*>(buffer), length};
+    return ep.send({{&piece, 1}, to, nullptr, ep.send_flags(), true});
+}
+
+void set_calls(fid_ep& endpoint) {
+    static fi_ops_ep ops{
+        sizeof(fi_ops_ep), kCall<&Endpoint::cancel>, &getopt, &setopt, kRefuse, kRefuse, kRefuse, kRefuse};
+    static fi_ops_cm cm{sizeof(fi_ops_cm),
+                        kCall<&Endpoint::set_name>,
+                        kCall<&Endpoint::get_name>,
+                        kRefuse,
+                        kRefuse,
+                        kRefuse,
+                        kRefuse,
+                        kRefuse,
+                        kRefuse,
+                        kCall<&Membership::join>};
+    // There is no room for remote data in a datagram that is the message.
+    static fi_ops_msg messages{
+        sizeof(fi_ops_msg), kCall<&recv>,    kCall<&recvv>,  kCall<&recvmsg>, kCall<&send>,
+        kCall<&sendv>,      kCall<&sendmsg>, kCall<&inject>, kRefuse,         kRefuse};
+    // Tagged messages, RMA, atomics, collectives: who calls them anyway gets -FI_ENOSYS.
+    static fi_ops_tagged tagged = refuse_all<fi_ops_tagged>();
+    static fi_ops_rma rma = refuse_all<fi_ops_rma>();
+    static fi_ops_atomic atomic = refuse_all<fi_ops_atomic>();
+    static fi_ops_collective collective = refuse_all<fi_ops_collective>();
+    endpoint.ops = &ops;
+    endpoint.cm = &cm;
+    endpoint.msg = &messages;
+    endpoint.tagged = &tagged;
+    endpoint.rma = &rma;
+    endpoint.atomic = &atomic;
+    endpoint.collective = &collective;
 }
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address)
-    : fid_ep{},
-      domain_(domain),
+Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address, void* context)
+    : Object(use(domain), context),
       info_(std::move(info)),
       address_(address),
       directions_(directions_of(*info_)),
       tells_source_((info_->caps & FI_SOURCE) != 0),
-      max_message_(largest_message(domain.interface(), address.family(), info_->ep_attr->type)),
-      next_group_(kFirstGroup) {
-    domain_.users.enter();
+      max_message_(largest_message(domain.interface, address.family(), info_->ep_attr->type)) {
     sent_.default_flags = info_->tx_attr->op_flags;
     received_.default_flags = info_->rx_attr->op_flags;
+    set_calls(*this);
 }
 
+// Closed descriptors drop out of whatever waits for them.
 Endpoint::~Endpoint() {
-    for (Channel* channel : {&sent_, &received_}) {
-        if (channel->queue != nullptr) channel->queue->users.leave();
-        if (channel->counter != nullptr) channel->counter->users.leave();
-    }
-    if (events_ != nullptr) events_->users.leave();
-    if (addresses_ != nullptr) addresses_->users.leave();
-    domain_.users.leave();
+    const std::lock_guard lock(mutex());
+    for (Waiter* waiter : waiters())
+        if (waiter != nullptr) waiter->remove(*this);
 }
 
 int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context) {
@@ -55,84 +120,77 @@ int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void*
         (info->tx_attr->op_flags & ~kSendFlags) != 0 || (info->rx_attr->op_flags & ~kReceiveFlags) != 0 ||
         info->rx_attr->size > kMostOperations)
         return -FI_EINVAL;
-    auto address = own_address(*info, domain.interface());
+    auto address = own_address(*info, domain.interface);
     if (!address) {
         log_line(Level::warn, "fi_endpoint: {}", address.error().message);
         return -address.error().code;
     }
     InfoOwner copy(fi_dupinfo(info));
     if (!copy) return -FI_ENOMEM;
-    auto made = std::make_unique<Endpoint>(domain, std::move(copy), address.value());
-    made->fid_ep::fid = {FI_CLASS_EP, context, nullptr};
-    set_calls(*made);
-    *endpoint = made.release();  // fi_close() deletes it
+    *endpoint = new Endpoint(domain, std::move(copy), address.value(), context);  // fi_close() deletes it
     return 0;
 }
 
-int Endpoint::detach() {
-    const std::lock_guard lock(mutex());
-    if (!memberships_.empty()) return -FI_EBUSY;
-    for (Channel* channel : {&sent_, &received_}) {
-        if (channel->queue != nullptr) channel->queue->waiter().remove(*this);
-        if (channel->counter != nullptr) channel->counter->waiter().remove(*this);
-    }
-    return 0;
-}
-
-int Endpoint::bind(Handle& other, std::uint64_t flags) {
+int Endpoint::bind(Handle* other, std::uint64_t flags) {
+    if (other == nullptr) return -FI_EINVAL;
     if (enabled()) return -FI_EOPBADSTATE;
-    if (EventQueue* eq = EventQueue::find(other); eq != nullptr) {
-        if (events_ != nullptr) return -FI_EINVAL;
-        events_ = eq;
-        events_->users.enter();
+    if (EventQueue* eq = EventQueue::find(*other); eq != nullptr) {
+        if (events_) return -FI_EINVAL;
+        events_ = use(*eq);
         return 0;
     }
-    if (AddressVector* av = AddressVector::find(other); av != nullptr) {
-        if (addresses_ != nullptr || &av->parent() != &domain_) return -FI_EINVAL;
-        addresses_ = av;
-        addresses_->users.enter();
+    if (AddressVector* av = AddressVector::find(*other); av != nullptr) {
+        if (addresses_ || &av->parent() != &parent()) return -FI_EINVAL;
+        addresses_ = use(*av);
         return 0;
     }
-    return bind_completions(other, flags);
+    if (CompletionQueue* cq = CompletionQueue::find(*other); cq != nullptr) {
+        if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+        return complete_to(*cq, &Channel::queue, flags, (flags & FI_TRANSMIT) != 0);
+    }
+    Counter* counter = Counter::find(*other);
+    if (counter == nullptr) return -FI_EINVAL;
+    if ((flags & ~kDirections) != 0) return -FI_EBADFLAGS;
+    return complete_to(*counter, &Channel::counter, flags, (flags & FI_SEND) != 0);
 }
 
-int Endpoint::bind_completions(Handle& other, std::uint64_t flags) {
-    CompletionQueue* cq = CompletionQueue::find(other);
-    Counter* counter = Counter::find(other);
-    if (cq == nullptr && counter == nullptr) return -FI_EINVAL;
-    const std::uint64_t known = cq != nullptr ? FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION : kDirections;
-    if ((flags & ~known) != 0) return -FI_EBADFLAGS;
-    if (&(cq != nullptr ? cq->parent() : counter->parent()) != &domain_) return -FI_EINVAL;
-    const bool sends = (flags & (cq != nullptr ? FI_TRANSMIT : FI_SEND)) != 0;
+template <typename Target>
+int Endpoint::complete_to(Target& target, Using<Target> Channel::*place, std::uint64_t flags, bool sends) {
+    if (&target.parent() != &parent()) return -FI_EINVAL;
     const bool receives = (flags & FI_RECV) != 0;
-    for (Channel* channel : {sends ? &sent_ : nullptr, receives ? &received_ : nullptr})
-        if (channel != nullptr && (cq != nullptr ? channel->queue != nullptr : channel->counter != nullptr))
-            return -FI_EINVAL;
+    const std::array<Channel*, 2> channels{sends ? &sent_ : nullptr, receives ? &received_ : nullptr};
+    for (Channel* channel : channels)
+        if (channel != nullptr && channel->*place) return -FI_EINVAL;
     const std::lock_guard lock(mutex());
-    for (Channel* channel : {sends ? &sent_ : nullptr, receives ? &received_ : nullptr}) {
+    for (Channel* channel : channels) {
         if (channel == nullptr) continue;
-        if (cq != nullptr) {
-            channel->queue = cq;
-            channel->selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-            cq->users.enter();
-        } else {
-            channel->counter = counter;
-            counter->users.enter();
-        }
+        channel->*place = use(target);
+        if ((flags & FI_SELECTIVE_COMPLETION) != 0) channel->selective = true;
     }
     // Reliable messages need attention after sending, too.
-    if (receives || is_reliable(*info_)) (cq != nullptr ? cq->waiter() : counter->waiter()).add(*this);
+    if (receives || is_reliable(*info_)) target.add(*this);
     return 0;
+}
+
+int Endpoint::control(int command, void* argument) {
+    switch (command) {
+        case FI_ENABLE:
+            return enable();
+        case FI_GETOPSFLAG:
+        case FI_SETOPSFLAG:
+            return operation_flags(static_cast<std::uint64_t*>(argument), command == FI_SETOPSFLAG);
+        default:
+            return -FI_ENOSYS;
+    }
 }
 
 int Endpoint::enable() {
     if (enabled()) return 0;
-    if (addresses_ == nullptr) return -FI_ENOAV;
-    if ((directions_ & FI_SEND) != 0 && sent_.queue == nullptr && sent_.counter == nullptr) return -FI_ENOCQ;
-    if ((directions_ & FI_RECV) != 0 && received_.queue == nullptr && received_.counter == nullptr)
-        return -FI_ENOCQ;
-    if (domain_.over_verbs() && !is_reliable(*info_)) {
-        auto groups = VerbsGroups::open(domain_.interface(), domain_.settings(), family());
+    if (!addresses_) return -FI_ENOAV;
+    if ((directions_ & FI_SEND) != 0 && !sent_.queue && !sent_.counter) return -FI_ENOCQ;
+    if ((directions_ & FI_RECV) != 0 && !received_.queue && !received_.counter) return -FI_ENOCQ;
+    if (parent().over_verbs && !is_reliable(*info_)) {
+        auto groups = VerbsGroups::open(parent().interface, parent().settings, family());
         if (!groups) {
             log_line(Level::warn, "fi_enable: {}", groups.error().message);
             return -groups.error().code;
@@ -152,8 +210,7 @@ int Endpoint::enable() {
     if (ready && verbs_) ready = receiver_.watch(verbs_->descriptor());
     if (!ready) return -ready.error().code;
     if (is_reliable(*info_)) {
-        auto reliable = Reliable::open(*this, receiver_, domain_.settings(), opened.value().get(),
-                                       largest_message(domain_.interface(), family(), FI_EP_DGRAM));
+        auto reliable = Reliable::open(*this, opened.value().get());
         if (!reliable) return -reliable.error().code;
         reliable_ = std::move(reliable).value();
     }
@@ -163,13 +220,13 @@ int Endpoint::enable() {
 }
 
 // Peers know the sender of a multicast over verbs by the port that its queue pair makes, if that can be had.
-Result<FileDescriptor> Endpoint::open_socket() {
+Result<FileDescriptor> Endpoint::open_socket() const {
     if (verbs_ && address_.port() == 0) {
         auto opened =
-            open_own_socket(domain_.interface(), domain_.settings(), address_.with_port(verbs_->port()));
+            open_own_socket(parent().interface, parent().settings, address_.with_port(verbs_->port()));
         if (opened) return opened;
     }
-    return open_own_socket(domain_.interface(), domain_.settings(), address_);
+    return open_own_socket(parent().interface, parent().settings, address_);
 }
 
 int Endpoint::operation_flags(std::uint64_t* flags, bool set) {
@@ -187,28 +244,29 @@ int Endpoint::operation_flags(std::uint64_t* flags, bool set) {
     return 0;
 }
 
-int Endpoint::cancel(void* context) {
+ssize_t Endpoint::cancel(void* context) {
     const std::lock_guard lock(mutex());
     if (received_.full()) return -FI_EAGAIN;
     PostedReceive cancelled;
     if (!receiver_.cancel(context, cancelled)) return -FI_ENOENT;
-    received_.complete(cancelled.flags,
-                       {.op_context = context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
+    received_.cancel(cancelled);
     return 0;
 }
 
-int Endpoint::set_name(const SocketAddress& wanted) {
+int Endpoint::set_name(void* address, std::size_t length) {
     if (enabled()) return -FI_EOPBADSTATE;
-    if (wanted.family() != family() || wanted.is_multicast()) return -FI_EINVAL;
-    address_ = wanted;
+    auto wanted = SocketAddress::from(static_cast<const sockaddr*>(address), static_cast<socklen_t>(length));
+    if (!wanted || wanted.value().family() != family() || wanted.value().is_multicast()) return -FI_EINVAL;
+    address_ = wanted.value();
     return 0;
 }
 
-SocketAddress Endpoint::name() const {
-    const Interface& interface = domain_.interface();
-    const auto& own = family() == AF_INET ? interface.v4 : interface.v6;
+int Endpoint::get_name(void* buffer, std::size_t* length) {
+    if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
+    const auto& own = family() == AF_INET ? parent().interface.v4 : parent().interface.v6;
     // Peers can do nothing with a wildcard.
-    return address_.is_wildcard() && own ? own->with_port(address_.port()) : address_;
+    const SocketAddress name = address_.is_wildcard() && own ? own->with_port(address_.port()) : address_;
+    return write_address(name, buffer, *length) ? 0 : -FI_ETOOSMALL;
 }
 
 std::shared_ptr<FileDescriptor> Endpoint::socket_of(const SocketAddress& group) const {

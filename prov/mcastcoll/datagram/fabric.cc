@@ -1,71 +1,108 @@
 #include "datagram/fabric.h"
 
-#include <rdma/fi_errno.h>
-
-#include <memory>
-
-#include "datagram/completion_queue.h"
-#include "datagram/counter.h"
-#include "datagram/domain.h"
-#include "datagram/event_queue.h"
-#include "provider/guard.h"
+#include "datagram/address_vector.h"
+#include "datagram/endpoint.h"
+#include "datagram/queues.h"
+#include "transport/verbs_address.h"
 
 namespace mcastcoll::ofi::datagram {
+namespace {
 
-int Fabric::open(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
-    static fi_ops object_ops{sizeof(fi_ops), &close, kRefuse, kRefuse, kRefuse, kRefuse, kRefuse};
-    static fi_ops_fabric ops{sizeof(fi_ops_fabric), &open_domain, kRefuse, &open_eq, kRefuse, &trywait,
-                             &open_domain2};
-    auto made = std::unique_ptr<Fabric>(new Fabric);
-    made->fid_fabric::fid = {FI_CLASS_FABRIC, context, &object_ops};
-    made->fid_fabric::ops = &ops;
-    made->api_version = attr.api_version;
-    *fabric = made.release();  // close() deletes it
+// Memory registration, which datagram endpoints do not need (their mr_mode is 0), but portable applications
+// do anyway. There is no RMA to register for.
+struct Region : Object<Region, fid_mr, FI_CLASS_MR, Domain> {
+    using Object::Object;
+};
+
+int make(Domain& domain, std::uint64_t access, fid_mr** mr, void* context) {
+    if (mr == nullptr) return -FI_EINVAL;
+    if ((access & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EOPNOTSUPP;
+    auto made = std::make_unique<Region>(use(domain), context);
+    made->key = FI_KEY_NOTAVAIL;
+    *mr = made.release();  // fi_close() deletes it
     return 0;
 }
 
-int Fabric::close(Handle* object) noexcept {
-    return guard([&] {
-        Fabric& fabric = object_of<Fabric, fid_fabric>(object);
-        if (fabric.users.any()) return -FI_EBUSY;
-        delete &fabric;
-        return 0;
-    });
+template <typename Memory>
+int reg(Domain& domain, const Memory*, std::size_t, std::uint64_t access, std::uint64_t, std::uint64_t,
+        std::uint64_t, fid_mr** mr, void* context) {
+    return make(domain, access, mr, context);
 }
 
-int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
-    return guard([&] { return Domain::open(static_cast<Fabric&>(*fabric), info, domain, context); });
+int regattr(Domain& domain, const fi_mr_attr* attr, std::uint64_t, fid_mr** mr) {
+    if (attr == nullptr || attr->iface != FI_HMEM_SYSTEM) return -FI_EINVAL;
+    return make(domain, attr->access, mr, attr->context);
 }
 
-int Fabric::open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                         void* context) noexcept {
-    return flags != 0 ? -FI_EBADFLAGS : open_domain(fabric, info, domain, context);
+// The form with flags, of which there are none.
+template <typename Self, typename Parent, typename Structure>
+int open2(Parent& parent, fi_info* info, Structure** opened, std::uint64_t flags, void* context) {
+    return flags != 0 ? -FI_EBADFLAGS : Self::open(parent, info, opened, context);
 }
 
-int Fabric::open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
-    return guard([&] { return EventQueue::open(static_cast<Fabric&>(*fabric), attr, eq, context); });
+}  // namespace
+
+int Fabric::open(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
+    static fi_ops_fabric ops{sizeof(fi_ops_fabric),
+                             kCall<&Domain::open>,
+                             kRefuse,
+                             kCall<&EventQueue::open>,
+                             kRefuse,
+                             kCall<&Fabric::trywait>,
+                             kCall<&open2<Domain, Fabric, fid_domain>>};
+    auto made = std::make_unique<Fabric>(nullptr, context);
+    made->fid_fabric::ops = &ops;
+    made->api_version = attr.api_version;
+    *fabric = made.release();  // fi_close() deletes it
+    return 0;
 }
 
-int Fabric::trywait(fid_fabric*, Handle** objects, int count) noexcept {
-    return guard([&] {
-        if (objects == nullptr || count < 0) return -FI_EINVAL;
-        int answer = 0;
-        // All of them are prepared, even if one has something already.
-        for (int i = 0; i < count; ++i) {
-            bool pending = false;
-            if (EventQueue* eq = EventQueue::find(*objects[i]); eq != nullptr) {
-                pending = eq->pending();
-            } else if (CompletionQueue* cq = CompletionQueue::find(*objects[i]); cq != nullptr) {
-                pending = cq->prepare_wait();
-            } else if (Counter* counter = Counter::find(*objects[i]); counter != nullptr) {
-                counter->prepare_wait();
-            } else {
-                return -FI_EINVAL;
-            }
-            if (pending) answer = -FI_EAGAIN;
+int Fabric::trywait(Handle** objects, int count) {
+    if (objects == nullptr || count < 0) return -FI_EINVAL;
+    int answer = 0;
+    // All of them are prepared, even if one has something already.
+    for (int i = 0; i < count; ++i) {
+        bool pending = false;
+        if (EventQueue* eq = EventQueue::find(*objects[i]); eq != nullptr) {
+            pending = eq->pending();
+        } else if (CompletionQueue* cq = CompletionQueue::find(*objects[i]); cq != nullptr) {
+            cq->prepare_wait();
+            pending = cq->pending();
+        } else if (Counter* counter = Counter::find(*objects[i]); counter != nullptr) {
+            counter->prepare_wait();
+        } else {
+            return -FI_EINVAL;
         }
-        return answer;
-    });
+        if (pending) answer = -FI_EAGAIN;
+    }
+    return answer;
+}
+
+int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context) {
+    static fi_ops_domain ops = [] {
+        fi_ops_domain all = refuse_all<fi_ops_domain>();
+        all.av_open = kCall<&AddressVector::open>;
+        all.cq_open = kCall<&CompletionQueue::open>;
+        all.endpoint = kCall<&Endpoint::open>;
+        all.endpoint2 = kCall<&open2<Endpoint, Domain, fid_ep>>;
+        all.cntr_open = kCall<&Counter::open>;
+        return all;
+    }();
+    static fi_ops_mr memory{sizeof(fi_ops_mr), kCall<&reg<void>>, kCall<&reg<iovec>>, kCall<&regattr>};
+    if (info == nullptr || domain == nullptr || info->domain_attr == nullptr ||
+        info->domain_attr->name == nullptr)
+        return -FI_EINVAL;
+    const std::string of_device = interface_of_rdma_device(info->domain_attr->name);
+    auto interface = find_interface_by_name(of_device.empty() ? info->domain_attr->name : of_device);
+    if (!interface) {
+        write_log(Level::warn, interface.error().message);
+        return -interface.error().code;
+    }
+    auto made = std::make_unique<Domain>(fabric, std::move(interface).value(), !of_device.empty(), context);
+    made->fid_domain::ops = &ops;
+    made->fid_domain::mr = &memory;
+    *domain = made.release();  // fi_close() deletes it
+    return 0;
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -1,29 +1,41 @@
-// A fabric of datagram endpoints with multicast: our own from top to bottom, nothing of it is an inner
-// provider's. It exists only for applications that ask fi_getinfo() for FI_EP_DGRAM with FI_MULTICAST.
+// A fabric of datagram endpoints with multicast, and its domains: our own from top to bottom, nothing of it
+// is an inner provider's. It exists only for applications that ask fi_getinfo() for FI_MULTICAST.
 #pragma once
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 
-#include <string_view>
+#include <mutex>
 
 #include "datagram/object.h"
+#include "provider/settings.h"
+#include "transport/interface.h"
 
 namespace mcastcoll::ofi::datagram {
 
-class Fabric : public fid_fabric {
+// Nothing is its parent.
+class Fabric : public Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
   public:
     static int open(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
-    Users users;
+    using Object::Object;
 
   private:
-    Fabric() : fid_fabric{} {}
-    static int close(Handle* object) noexcept;
-    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
-    static int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                            void* context) noexcept;
-    static int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept;
-    static int trywait(fid_fabric* fabric, Handle** objects, int count) noexcept;
+    int trywait(Handle** objects, int count);
+};
+
+// One network interface, and the one lock under which endpoints, queues, counters and address vectors of the
+// domain work.
+class Domain : public Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
+  public:
+    static int open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context);
+    Domain(Fabric& fabric, Interface of, bool verbs, void* context)
+        : Object(use(fabric), context), interface(std::move(of)), over_verbs(verbs) {}
+
+    const Interface interface;
+    // Its name is an RDMA device's: groups go over that.
+    const bool over_verbs;
+    const Settings settings = provider_settings();
+    std::mutex mutex;
 };
 
 }  // namespace mcastcoll::ofi::datagram

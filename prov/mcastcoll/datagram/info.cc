@@ -29,6 +29,13 @@ constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kBothWays | FI_SOURCE | 
 constexpr std::size_t kUsualOperations = 1024;
 constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
 
+// Hints that are not there ask for nothing.
+template <typename Attributes>
+const Attributes& or_none(const Attributes* wanted) {
+    static const Attributes none{};
+    return wanted != nullptr ? *wanted : none;
+}
+
 // What of the hints, beside addresses, is not to be had; empty when all is.
 std::string missing(const fi_tx_attr& tx, std::uint64_t orders) {
     if ((tx.caps & ~kCaps) != 0) return "capabilities of tx_attr";
@@ -66,18 +73,16 @@ std::string missing(const fi_domain_attr& domain) {
 std::string missing(const fi_info& hints) {
     if ((hints.caps & FI_MSG) == 0) return "FI_MULTICAST without FI_MSG";
     if ((hints.caps & ~kCaps) != 0) return "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE";
-    const bool reliable = hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
+    const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
-    std::string lacks;
-    if (reliable && hints.domain_attr != nullptr &&
-        (hints.domain_attr->control_progress == FI_PROGRESS_AUTO ||
-         hints.domain_attr->data_progress == FI_PROGRESS_AUTO))
-        lacks = "automatic progress";
-    if (lacks.empty() && hints.tx_attr != nullptr) lacks = missing(*hints.tx_attr, orders);
-    if (lacks.empty() && hints.rx_attr != nullptr) lacks = missing(*hints.rx_attr, orders);
-    if (lacks.empty() && hints.ep_attr != nullptr) lacks = missing(*hints.ep_attr);
-    if (lacks.empty() && hints.domain_attr != nullptr) lacks = missing(*hints.domain_attr);
-    const char* fabric = hints.fabric_attr != nullptr ? hints.fabric_attr->name : nullptr;
+    const fi_domain_attr& domain = or_none(hints.domain_attr);
+    if (reliable && (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO))
+        return "automatic progress";
+    std::string lacks = missing(or_none(hints.tx_attr), orders);
+    if (lacks.empty()) lacks = missing(or_none(hints.rx_attr), orders);
+    if (lacks.empty()) lacks = missing(or_none(hints.ep_attr));
+    if (lacks.empty()) lacks = missing(domain);
+    const char* fabric = or_none(hints.fabric_attr).name;
     if (lacks.empty() && fabric != nullptr && fabric != kFabricName) lacks = "the fabric";
     return lacks;
 }
@@ -88,7 +93,7 @@ struct Ends {
 
 Result<std::optional<SocketAddress>> read_address(const void* raw, std::size_t length, int family) {
     if (raw == nullptr) return std::optional<SocketAddress>();
-    auto address = SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(raw), length));
+    auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
     if (!address) return address.error();
     if (address.value().family() != family)
         return Error{FI_ENODATA, fmt::format("{} is of another family", address.value())};
@@ -155,48 +160,41 @@ bool put_address(const SocketAddress& address, void*& slot, std::size_t& length)
     return true;
 }
 
-std::size_t or_usual(std::size_t wanted) {
-    return wanted != 0 ? wanted : kUsualOperations;
-}
-
 void fill_contexts(fi_info& info, const fi_info& hints) {
     const bool both = (hints.caps & kBothWays) == 0 || (hints.caps & kBothWays) == kBothWays;
     const std::uint64_t ways = both ? kBothWays : hints.caps & kBothWays;
     const std::uint64_t kinds = FI_MSG | FI_MULTICAST;
+    const fi_tx_attr& sends = or_none(hints.tx_attr);
+    const fi_rx_attr& receives = or_none(hints.rx_attr);
     info.caps = kinds | ways | (hints.caps & FI_SOURCE) | kPlaces;
     fi_tx_attr& tx = *info.tx_attr;
     tx.caps = (ways & FI_SEND) != 0 ? kinds | FI_SEND : 0;
-    tx.op_flags = hints.tx_attr != nullptr ? hints.tx_attr->op_flags : 0;
+    tx.op_flags = sends.op_flags;
     tx.comp_order = FI_ORDER_STRICT;
     tx.inject_size = info.ep_attr->max_msg_size;
-    tx.size = or_usual(hints.tx_attr != nullptr ? hints.tx_attr->size : 0);
+    tx.size = sends.size != 0 ? sends.size : kUsualOperations;
     tx.iov_limit = kMostPieces;
     fi_rx_attr& rx = *info.rx_attr;
     rx.caps = (ways & FI_RECV) != 0 ? kinds | FI_RECV | (hints.caps & FI_SOURCE) : 0;
-    rx.op_flags = hints.rx_attr != nullptr ? hints.rx_attr->op_flags : 0;
-    rx.size = or_usual(hints.rx_attr != nullptr ? hints.rx_attr->size : 0);
+    rx.op_flags = receives.op_flags;
+    rx.size = receives.size != 0 ? receives.size : kUsualOperations;
     rx.iov_limit = kMostPieces;
 }
 
-void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted) {
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr& wanted) {
     const auto progress = [](fi_progress one) { return one != FI_PROGRESS_UNSPEC ? one : FI_PROGRESS_AUTO; };
-    const bool asked = wanted != nullptr;
-    domain.threading = asked && wanted->threading != FI_THREAD_UNSPEC ? wanted->threading : FI_THREAD_SAFE;
+    domain.threading = wanted.threading != FI_THREAD_UNSPEC ? wanted.threading : FI_THREAD_SAFE;
     // The kernel receives while nobody looks.
-    domain.control_progress = progress(asked ? wanted->control_progress : FI_PROGRESS_UNSPEC);
-    domain.data_progress = progress(asked ? wanted->data_progress : FI_PROGRESS_UNSPEC);
+    domain.control_progress = progress(wanted.control_progress);
+    domain.data_progress = progress(wanted.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
-    domain.av_type = asked ? wanted->av_type : FI_AV_UNSPEC;
+    domain.av_type = wanted.av_type;
     domain.mr_mode = 0;
     domain.cq_cnt = domain.ep_cnt = domain.cntr_cnt = domain.mr_cnt = kMany;
     domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMany;
     domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
     domain.mr_iov_limit = kMostPieces;
     domain.caps = kPlaces;
-}
-
-bool are_reliable(const fi_info& hints) {
-    return hints.ep_attr != nullptr && hints.ep_attr->type == FI_EP_RDM;
 }
 
 // Messages of one sender come in their order, and only while the application reads its queues.
@@ -206,13 +204,13 @@ void promise_reliable(fi_info& info) {
 }
 
 Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings, int family) {
-    const bool reliable = are_reliable(*request.hints);
+    const bool reliable = is_reliable(*request.hints);
     const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
     const fi_info& hints = *request.hints;
     auto ends = find_ends(request, family);
     if (!ends) return ends.error();
-    std::string domain =
-        hints.domain_attr != nullptr && hints.domain_attr->name != nullptr ? hints.domain_attr->name : "";
+    const char* named = or_none(hints.domain_attr).name;
+    std::string domain = named != nullptr ? named : "";
     const std::string of_device = interface_of_rdma_device(domain);
     const bool over_verbs =
         !reliable && (domain.empty() ? settings.transport == Carrier::verbs : !of_device.empty());
@@ -231,10 +229,10 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
         largest = std::min(largest, groups.value()->max_message());
         domain = groups.value()->device();
     }
-    if (hints.ep_attr != nullptr && hints.ep_attr->max_msg_size > largest)
+    if (or_none(hints.ep_attr).max_msg_size > largest)
         return Error{FI_ENODATA,
                      fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
-    if (hints.tx_attr != nullptr && hints.tx_attr->inject_size > largest)
+    if (or_none(hints.tx_attr).inject_size > largest)
         return Error{FI_ENODATA, fmt::format("no more than {} bytes are injected", largest)};
     InfoOwner info(fi_allocinfo());
     if (!info) return Error{FI_ENOMEM, "no memory for an info"};
@@ -244,7 +242,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     info->ep_attr->max_msg_size = largest;
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
     fill_contexts(*info, hints);
-    fill_domain(*info->domain_attr, hints.domain_attr);
+    fill_domain(*info->domain_attr, or_none(hints.domain_attr));
     if (reliable) promise_reliable(*info);
     const SocketAddress source =
         ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
@@ -274,9 +272,13 @@ bool is_wanted(int family, std::uint32_t format, int ip) {
 
 }  // namespace
 
+bool is_reliable(const fi_info& info) {
+    return or_none(info.ep_attr).type == FI_EP_RDM;
+}
+
 bool are_asked_for(const fi_info* hints) {
     if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
-    const fi_ep_type type = hints->ep_attr != nullptr ? hints->ep_attr->type : FI_EP_UNSPEC;
+    const fi_ep_type type = or_none(hints->ep_attr).type;
     return type == FI_EP_DGRAM || type == FI_EP_RDM || type == FI_EP_UNSPEC;
 }
 
@@ -303,8 +305,8 @@ Result<InfoOwner> offers(const InfoRequest& request) {
 
 Result<SocketAddress> own_address(const fi_info& info, const Interface& interface) {
     if (info.src_addr != nullptr) {
-        auto address =
-            SocketAddress::from_bytes(Bytes(static_cast<const std::byte*>(info.src_addr), info.src_addrlen));
+        auto address = SocketAddress::from(static_cast<const sockaddr*>(info.src_addr),
+                                           static_cast<socklen_t>(info.src_addrlen));
         if (address && address.value().is_multicast())
             return Error{FI_EINVAL, fmt::format("{} is no endpoint's own address", address.value())};
         return address;

@@ -26,6 +26,8 @@ bool are_asked_for(const fi_info* hints);
 // One info for IPv4, one for IPv6, as far as they are wanted and there.
 Result<InfoOwner> offers(const InfoRequest& request);
 
+// Of reliable messages, not of datagrams.
+bool is_reliable(const fi_info& info);
 // Where an endpoint with this info is to be bound.
 Result<SocketAddress> own_address(const fi_info& info, const Interface& interface);
 

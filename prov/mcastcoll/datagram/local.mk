@@ -3,17 +3,8 @@ noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 mcc_parts += \
 	%reldir%/address_vector.cc \
 	%reldir%/address_vector.h \
-	%reldir%/calls.cc \
-	%reldir%/completion_queue.cc \
-	%reldir%/completion_queue.h \
-	%reldir%/counter.cc \
-	%reldir%/counter.h \
-	%reldir%/domain.cc \
-	%reldir%/domain.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
-	%reldir%/event_queue.cc \
-	%reldir%/event_queue.h \
 	%reldir%/fabric.cc \
 	%reldir%/fabric.h \
 	%reldir%/info.cc \
@@ -21,6 +12,8 @@ mcc_parts += \
 	%reldir%/membership.cc \
 	%reldir%/membership.h \
 	%reldir%/object.h \
+	%reldir%/queues.cc \
+	%reldir%/queues.h \
 	%reldir%/receiver.cc \
 	%reldir%/receiver.h \
 	%reldir%/reliable.cc \
@@ -29,9 +22,7 @@ mcc_parts += \
 	%reldir%/sockets.h \
 	%reldir%/transfer.cc \
 	%reldir%/verbs_groups.cc \
-	%reldir%/verbs_groups.h \
-	%reldir%/waiter.cc \
-	%reldir%/waiter.h
+	%reldir%/verbs_groups.h
 nodist_%canon_reldir%_libmccdatagram_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

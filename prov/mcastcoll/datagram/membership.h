@@ -4,12 +4,11 @@
 
 #include <rdma/fi_cm.h>
 
-#include <memory>
 #include <mutex>
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
-#include "datagram/object.h"
+#include "datagram/fabric.h"
 #include "transport/joinable_transport.h"
 #include "transport/socket_address.h"
 
@@ -17,10 +16,14 @@ namespace mcastcoll::ofi::datagram {
 
 class Endpoint;
 
-class Membership : public fid_mc {
+class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
     // fi_join(). Whatever the system says of the join is told by the event queue.
     static int join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
+    Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context)
+        : Object(use(endpoint), context), group_(group), may_send_(may_send) {}
+    // For fi_close(), before it is deleted.
+    void finish();
 
     const SocketAddress& group() const { return group_; }
     bool may_send() const { return may_send_; }
@@ -28,9 +31,6 @@ class Membership : public fid_mc {
     const std::shared_ptr<FileDescriptor>& socket() const { return socket_; }
 
   private:
-    Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send)
-        : fid_mc{}, endpoint_(endpoint), group_(group), may_send_(may_send) {}
-    static int close(Handle* object) noexcept;
     // With the endpoint's lock held.
     Result<void> listen(bool receives);
     void leave();
@@ -39,7 +39,6 @@ class Membership : public fid_mc {
     void turn(std::unique_lock<std::mutex>& lock);
     bool tell(const Result<void>& joined);
 
-    Endpoint& endpoint_;
     const SocketAddress group_;
     bool may_send_;
     std::shared_ptr<FileDescriptor> socket_;

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <rdma/fabric.h>
-#include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
 #include <atomic>
-#include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -18,22 +17,6 @@ namespace mcastcoll::ofi::datagram {
 
 // libfabric's `fid`, by a name that the member of that name does not hide.
 using Handle = ::fid;
-
-// From the `fid` that libfabric's structures begin with to the object.
-template <typename Object, typename Structure>
-Object& object_of(Handle* object) {
-    return static_cast<Object&>(*reinterpret_cast<Structure*>(object));
-}
-
-class Users {
-  public:
-    void enter() { count_.fetch_add(1, std::memory_order_relaxed); }
-    void leave() { count_.fetch_sub(1, std::memory_order_acq_rel); }
-    bool any() const { return count_.load(std::memory_order_acquire) > 0; }
-
-  private:
-    std::atomic<unsigned> count_{0};
-};
 
 // The answer of operations that an object of ours does not have. libfabric's inline functions look for no
 // null in most tables, so every slot needs a function.
@@ -59,70 +42,88 @@ constexpr Table refuse_all() {
     (std::make_index_sequence<kOperations>());
 }
 
-// Self is one of these objects, Structure libfabric's for it, Parent what it was opened in.
+// An operation that an object has: a member of it, or a function whose first argument it is. Nothing is
+// thrown from it.
+template <auto kFunction>
+class Call {
+    template <typename Return, typename Structure, typename... Arguments>
+    using Operation = Return (*)(Structure*, Arguments...);
+    template <typename Self, typename Return, typename... Arguments>
+    static Self self_of(Return (Self::*)(Arguments...));
+    template <typename Self, typename Return, typename... Arguments>
+    static Self self_of(Return (*)(Self&, Arguments...));
+
+  public:
+    template <typename Return, typename Structure, typename... Arguments>
+    constexpr operator Operation<Return, Structure, Arguments...>() const {
+        return [](Structure* structure, Arguments... arguments) -> Return {
+            using Self = decltype(self_of(kFunction));
+            return guard(
+                [&]() -> Return { return std::invoke(kFunction, Self::of(*structure), arguments...); });
+        };
+    }
+};
+template <auto kFunction>
+inline constexpr Call<kFunction> kCall;
+
+// Who has one uses the object.
+struct Leave {
+    template <typename Object>
+    void operator()(Object* used) const {
+        --used->users;
+    }
+};
+template <typename Object>
+using Using = std::unique_ptr<Object, Leave>;
+template <typename Object>
+Using<Object> use(Object& object) {
+    ++object.users;
+    return Using<Object>(&object);
+}
+
+// Self is one of these objects, Structure libfabric's for it, Parent what it was opened in. fi_close()
+// deletes it, unless somebody uses it.
 template <typename Self, typename Structure, std::size_t kClass, typename Parent>
 class Object : public Structure {
   public:
-    // Null when the object is none of these.
-    static Self* find(Handle& object) {
-        if (object.fclass != kClass || object.ops->close != &Object::close) return nullptr;
-        return &object_of<Self, Structure>(&object);
-    }
-    Parent& parent() const { return parent_; }
-    Users users;
-
-  protected:
-    explicit Object(Parent& parent) : Structure{}, parent_(parent) {}
-    static Self& of(Structure& structure) { return static_cast<Self&>(structure); }
-    // To the application, whose fi_close() deletes it, unless somebody uses it.
-    static Structure* hand_out(std::unique_ptr<Self> made, void* context) {
+    Object(Using<Parent> parent, void* context) : Structure{}, parent_(std::move(parent)) {
         static fi_ops operations = [] {
             fi_ops all = refuse_all<fi_ops>();
             all.close = &Object::close;
-            if constexpr (requires(Self & self) { self.wait_object(); }) all.control = &Object::control;
+            if constexpr (requires(Self & self) { self.wait_object(); }) all.control = &Object::get_wait;
+            if constexpr (requires { &Self::bind; }) all.bind = kCall<&Self::bind>;
+            if constexpr (requires { &Self::control; }) all.control = kCall<&Self::control>;
             return all;
         }();
-        made->Structure::fid = {kClass, context, &operations};
-        made->parent_.users.enter();
-        return made.release();
+        this->Structure::fid = {kClass, context, &operations};
     }
 
-    Parent& parent_;
+    static Self& of(Structure& structure) { return static_cast<Self&>(structure); }
+    // libfabric's structures begin with it.
+    static Self& of(Handle& object) { return of(reinterpret_cast<Structure&>(object)); }
+    // Null when the object is none of these.
+    static Self* find(Handle& object) {
+        return object.fclass == kClass && object.ops->close == &Object::close ? &of(object) : nullptr;
+    }
+    Parent& parent() const { return *parent_; }
+
+    std::atomic<unsigned> users{0};
 
   private:
     static int close(Handle* object) noexcept {
         return guard([&] {
-            Self& self = object_of<Self, Structure>(object);
-            if (self.users.any()) return -FI_EBUSY;
-            self.parent_.users.leave();
+            Self& self = of(*object);
+            if (self.users > 0) return -FI_EBUSY;
+            if constexpr (requires { self.finish(); }) self.finish();
             delete &self;
             return 0;
         });
     }
-    static int control(Handle* object, int command, void* argument) noexcept {
-        if (command != FI_GETWAIT) return -FI_ENOSYS;
-        return object_of<Self, Structure>(object).wait_object().get_wait(argument);
+    static int get_wait(Handle* object, int command, void* argument) noexcept {
+        return command == FI_GETWAIT ? of(*object).wait_object().get_wait(argument) : -FI_ENOSYS;
     }
+
+    const Using<Parent> parent_;
 };
-
-// Opens what an attribute asks to sleep on, and says in it which that is: descriptors are all there are.
-inline int open_wait(WaitObject& object, fi_wait_obj& wanted) {
-    if (wanted == FI_WAIT_NONE) return 0;
-    if (wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD) return -FI_ENOSYS;
-    if (!object.open(-1)) return -FI_EMFILE;
-    wanted = FI_WAIT_FD;
-    return 0;
-}
-
-// What fi_cq_strerror() and fi_eq_strerror() say: our own codes are libfabric's.
-template <typename Queue>
-const char* describe_error(Queue*, int error, const void*, char* buffer, std::size_t length) noexcept {
-    const char* text = fi_strerror(error);
-    if (buffer != nullptr && length > 0) {
-        std::strncpy(buffer, text, length - 1);
-        buffer[length - 1] = '\0';
-    }
-    return text;
-}
 
 }  // namespace mcastcoll::ofi::datagram

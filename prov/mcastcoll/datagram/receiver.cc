@@ -17,16 +17,40 @@ constexpr std::uint64_t kNoSocket = std::uint64_t{1} << 33;
 
 }  // namespace
 
-std::size_t PostedReceive::size() const {
+std::size_t size_of(Pieces pieces) {
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) bytes += pieces[i].iov_len;
+    for (const iovec& piece : pieces) bytes += piece.iov_len;
     return bytes;
+}
+
+void scatter(Pieces buffer, std::size_t at, Bytes bytes) {
+    for (const iovec& into : buffer) {
+        if (at >= into.iov_len) {
+            at -= into.iov_len;
+            continue;
+        }
+        const std::size_t size = std::min(bytes.size(), into.iov_len - at);
+        if (size == 0) return;
+        std::memcpy(static_cast<std::byte*>(into.iov_base) + at, bytes.data(), size);
+        bytes = bytes.subspan(size);
+        at = 0;
+    }
+}
+
+Bytes gather(Pieces pieces, std::vector<std::byte>& copy) {
+    const auto bytes_of = [](const iovec& piece) {
+        return Bytes(static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
+    };
+    if (pieces.size() == 1) return bytes_of(pieces.front());
+    copy.clear();
+    for (const iovec& piece : pieces) copy.insert(copy.end(), bytes_of(piece).begin(), bytes_of(piece).end());
+    return copy;
 }
 
 Result<void> Receiver::open(std::size_t most_posted) {
     poll_set_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     if (!poll_set_.valid()) return system_error(errno, "cannot make an epoll descriptor");
-    ring_.resize(most_posted);
+    posted_.grow(most_posted);
     return {};
 }
 
@@ -51,68 +75,53 @@ void Receiver::stop(int descriptor) {
     ::epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
-bool Receiver::post(const PostedReceive& receive) {
-    if (count_ == ring_.size()) return false;
-    at(count_) = receive;
-    ++count_;
-    return true;
-}
-
 bool Receiver::take(PostedReceive& first) {
-    if (count_ == 0) return false;
-    first = at(0);
-    head_ = (head_ + 1) % ring_.size();
-    --count_;
+    if (posted_.empty()) return false;
+    first = posted_.front();
+    posted_.pop();
     return true;
 }
 
 bool Receiver::cancel(const void* context, PostedReceive& cancelled) {
-    for (std::size_t i = 0; i < count_; ++i) {
-        if (at(i).context != context) continue;
-        cancelled = at(i);
-        for (; i + 1 < count_; ++i) at(i) = at(i + 1);
-        --count_;
+    for (std::size_t i = 0; i < posted_.size(); ++i) {
+        if (posted_.at(i).context != context) continue;
+        cancelled = posted_.at(i);
+        // Those before it move up by one.
+        for (; i > 0; --i) posted_.at(i) = posted_.at(i - 1);
+        posted_.pop();
         return true;
     }
     return false;
 }
 
 void Receiver::receive(std::size_t most, Take take) {
-    if (count_ == 0 || most == 0) return;
+    if (posted_.empty() || most == 0) return;
     std::array<epoll_event, kBatch> ready;
     const int sockets = ::epoll_wait(poll_set_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     for (int i = 0; i < sockets; ++i) {
         const std::uint64_t data = ready[static_cast<std::size_t>(i)].data.u64;
-        const std::size_t limit = std::min({most, count_, kBatch});
+        const std::size_t limit = std::min({most, posted(), kBatch});
         if (limit == 0) return;
         if ((data & kNoSocket) != 0) continue;
-        const std::size_t before = count_;
+        const std::size_t before = posted();
         receive_batch(static_cast<int>(data & (kGroup - 1)), (data & kGroup) != 0, limit, take);
-        most -= before - count_;
+        most -= before - posted();
     }
 }
 
 void Receiver::put(Bytes bytes, const SocketAddress& source, Take take) {
-    const std::size_t length = bytes.size();
-    const PostedReceive& first = at(0);
-    for (std::size_t i = 0; i < first.count && !bytes.empty(); ++i) {
-        const std::size_t fits = std::min(bytes.size(), first.pieces[i].iov_len);
-        if (fits > 0) std::memcpy(first.pieces[i].iov_base, bytes.data(), fits);
-        bytes = bytes.subspan(fits);
-    }
-    if (!take(first, {source, length, true})) return;
-    head_ = (head_ + 1) % ring_.size();
-    --count_;
+    scatter(posted_.front().buffer(), 0, bytes);
+    if (take(posted_.front(), {source, bytes.size(), true})) posted_.pop();
 }
 
-std::size_t Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take take) {
+void Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take take) {
     for (std::size_t i = 0; i < most; ++i) {
         msghdr& in = messages_[i].msg_hdr;
         in = {};
         in.msg_name = sources_[i].data();
         in.msg_namelen = SocketAddress::capacity();
-        in.msg_iov = at(i).pieces.data();
-        in.msg_iovlen = at(i).count;
+        in.msg_iov = posted_.at(i).pieces.data();
+        in.msg_iovlen = posted_.at(i).count;
     }
     // MSG_TRUNC: lengths are the datagrams', also where the buffer is shorter.
     int got;
@@ -120,22 +129,16 @@ std::size_t Receiver::receive_batch(int descriptor, bool group, std::size_t most
         got = ::recvmmsg(descriptor, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT | MSG_TRUNC,
                          nullptr);
     } while (got < 0 && errno == EINTR);
-    if (got <= 0) return 0;
+    if (got <= 0) return;
     const auto received = static_cast<std::size_t>(got);
     std::array<bool, kBatch> taken{};
     for (std::size_t i = 0; i < received; ++i)
-        taken[i] = take(at(i), {sources_[i], messages_[i].msg_len, group});
-    keep_dropped(received, taken);
-    return received;
-}
-
-// Buffers whose datagrams were dropped stay posted, before those that were not reached, in their order.
-void Receiver::keep_dropped(std::size_t got, const std::array<bool, kBatch>& taken) {
-    std::size_t to = got;
-    for (std::size_t from = got; from-- > 0;)
-        if (!taken[from]) at(--to) = at(from);
-    head_ = (head_ + to) % ring_.size();
-    count_ -= to;
+        taken[i] = take(posted_.at(i), {sources_[i], messages_[i].msg_len, group});
+    // Buffers whose datagrams were dropped stay posted, before those that were not reached, in their order.
+    std::size_t to = received;
+    for (std::size_t from = received; from-- > 0;)
+        if (!taken[from]) posted_.at(--to) = posted_.at(from);
+    for (; to > 0; --to) posted_.pop();
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -11,12 +11,23 @@
 
 #include "base/file_descriptor.h"
 #include "base/function_ref.h"
-#include "base/result.h"
+#include "base/ring.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi::datagram {
 
 inline constexpr std::size_t kMostPieces = 4;
+
+// A message in pieces, as the application hands it over.
+using Pieces = std::span<const iovec>;
+inline bool are_valid(Pieces pieces) {
+    return pieces.size() <= kMostPieces && (pieces.empty() || pieces.data() != nullptr);
+}
+std::size_t size_of(Pieces pieces);
+// Puts bytes at `at` of a message into its buffer, as far as that reaches.
+void scatter(Pieces buffer, std::size_t at, Bytes bytes);
+// A message in one piece, if need be in `copy`.
+Bytes gather(Pieces pieces, std::vector<std::byte>& copy);
 
 struct PostedReceive {
     void* context = nullptr;
@@ -24,7 +35,7 @@ struct PostedReceive {
     std::array<iovec, kMostPieces> pieces{};
     std::size_t count = 0;
 
-    std::size_t size() const;
+    Pieces buffer() const { return Pieces(pieces).first(count); }
 };
 
 struct Datagram {
@@ -45,12 +56,12 @@ class Receiver {
     Result<void> watch(int descriptor);
     void stop(int descriptor);
 
-    bool post(const PostedReceive& receive);
+    bool post(const PostedReceive& receive) { return posted_.push(receive); }
     // The one with this context that was posted first; false when there is none.
     bool cancel(const void* context, PostedReceive& cancelled);
     // The first one; false when there is none.
     bool take(PostedReceive& first);
-    std::size_t posted() const { return count_; }
+    std::size_t posted() const { return posted_.size(); }
 
     // At most so many datagrams.
     void receive(std::size_t most, Take take);
@@ -63,15 +74,10 @@ class Receiver {
     static constexpr std::size_t kBatch = 16;
 
     Result<void> add(int descriptor, std::uint64_t kind);
-
-    PostedReceive& at(std::size_t place) { return ring_[(head_ + place) % ring_.size()]; }
-    // How many were received, wanted or not.
-    std::size_t receive_batch(int descriptor, bool group, std::size_t most, Take take);
-    void keep_dropped(std::size_t got, const std::array<bool, kBatch>& taken);
+    void receive_batch(int descriptor, bool group, std::size_t most, Take take);
 
     FileDescriptor poll_set_;
-    std::vector<PostedReceive> ring_;
-    std::size_t head_ = 0, count_ = 0;
+    Ring<PostedReceive> posted_{0};
     std::array<mmsghdr, kBatch> messages_{};
     std::array<SocketAddress, kBatch> sources_;
 };

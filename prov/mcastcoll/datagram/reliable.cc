@@ -1,7 +1,6 @@
 #include "datagram/reliable.h"
 
 #include <errno.h>
-#include <rdma/fi_errno.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -11,9 +10,8 @@
 
 #include "base/clock.h"
 #include "base/system.h"
+#include "datagram/endpoint.h"
 #include "datagram/sockets.h"
-#include "provider/guard.h"
-#include "provider/log.h"
 #include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -25,11 +23,10 @@ constexpr std::size_t kLargestPayload = 4096;
 constexpr std::size_t kLargestMessage = 65536;
 constexpr std::size_t kBatch = 32;
 constexpr unsigned kBatches = 4;  // of one socket before the others' turn
-// Rows of packets come as one where the kernel can.
-// Not a power of two apart, lest all their beginnings share a cache set.
+// Rows of packets come as one where the kernel can. Not a power of two apart, lest all their beginnings share
+// a cache set.
 constexpr std::size_t kMostRow = 65536, kRowStride = kMostRow + 192;
 // A sender that is busy looks at what comes as often as this: far more often than a join takes.
-
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMostBehind = 64;
 constexpr std::size_t kMostAddresses = 4 * feed::Members::kMostMembers;
@@ -38,37 +35,24 @@ std::uint64_t key_of(const SocketAddress& group) {
     return stable_hash(group.address_bytes(), group.port());
 }
 
-// Puts what comes at `at` of a message into its buffer, as far as that reaches.
-void scatter(const PostedReceive& posted, std::size_t at, Bytes piece) {
-    for (std::size_t i = 0; i < posted.count && !piece.empty(); ++i) {
-        const iovec& into = posted.pieces[i];
-        if (at >= into.iov_len) {
-            at -= into.iov_len;
-            continue;
-        }
-        const std::size_t size = std::min(piece.size(), into.iov_len - at);
-        std::memcpy(static_cast<std::byte*>(into.iov_base) + at, piece.data(), size);
-        piece = piece.subspan(size);
-        at = 0;
-    }
+std::size_t payload_of(std::size_t largest_datagram) {
+    return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
 }
 
 }  // namespace
 
-std::size_t reliable_payload(std::size_t largest_datagram) {
-    return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
-}
-
 std::size_t reliable_message(std::size_t largest_datagram) {
-    return std::min(kLargestMessage, kWindow / 4 * reliable_payload(largest_datagram));
+    return std::min(kLargestMessage, kWindow / 4 * payload_of(largest_datagram));
 }
 
 class Reliable::Group final : public feed::Feed::Host {
   public:
     Group(Reliable& owner, const SocketAddress& group, int its_socket, const feed::Config& config)
-        : address(group), key(config.group), socket(its_socket), reliable_(owner) {
-        protocol = std::make_unique<feed::Feed>(config, *this, monotonic_now());
-    }
+        : address(group),
+          key(config.group),
+          socket(its_socket),
+          protocol(config, *this, monotonic_now()),
+          reliable_(owner) {}
 
     // Remembers where a member is.
     void note(feed::MemberId member, const SocketAddress& source) {
@@ -76,16 +60,15 @@ class Reliable::Group final : public feed::Feed::Host {
         addresses_[member] = source;
     }
     void give_back_all() {
-        for (auto& [member, partial] : partials_) reliable_.owner_.give_back(partial.posted);
+        for (auto& [member, partial] : partials_) reliable_.endpoint_.give_back(partial.posted);
         partials_.clear();
     }
 
     void tell_counters() const {
-        const feed::FeedCounters& done = protocol->counters();
+        const feed::FeedCounters& done = protocol.counters();
         log_line(Level::info,
                  "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports "
-                 "{}, beats "
-                 "{}, expelled {}",
+                 "{}, beats {}, expelled {}",
                  address, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
                  done.beats, done.expelled);
     }
@@ -93,7 +76,7 @@ class Reliable::Group final : public feed::Feed::Host {
     const SocketAddress address;
     const std::uint64_t key;
     const int socket;
-    std::unique_ptr<feed::Feed> protocol;
+    feed::Feed protocol;
 
   private:
     // A message that has begun to arrive.
@@ -114,28 +97,28 @@ class Reliable::Group final : public feed::Feed::Host {
         auto partial = partials_.find(from);
         if ((flags & feed::kFirst) != 0 && partial == partials_.end()) {
             Partial fresh;
-            if (!reliable_.owner_.begin_receive(fresh.posted)) return false;
+            if (!reliable_.endpoint_.begin_receive(fresh.posted)) return false;
             partial = partials_.emplace(from, fresh).first;
         }
         // Its beginning was before this member's.
         if (partial == partials_.end()) return true;
         Partial& open = partial->second;
-        scatter(open.posted, open.length, piece);
+        scatter(open.posted.buffer(), open.length, piece);
         if ((flags & feed::kLast) == 0) {
             open.length += piece.size();
             return true;
         }
         const Datagram message{where(from), open.length + piece.size(), true};
-        if (!reliable_.owner_.end_receive(open.posted, message)) return false;
+        if (!reliable_.endpoint_.end_receive(open.posted, message)) return false;
         partials_.erase(partial);
         return true;
     }
     void lost(feed::MemberId member, feed::Loss how) override {
         if (const auto partial = partials_.find(member); partial != partials_.end()) {
-            reliable_.owner_.give_back(partial->second.posted);
+            reliable_.endpoint_.give_back(partial->second.posted);
             partials_.erase(partial);
         }
-        reliable_.owner_.group_lost(address, where(member), how);
+        reliable_.endpoint_.tell_lost(address, where(member), how);
     }
     SocketAddress where(feed::MemberId member) const {
         const auto found = addresses_.find(member);
@@ -147,26 +130,24 @@ class Reliable::Group final : public feed::Feed::Host {
     std::unordered_map<feed::MemberId, Partial> partials_;
 };
 
-Reliable::Reliable(Owner& owner, Receiver& receiver, const Settings& settings, int own_socket,
-                   std::size_t payload)
-    : owner_(owner),
-      receiver_(receiver),
-      settings_(settings),
+Reliable::Reliable(Endpoint& endpoint, int own_socket, std::size_t payload)
+    : endpoint_(endpoint),
+      settings_(endpoint.parent().settings),
       own_socket_(own_socket),
       payload_(payload),
       packets_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kRowStride)),
-      spoiler_(settings.fault.seed) {}
+      spoiler_(settings_.fault.seed) {}
 
 Reliable::~Reliable() = default;
 
-Result<std::unique_ptr<Reliable>> Reliable::open(Owner& owner, Receiver& receiver, const Settings& settings,
-                                                 int own_socket, std::size_t largest_datagram) {
-    if (largest_datagram <= feed::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
-    auto made = std::unique_ptr<Reliable>(
-        new Reliable(owner, receiver, settings, own_socket, reliable_payload(largest_datagram)));
+Result<std::unique_ptr<Reliable>> Reliable::open(Endpoint& endpoint, int own_socket) {
+    const std::size_t largest = largest_message(endpoint.parent().interface, endpoint.family(), FI_EP_DGRAM);
+    if (largest <= feed::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
+    auto made = std::unique_ptr<Reliable>(new Reliable(endpoint, own_socket, payload_of(largest)));
     made->timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     if (!made->timer_.valid()) return system_error(errno, "cannot make a timer");
-    if (auto listening = receiver.listen(made->timer_.get(), false); !listening) return listening.error();
+    if (auto listening = endpoint.receiver().listen(made->timer_.get(), false); !listening)
+        return listening.error();
     return made;
 }
 
@@ -190,24 +171,24 @@ Result<void> Reliable::join(const SocketAddress& group, int socket, bool sends, 
     leave_out(socket, config.self, receives);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     groups_.push_back(std::make_unique<Group>(*this, group, socket, config));
-    groups_.back()->protocol->tick(monotonic_now());
+    groups_.back()->protocol.tick(monotonic_now());
     return {};
 }
 
 bool Reliable::is_ready(const SocketAddress& group) const {
     const Group* found = find(group);
-    return found != nullptr && found->protocol->joined(monotonic_now());
+    return found != nullptr && found->protocol.joined(monotonic_now());
 }
 
 bool Reliable::is_settled(const SocketAddress& group) const {
     const Group* found = find(group);
-    return found == nullptr || found->protocol->settled();
+    return found == nullptr || found->protocol.settled();
 }
 
 void Reliable::leave(const SocketAddress& group) {
     Group* found = find(group);
     if (found == nullptr) return;
-    found->protocol->leave(monotonic_now());
+    found->protocol.leave(monotonic_now());
     guard([&] { return found->tell_counters(), 0; });
     found->give_back_all();
     std::erase_if(groups_, [&](const auto& one) { return one.get() == found; });
@@ -232,28 +213,17 @@ bool Reliable::multicast(Bytes packets, std::size_t unit, const SocketAddress& g
     return true;
 }
 
-int Reliable::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
+int Reliable::send(const SocketAddress& group, Pieces pieces, std::size_t size) {
     Group* found = find(group);
     if (found == nullptr) return -FI_EINVAL;
     // Who has joined before this call is to get it.
     Nanoseconds now = monotonic_now();
-    if (now - looked_at_ > kLookAgain || !found->protocol->can_send(size)) {
+    if (now - looked_at_ > kLookAgain || !found->protocol.can_send(size)) {
         progress();
         now = monotonic_now();
     }
-    if (!found->protocol->can_send(size)) return -FI_EAGAIN;
-    Bytes message;
-    if (count == 1) {
-        message = {static_cast<const std::byte*>(pieces[0].iov_base), size};
-    } else {
-        message_.clear();
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto* bytes = static_cast<const std::byte*>(pieces[i].iov_base);
-            message_.insert(message_.end(), bytes, bytes + pieces[i].iov_len);
-        }
-        message = message_;
-    }
-    found->protocol->send(message, now);
+    if (!found->protocol.can_send(size)) return -FI_EAGAIN;
+    found->protocol.send(gather(pieces, message_), now);
     return 0;
 }
 
@@ -268,19 +238,19 @@ void Reliable::progress() {
     bool all = drain(own_socket_, false);
     for (std::size_t i = 0; i < groups_.size(); ++i) all = drain(groups_[i]->socket, true) && all;
     now = looked_at_ = monotonic_now();
-    for (const auto& group : groups_) group->protocol->deliver();
+    for (const auto& group : groups_) group->protocol.deliver();
     // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
     // end; and whoever floods us does not keep us from our duties.
     behind_ = all ? 0 : behind_ + 1;
     if (behind_ % kMostBehind != 0) return;
-    for (const auto& group : groups_) group->protocol->tick(now);
+    for (const auto& group : groups_) group->protocol.tick(now);
 }
 
 void Reliable::arm() {
     Nanoseconds soonest = kNever;
     for (const auto& group : groups_) {
-        group->protocol->flush(monotonic_now());
-        soonest = std::min(soonest, group->protocol->next_deadline());
+        group->protocol.flush(monotonic_now());
+        soonest = std::min(soonest, group->protocol.next_deadline());
     }
     // Waking too early does no harm.
     if (soonest == kNever || armed_for_ <= soonest) return;
@@ -304,14 +274,8 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     for (const auto& group : groups_) {
         if (group->key != header.value().group) continue;
         group->note(header.value().from, source);
-        return group->protocol->on_packet(header.value(), packet.subspan(feed::kHeaderBytes),
-                                          monotonic_now());
+        return group->protocol.on_packet(header.value(), packet.subspan(feed::kHeaderBytes), monotonic_now());
     }
-}
-
-void Reliable::on_packets(Bytes packets, std::size_t unit, const SocketAddress& source, bool multicast) {
-    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
-        on_packet(packets.first(std::min(unit, packets.size())), source, multicast);
 }
 
 // False: there may be more.
@@ -338,8 +302,10 @@ bool Reliable::drain(int socket, bool multicast) {
             const auto at = static_cast<std::size_t>(i);
             mmsghdr& one = messages[at];
             if ((one.msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
-            on_packets({packets_.get() + at * kRowStride, one.msg_len},
-                       run_unit(one.msg_hdr, std::max(one.msg_len, 1u)), sources[at], multicast);
+            const std::size_t unit = run_unit(one.msg_hdr, std::max(one.msg_len, 1u));
+            Bytes packets(packets_.get() + at * kRowStride, one.msg_len);
+            for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
+                on_packet(packets.first(std::min(unit, packets.size())), sources[at], multicast);
         }
         if (got < static_cast<int>(kBatch)) return true;
     }

@@ -17,29 +17,14 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// What a message of such an endpoint holds at most, and one packet of it.
-std::size_t reliable_payload(std::size_t largest_datagram);
+class Endpoint;
+
+// What a message of such an endpoint holds at most.
 std::size_t reliable_message(std::size_t largest_datagram);
 
 class Reliable {
   public:
-    // The endpoint, as far as it is needed here.
-    class Owner {
-      public:
-        // Takes a posted buffer; false: there is none, or no room for its completion.
-        virtual bool begin_receive(PostedReceive& posted) = 0;
-        // False: no room for the completion now.
-        virtual bool end_receive(const PostedReceive& posted, const Datagram& message) = 0;
-        // It will not be filled after all.
-        virtual void give_back(const PostedReceive& posted) = 0;
-        virtual void group_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) = 0;
-
-      protected:
-        ~Owner() = default;
-    };
-
-    static Result<std::unique_ptr<Reliable>> open(Owner& owner, Receiver& receiver, const Settings& settings,
-                                                  int own_socket, std::size_t largest_datagram);
+    static Result<std::unique_ptr<Reliable>> open(Endpoint& endpoint, int own_socket);
     ~Reliable();
 
     Result<void> join(const SocketAddress& group, int socket, bool sends, bool receives);
@@ -51,7 +36,7 @@ class Reliable {
     void leave(const SocketAddress& group);
 
     // 0, or -FI_EAGAIN while a receiver is a window behind.
-    int send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size);
+    int send(const SocketAddress& group, Pieces pieces, std::size_t size);
     void progress();
     // Before somebody sleeps on the receiver's descriptor.
     void arm();
@@ -59,16 +44,14 @@ class Reliable {
   private:
     class Group;
 
-    Reliable(Owner& owner, Receiver& receiver, const Settings& settings, int own_socket, std::size_t payload);
+    Reliable(Endpoint& endpoint, int own_socket, std::size_t payload);
     Group* find(const SocketAddress& group) const;
     bool multicast(Bytes packets, std::size_t unit, const SocketAddress& group);
     bool drain(int socket, bool multicast);
-    void on_packets(Bytes packets, std::size_t unit, const SocketAddress& source, bool multicast);
     void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
     bool is_spoilt();
 
-    Owner& owner_;
-    Receiver& receiver_;
+    Endpoint& endpoint_;
     const Settings& settings_;
     const int own_socket_;
     const std::size_t payload_;

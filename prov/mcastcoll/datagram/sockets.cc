@@ -110,8 +110,7 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
     return transmit(socket, out, to);
 }
 
-// The kernel drops copies of our own packets, and data for who only sends. The filter sees the UDP header
-// first.
+// The filter sees the UDP header first.
 void leave_out(int socket, feed::MemberId self, bool receives) {
     constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
     const auto id = static_cast<std::uint64_t>(self);

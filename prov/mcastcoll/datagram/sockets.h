@@ -27,8 +27,6 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group);
 
-// What reliable messages ask of sockets: rows of packets that the kernel cuts and puts together, and a
-// filter.
 // Sends a message. 0, or errno.
 int transmit(int socket, msghdr& message, const SocketAddress& to);
 // Packets of `unit` bytes each, or a single one.

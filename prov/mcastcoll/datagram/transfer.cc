@@ -1,8 +1,4 @@
 // Sending and receiving of datagram endpoints.
-#include <errno.h>
-#include <rdma/fi_errno.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 
 #include "datagram/endpoint.h"
@@ -13,17 +9,11 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-std::size_t size_of(const iovec* pieces, std::size_t count) {
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) bytes += pieces[i].iov_len;
-    return bytes;
-}
-
 // What the system says of a datagram: 0, or -FI_E*.
-int send_one(int descriptor, const iovec* pieces, std::size_t count, const SocketAddress& to) {
+int send_one(int descriptor, Pieces pieces, const SocketAddress& to) {
     msghdr out{};
-    out.msg_iov = const_cast<iovec*>(pieces);
-    out.msg_iovlen = count;
+    out.msg_iov = const_cast<iovec*>(pieces.data());
+    out.msg_iovlen = pieces.size();
     const int error = transmit(descriptor, out, to);
     return is_full(error) ? -FI_EAGAIN : -error;
 }
@@ -31,8 +21,12 @@ int send_one(int descriptor, const iovec* pieces, std::size_t count, const Socke
 }  // namespace
 
 void Endpoint::Channel::complete(std::uint64_t flags, const Completion& completion) {
-    if (counter != nullptr) counter->count(completion.error != 0);
+    if (counter) counter->count(completion.error != 0);
     if (completion.error != 0 ? queue != nullptr : tells(flags)) queue->push(completion);
+}
+
+void Endpoint::Channel::cancel(const PostedReceive& posted) {
+    complete(posted.flags, {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
 }
 
 const SocketAddress* Endpoint::destination(const Message& message, int& error) const {
@@ -49,9 +43,9 @@ const SocketAddress* Endpoint::destination(const Message& message, int& error) c
 }
 
 ssize_t Endpoint::send(const Message& message) {
-    if (message.count > kMostPieces || (message.count > 0 && message.pieces == nullptr)) return -FI_EINVAL;
+    if (!are_valid(message.pieces)) return -FI_EINVAL;
     if ((message.flags & ~kSendFlags) != 0) return -FI_EBADFLAGS;
-    const std::size_t size = size_of(message.pieces, message.count);
+    const std::size_t size = size_of(message.pieces);
     if (size > max_message_) return -FI_EMSGSIZE;
     const std::lock_guard lock(mutex());
     if (!enabled()) return -FI_EOPBADSTATE;
@@ -60,13 +54,13 @@ ssize_t Endpoint::send(const Message& message) {
     const SocketAddress* to = destination(message, error);
     if (to == nullptr) return error;
     if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
-    const int rc = reliable_ ? reliable_->send(*to, message.pieces, message.count, size)
+    const int rc = reliable_ ? reliable_->send(*to, message.pieces, size)
                    : verbs_ && (message.flags & FI_MULTICAST) != 0
-                       ? verbs_->send(*to, message.pieces, message.count, size)
-                       : send_one(socket_.get(), message.pieces, message.count, *to);
+                       ? verbs_->send(*to, message.pieces)
+                       : send_one(socket_.get(), message.pieces, *to);
     if (rc != 0) return rc;
     if (message.silent) {
-        if (sent_.counter != nullptr) sent_.counter->count(false);
+        if (sent_.counter) sent_.counter->count(false);
         return 0;
     }
     const std::uint64_t kind = FI_SEND | FI_MSG | (message.flags & FI_MULTICAST);
@@ -74,11 +68,11 @@ ssize_t Endpoint::send(const Message& message) {
     return 0;
 }
 
-ssize_t Endpoint::post(const iovec* pieces, std::size_t count, void* context, std::uint64_t flags) {
-    if (count > kMostPieces || (count > 0 && pieces == nullptr)) return -FI_EINVAL;
+ssize_t Endpoint::post(Pieces pieces, void* context, std::uint64_t flags) {
+    if (!are_valid(pieces)) return -FI_EINVAL;
     if ((flags & ~kReceiveFlags) != 0) return -FI_EBADFLAGS;
-    PostedReceive posted{.context = context, .flags = flags, .count = count};
-    std::copy_n(pieces, count, posted.pieces.begin());
+    PostedReceive posted{.context = context, .flags = flags, .count = pieces.size()};
+    std::copy(pieces.begin(), pieces.end(), posted.pieces.begin());
     const std::lock_guard lock(mutex());
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_RECV) == 0) return -FI_EOPNOTSUPP;
@@ -91,19 +85,18 @@ ssize_t Endpoint::post(const iovec* pieces, std::size_t count, void* context, st
     return 0;
 }
 
-// Of those it completes to; one may be there twice.
-std::array<WaitObject*, 4> Endpoint::wait_objects() {
-    std::array<WaitObject*, 4> all{};
-    if (received_.queue != nullptr) all[0] = &received_.queue->wait_object();
-    if (received_.counter != nullptr) all[1] = &received_.counter->wait_object();
-    if (reliable_ && sent_.queue != nullptr) all[2] = &sent_.queue->wait_object();
-    if (reliable_ && sent_.counter != nullptr) all[3] = &sent_.counter->wait_object();
+std::array<Waiter*, 4> Endpoint::waiters() const {
+    std::array<Waiter*, 4> all{received_.queue.get(), received_.counter.get()};
+    if (is_reliable(*info_)) {
+        all[2] = sent_.queue.get();
+        all[3] = sent_.counter.get();
+    }
     return all;
 }
 
 void Endpoint::wake() {
-    for (WaitObject* object : wait_objects())
-        if (object != nullptr) object->wake();
+    for (Waiter* waiter : waiters())
+        if (waiter != nullptr) waiter->wait_object().wake();
 }
 
 void Endpoint::watch() {
@@ -113,14 +106,14 @@ void Endpoint::watch() {
     if (wanted && verbs_ && !verbs_->prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
-    for (WaitObject* object : wait_objects()) {
-        if (object == nullptr) continue;
+    for (Waiter* waiter : waiters()) {
+        if (waiter == nullptr) continue;
         if (!wanted) {
-            object->remove(receiver_.descriptor());
-        } else if (!object->add(receiver_.descriptor())) {
+            waiter->wait_object().remove(receiver_.descriptor());
+        } else if (!waiter->wait_object().add(receiver_.descriptor())) {
             // Nobody may sleep until the next try.
             watched_ = false;
-            object->wake();
+            waiter->wait_object().wake();
         }
     }
 }
@@ -133,9 +126,7 @@ void Endpoint::receive() {
         complete_receive(posted, datagram);
         return true;
     };
-    const auto room = [this] {
-        return received_.queue != nullptr ? received_.queue->room() : receiver_.posted();
-    };
+    const auto room = [this] { return received_.queue ? received_.queue->room() : receiver_.posted(); };
     receiver_.receive(room(), taking);
     if (verbs_) verbs_->receive(receiver_, room(), taking);
 }
@@ -144,13 +135,13 @@ void Endpoint::receive() {
 bool Endpoint::is_own(const SocketAddress& source) const {
     if (source.port() != address_.port()) return false;
     if (!address_.is_wildcard()) return source.same_host(address_);
-    const auto& own = domain_.interface().addresses;
+    const auto& own = parent().interface.addresses;
     return std::any_of(own.begin(), own.end(),
                        [&](const SocketAddress& address) { return address.same_host(source); });
 }
 
 void Endpoint::complete_receive(const PostedReceive& posted, const Datagram& datagram) {
-    const std::size_t room = posted.size();
+    const std::size_t room = size_of(posted.buffer());
     Completion done{.op_context = posted.context,
                     .flags = FI_RECV | FI_MSG | (datagram.multicast ? FI_MULTICAST : 0),
                     .length = std::min(datagram.length, room)};
@@ -175,12 +166,10 @@ bool Endpoint::end_receive(const PostedReceive& posted, const Datagram& message)
 
 void Endpoint::give_back(const PostedReceive& posted) {
     // If others were posted in its place meanwhile, it is told of as cancelled.
-    if (receiver_.post(posted) || received_.full()) return;
-    received_.complete(posted.flags,
-                       {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
+    if (!receiver_.post(posted) && !received_.full()) received_.cancel(posted);
 }
 
-void Endpoint::group_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) {
+void Endpoint::tell_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) {
     for (const auto& [number, membership] : memberships_) {
         if (!(membership->group() == group)) continue;
         fi_eq_err_entry lost{};
@@ -193,7 +182,7 @@ void Endpoint::group_lost(const SocketAddress& group, const SocketAddress& membe
                  how == feed::Loss::silent     ? "has not been heard for the peer timeout"
                  : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
                                                : "no longer has what is missing here");
-        events_->push_error(FI_NOTIFY, lost);
+        events_->push(FI_NOTIFY, lost);
     }
 }
 

@@ -2,20 +2,15 @@
 
 #include <rdma/fi_errno.h>
 
-#include <algorithm>
-#include <cstring>
-
 namespace mcastcoll::ofi::datagram {
 
 Result<std::unique_ptr<VerbsGroups>> VerbsGroups::open(const Interface& interface, const Settings& settings,
                                                        int family) {
-    VerbsOptions options;
-    options.interface = interface;
-    options.family = family == AF_INET ? 4 : 6;
-    options.ttl = settings.ttl;
-    options.receives = settings.receives;
-    options.most_memberships = settings.memberships;
-    auto opened = open_verbs(options);
+    auto opened = open_verbs({.interface = interface,
+                              .family = family == AF_INET ? 4 : 6,
+                              .ttl = settings.ttl,
+                              .receives = settings.receives,
+                              .most_memberships = settings.memberships});
     if (!opened) return opened.error();
     return std::unique_ptr<VerbsGroups>(new VerbsGroups(std::move(opened).value()));
 }
@@ -31,12 +26,8 @@ Result<::mcastcoll::Membership> VerbsGroups::join(const SocketAddress& group, bo
     return ::mcastcoll::Membership();
 }
 
-int VerbsGroups::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
-    gathered_.resize(size);
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < count; at += pieces[i++].iov_len)
-        if (pieces[i].iov_len > 0) std::memcpy(gathered_.data() + at, pieces[i].iov_base, pieces[i].iov_len);
-    const ::mcastcoll::Datagram datagram{Bytes(gathered_), {}};
+int VerbsGroups::send(const SocketAddress& group, Pieces pieces) {
+    const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
     if (verbs_->send(std::span(&datagram, 1), {group.with_port(0).with_scope(0), true}) == 1) return 0;
     const int error = verbs_->take_send_error();
     return error == 0 ? -FI_EAGAIN : -error;

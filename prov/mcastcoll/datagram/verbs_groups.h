@@ -5,12 +5,8 @@
 // not told, so what is only sent to must not be joined; on InfiniBand it has to be.
 #pragma once
 
-#include <sys/uio.h>
-
-#include <array>
 #include <deque>
 #include <memory>
-#include <vector>
 
 #include "datagram/receiver.h"
 #include "provider/settings.h"
@@ -33,7 +29,7 @@ class VerbsGroups {
     // Empty where groups can be sent to without.
     Result<::mcastcoll::Membership> join(const SocketAddress& group, bool receives);
     // 0, or -FI_E*.
-    int send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size);
+    int send(const SocketAddress& group, Pieces pieces);
     // At most so many, into the buffers posted to the receiver.
     void receive(Receiver& receiver, std::size_t most, Receiver::Take take);
     int descriptor() const { return verbs_->descriptor(); }

@@ -7,10 +7,20 @@ namespace {
 
 constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
-constexpr Nanoseconds kFirstBeat = Nanoseconds::from_ms(128);
 constexpr std::uint64_t kReportsPerWindow = 8;
 // Who looks less often than this has paused.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50);
+// Several who ask for the same get one answer. Who asks first has waited for what was reordered.
+constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
+constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
+constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
+constexpr unsigned kFarewells = 3;
+// So many full packets do not wait for others.
+constexpr std::size_t kFullRow = 16;
+// When the system has no room for a packet.
+constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
+// However small somebody's receive buffer is, and however wrong what it says of it.
+constexpr std::size_t kLeastWindow = 16;
 
 }  // namespace
 
@@ -20,12 +30,9 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
       outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody)),
       pacer_(now),
       probe_at_(now),
-      beat_at_(kNever),
-      beat_after_(kFirstBeat),
       stray_at_(now),
-      looked_at_(now) {}
-
-Feed::~Feed() = default;
+      looked_at_(now),
+      beat_after_(kBeatLongest) {}
 
 Member* Feed::find_or_add(MemberId id, Nanoseconds now) {
     if (Member* known = members_.find(id); known != nullptr) return known;
@@ -41,16 +48,16 @@ Header Feed::header(Kind kind, MemberId to) const {
     return {kind, 0, 0, config_.group, config_.self, to, 0, 0};
 }
 
-void Feed::tell(MemberId to, Header header, Bytes body) {
+void Feed::tell(const Header& header, Bytes body) {
     std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
     const auto front = encode(header);
     std::copy(front.begin(), front.end(), packet.begin());
     std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
     const Bytes all(packet.data(), kHeaderBytes + body.size());
-    if (to == kEverybody)
+    if (header.to == kEverybody)
         host_.multicast(all, all.size());
     else
-        host_.send(to, all);
+        host_.send(header.to, all);
 }
 
 Header Feed::introduction(Kind kind, MemberId to) const {
@@ -64,7 +71,7 @@ Header Feed::introduction(Kind kind, MemberId to) const {
 
 void Feed::send_join(MemberId to, Nanoseconds now) {
     flush(now);
-    tell(to, introduction(Kind::join, to));
+    tell(introduction(Kind::join, to));
 }
 
 // The other has said what it does, and where its packets begin for this member.
@@ -94,7 +101,7 @@ void Feed::on_join(const Header& header, Nanoseconds now) {
     meet(*member, header, now);
     Header welcome = introduction(Kind::welcome, member->id);
     if (member->receives) welcome.number = member->start;
-    tell(member->id, welcome);
+    tell(welcome);
 }
 
 // What it has sent is still taken; if a part of that is missing, nobody has it any more.
@@ -110,7 +117,6 @@ void Feed::on_leave(Member& member, const Header& header) {
     member.incoming->note_end(header.number);
     if (member.incoming->first_missing() < header.number) return bar(member, Loss::gap);
     member.leaving = true;
-    member.last = header.number;
 }
 
 void Feed::bar(Member& member, Loss how) {
@@ -145,27 +151,30 @@ void Feed::on_packet(const Header& header, Bytes body, Nanoseconds now) {
     }
 }
 
+// Who has sent data, or a beat for it. Null: this member can do nothing with it.
+Member* Feed::sender_of(const Header& header, Nanoseconds now) {
+    Member* member = members_.find(header.from);
+    if (member != nullptr) member->heard = now;
+    if (member == nullptr || !member->incoming) {
+        on_stray(member, header.from, now);
+        return nullptr;
+    }
+    if (member->incoming->skip_to(header.oldest)) return member;
+    bar(*member, Loss::gap);
+    return nullptr;
+}
+
 // Packets of somebody whose beginning is not known: ask for it.
 void Feed::on_stray(Member* member, MemberId from, Nanoseconds now) {
     ++counters_.strays;
-    if (member != nullptr) member->heard = now;
     if (!config_.receives || now < stray_at_ || (member != nullptr && member->barred)) return;
     stray_at_ = now + kStrayPause;
     send_join(from, now);
 }
 
-// False: this member is of no use any more.
-bool Feed::follow(Member& member, const Header& header, Nanoseconds now) {
-    member.heard = now;
-    if (member.incoming->skip_to(header.oldest)) return true;
-    bar(member, Loss::gap);
-    return false;
-}
-
 void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
-    Member* member = members_.find(header.from);
-    if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
-    if (!follow(*member, header, now)) return;
+    Member* member = sender_of(header, now);
+    if (member == nullptr) return;
     Incoming& incoming = *member->incoming;
     member->report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
     // What comes in its turn is not kept, unless the application has no room.
@@ -179,7 +188,7 @@ void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
     } else {
         ++counters_.duplicates;
     }
-    member->gap.watch(member->incoming->has_gap(), now);
+    member->gap.watch(incoming.has_gap(), now);
 }
 
 // Gives the application what it takes of its sender's next packet; true: nothing is left.
@@ -198,9 +207,8 @@ void Feed::report_progress(Member& member) {
 }
 
 void Feed::on_beat(const Header& header, Nanoseconds now) {
-    Member* member = members_.find(header.from);
-    if (member == nullptr || !member->incoming) return on_stray(member, header.from, now);
-    if (!follow(*member, header, now)) return;
+    Member* member = sender_of(header, now);
+    if (member == nullptr) return;
     member->incoming->note_end(header.number);
     // With the next tick: what is still in the socket is not missing.
     if ((header.flags & kReport) != 0) member->report_wanted = true;
@@ -215,7 +223,7 @@ void Feed::report(Member& member, bool holes) {
     const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
-    tell(member.id, report, Bytes(bitmap.data(), used));
+    tell(report, Bytes(bitmap.data(), used));
 }
 
 void Feed::deliver() {
@@ -269,6 +277,112 @@ Nanoseconds Feed::next_deadline() const {
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
     for (const auto& member : members_) soonest = std::min(soonest, member->gap.deadline());
     return soonest;
+}
+
+// The sending half: what leaves and when, repairs, and how far it may be ahead of its receivers.
+void Feed::leave(Nanoseconds now) {
+    flush(now);
+    Header farewell = header(Kind::leave, kEverybody);
+    farewell.number = outgoing_.next();
+    // Who misses them all finds out by the peer timeout.
+    for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
+}
+
+void Feed::send(Bytes message, Nanoseconds now) {
+    for (const auto& member : members_)
+        if (member->acked == outgoing_.next()) member->moved = now;
+    outgoing_.append(message);
+    if (pacer_.take(now)) {
+        outgoing_.close();
+        emit(now);
+    } else if (outgoing_.waiting() >= kFullRow) {
+        emit(now);
+    }
+    if (outgoing_.waiting() > 0 || outgoing_.has_open())
+        flush_at_ = std::min(flush_at_, std::max(pacer_.next(), now));
+}
+
+void Feed::flush(Nanoseconds now) {
+    flush_at_ = kNever;
+    if (outgoing_.has_open()) pacer_.force(now);
+    outgoing_.close();
+    emit(now);
+}
+
+void Feed::emit(Nanoseconds now) {
+    flush_at_ = kNever;
+    bool any = false;
+    for (auto row = outgoing_.unsent(); row.packets > 0; row = outgoing_.unsent()) {
+        if (!host_.multicast(row.bytes, row.unit)) {
+            flush_at_ = now + kSendAgain;
+            break;
+        }
+        outgoing_.sent(row);
+        counters_.sent += row.packets;
+        any = true;
+    }
+    if (!any) return;
+    beat_after_ = kBeatFirst;
+    beat_at_ = now + beat_after_;
+    if (receivers() == 0) trim();
+}
+
+void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
+    Member* member = members_.find(header.from);
+    if (member == nullptr || !member->receives) return tell(this->header(Kind::expelled, header.from));
+    member->heard = now;
+    if (header.number > member->acked && header.number <= outgoing_.next()) {
+        member->acked = header.number;
+        member->moved = now;
+        trim();
+    }
+    const std::size_t bits = 8 * std::min(body.size(), kBitmapBytes);
+    for (std::size_t bit = 0; bit < bits; ++bit) {
+        if ((body[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
+        const Bytes packet = outgoing_.again(header.oldest + bit, now, kRepairPause);
+        if (packet.empty()) continue;
+        ++counters_.repaired;
+        // What the system has no room for is asked for again.
+        host_.multicast(packet, packet.size());
+    }
+}
+
+void Feed::trim() {
+    const std::uint64_t oldest = members_.acked_by_all(outgoing_.next());
+    if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
+    outgoing_.trim(oldest);
+}
+
+void Feed::limit_window() {
+    outgoing_.limit(std::max(members_.least_room(config_.window), kLeastWindow));
+}
+
+void Feed::beat(bool wanted, Nanoseconds now) {
+    Header one = header(Kind::beat, kEverybody);
+    one.number = outgoing_.next();
+    one.oldest = outgoing_.oldest();
+    one.flags = wanted ? kReport : 0;
+    ++counters_.beats;
+    tell(one);
+    const Nanoseconds idle{config_.peer_timeout.value / 10};
+    beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
+    beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
+}
+
+void Feed::expel_late(Nanoseconds now) {
+    bool expelled = false;
+    for (const auto& member : members_) {
+        if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
+        if (now - member->moved <= config_.peer_timeout) continue;
+        // It may go on sending.
+        member->receives = false;
+        expelled = true;
+        ++counters_.expelled;
+        tell(header(Kind::expelled, member->id));
+    }
+    if (!expelled) return;
+    trim();
+    limit_window();
 }
 
 }  // namespace mcastcoll::feed

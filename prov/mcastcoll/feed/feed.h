@@ -1,20 +1,8 @@
-// Reliable multicast messages in one group, as one member of it sees them. Pure: it is given packets and
-// times, and hands packets and messages out through its host.
-//
-// Members find each other by joining: who hears a join answers with a welcome, so both know what the other
-// does and from which packet on. A sender packs messages into packets (pacer.h says when one leaves that is
-// not full) and keeps each until every receiver that it knows has handed it to its application. It is never
-// more than a window ahead of the slowest, nor than what the smallest receive buffer holds, which is the flow
-// control and the bound on all memory. Receivers report every eighth of a window, when asked by a beat, and
-// when they see a hole, with a bitmap of what is missing; the sender multicasts that again (NACK-oriented
-// repair, as in RFC 5740). Who takes nothing for the peer timeout although something waits for it is
-// expelled, and told so as soon as it says a word; a sender that is silent for as long is forgotten.
+// Reliable multicast messages in one group, as one member of it sees them: README.md has the protocol. Pure:
+// it is given packets and times, and hands packets and messages out through its host.
 #pragma once
 
 #include "feed/members.h"
-#include "feed/outgoing.h"
-#include "feed/pacer.h"
-#include "feed/packet.h"
 
 namespace mcastcoll::feed {
 
@@ -58,9 +46,6 @@ class Feed {
     };
 
     Feed(const Config& config, Host& host, Nanoseconds now);
-    ~Feed();
-    Feed(const Feed&) = delete;
-    Feed& operator=(const Feed&) = delete;
 
     // All probes are out, and there was time to answer.
     bool joined(Nanoseconds now) const { return probes_left_ == 0 && now >= probe_at_; }
@@ -87,7 +72,7 @@ class Feed {
     // Null: there are too many.
     Member* find_or_add(MemberId id, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
-    void tell(MemberId to, Header header, Bytes body = {});
+    void tell(const Header& header, Bytes body = {});
     void send_join(MemberId to, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
     void emit(Nanoseconds now);
@@ -99,8 +84,8 @@ class Feed {
     void on_data(const Header& header, Bytes body, Nanoseconds now);
     void on_beat(const Header& header, Nanoseconds now);
     void on_report(const Header& header, Bytes body, Nanoseconds now);
+    Member* sender_of(const Header& header, Nanoseconds now);
     void on_stray(Member* member, MemberId from, Nanoseconds now);
-    bool follow(Member& member, const Header& header, Nanoseconds now);
     void report(Member& member, bool holes);
     bool hand_over(Member& member, Bytes body);
     void report_progress(Member& member);
@@ -114,10 +99,9 @@ class Feed {
     Host& host_;
     Outgoing outgoing_;
     Pacer pacer_;
-    Nanoseconds flush_at_ = kNever;
     Members members_;
     unsigned probes_left_ = kProbes;
-    Nanoseconds probe_at_, beat_at_, beat_after_, stray_at_, looked_at_;
+    Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
     FeedCounters counters_;
 };
 

@@ -39,10 +39,10 @@ Member* Members::find(MemberId id) {
 }
 
 Member& Members::add(MemberId id, Nanoseconds now) {
-    all_.push_back(std::make_unique<Member>());
-    all_.back()->id = id;
-    all_.back()->heard = now;
-    return *all_.back();
+    Member& added = *all_.emplace_back(std::make_unique<Member>());
+    added.id = id;
+    added.heard = now;
+    return added;
 }
 
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {

@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "feed/incoming.h"
-#include "feed/packet.h"
+#include "feed/window.h"
 
 namespace mcastcoll::feed {
 
@@ -42,9 +41,8 @@ struct Member {
     GapTimer gap;
     // Messages of it are missing for good, which the host knows: no more of them are taken.
     bool barred = false;
-    bool leaving = false;
-    std::uint64_t last = 0;  // if leaving: the number after its last packet
-    bool gone = false;       // goes with the next bury()
+    bool leaving = false;  // all that it has sent has come
+    bool gone = false;     // goes with the next bury()
 };
 
 class Members {

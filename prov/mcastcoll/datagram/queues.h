@@ -1,0 +1,129 @@
+// What tells the application of something: the completion queue and the counter of datagram endpoints, and
+// the event queue of their fabric.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <deque>
+#include <vector>
+
+#include "base/deadline.h"
+#include "datagram/fabric.h"
+#include "provider/completions.h"
+
+namespace mcastcoll::ofi::datagram {
+
+class Endpoint;
+
+// What somebody may want to sleep on until endpoints have received something: a completion queue, a counter.
+// It knows the endpoints that complete to it, has them take what their sockets hold, and sleeps on their
+// sockets. Everything but sleeping happens under the domain's lock.
+class Waiter {
+  public:
+    explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
+
+    WaitObject& wait_object() { return wait_object_; }
+    void add(Endpoint& endpoint);
+    void remove(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
+    // Before somebody sleeps on the descriptor, without the lock.
+    void prepare_wait();
+
+  protected:
+    // All endpoints take what has come.
+    void progress();
+    // `ready` is called under the lock and says -FI_EAGAIN as long as there is nothing.
+    template <typename Ready>
+    ssize_t sleep_until(int timeout, Ready ready);
+
+  private:
+    // An endpoint without posted receives takes nothing, so its sockets must not wake anybody.
+    void prepare();
+
+    std::mutex& mutex_;
+    WaitObject wait_object_;
+    std::vector<Endpoint*> endpoints_;
+};
+
+// It has as many places as were asked for, and never runs over: who would complete to a full one waits, in
+// the kernel's buffers if it is a message.
+class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Domain>, public Waiter {
+  public:
+    static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
+    CompletionQueue(Domain& domain, std::size_t size, fi_cq_format format, void* context)
+        : Object(use(domain), context), Waiter(domain.mutex), completions_(format, size) {}
+
+    bool pending() const { return completions_.any(); }
+    // With the domain's lock held.
+    std::size_t room() const { return completions_.capacity() - completions_.size(); }
+    void push(const Completion& completion);
+
+  private:
+    ssize_t read(void* buffer, std::size_t count) { return readfrom(buffer, count, nullptr); }
+    ssize_t readfrom(void* buffer, std::size_t count, fi_addr_t* source);
+    ssize_t readerr(fi_cq_err_entry* entry, std::uint64_t flags);
+    ssize_t sread(void* buffer, std::size_t count, const void* condition, int timeout);
+    ssize_t sreadfrom(void* buffer, std::size_t count, fi_addr_t* source, const void* condition, int timeout);
+    int signal() { return wait_object().signal(); }
+    ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
+
+    Completions completions_;
+};
+
+class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public Waiter {
+  public:
+    static int open(Domain& domain, fi_cntr_attr* attr, fid_cntr** counter, void* context);
+    Counter(Domain& domain, void* context) : Object(use(domain), context), Waiter(domain.mutex) {}
+
+    // With the domain's lock held.
+    void count(bool failed);
+
+  private:
+    std::uint64_t read();
+    std::uint64_t readerr();
+    template <std::uint64_t Counter::*Value, bool Add>
+    int change(std::uint64_t value);
+    int wait(std::uint64_t threshold, int timeout);
+
+    std::uint64_t done_ = 0, failed_ = 0;
+};
+
+// Ends of joins, and what the application writes itself.
+class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
+  public:
+    static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
+    using Object::Object;
+
+    // False: the queue is full.
+    template <typename Entry>
+    bool push(std::uint32_t event, const Entry& entry) {
+        return push(event, std::as_bytes(std::span(&entry, 1)), entry.fid,
+                    std::is_same_v<Entry, fi_eq_err_entry>);
+    }
+    // Drops what speaks of an object that is about to go.
+    void forget(const Handle& object);
+    bool pending();
+    WaitObject& wait_object() { return wait_object_; }
+
+  private:
+    struct Event {
+        std::uint32_t number;
+        std::vector<std::byte> body;
+        const Handle* about;
+        bool failed;  // the body is an fi_eq_err_entry
+    };
+
+    ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
+    ssize_t readerr(fi_eq_err_entry* entry, std::uint64_t flags);
+    ssize_t write(std::uint32_t event, const void* buffer, std::size_t length, std::uint64_t flags);
+    ssize_t sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout, std::uint64_t flags);
+    bool push(std::uint32_t event, Bytes body, const Handle* about, bool failed);
+    void drop_first();
+    void reset_if_empty();
+
+    bool writable_ = false;
+    WaitObject wait_object_;  // its descriptor is readable whenever the queue is not empty
+    std::mutex mutex_;
+    std::deque<Event> events_;
+};
+
+}  // namespace mcastcoll::ofi::datagram
