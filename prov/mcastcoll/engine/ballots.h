@@ -109,7 +109,7 @@ class Verdicts {
     // Everybody has finished all operations below.
     void release_below(std::uint64_t operation) {
         if (operation <= next_from_) return;
-        graph_.swap(next_graph_);
+        std::swap(graph_, next_graph_);
         next_from_ = kNone;
     }
 

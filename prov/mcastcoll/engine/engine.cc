@@ -250,9 +250,8 @@ bool Engine::poll_effects(Allowed allowed, Effect& effect) {
 // Counts and drops what is not for this group, or not from one of its members.
 bool Engine::accept(const wire::Decoded& decoded) {
     if (decoded.refusal != wire::Refusal::none) {
-        ++(decoded.refusal == wire::Refusal::checksum ? core_.counters.bad_checksum
-                                                      : core_.counters.bad_packet);
-        return false;
+        const bool checksum = decoded.refusal == wire::Refusal::checksum;
+        return ++(checksum ? core_.counters.bad_checksum : core_.counters.bad_packet), false;
     }
     const wire::Header& header = decoded.header;
     if (header.key != core_.config.key) return ++core_.counters.foreign_group, false;
@@ -347,17 +346,8 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
             return admission_.on_ping(header);
         case wire::Kind::pong:
             return admission_.on_pong(header);
-        case wire::Kind::fragment:
-        case wire::Kind::release:
-        case wire::Kind::relay:
-        case wire::Kind::probe:
-        case wire::Kind::watermark_cast:  // multicasts do not come as messages
-        case wire::Kind::piece:
-        case wire::Kind::grant:
-        case wire::Kind::block:
-        case wire::Kind::block_grant:  // and what other levels say to each other does not come here
-            ++core_.counters.unexpected_kind;
-            return;
+        default:
+            ++core_.counters.unexpected_kind;  // multicasts, and what other levels say to each other
     }
 }
 

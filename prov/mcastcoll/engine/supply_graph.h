@@ -7,7 +7,7 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/rank_set.h"
@@ -42,12 +42,6 @@ class SupplyGraph {
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
     void set_verdict(Verdict verdict);
-    void swap(SupplyGraph& other) {
-        std::swap(verdict_, other.verdict_);
-        std::swap(healthy_, other.healthy_);
-        leaders_.swap(other.leaders_);
-        supplied_.swap(other.supplied_);
-    }
     const Verdict& verdict() const { return verdict_; }
 
     // What the verdict says, whoever sends what to whom.
@@ -80,6 +74,8 @@ class SupplyGraph {
     bool is_audible(Rank root) const;
     bool leads_towards(Rank root, Rank rank) const;
     bool reaches_anybody(Rank root) const;
+    // It stands in this root's ring, or is the root and has one.
+    bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
     RankSet listening() const {
         return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
     }
@@ -97,17 +93,16 @@ class SupplyGraph {
                                 : RankSet::everybody_but({}, members_);
     }
 
-    const std::uint32_t members_;
+    std::uint32_t members_;
     Verdict verdict_;
-    bool healthy_ =
-        false;  // nobody is deaf or mute, and roots multicast to everybody: what is asked most is known
+    // Nobody is deaf or mute, and roots multicast to everybody: what is asked most is known.
+    bool healthy_ = false;
     std::vector<std::uint8_t> range_of_;
     std::vector<Rank> leaders_;                // by range
     std::vector<std::vector<Rank>> supplied_;  // by the root's range
 };
 
-// The binary heap's parent and children for any arity, over ranks with rank 0 on top: the tree of gathers and
-// watermarks.
+// The heap over ranks with rank 0 on top: the tree of gathers and watermarks.
 Rank tree_parent(Rank rank, std::uint32_t arity);
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
 // Ranks in the tree below `rank`, itself included.
