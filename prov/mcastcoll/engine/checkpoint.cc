@@ -167,7 +167,7 @@ bool Checkpoint::make_multicast(Effect& effect) {
 bool Checkpoint::make_message(Effect& effect) {
     Watermark::Word word;
     if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
-        core_.counters.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
+        core_.counters.floor_asks_sent += word.kind == wire::Kind::watermark_ask;
         const bool down = word.kind == wire::Kind::watermark_down;
         return core_.message(effect, word.kind, word.to, operation_of(word.number),
                              down ? core_.verdicts.version() : 0);
@@ -176,7 +176,7 @@ bool Checkpoint::make_message(Effect& effect) {
         return core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()));
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
-        core_.notices.left();
+        core_.notices.left = true;
     }
     return false;
 }

@@ -18,10 +18,11 @@ namespace mcastcoll::engine {
 //
 // Members agree on it up and down a tree of messages: each tells its parent what its subtree has finished
 // (up), rank 0 tells its children what all have, and they theirs (down), or it multicasts that. Whoever waits
-// for it asks its parent, which asks its own until one knows. A counter calls it "floor", its older name.
+// for it asks its parent, which asks its own until one knows.
 class Watermark {
   public:
-    Watermark(const RankList& children, Rank parent) : children_(children), parent_(parent) {}
+    Watermark(const RankList& children, Rank parent)
+        : children_(children), parent_(parent), untold_(children) {}
 
     // Operations below are finished everywhere, and this member has been told so.
     std::uint64_t opened() const { return opened_; }
@@ -55,9 +56,7 @@ class Watermark {
     void on_ask(std::uint32_t child, std::uint64_t above);
 
     // False: next() has nothing.
-    bool may_speak() const {
-        return up_ > up_told_ || ask_due_ || askers_ > 0 || (down_ > 0 && down_next_ < children_.count);
-    }
+    bool may_speak() const { return up_ > up_told_ || ask_due_ || askers_ > 0 || !untold_.over(); }
     // What is to be said next, and to whom: the operation number that it is about.
     struct Word {
         wire::Kind kind{};
@@ -75,7 +74,7 @@ class Watermark {
     void ask();
     void tell_down(std::uint64_t told) {
         down_ = told;
-        down_next_ = 0;
+        untold_.begin();
     }
 
     const RankList children_;
@@ -84,7 +83,7 @@ class Watermark {
     std::array<std::uint64_t, kMaxArity> finished_{};  // by child
     std::uint64_t up_told_ = 0, up_ = 0;               // to the parent; to be told
     std::uint64_t down_ = 0;                           // told from above, or agreed on by rank 0
-    std::uint32_t down_next_ = 0;                      // children that have been told
+    Round untold_;                                     // of that
     std::uint64_t parked_ = 0;
     bool cast_due_ = false;
     // Questions: this member's own, and the children's.
@@ -116,8 +115,8 @@ bool Watermark::next(Word& word, Heard&& heard) {
         word = {wire::Kind::watermark_down, children_.ranks[i], opened_};
         return true;
     }
-    while (down_ > 0 && down_next_ < children_.count) {
-        const Rank child = children_.ranks[down_next_++];
+    while (!untold_.over()) {
+        const Rank child = untold_.next();
         if (heard(child)) continue;
         word = {wire::Kind::watermark_down, child, down_};
         return true;

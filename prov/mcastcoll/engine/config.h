@@ -27,11 +27,6 @@ constexpr std::string_view name_of(RootSync sync) {
     return kNames[static_cast<std::uint8_t>(sync) % kRootSyncCount];
 }
 
-// How often a member says that it is ready: less and less.
-inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
-inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
-// How many watched ranks are remembered.
-inline constexpr std::uint32_t kMostWatched = 256;
 // Why a group fails for the others when a member closes it before the join is over: ECANCELED.
 inline constexpr int kClosedEarly = 125;
 

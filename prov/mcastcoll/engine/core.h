@@ -44,6 +44,7 @@ struct Core {
     Notices notices;
     Turns turns;
     RoundTrip round_trip;
+    bool ping_due = false;  // to measure it
     Deadlines deadlines;
     std::vector<std::byte> bits;  // of the question that is being asked
 

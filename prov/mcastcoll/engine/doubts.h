@@ -127,7 +127,6 @@ class Doubts {
 
     // When rank 0 holds the next election.
     Nanoseconds elect_at() const { return elect_at_; }
-    void stop() { elect_at_ = kNever; }
 
   private:
     void elect_again(Nanoseconds now) { elect_at_ = std::max(now, elections_.allowed_at()); }

@@ -7,12 +7,13 @@ namespace mcastcoll::engine {
 
 Poll::Poll(const GroupConfig& config, const RankList& children, Rank parent)
     : config_(config),
-      children_(children),
       parent_(parent),
+      voters_(children.count),
       speaker_(speaker_of(config.self, config.members)),
       heard_(speaker_count(config.members)),
       ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
-               config.message_bytes - wire::kHeaderBytes) {}
+               config.message_bytes - wire::kHeaderBytes),
+      untold_(children) {}
 
 void Poll::listen(std::uint64_t number) {
     if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
@@ -25,9 +26,8 @@ void Poll::begin(std::uint64_t number, Nanoseconds now) {
     stage_ = Stage::probing;
     ballots_.clear();
     voted_.fill(false);
-    missing_ = children_.count;
-    begun_ = true;
-    told_ = 0;
+    missing_ = voters_;
+    untold_.begin();
     probes_due_ = probes_sent_ = 0;
     if (!config_.multicast) return vote();
     vote_at_ = now + config_.probe_settle;
@@ -172,9 +172,9 @@ void Elections::take_first(Verdict verdict) {
     core_.phase = Phase::active;
     poll_.stop();
     core_.doubts.on_verdict();
-    core_.notices.joined();
+    core_.notices.joined = true;
     // Not before: what the probes keep busy answers late, and teaches long deadlines.
-    core_.round_trip.request_ping();
+    core_.ping_due = true;
     core_.unsettled = true;
 }
 

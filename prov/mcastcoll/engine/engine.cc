@@ -11,7 +11,7 @@ void Engine::start(Nanoseconds now) {
     detector_.wake();
     if (core_.config.members == 1) {
         core_.phase = Phase::active;
-        core_.notices.joined();
+        core_.notices.joined = true;
         core_.unsettled = true;
     } else if (admission_.start()) {
         elections_.begin_first();
@@ -21,7 +21,7 @@ void Engine::start(Nanoseconds now) {
 
 Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now) {
     const GroupConfig& config = core_.config;
-    if (core_.phase == Phase::failed) return Error{core_.failure.error(), "the group has failed"};
+    if (core_.phase == Phase::failed) return Error{core_.failure.error, "the group has failed"};
     if (core_.departure.closing()) return Error{ESHUTDOWN, "the group is closed"};
     if (moves_blocks(operation.kind)) return Error{ENOSYS, "blocks are not the engine's"};
     if (index_of(operation.root) >= config.members)
@@ -32,7 +32,8 @@ Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now)
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(config, operation); !fine) return fine.error();
-    if (core_.notices.completions() + outstanding() >= 2 * core_.slots.size() + config.pending_operations)
+    if (core_.notices.completions.size() + outstanding() >=
+        2 * core_.slots.size() + config.pending_operations)
         return Error{EAGAIN, "too many completions have not been taken"};
     const OperationId number = next_operation();
     if (!core_.pending.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
@@ -120,7 +121,7 @@ void Engine::begin(const Collective& operation) {
         slot.base = slot.hearing.revealed = 0;
         slot.have.clear_all();
     }
-    if (core_.config.members > 1 && core_.round_trip.wants_ping()) core_.round_trip.request_ping();
+    if (core_.config.members > 1 && core_.round_trip.wants_ping()) core_.ping_due = true;
     slot.operation = operation;
     if (operation.input == nullptr) slot.operation.input = operation.buffer;
     receiver_.adopt_early(slot, !misled);
@@ -237,9 +238,7 @@ bool Engine::next_message(Effect& effect) {
 }
 
 bool Engine::poll_effects(Allowed allowed, Effect& effect) {
-    const auto next_notice = [&] {
-        return core_.notices.next_of_group(effect, core_.failure.lost(), core_.failure.error());
-    };
+    const auto next_notice = [&] { return core_.notices.next_of_group(effect, core_.failure); };
     const bool found = core_.notices.next_operation(effect) || next_notice() ||
                        detector_.next_watch(effect) || (allowed.multicast && next_multicast(effect)) ||
                        (allowed.message && next_message(effect)) || next_notice();
@@ -247,8 +246,9 @@ bool Engine::poll_effects(Allowed allowed, Effect& effect) {
     return found;
 }
 
-// Counts and drops what is not for this group, or not from one of its members.
-bool Engine::accept(const wire::Decoded& decoded) {
+// Counts what comes, and drops what is not for this group, not from one of its members, or too late.
+bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanoseconds now) {
+    core_.now = now;
     if (decoded.refusal != wire::Refusal::none) {
         const bool checksum = decoded.refusal == wire::Refusal::checksum;
         return ++(checksum ? core_.counters.bad_checksum : core_.counters.bad_packet), false;
@@ -258,25 +258,20 @@ bool Engine::accept(const wire::Decoded& decoded) {
     if (header.epoch != core_.config.epoch) return ++core_.counters.foreign_epoch, false;
     if (index_of(header.sender) >= core_.config.members) return ++core_.counters.bad_sender, false;
     if (header.sender == core_.config.self) return ++core_.counters.own_copies, false;
-    return true;
+    ++received;
+    return !core_.over();
 }
 
 void Engine::on_packet(Bytes datagram, Nanoseconds now) {
-    core_.now = now;
     const wire::Decoded decoded = wire::decode(datagram);
-    if (!accept(decoded)) return;
-    ++core_.counters.datagrams_received;
-    if (core_.over()) return;
+    if (!accept(decoded, core_.counters.datagrams_received, now)) return;
     dispatch_packet(decoded.header, decoded.payload);
     settle();
 }
 
 void Engine::on_message(Bytes message, Nanoseconds now) {
-    core_.now = now;
     const wire::Decoded decoded = wire::decode(message);
-    if (!accept(decoded)) return;
-    ++core_.counters.messages_received;
-    if (core_.over()) return;
+    if (!accept(decoded, core_.counters.messages_received, now)) return;
     detector_.wake();
     dispatch_message(decoded.header, decoded.payload);
     settle();

@@ -69,7 +69,7 @@ class Engine {
 
     Phase phase() const { return core_.phase; }
     // After a failure: everybody who is to know has been sent word.
-    bool failure_told() const { return core_.failure.told(); }
+    bool failure_told() const { return core_.failure.untold == core_.config.members; }
     bool idle() const { return core_.idle(); }
     // Operations posted and not completed.
     std::uint64_t outstanding() const {
@@ -103,7 +103,7 @@ class Engine {
     void begin_pending();
     void begin(const Collective& operation);
 
-    bool accept(const wire::Decoded& decoded);
+    bool accept(const wire::Decoded& decoded, std::uint64_t& received, Nanoseconds now);
     void dispatch_packet(const wire::Header& header, Bytes payload);
     void dispatch_message(const wire::Header& header, Bytes payload);
     bool next_multicast(Effect& effect);

@@ -12,6 +12,9 @@
 
 namespace mcastcoll::engine {
 
+// How many watched ranks are remembered.
+inline constexpr std::uint32_t kMostWatched = 256;
+
 // The members whose processes somebody is to watch: each asked for once, as far as this remembers. Who falls
 // out of its memory may be asked for again, which does no harm.
 class WatchList {
@@ -63,7 +66,7 @@ class FailureDetector {
     void check_stall();
     bool waits_for_somebody() const;
     bool owes_report(const Slot& slot) const;
-    Rank waits_for(const Slot& slot) const;
+    Rank waits_for(Slot& slot) const;
     void watch(Rank rank);
     void watch_slot(const Slot& slot);
 

@@ -140,7 +140,7 @@ void Gatherer::all_gathered(Slot& slot) {
     slot.gathering.sent = true;
     if (slot.operation.kind == CollectiveKind::reduce) return core_.finish(slot);
     if (!slot.operation.hold) return let_go(slot);
-    slot.gathering.awaits_release = core_.notices.gathered(slot.id);
+    slot.gathering.awaits_release = core_.notices.gathered.push(slot.id);
 }
 
 bool Gatherer::release(Slot& slot) {

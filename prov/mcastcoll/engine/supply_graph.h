@@ -27,6 +27,20 @@ struct RankList {
     bool contains(Rank rank) const { return std::find(begin(), end(), rank) != end(); }
 };
 
+// Who of a member's children is to be told something next, one after the other.
+class Round {
+  public:
+    explicit Round(const RankList& children) : children_(children), told_(children.count) {}
+    void begin() { told_ = 0; }
+    // Everybody has been told.
+    bool over() const { return told_ == children_.count; }
+    Rank next() { return over() ? kNoRank : children_.ranks[told_++]; }
+
+  private:
+    const RankList children_;
+    std::uint32_t told_;
+};
+
 // What the members agreed about the multicast. When it does not work nobody hears anybody, and the lists are
 // empty.
 struct Verdict {
