@@ -23,7 +23,7 @@ void Admission::tell_parent() {
 
 // Round trips are measured to this one.
 Rank Admission::member_before() const {
-    return rank_of((index_of(core_.config.self) + core_.config.members - 1) % core_.config.members);
+    return rank_of((index_of(core_.self()) + core_.config.members - 1) % core_.config.members);
 }
 
 bool Admission::make_message(Effect& effect) {

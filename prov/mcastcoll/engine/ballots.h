@@ -5,7 +5,6 @@
 // be a storm.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "engine/config.h"

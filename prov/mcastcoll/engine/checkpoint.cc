@@ -1,9 +1,5 @@
 #include "engine/checkpoint.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <utility>
-
 namespace mcastcoll::engine {
 
 RankList Watermark::behind(std::uint64_t finished) const {
@@ -133,8 +129,7 @@ void Checkpoint::settle() {
         if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise(parked);
     follow_finished();
     if (const std::uint64_t agreed = watermark_.agree(reached_); agreed != 0) {
-        watermark_.set_cast_due(core_.config.repair == Repair::sync &&
-                                core_.graph().audible(core_.config.self));
+        watermark_.set_cast_due(core_.config.repair == Repair::sync && core_.graph().audible(core_.self()));
         raise(agreed);
     }
     if (core_.idle()) core_.departure.on_idle();

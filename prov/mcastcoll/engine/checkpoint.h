@@ -1,12 +1,5 @@
-// What everybody has finished, and leaving (outcome.h), as packets and messages.
-//
-// Under the sync policy operation n uses channel n mod K, and a channel is used again when everybody has
-// finished the operation before. That acknowledgement is this checkpoint, with every = K; only its verdict is
-// multicast. Who waits for it in vain asks its parent in the tree.
+// What everybody has finished (README.md: Checkpoints, and sync under Repair policies), and leaving (outcome.h).
 #pragma once
-
-#include <array>
-#include <cstdint>
 
 #include "engine/core.h"
 

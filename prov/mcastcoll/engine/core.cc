@@ -1,9 +1,7 @@
 #include "engine/core.h"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cerrno>
 
 namespace mcastcoll::engine {
 namespace {

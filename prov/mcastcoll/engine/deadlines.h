@@ -1,11 +1,7 @@
 // How long a member waits before it asks, by what it has measured of its group.
 #pragma once
 
-#include <algorithm>
-#include <utility>
-
 #include "engine/slots.h"
-#include "engine/timing.h"
 
 namespace mcastcoll::engine {
 

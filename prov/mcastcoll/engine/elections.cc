@@ -1,8 +1,5 @@
 #include "engine/elections.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace mcastcoll::engine {
 
 Poll::Poll(const GroupConfig& config, const RankList& children, Rank parent)
@@ -127,7 +124,7 @@ void Elections::on_probe(const wire::Header& header) {
     if (core_.phase == Phase::active) {
         core_.doubts.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            if (!core_.graph().can_hear(header.sender, core_.config.self)) request();
+            if (!core_.graph().can_hear(header.sender, core_.self())) request();
             return;
         }
     }
@@ -179,12 +176,10 @@ void Elections::take_first(Verdict verdict) {
 }
 
 void Elections::take_next(Verdict verdict, std::uint64_t from) {
-    const bool heard = !core_.graph().deaf(core_.config.self),
-               spoke = core_.graph().multicasts(core_.config.self);
+    const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
     core_.verdicts.take_next(std::move(verdict), from);
     core_.doubts.on_verdict();
-    const bool hears = !core_.graph().deaf(core_.config.self),
-               speaks = core_.graph().multicasts(core_.config.self);
+    const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
     ++core_.counters.verdicts;
     core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
     core_.counters.lane_promotions += (!heard && hears) || (!spoke && speaks);
@@ -199,7 +194,7 @@ void Elections::on_fragment(const wire::Header& header) {
     core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
                                                                   : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    if (!core_.verdicts.of(id).can_hear(header.sender, core_.config.self)) request();
+    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) request();
 }
 
 void Elections::want_beacon() {

@@ -6,13 +6,6 @@
 // and who is mute (verdict, down the tree).
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "engine/ballots.h"
 #include "engine/core.h"
 
 namespace mcastcoll::engine {

@@ -1,9 +1,5 @@
 #include "engine/engine.h"
 
-#include <algorithm>
-#include <cassert>
-#include <cerrno>
-
 namespace mcastcoll::engine {
 
 void Engine::start(Nanoseconds now) {
@@ -88,7 +84,7 @@ void Engine::close(Nanoseconds now) {
     core_.departure.close();
     detector_.wake();
     if (core_.phase != Phase::active && core_.phase != Phase::failed)
-        return core_.fail(core_.config.self, kClosedEarly);
+        return core_.fail(core_.self(), kClosedEarly);
     core_.unsettled = true;
     settle();
 }
@@ -111,7 +107,7 @@ void Engine::begin_pending() {
 void Engine::begin(const Collective& operation) {
     Slot& slot = *core_.claim(operation_of(core_.slots.post()));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
-    const bool root = operation.root == core_.config.self;
+    const bool root = operation.root == core_.self();
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
                                                operation.kind == CollectiveKind::reduce)) ||
                         (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
@@ -142,13 +138,12 @@ void Engine::begin(const Collective& operation) {
     const SupplyGraph& graph = core_.graph_of(slot);
     const GroupConfig& config = core_.config;
     const std::uint32_t arity = core_.large(slot) ? config.large_tree_arity : config.tree_arity;
-    slot.supplier = graph.supplier(operation.root, core_.config.self, arity);
-    slot.expect_clients(graph.clients(operation.root, core_.config.self, arity));
-    slot.reporting.parent = graph.report_parent(operation.root, core_.config.self, core_.config.tree_arity);
-    slot.reporting.children =
-        graph.report_children(operation.root, core_.config.self, core_.config.tree_arity);
+    slot.supplier = graph.supplier(operation.root, core_.self(), arity);
+    slot.expect_clients(graph.clients(operation.root, core_.self(), arity));
+    slot.reporting.parent = graph.report_parent(operation.root, core_.self(), core_.config.tree_arity);
+    slot.reporting.children = graph.report_children(operation.root, core_.self(), core_.config.tree_arity);
 
-    if (root && !graph.audible(core_.config.self)) elections_.want_beacon();
+    if (root && !graph.audible(core_.self())) elections_.want_beacon();
     if (gathers(operation.kind)) {
         gatherer_.begin(slot);
     } else if (root) {
@@ -257,7 +252,7 @@ bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanos
     if (header.key != core_.config.key) return ++core_.counters.foreign_group, false;
     if (header.epoch != core_.config.epoch) return ++core_.counters.foreign_epoch, false;
     if (index_of(header.sender) >= core_.config.members) return ++core_.counters.bad_sender, false;
-    if (header.sender == core_.config.self) return ++core_.counters.own_copies, false;
+    if (header.sender == core_.self()) return ++core_.counters.own_copies, false;
     ++received;
     return !core_.over();
 }

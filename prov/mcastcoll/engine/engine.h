@@ -7,20 +7,11 @@
 // beside it.
 #pragma once
 
-#include <cstdint>
-#include <utility>
-
-#include "base/result.h"
 #include "engine/admission.h"
-#include "engine/checkpoint.h"
 #include "engine/elections.h"
 #include "engine/failure_detector.h"
-#include "engine/flow_control.h"
-#include "engine/gatherer.h"
 #include "engine/receiver.h"
-#include "engine/repairer.h"
 #include "engine/sender.h"
-#include "engine/supplier.h"
 
 namespace mcastcoll::engine {
 
@@ -56,7 +47,7 @@ class Engine {
     // The process of this rank is gone, or was asked to be ignored; error is a positive FI_E* code.
     void on_peer_lost(Rank rank, int error, Nanoseconds now);
     // Ends the group for everybody, as if this member were lost.
-    void abort(int error, Nanoseconds now) { lose(core_.config.self, error, now); }
+    void abort(int error, Nanoseconds now) { lose(core_.self(), error, now); }
     // The same, for what happened outside this engine's members.
     void give_up(int error, Nanoseconds now) { lose(kNoRank, error, now); }
 

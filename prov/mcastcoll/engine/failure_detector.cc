@@ -1,15 +1,6 @@
 #include "engine/failure_detector.h"
 
-#include <algorithm>
-#include <cerrno>
-
 namespace mcastcoll::engine {
-
-FailureDetector::FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer)
-    : core_(core),
-      checkpoint_(checkpoint),
-      gatherer_(gatherer),
-      watches_(std::min(core.config.members, kMostWatched)) {}
 
 void FailureDetector::on_fail(const wire::Header& header) {
     const auto code = static_cast<int>(header.total & 0xffff);
@@ -21,7 +12,7 @@ bool FailureDetector::make_message(Effect& effect) {
     while (failure.untold < core_.config.members) {
         const Rank to = rank_of(failure.untold++);
         // Who is dead cannot be told; who only made others wait too long can.
-        if (to == core_.config.self || (to == failure.lost && failure.error != ETIMEDOUT)) continue;
+        if (to == core_.self() || (to == failure.lost && failure.error != ETIMEDOUT)) continue;
         return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
                              index_of(failure.lost), static_cast<std::uint64_t>(failure.error));
     }
@@ -31,7 +22,7 @@ bool FailureDetector::make_message(Effect& effect) {
 }
 
 void FailureDetector::watch(Rank rank) {
-    if (rank != kNoRank && rank != core_.config.self) watches_.ask(rank);
+    if (rank != kNoRank && rank != core_.self()) watches_.ask(rank);
 }
 
 bool FailureDetector::waits_for_somebody() const {
@@ -68,7 +59,7 @@ Rank FailureDetector::waits_for(Slot& slot) const {
     for (const Rank child : gatherer_.missing(slot)) return child;
     if (gatherer_.awaits_credit(slot)) return core_.parent;
     const bool brings_bytes = reduces(slot.operation.kind) || core_.is_root(slot);
-    if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.config.self;
+    if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.self();
     if (!slot.complete_here())
         return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
     for (const Client& client : slot.known_clients())

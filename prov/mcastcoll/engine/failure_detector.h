@@ -3,11 +3,7 @@
 // others, and nobody waits for a dead member.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "engine/checkpoint.h"
-#include "engine/core.h"
 #include "engine/gatherer.h"
 
 namespace mcastcoll::engine {
@@ -41,7 +37,11 @@ class WatchList {
 
 class FailureDetector {
   public:
-    FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer);
+    FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer)
+        : core_(core),
+          checkpoint_(checkpoint),
+          gatherer_(gatherer),
+          watches_(std::min(core.config.members, kMostWatched)) {}
 
     // Something happens: there may be somebody to wait for.
     void wake() {

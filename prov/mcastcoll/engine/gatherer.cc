@@ -1,10 +1,6 @@
 #include "engine/gatherer.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <utility>
 
 namespace mcastcoll::engine {
 

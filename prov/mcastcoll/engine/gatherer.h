@@ -8,8 +8,6 @@
 #pragma once
 
 #include "base/result.h"
-#include "engine/core.h"
-#include "engine/flow_control.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <utility>
 
 #include "base/ring.h"

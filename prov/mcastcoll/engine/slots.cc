@@ -1,8 +1,5 @@
 #include "engine/slots.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace mcastcoll::engine {
 
 Slot::Slot(const GroupConfig& config, std::uint32_t children)

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/bitmap.h"
-#include "engine/config.h"
 #include "engine/effects.h"
 #include "engine/policy.h"
 #include "engine/pool.h"
