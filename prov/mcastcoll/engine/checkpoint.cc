@@ -76,26 +76,16 @@ void Checkpoint::on_up(const wire::Header& header) {
     core_.unsettled = true;
 }
 
-void Checkpoint::on_down(const wire::Header& header) {
-    if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
-    take(header);
-}
-
-void Checkpoint::on_cast(const wire::Header& header) {
-    if (header.sender != rank_of(0)) return drop(core_.counters.unexpected_kind);
-    take(header);
-}
-
 void Checkpoint::on_ask(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
     if (child == kMaxArity) return drop(core_.counters.bad_sender);
     watermark_.on_ask(child, number_of(header.operation));
 }
 
-// The watermark is known to be there: from the parent or from rank 0's multicast.
-void Checkpoint::take(const wire::Header& header) {
+void Checkpoint::on_told(const wire::Header& header, Rank teller) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (watermark > core_.slots.first_open()) return drop(core_.counters.unexpected_kind);
+    if (header.sender != teller || watermark > core_.slots.first_open())
+        return drop(core_.counters.unexpected_kind);
     // The verdict that it was told with may be on its way.
     const std::uint32_t verdict = index_of(header.fragment);
     const bool known = verdict <= core_.verdicts.version();

@@ -1,4 +1,5 @@
-// What everybody has finished (README.md: Checkpoints, and sync under Repair policies), and leaving (outcome.h).
+// What everybody has finished (README.md: Checkpoints, and sync under Repair policies), and leaving
+// (outcome.h).
 #pragma once
 
 #include "engine/core.h"
@@ -128,9 +129,9 @@ class Checkpoint {
     // The next operation needs a slot, or a channel, that is not known to be free.
     void await();
     void on_up(const wire::Header& header);
-    void on_down(const wire::Header& header);
+    // The watermark, from the parent or from rank 0's multicast.
+    void on_told(const wire::Header& header, Rank teller);
     void on_ask(const wire::Header& header);
-    void on_cast(const wire::Header& header);
     void on_leave_up(const wire::Header& header);
     void on_leave_down(const wire::Header& header);
     // After operations have finished, a verdict has come or the group was closed.
@@ -146,7 +147,6 @@ class Checkpoint {
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
     void follow_finished();
-    void take(const wire::Header& header);
     void raise(std::uint64_t watermark);
     bool hears(Rank child) const;
 

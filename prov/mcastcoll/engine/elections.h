@@ -1,9 +1,6 @@
 // Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
 // finds that the last verdict is no longer true (README.md: The multicast, in mid-run).
-//
-// Rank 0 opens an election (go, down the gather tree); speakers multicast a few probes and everybody notes
-// whom it hears; the votes are gathered (vote, up the tree), rank 0 judges, and everybody learns who is deaf
-// and who is mute (verdict, down the tree).
+// Each is as README.md has it under The join, from 2 on.
 #pragma once
 
 #include "engine/core.h"

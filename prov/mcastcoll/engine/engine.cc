@@ -283,7 +283,7 @@ void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
             elections_.on_fragment(header);
             return receiver_.on_fragment(header, payload);
         case wire::Kind::watermark_cast:
-            return checkpoint_.on_cast(header);
+            return checkpoint_.on_told(header, rank_of(0));
         default:
             ++core_.counters.unexpected_kind;  // messages do not come by multicast
     }
@@ -314,7 +314,7 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
         case wire::Kind::watermark_up:
             return checkpoint_.on_up(header);
         case wire::Kind::watermark_down:
-            return checkpoint_.on_down(header);
+            return checkpoint_.on_told(header, core_.parent);
         case wire::Kind::leave_up:
             return checkpoint_.on_leave_up(header);
         case wire::Kind::leave_down:

@@ -1,10 +1,7 @@
 // The protocol of one group, for one member. Pure: it is given packets, messages, times and deaths, and
 // returns effects. It never looks at a clock, a socket or the environment, and allocates only until its join
 // is over.
-//
-// The engine hands packets, messages and timeouts to its parts, begins operations, and sees to what follows
-// from a call for other parts. A part owns its state, and knows the core and the parts that README.md names
-// beside it.
+// README.md has its parts, and what each knows.
 #pragma once
 
 #include "engine/admission.h"

@@ -134,18 +134,10 @@ Rank RootSynchronizer::drawn(std::uint64_t operation, Rank root) const {
 
 Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
     const Nanoseconds most{kMostRoundTrips * round_trip.value};
-    switch (present_) {
-        case RootSync::none:
-        case RootSync::adaptive:
-            return {};
-        case RootSync::delay:
-            if (configured_ == RootSync::delay) return delay_;
-            return lateness_.sampled() ? lateness_.deadline(1, Nanoseconds{round_trip.value / 4}, most)
-                                       : most;
-        case RootSync::random:
-            return most;
-    }
-    return {};
+    if (present_ == RootSync::random) return most;
+    if (present_ != RootSync::delay) return {};
+    if (configured_ == RootSync::delay) return delay_;
+    return lateness_.sampled() ? lateness_.deadline(1, Nanoseconds{round_trip.value / 4}, most) : most;
 }
 
 // Much trouble: the next stronger choice, and back to nothing when even the strongest did not better it.

@@ -1,8 +1,5 @@
-// What a member does about losses: one plan per operation, made when the operation is posted. The rest of the
-// engine asks the plan and knows no policy by name.
-//
-// No plan relies on what another member's plan is: every receiver has a deadline after which it asks its
-// supplier, who remembers the question. So members may differ, which is what lets each of them choose alone.
+// What each member decides by itself: how losses are repaired, one plan per operation, and what a root waits
+// for (README.md: Repair policies, Root synchronisation).
 #pragma once
 
 #include "engine/config.h"

@@ -99,35 +99,28 @@ std::uint32_t Sender::limit(const Slot& slot) const {
 
 bool Sender::make_multicast(Slot& slot, Effect& effect) {
     if (next_resend(slot, effect)) return true;
-    if (!core_.is_root(slot)) return next_relay(slot, effect);
-    const bool large = core_.large(slot);
-    if (large && flow_.is_full(slot)) return false;
+    const bool large = core_.large(slot), root = core_.is_root(slot);
+    if (root && large && flow_.is_full(slot)) return false;
     const std::uint32_t index = slot.multicasting.next;
     if (index >= limit(slot)) return false;
     make_fragment(slot, index, effect);
-    if (core_.graph_of(slot).relayed())
+    if (!root || core_.graph_of(slot).relayed())
         effect.range = core_.config.range(core_.self());
     else if (!core_.take_target(slot.multicasting.target, effect))
         return true;
     ++slot.multicasting.next;
-    if (large) flow_.sent();
+    core_.counters.fragments_relayed += !root;
+    if (large && root) flow_.sent();
+    if (large && !root) flow_.check_finished(slot);
     return true;
 }
 
 void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect) {
-    core_.packet(effect, releases(slot.operation.kind) ? wire::Kind::release : wire::Kind::fragment, slot.id,
-                 index, core_.announced_total(slot), core_.fragments_of(slot, index, index + 1));
-}
-
-bool Sender::next_relay(Slot& slot, Effect& effect) {
-    if (slot.multicasting.next >= slot.base) return false;
-    const std::uint32_t index = slot.multicasting.next++;
-    ++core_.counters.fragments_relayed;
-    core_.packet(effect, wire::Kind::relay, slot.id, index, core_.announced_total(slot),
+    const wire::Kind kind = !core_.is_root(slot)            ? wire::Kind::relay
+                            : releases(slot.operation.kind) ? wire::Kind::release
+                                                            : wire::Kind::fragment;
+    core_.packet(effect, kind, slot.id, index, core_.announced_total(slot),
                  core_.fragments_of(slot, index, index + 1));
-    effect.range = core_.config.range(core_.self());
-    if (core_.large(slot)) flow_.check_finished(slot);
-    return true;
 }
 
 // As root: whether something is to be multicast again.

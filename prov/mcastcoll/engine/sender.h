@@ -62,7 +62,6 @@ class Sender {
     std::uint32_t limit(const Slot& slot) const;
     bool resends(const Slot& slot) const;
     bool next_resend(Slot& slot, Effect& effect);
-    bool next_relay(Slot& slot, Effect& effect);
     void make_fragment(const Slot& slot, std::uint32_t index, Effect& effect);
 
     Core& core_;

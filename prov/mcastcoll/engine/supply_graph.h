@@ -1,9 +1,6 @@
 // Who gets a broadcast from whom when the multicast does not bring it.
-//
-// Members that hear the multicast stand in a virtual ring that starts at the root (Hoefler, Siebert, Rehm
-// 2007, section 2.2): each is supplied by its predecessor, and the edge back to the root is left out. Members
-// that were voted deaf hang in a tree below the root. When nobody hears the root, everybody does. Every
-// member computes the same graph from the verdict, and keeps no more of it than who is deaf and who is mute.
+// README.md has the ring (Hoefler, Siebert, Rehm 2007, section 2.2) and the tree of the deaf. Every member
+// computes the same graph from the verdict, and keeps no more of it than who is deaf and who is mute.
 #pragma once
 
 #include <array>
