@@ -4,13 +4,13 @@ namespace mcastcoll::engine {
 
 bool Admission::on_ready(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
-    if (child == kMaxArity || std::exchange(ready_[child], true)) return false;
-    --missing_;
+    if (child == kMaxArity || (unready_ >> child & 1) == 0) return false;
+    unready_ &= ~(1U << child);
     return check_ready();
 }
 
 bool Admission::check_ready() {
-    if (!started_ || missing_ > 0) return false;
+    if (!started_ || unready_ != 0) return false;
     if (core_.parent != kNoRank) tell_parent();
     return core_.parent == kNoRank;
 }

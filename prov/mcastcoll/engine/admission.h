@@ -15,7 +15,7 @@ inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
 // that has not begun its join yet does not know the group.
 class Admission {
   public:
-    explicit Admission(Core& core) : core_(core), missing_(core.children.count) {}
+    explicit Admission(Core& core) : core_(core), unready_(core.children.bits()) {}
 
     // This member listens; or a child's subtree does, perhaps before this member. True: all do, and rank 0 is
     // to open the election.
@@ -42,8 +42,7 @@ class Admission {
 
     Core& core_;
     bool started_ = false, ready_due_ = false;
-    std::array<bool, kMaxArity> ready_{};  // by child
-    std::uint32_t missing_;                // of them
+    std::uint32_t unready_;  // bit i for child i
     Nanoseconds tell_at_ = kNever, interval_ = kLeastReadyInterval;
     Ring<wire::Header> pongs_{16};
 };

@@ -54,9 +54,9 @@ void Watermark::ask() {
 
 void Watermark::on_ask(std::uint32_t child, std::uint64_t above) {
     // An older question may come after a newer one.
-    if (child_asks_[child]) above = std::max(above, child_asks_above_[child]);
+    if ((child_asks_ >> child & 1) != 0) above = std::max(above, child_asks_above_[child]);
     child_asks_above_[child] = above;
-    if (!std::exchange(child_asks_[child], true)) ++askers_;
+    child_asks_ |= 1U << child;
     if (opened_ <= above) ask();  // onward
 }
 

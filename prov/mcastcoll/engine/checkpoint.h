@@ -50,7 +50,7 @@ class Watermark {
     void on_ask(std::uint32_t child, std::uint64_t above);
 
     // False: next() has nothing.
-    bool may_speak() const { return up_ > up_told_ || ask_due_ || askers_ > 0 || !untold_.over(); }
+    bool may_speak() const { return up_ > up_told_ || ask_due_ || child_asks_ != 0 || !untold_.over(); }
     // What is to be said next, and to whom: the operation number that it is about.
     struct Word {
         wire::Kind kind{};
@@ -85,8 +85,7 @@ class Watermark {
     RecentTimes waits_;
     std::uint64_t asked_ = 0;  // more than this one's predecessor was asked for
     bool ask_due_ = false;
-    std::array<bool, kMaxArity> child_asks_{};
-    std::uint32_t askers_ = 0;  // how many of them ask
+    std::uint32_t child_asks_ = 0;  // bit i for child i
     std::array<std::uint64_t, kMaxArity> child_asks_above_{};
 };
 
@@ -103,9 +102,8 @@ bool Watermark::next(Word& word, Heard&& heard) {
         return true;
     }
     for (std::uint32_t i = 0; i < children_.count; ++i) {
-        if (!child_asks_[i] || opened_ <= child_asks_above_[i]) continue;
-        child_asks_[i] = false;
-        --askers_;
+        if ((child_asks_ >> i & 1) == 0 || opened_ <= child_asks_above_[i]) continue;
+        child_asks_ &= ~(1U << i);
         word = {wire::Kind::watermark_down, children_.ranks[i], opened_};
         return true;
     }

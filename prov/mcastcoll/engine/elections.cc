@@ -5,7 +5,7 @@ namespace mcastcoll::engine {
 Poll::Poll(const GroupConfig& config, const RankList& children, Rank parent)
     : config_(config),
       parent_(parent),
-      voters_(children.count),
+      voters_(children.bits()),
       speaker_(speaker_of(config.self, config.members)),
       heard_(speaker_count(config.members)),
       ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
@@ -22,7 +22,6 @@ void Poll::begin(std::uint64_t number, Nanoseconds now) {
     listen(number);
     stage_ = Stage::probing;
     ballots_.clear();
-    voted_.fill(false);
     missing_ = voters_;
     untold_.begin();
     probes_due_ = probes_sent_ = 0;
@@ -68,15 +67,15 @@ void Poll::vote() {
 }
 
 bool Poll::on_vote(std::uint32_t child, std::uint64_t number, Bytes ballots, bool too_many) {
-    if (closed() || number != number_ || voted_[child] || !ballots_.merge(ballots, too_many)) return false;
-    voted_[child] = true;
-    --missing_;
+    if (closed() || number != number_ || (missing_ >> child & 1) == 0 || !ballots_.merge(ballots, too_many))
+        return false;
+    missing_ &= ~(1U << child);
     check_votes();
     return true;
 }
 
 void Poll::check_votes() {
-    if (stage_ != Stage::voting || missing_ > 0) return;
+    if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
     (parent_ == kNoRank ? result_due_ : vote_due_) = true;
 }

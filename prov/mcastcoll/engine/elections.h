@@ -59,14 +59,13 @@ class Poll {
 
     const GroupConfig& config_;
     const Rank parent_;
-    const std::uint32_t voters_;   // children
+    const std::uint32_t voters_;   // children, bit i for child i
     const std::uint32_t speaker_;  // this member, or kNoSpeaker
     Stage stage_ = Stage::closed;
     std::uint64_t number_ = 0, heard_in_ = 0;  // the present or last one; the one that heard_ is about
     std::vector<bool> heard_;                  // by speaker
     Ballots ballots_;                          // of this member's subtree
-    std::uint32_t missing_ = 0;                // children that have not voted
-    std::array<bool, kMaxArity> voted_{};      // by child
+    std::uint32_t missing_ = 0;                // voters that have not voted
     bool vote_due_ = false, result_due_ = false;
     Round untold_;  // of the poll
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;

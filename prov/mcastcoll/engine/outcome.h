@@ -1,7 +1,6 @@
 // What becomes of a group and its operations: leaving, failing, and what the caller is told.
 #pragma once
 
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -16,7 +15,7 @@ namespace mcastcoll::engine {
 class Departure {
   public:
     Departure(const RankList& children, Rank parent)
-        : missing_(children.count), parent_(parent), untold_(children) {}
+        : present_(children.bits()), parent_(parent), untold_(children) {}
 
     // The application has closed the group.
     void close() {
@@ -25,7 +24,7 @@ class Departure {
     bool closing() const { return stage_ != Stage::open; }
     // Nothing is open here: once closed, and when all children have left, this member has, too.
     void on_idle();
-    void on_child_left(std::uint32_t child) { missing_ -= !std::exchange(left_[child], true); }
+    void on_child_left(std::uint32_t child) { present_ &= ~(1U << child); }
     // From the parent. False: this member has not left yet.
     bool on_everybody_left();
 
@@ -43,15 +42,14 @@ class Departure {
         over      // everybody has left
     };
 
-    std::array<bool, kMaxArity> left_{};  // by child
-    std::uint32_t missing_;               // of them
+    std::uint32_t present_;  // bit i for child i
     const Rank parent_;
     Stage stage_ = Stage::open;
     Round untold_;  // that everybody has left
 };
 
 inline void Departure::on_idle() {
-    if (stage_ != Stage::closing || missing_ > 0) return;
+    if (stage_ != Stage::closing || present_ != 0) return;
     stage_ = Stage::leaving;
     if (parent_ == kNoRank) on_everybody_left();
 }

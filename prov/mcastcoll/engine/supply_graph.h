@@ -22,6 +22,8 @@ struct RankList {
     const Rank* begin() const { return ranks.data(); }
     const Rank* end() const { return ranks.data() + count; }
     bool contains(Rank rank) const { return std::find(begin(), end(), rank) != end(); }
+    // As bits, the i-th for the i-th of them.
+    std::uint32_t bits() const { return (1U << count) - 1; }
 };
 
 // Who of a member's children is to be told something next, one after the other.
