@@ -116,7 +116,7 @@ Test(core, a_failure_ends_what_is_open_and_what_has_not_begun) {
     p.core.fail(rank_of(2), ECONNRESET);
     p.core.fail(rank_of(1), EIO);
     cr_assert(p.completed(ECONNRESET) && p.completed(ECONNRESET));
-    cr_assert(p.core.over() && p.core.idle() && p.core.failure.lost() == rank_of(2), "the first one counts");
+    cr_assert(p.core.over() && p.core.idle() && p.core.failure.lost == rank_of(2), "the first one counts");
     Effect effect;
     cr_assert_not(p.core.notices.next_operation(effect));
 }
@@ -136,9 +136,18 @@ Test(admission, listens_from_the_leaves_up) {
         const auto next = [&](Effect& effect) { return admission.next_message(effect); };
         cr_assert(said(next).kind == Kind::ready);
         cr_assert(said(next).kind == Kind{}, "once");
-        p.core.now = admission.next_deadline();
-        admission.on_timeout();
-        cr_assert(said(next).kind == Kind::ready, "the parent may not have begun");
+        // The parent may not have begun: it is told again and again, and less often.
+        Nanoseconds interval{};
+        for (int i = 0; i < 12; ++i) {
+            const Nanoseconds before = p.core.now;
+            p.core.now = admission.next_deadline();
+            cr_assert(p.core.now - before >= interval && p.core.now - before <= kMostReadyInterval);
+            interval = p.core.now - before;
+            admission.on_timeout();
+            cr_assert(said(next).kind == Kind::ready);
+            cr_assert(said(next).kind == Kind{}, "once");
+        }
+        cr_assert(interval == kMostReadyInterval);
         p.core.phase = Phase::probing;
         cr_assert_eq(admission.next_deadline(), kNever, "it has");
     }
@@ -230,7 +239,7 @@ Test(supplier, remembers_what_it_cannot_answer) {
     p.receiver.on_data(p.header(Kind::data, 0, 0, kSmall), fragment);
     cr_assert(slot.state == SlotState::finished && said(next).kind == Kind::data, "it is kept for that");
     p.supplier.on_ask(p.header(Kind::ask, 2, 0, kSmall + 1), {});
-    cr_assert_eq(p.core.failure.error(), EMSGSIZE, "they mean different messages");
+    cr_assert_eq(p.core.failure.error, EMSGSIZE, "they mean different messages");
 }
 
 Test(holds, keep_the_order_of_a_root) {
@@ -330,10 +339,10 @@ Test(checkpoint, keeps_a_watermark_until_its_verdict_is_known) {
     p.checkpoint.settle();
     const auto next = [&](Effect& effect) { return p.checkpoint.next_message(effect); };
     cr_assert(said(next).kind == Kind::watermark_up);
-    p.checkpoint.on_down(p.header(Kind::watermark_down, 2, 0, 0, 16));
-    p.checkpoint.on_down(p.header(Kind::watermark_down, 0, 0, 0, 32));
+    p.checkpoint.on_told(p.header(Kind::watermark_down, 2, 0, 0, 16), p.core.parent);
+    p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 0, 0, 32), p.core.parent);
     cr_assert_eq(p.core.counters.unexpected_kind, 2U, "not the parent; not finished here");
-    p.checkpoint.on_down(p.header(Kind::watermark_down, 0, 1, 0, 16));
+    p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 1, 0, 16), p.core.parent);
     p.checkpoint.settle();
     cr_assert_eq(p.checkpoint.opened(), 0U);
     p.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 80);
@@ -368,8 +377,33 @@ Test(failure_detector, blames_who_is_waited_for) {
                 cr_assert_neq(effect.to, config.self);
         }
         cr_assert(watched, "before it is blamed");
-        cr_assert_eq(p.core.failure.lost(), rank_of(row.blamed));
-        cr_assert_eq(p.core.failure.error(), ETIMEDOUT);
+        cr_assert_eq(p.core.failure.lost, rank_of(row.blamed));
+        cr_assert_eq(p.core.failure.error, ETIMEDOUT);
         cr_assert(p.completed(ETIMEDOUT));
+    }
+}
+
+Test(failure_detector, tells_everybody_but_the_dead_once) {
+    const struct {
+        int error;
+        bool tell;
+        std::vector<std::uint32_t> told;
+    } rows[] = {{ECONNRESET, true, {0, 3}},
+                {ETIMEDOUT, true, {0, 2, 3}},  // it lives
+                {ECONNRESET, false, {}}};      // who told this member tells the others
+    for (const auto& row : rows) {
+        Parts p(1, 4);
+        FailureDetector detector(p.core, p.checkpoint, p.gatherer);
+        Effect effect;
+        cr_assert_not(detector.next_message(effect));
+        cr_assert_eq(p.core.failure.error, 0);
+        p.core.fail(rank_of(2), row.error, row.tell);
+        for (const std::uint32_t rank : row.told) {
+            cr_assert_neq(p.core.failure.untold, p.core.config.members);
+            cr_assert(detector.next_message(effect) && effect.to == rank_of(rank));
+        }
+        cr_assert_not(detector.next_message(effect));
+        cr_assert_eq(p.core.failure.untold, p.core.config.members);
+        cr_assert(p.core.failure.lost == rank_of(2) && p.core.failure.error == row.error);
     }
 }

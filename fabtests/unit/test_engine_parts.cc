@@ -1,10 +1,9 @@
-// The engine's small parts, each for itself: what everybody has finished, leaving, who listens, who is to be
-// watched.
+// The engine's small parts, each for itself: what everybody has finished, leaving, who is to be watched,
+// polls.
 #include <criterion/criterion.h>
 
 #include <vector>
 
-#include "engine/admission.h"
 #include "engine/checkpoint.h"
 #include "engine/elections.h"
 #include "engine/failure_detector.h"
@@ -150,30 +149,6 @@ Test(departure, rank_0_alone_leaves_at_once) {
     cr_assert(alone.over());
 }
 
-Test(readiness, is_told_again_and_again_and_less_often) {
-    Readiness readiness(2);
-    cr_assert(readiness.on_child(1));
-    cr_assert_not(readiness.on_child(1), "known");
-    readiness.start();
-    cr_assert_not(readiness.complete());
-    cr_assert(readiness.on_child(0) && readiness.complete());
-    readiness.tell({});
-    cr_assert(readiness.take_due());
-    cr_assert_not(readiness.take_due());
-    Nanoseconds before{}, interval{};
-    for (int i = 0; i < 12; ++i) {
-        const Nanoseconds next = readiness.next_deadline();
-        cr_assert(next - before >= interval && next - before <= kMostReadyInterval);
-        interval = next - before;
-        before = next;
-        readiness.on_timeout(next);
-        cr_assert(readiness.take_due());
-    }
-    cr_assert(interval == kMostReadyInterval);
-    readiness.stop();
-    cr_assert(readiness.next_deadline() == kNever);
-}
-
 Test(watch_list, asks_once_as_far_as_it_remembers) {
     WatchList list(2);
     cr_assert_eq(list.take(), kNoRank);
@@ -258,21 +233,4 @@ Test(poll, several_probes_go_out_one_by_one_and_one_that_is_due_after_its_end) {
     cr_assert_eq(leaf.next_probe(), 3U, "others still listen");
     cr_assert(leaf.closed() && leaf.next_deadline() == kNever);
     cr_assert_not(leaf.take_vote());
-}
-
-Test(failure, tells_everybody_but_the_dead_once) {
-    for (const bool dead : {true, false}) {
-        Failure failure(rank_of(1), 4);
-        cr_assert(failure.told() && failure.error() == 0);
-        failure.begin(rank_of(2), dead ? ECONNRESET : ETIMEDOUT, true);
-        cr_assert_not(failure.told());
-        cr_assert_eq(failure.next(), rank_of(0));
-        if (!dead) cr_assert_eq(failure.next(), rank_of(2), "it lives");
-        cr_assert_eq(failure.next(), rank_of(3));
-        cr_assert_eq(failure.next(), kNoRank);
-        cr_assert(failure.told() && failure.lost() == rank_of(2));
-    }
-    Failure heard(rank_of(1), 4);
-    heard.begin(rank_of(2), ECONNRESET, false);
-    cr_assert(heard.told() && heard.next() == kNoRank && heard.error() == ECONNRESET);
 }

@@ -197,27 +197,23 @@ Test(turns, pass_from_one_operation_to_the_next) {
 }
 
 Test(notices, tell_of_operations_first_and_of_each_once) {
-    Notices notices(2, 1);
+    Notices notices{Ring<Notices::Completion>(2), Ring<OperationId>(1)};
     Effect effect;
-    notices.left();
-    notices.joined();
-    cr_assert(notices.complete(operation_of(7), 0) && notices.complete(operation_of(8), 5) &&
-                  !notices.complete(operation_of(9), 0),
-              "two at most");
-    cr_assert(notices.gathered(operation_of(3)) && !notices.gathered(operation_of(4)) &&
-              notices.completions() == 2);
+    notices.left = true;
+    notices.joined = true;
+    cr_assert(notices.completions.push({operation_of(7), 0}) &&
+              notices.completions.push({operation_of(8), 5}));
+    cr_assert(notices.gathered.push(operation_of(3)));
     cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::complete &&
               effect.operation == operation_of(7));
     cr_assert(notices.next_operation(effect) && effect.operation == operation_of(8) && effect.status == 5);
     cr_assert(notices.next_operation(effect) && effect.kind == Effect::Kind::gathered &&
               effect.operation == operation_of(3));
     cr_assert_not(notices.next_operation(effect));
-    cr_assert(notices.next_of_group(effect, kNoRank, 0) && effect.kind == Effect::Kind::joined);
-    cr_assert(notices.next_of_group(effect, kNoRank, 0) && effect.kind == Effect::Kind::left);
-    cr_assert_not(notices.next_of_group(effect, kNoRank, 0));
-    notices.failed();
-    cr_assert(notices.next_of_group(effect, rank_of(2), 9) && effect.to == rank_of(2) && effect.status == 9);
-    cr_assert(notices.gathered(operation_of(4)));
-    notices.forget_gathered();
-    cr_assert_not(notices.next_operation(effect));
+    cr_assert(notices.next_of_group(effect, {}) && effect.kind == Effect::Kind::joined);
+    cr_assert(notices.next_of_group(effect, {}) && effect.kind == Effect::Kind::left);
+    cr_assert_not(notices.next_of_group(effect, {}));
+    notices.failed = true;
+    cr_assert(notices.next_of_group(effect, {rank_of(2), 9}) && effect.to == rank_of(2) &&
+              effect.status == 9);
 }

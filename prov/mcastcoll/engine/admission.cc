@@ -2,32 +2,34 @@
 
 namespace mcastcoll::engine {
 
-bool Admission::start() {
-    readiness_.start();
+bool Admission::on_ready(const wire::Header& header) {
+    const std::uint32_t child = core_.child_of(header);
+    if (child == kMaxArity || (unready_ >> child & 1) == 0) return false;
+    unready_ &= ~(1U << child);
     return check_ready();
 }
 
-bool Admission::on_ready(const wire::Header& header) {
-    const std::uint32_t child = core_.child_of(header);
-    return child != kMaxArity && readiness_.on_child(child) && check_ready();
+bool Admission::check_ready() {
+    if (!started_ || unready_ != 0) return false;
+    if (core_.parent != kNoRank) tell_parent();
+    return core_.parent == kNoRank;
 }
 
-bool Admission::check_ready() {
-    if (!readiness_.complete()) return false;
-    if (core_.parent == kNoRank) return true;
-    readiness_.tell(core_.now);
-    return false;
+void Admission::tell_parent() {
+    ready_due_ = true;
+    tell_at_ = core_.now + interval_;
+    interval_ = std::min(Nanoseconds{2 * interval_.value}, kMostReadyInterval);
 }
 
 // Round trips are measured to this one.
 Rank Admission::member_before() const {
-    return rank_of((index_of(core_.config.self) + core_.config.members - 1) % core_.config.members);
+    return rank_of((index_of(core_.self()) + core_.config.members - 1) % core_.config.members);
 }
 
 bool Admission::make_message(Effect& effect) {
     const OperationId none{};
-    if (readiness_.take_due()) return core_.message(effect, wire::Kind::ready, core_.parent, none);
-    if (core_.round_trip.take_due()) {
+    if (std::exchange(ready_due_, false)) return core_.message(effect, wire::Kind::ready, core_.parent, none);
+    if (std::exchange(core_.ping_due, false)) {
         core_.round_trip.on_ping(core_.now);
         return core_.message(effect, wire::Kind::ping, member_before(), none, 0,
                              static_cast<std::uint64_t>(core_.now.value));
@@ -42,7 +44,7 @@ void Admission::on_pong(const wire::Header& header) {
     const Nanoseconds pinged_at{static_cast<std::int64_t>(header.total)};
     if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now))
         return drop(core_.counters.unexpected_kind);
-    if (core_.round_trip.overslept()) core_.round_trip.request_ping();
+    core_.ping_due |= core_.round_trip.overslept();
 }
 
 }  // namespace mcastcoll::engine

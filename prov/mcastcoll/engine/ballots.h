@@ -5,7 +5,6 @@
 // be a storm.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "engine/config.h"
@@ -75,9 +74,9 @@ bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdic
 class Verdicts {
   public:
     Verdicts(const GroupConfig& config, const RankList& children)
-        : children_(children),
-          graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
-          next_graph_(graph_) {}
+        : graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
+          next_graph_(graph_),
+          untold_(children) {}
 
     // Who gets this operation from whom.
     const SupplyGraph& of(std::uint64_t operation) const {
@@ -94,41 +93,44 @@ class Verdicts {
     std::uint32_t version() const { return version_; }
 
     void take_first(Verdict verdict) {
-        encode(verdict, bytes_);
+        announce(verdict);
         graph_.set_verdict(std::move(verdict));
         known_ = true;
     }
     // None may be pending.
     void take_next(Verdict verdict, std::uint64_t first_operation) {
-        encode(verdict, bytes_);
+        announce(verdict);
         next_graph_.set_verdict(std::move(verdict));
         next_from_ = first_operation;
         ++version_;
-        told_ = 0;
     }
     // Everybody has finished all operations below.
     void release_below(std::uint64_t operation) {
         if (operation <= next_from_) return;
-        graph_.swap(next_graph_);
+        std::swap(graph_, next_graph_);
         next_from_ = kNone;
     }
 
     // The child that is to be told the latest; kNoRank: none.
-    bool untold() const { return known_ && told_ < children_.count; }
-    Rank next_to_tell() { return untold() ? children_.ranks[told_++] : kNoRank; }
+    bool untold() const { return !untold_.over(); }
+    Rank next_to_tell() { return untold_.next(); }
     // As it is told.
     Bytes bytes() const { return bytes_; }
 
   private:
     static constexpr std::uint64_t kNone = UINT64_MAX;
 
-    const RankList children_;
+    void announce(const Verdict& verdict) {
+        encode(verdict, bytes_);
+        untold_.begin();
+    }
+
     SupplyGraph graph_;       // of operations below next_from_
     SupplyGraph next_graph_;  // of the others
     std::uint64_t next_from_ = kNone;
     std::uint32_t version_ = 0;
     bool known_ = false;
-    std::uint32_t told_ = 0;  // children that know the latest
+    Round untold_;  // of the latest
     std::vector<std::byte> bytes_;
 };
 

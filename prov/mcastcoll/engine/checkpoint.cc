@@ -1,9 +1,5 @@
 #include "engine/checkpoint.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <utility>
-
 namespace mcastcoll::engine {
 
 RankList Watermark::behind(std::uint64_t finished) const {
@@ -58,9 +54,9 @@ void Watermark::ask() {
 
 void Watermark::on_ask(std::uint32_t child, std::uint64_t above) {
     // An older question may come after a newer one.
-    if (child_asks_[child]) above = std::max(above, child_asks_above_[child]);
+    if ((child_asks_ >> child & 1) != 0) above = std::max(above, child_asks_above_[child]);
     child_asks_above_[child] = above;
-    if (!std::exchange(child_asks_[child], true)) ++askers_;
+    child_asks_ |= 1U << child;
     if (opened_ <= above) ask();  // onward
 }
 
@@ -80,26 +76,16 @@ void Checkpoint::on_up(const wire::Header& header) {
     core_.unsettled = true;
 }
 
-void Checkpoint::on_down(const wire::Header& header) {
-    if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
-    take(header);
-}
-
-void Checkpoint::on_cast(const wire::Header& header) {
-    if (header.sender != rank_of(0)) return drop(core_.counters.unexpected_kind);
-    take(header);
-}
-
 void Checkpoint::on_ask(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
     if (child == kMaxArity) return drop(core_.counters.bad_sender);
     watermark_.on_ask(child, number_of(header.operation));
 }
 
-// The watermark is known to be there: from the parent or from rank 0's multicast.
-void Checkpoint::take(const wire::Header& header) {
+void Checkpoint::on_told(const wire::Header& header, Rank teller) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (watermark > core_.slots.first_open()) return drop(core_.counters.unexpected_kind);
+    if (header.sender != teller || watermark > core_.slots.first_open())
+        return drop(core_.counters.unexpected_kind);
     // The verdict that it was told with may be on its way.
     const std::uint32_t verdict = index_of(header.fragment);
     const bool known = verdict <= core_.verdicts.version();
@@ -133,8 +119,7 @@ void Checkpoint::settle() {
         if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise(parked);
     follow_finished();
     if (const std::uint64_t agreed = watermark_.agree(reached_); agreed != 0) {
-        watermark_.set_cast_due(core_.config.repair == Repair::sync &&
-                                core_.graph().audible(core_.config.self));
+        watermark_.set_cast_due(core_.config.repair == Repair::sync && core_.graph().audible(core_.self()));
         raise(agreed);
     }
     if (core_.idle()) core_.departure.on_idle();
@@ -167,7 +152,7 @@ bool Checkpoint::make_multicast(Effect& effect) {
 bool Checkpoint::make_message(Effect& effect) {
     Watermark::Word word;
     if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
-        core_.counters.watermark_asks_sent += word.kind == wire::Kind::watermark_ask;
+        core_.counters.floor_asks_sent += word.kind == wire::Kind::watermark_ask;
         const bool down = word.kind == wire::Kind::watermark_down;
         return core_.message(effect, word.kind, word.to, operation_of(word.number),
                              down ? core_.verdicts.version() : 0);
@@ -176,7 +161,7 @@ bool Checkpoint::make_message(Effect& effect) {
         return core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()));
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
-        core_.notices.left();
+        core_.notices.left = true;
     }
     return false;
 }

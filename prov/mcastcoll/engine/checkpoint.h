@@ -1,12 +1,6 @@
-// What everybody has finished, and leaving (outcome.h), as packets and messages.
-//
-// Under the sync policy operation n uses channel n mod K, and a channel is used again when everybody has
-// finished the operation before. That acknowledgement is this checkpoint, with every = K; only its verdict is
-// multicast. Who waits for it in vain asks its parent in the tree.
+// What everybody has finished (README.md: Checkpoints, and sync under Repair policies), and leaving
+// (outcome.h).
 #pragma once
-
-#include <array>
-#include <cstdint>
 
 #include "engine/core.h"
 
@@ -18,10 +12,11 @@ namespace mcastcoll::engine {
 //
 // Members agree on it up and down a tree of messages: each tells its parent what its subtree has finished
 // (up), rank 0 tells its children what all have, and they theirs (down), or it multicasts that. Whoever waits
-// for it asks its parent, which asks its own until one knows. A counter calls it "floor", its older name.
+// for it asks its parent, which asks its own until one knows.
 class Watermark {
   public:
-    Watermark(const RankList& children, Rank parent) : children_(children), parent_(parent) {}
+    Watermark(const RankList& children, Rank parent)
+        : children_(children), parent_(parent), untold_(children) {}
 
     // Operations below are finished everywhere, and this member has been told so.
     std::uint64_t opened() const { return opened_; }
@@ -55,9 +50,7 @@ class Watermark {
     void on_ask(std::uint32_t child, std::uint64_t above);
 
     // False: next() has nothing.
-    bool may_speak() const {
-        return up_ > up_told_ || ask_due_ || askers_ > 0 || (down_ > 0 && down_next_ < children_.count);
-    }
+    bool may_speak() const { return up_ > up_told_ || ask_due_ || child_asks_ != 0 || !untold_.over(); }
     // What is to be said next, and to whom: the operation number that it is about.
     struct Word {
         wire::Kind kind{};
@@ -75,7 +68,7 @@ class Watermark {
     void ask();
     void tell_down(std::uint64_t told) {
         down_ = told;
-        down_next_ = 0;
+        untold_.begin();
     }
 
     const RankList children_;
@@ -84,7 +77,7 @@ class Watermark {
     std::array<std::uint64_t, kMaxArity> finished_{};  // by child
     std::uint64_t up_told_ = 0, up_ = 0;               // to the parent; to be told
     std::uint64_t down_ = 0;                           // told from above, or agreed on by rank 0
-    std::uint32_t down_next_ = 0;                      // children that have been told
+    Round untold_;                                     // of that
     std::uint64_t parked_ = 0;
     bool cast_due_ = false;
     // Questions: this member's own, and the children's.
@@ -92,8 +85,7 @@ class Watermark {
     RecentTimes waits_;
     std::uint64_t asked_ = 0;  // more than this one's predecessor was asked for
     bool ask_due_ = false;
-    std::array<bool, kMaxArity> child_asks_{};
-    std::uint32_t askers_ = 0;  // how many of them ask
+    std::uint32_t child_asks_ = 0;  // bit i for child i
     std::array<std::uint64_t, kMaxArity> child_asks_above_{};
 };
 
@@ -110,14 +102,13 @@ bool Watermark::next(Word& word, Heard&& heard) {
         return true;
     }
     for (std::uint32_t i = 0; i < children_.count; ++i) {
-        if (!child_asks_[i] || opened_ <= child_asks_above_[i]) continue;
-        child_asks_[i] = false;
-        --askers_;
+        if ((child_asks_ >> i & 1) == 0 || opened_ <= child_asks_above_[i]) continue;
+        child_asks_ &= ~(1U << i);
         word = {wire::Kind::watermark_down, children_.ranks[i], opened_};
         return true;
     }
-    while (down_ > 0 && down_next_ < children_.count) {
-        const Rank child = children_.ranks[down_next_++];
+    while (!untold_.over()) {
+        const Rank child = untold_.next();
         if (heard(child)) continue;
         word = {wire::Kind::watermark_down, child, down_};
         return true;
@@ -136,9 +127,9 @@ class Checkpoint {
     // The next operation needs a slot, or a channel, that is not known to be free.
     void await();
     void on_up(const wire::Header& header);
-    void on_down(const wire::Header& header);
+    // The watermark, from the parent or from rank 0's multicast.
+    void on_told(const wire::Header& header, Rank teller);
     void on_ask(const wire::Header& header);
-    void on_cast(const wire::Header& header);
     void on_leave_up(const wire::Header& header);
     void on_leave_down(const wire::Header& header);
     // After operations have finished, a verdict has come or the group was closed.
@@ -154,7 +145,6 @@ class Checkpoint {
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
     void follow_finished();
-    void take(const wire::Header& header);
     void raise(std::uint64_t watermark);
     bool hears(Rank child) const;
 

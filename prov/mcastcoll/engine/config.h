@@ -19,7 +19,7 @@ constexpr std::string_view name_of(Repair repair) {
     return kNames[static_cast<std::uint8_t>(repair) % kRepairCount];
 }
 
-// What a root waits for before it multicasts; root_sync.h. The numbers travel in the welcome.
+// What a root waits for before it multicasts; policy.h. The numbers travel in the welcome.
 enum class RootSync : std::uint8_t { none, delay, random, adaptive };
 inline constexpr std::uint8_t kRootSyncCount = 4;
 constexpr std::string_view name_of(RootSync sync) {
@@ -27,11 +27,6 @@ constexpr std::string_view name_of(RootSync sync) {
     return kNames[static_cast<std::uint8_t>(sync) % kRootSyncCount];
 }
 
-// How often a member says that it is ready: less and less.
-inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
-inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
-// How many watched ranks are remembered.
-inline constexpr std::uint32_t kMostWatched = 256;
 // Why a group fails for the others when a member closes it before the join is over: ECANCELED.
 inline constexpr int kClosedEarly = 125;
 
@@ -45,19 +40,16 @@ struct GroupConfig {
     Epoch epoch{};
 
     // Equal on all members.
-    std::uint32_t fragment_bytes = 1424;  // payload of a multicast datagram
-    std::uint32_t retransmit_bytes =
-        8192;                             // messages up to this are kept for repair until everybody has them
-    std::uint32_t operation_slots = 128;  // operations between the slowest and the fastest member
+    std::uint32_t fragment_bytes = 1424;    // payload of a multicast datagram
+    std::uint32_t retransmit_bytes = 8192;  // longest message kept for repair until everybody has it
+    std::uint32_t operation_slots = 128;    // operations between the slowest and the fastest member
     std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished,
     std::uint32_t checkpoint_bytes = 512 * 1024;  // or fewer that have so many bytes kept for repair
     std::uint32_t window = 256;    // fragments a root may be ahead of the slowest member that hears it
     std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
-    std::uint32_t large_tree_arity =
-        1;  // the same for large messages to the deaf: a chain halves nobody's bandwidth
-    std::uint32_t gather_bytes = 1024;  // vectors up to this are reduced inside the gathers
-    std::uint32_t early_buffers =
-        4;  // large operations whose first fragments are kept before they are posted
+    std::uint32_t large_tree_arity = 1;  // for large messages to the deaf: a chain halves nobody's bandwidth
+    std::uint32_t gather_bytes = 1024;   // vectors up to this are reduced inside the gathers
+    std::uint32_t early_buffers = 4;     // for the first fragments of large operations that are not posted
     Repair repair = Repair::pull;
     std::uint32_t channels = 16;  // under sync: operations that may be under way between two agreements
     RootSync root_sync = RootSync::none;
@@ -88,8 +80,7 @@ struct GroupConfig {
     Nanoseconds least_tail = Nanoseconds::from_us(300);     // after something was heard of it
     Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be mere reordering
     Nanoseconds most_silence = Nanoseconds::from_ms(2);
-    Nanoseconds watch_delay =
-        Nanoseconds::from_ms(100);  // waiting longer asks whether the other process is alive
+    Nanoseconds watch_delay = Nanoseconds::from_ms(100);  // who waits longer asks whether the other lives
 
     // Operations between two agreements on what everybody has finished, under this member's policy.
     std::uint32_t checkpoint_interval() const { return repair == Repair::sync ? channels : checkpoint_every; }

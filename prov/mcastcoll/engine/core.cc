@@ -1,9 +1,7 @@
 #include "engine/core.h"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cerrno>
 
 namespace mcastcoll::engine {
 namespace {
@@ -32,10 +30,10 @@ Core::Core(const GroupConfig& c)
       verdicts(config, children),
       doubts(config, parent == kNoRank),
       departure(children, parent),
-      failure(c.self, c.members),
       slots(config, children.count),
       pending(c.pending_operations),
-      notices(2 * std::size_t{c.operation_slots} + c.pending_operations, c.operation_slots),
+      notices{Ring<Notices::Completion>(2 * std::size_t{c.operation_slots} + c.pending_operations),
+              Ring<OperationId>(c.operation_slots)},
       turns(c.operation_slots),
       // Silence lasts one and a half of it, at least.
       round_trip(c.initial_rtt, Nanoseconds{c.least_silence.value * 2 / 3}, c.most_silence),
@@ -124,7 +122,7 @@ void Core::finish(Slot& slot) {
 
 void Core::complete(OperationId operation, int status) {
     ++(status == 0 ? counters.operations_completed : counters.operations_failed);
-    [[maybe_unused]] const bool queued = notices.complete(operation, status);
+    [[maybe_unused]] const bool queued = notices.completions.push({operation, status});
     assert(queued);
 }
 
@@ -135,11 +133,9 @@ void Core::fail(Rank lost, int error, bool tell) {
     // the lost one could supply.
     const bool only_lingered = departure.closing() && idle() && phase == Phase::active;
     phase = Phase::failed;
-    failure.begin(lost, error, tell, only_lingered && tell);
-    if (!only_lingered)
-        notices.failed();
-    else if (!tell)
-        notices.left();
+    failure = {lost, error, only_lingered && tell, tell ? 0 : config.members};
+    notices.failed |= !only_lingered;
+    notices.left |= only_lingered && !tell;
     for (std::uint64_t id = slots.first_open(); id < slots.next(); ++id) {
         Slot& slot = slots.at(id);
         if (slot.state != SlotState::active) continue;
@@ -149,7 +145,7 @@ void Core::fail(Rank lost, int error, bool tell) {
     slots.close_all();
     for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())
         complete(operation_of(id++), error);
-    notices.forget_gathered();
+    while (!notices.gathered.empty()) notices.gathered.pop();
 }
 
 std::byte* Core::data_of(const Slot& slot) const {

@@ -4,18 +4,10 @@
 // the verdict is in) is noted as `unsettled`, and the engine sees to it when the call is done.
 #pragma once
 
-#include <vector>
-
-#include "base/ring.h"
 #include "engine/ballots.h"
-#include "engine/config.h"
 #include "engine/deadlines.h"
 #include "engine/doubts.h"
-#include "engine/effects.h"
 #include "engine/outcome.h"
-#include "engine/policy.h"
-#include "engine/root_sync.h"
-#include "engine/slots.h"
 
 namespace mcastcoll::engine {
 
@@ -44,11 +36,13 @@ struct Core {
     Notices notices;
     Turns turns;
     RoundTrip round_trip;
+    bool ping_due = false;  // to measure it
     Deadlines deadlines;
     std::vector<std::byte> bits;  // of the question that is being asked
 
     bool over() const { return phase == Phase::failed || phase == Phase::left; }
     bool idle() const { return slots.first_open() == slots.next() && pending.empty(); }
+    Rank self() const { return config.self; }
     // The position of a rank among this member's children; kMaxArity when it is none of them.
     std::uint32_t child_index(Rank rank) const;
     // That of the sender; kMaxArity, counted, when this member has no such child.

@@ -1,7 +1,5 @@
 #include "engine/deadlines.h"
 
-#include <algorithm>
-
 namespace mcastcoll::engine {
 
 // A quarter of a round trip: one loss then costs little more than a round trip.

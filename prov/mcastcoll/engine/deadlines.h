@@ -1,11 +1,7 @@
 // How long a member waits before it asks, by what it has measured of its group.
 #pragma once
 
-#include <algorithm>
-#include <utility>
-
 #include "engine/slots.h"
-#include "engine/timing.h"
 
 namespace mcastcoll::engine {
 
@@ -25,10 +21,6 @@ class RoundTrip {
     bool wants_ping() const {
         return pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
     }
-    // One is to go out.
-    void request_ping() { due_ = true; }
-    bool ping_due() const { return due_; }
-    bool take_due() { return std::exchange(due_, false); }
     void on_ping(Nanoseconds now) {
         pinged_at_ = now;
         ++pings_;
@@ -56,7 +48,6 @@ class RoundTrip {
     SmoothedTime mean_;
     Nanoseconds shortest_ = kNever, pinged_at_ = kNever;
     unsigned pings_ = 0;
-    bool due_ = false;
 };
 
 class Deadlines {

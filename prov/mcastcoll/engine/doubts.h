@@ -1,14 +1,9 @@
-// Whether this member still believes in the verdict about the multicast, and what it does when it does not.
-//
-// Too many silent operations in a row, or something heard that should not be heard, are reasons to ask
-// for an election: rank 0 is told, up the tree of messages, and holds another one, which measures. So a burst
-// of losses changes nothing: the rule of the join decides. A member asks once per election. A root that
-// counts as mute multicasts a beacon now and then, so that there is something to hear.
+// Whether this member still believes in the verdict about the multicast, and what it does when it does not
+// (README.md: The multicast, in mid-run). A burst of losses changes nothing: the rule of the join decides.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <utility>
 
 #include "engine/config.h"
@@ -127,7 +122,6 @@ class Doubts {
 
     // When rank 0 holds the next election.
     Nanoseconds elect_at() const { return elect_at_; }
-    void stop() { elect_at_ = kNever; }
 
   private:
     void elect_again(Nanoseconds now) { elect_at_ = std::max(now, elections_.allowed_at()); }

@@ -1,18 +1,16 @@
 #include "engine/elections.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace mcastcoll::engine {
 
 Poll::Poll(const GroupConfig& config, const RankList& children, Rank parent)
     : config_(config),
-      children_(children),
       parent_(parent),
+      voters_(children.bits()),
       speaker_(speaker_of(config.self, config.members)),
       heard_(speaker_count(config.members)),
       ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
-               config.message_bytes - wire::kHeaderBytes) {}
+               config.message_bytes - wire::kHeaderBytes),
+      untold_(children) {}
 
 void Poll::listen(std::uint64_t number) {
     if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
@@ -24,10 +22,8 @@ void Poll::begin(std::uint64_t number, Nanoseconds now) {
     listen(number);
     stage_ = Stage::probing;
     ballots_.clear();
-    voted_.fill(false);
-    missing_ = children_.count;
-    begun_ = true;
-    told_ = 0;
+    missing_ = voters_;
+    untold_.begin();
     probes_due_ = probes_sent_ = 0;
     if (!config_.multicast) return vote();
     vote_at_ = now + config_.probe_settle;
@@ -71,15 +67,15 @@ void Poll::vote() {
 }
 
 bool Poll::on_vote(std::uint32_t child, std::uint64_t number, Bytes ballots, bool too_many) {
-    if (closed() || number != number_ || voted_[child] || !ballots_.merge(ballots, too_many)) return false;
-    voted_[child] = true;
-    --missing_;
+    if (closed() || number != number_ || (missing_ >> child & 1) == 0 || !ballots_.merge(ballots, too_many))
+        return false;
+    missing_ &= ~(1U << child);
     check_votes();
     return true;
 }
 
 void Poll::check_votes() {
-    if (stage_ != Stage::voting || missing_ > 0) return;
+    if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
     (parent_ == kNoRank ? result_due_ : vote_due_) = true;
 }
@@ -127,7 +123,7 @@ void Elections::on_probe(const wire::Header& header) {
     if (core_.phase == Phase::active) {
         core_.doubts.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            if (!core_.graph().can_hear(header.sender, core_.config.self)) request();
+            if (!core_.graph().can_hear(header.sender, core_.self())) request();
             return;
         }
     }
@@ -172,19 +168,17 @@ void Elections::take_first(Verdict verdict) {
     core_.phase = Phase::active;
     poll_.stop();
     core_.doubts.on_verdict();
-    core_.notices.joined();
+    core_.notices.joined = true;
     // Not before: what the probes keep busy answers late, and teaches long deadlines.
-    core_.round_trip.request_ping();
+    core_.ping_due = true;
     core_.unsettled = true;
 }
 
 void Elections::take_next(Verdict verdict, std::uint64_t from) {
-    const bool heard = !core_.graph().deaf(core_.config.self),
-               spoke = core_.graph().multicasts(core_.config.self);
+    const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
     core_.verdicts.take_next(std::move(verdict), from);
     core_.doubts.on_verdict();
-    const bool hears = !core_.graph().deaf(core_.config.self),
-               speaks = core_.graph().multicasts(core_.config.self);
+    const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
     ++core_.counters.verdicts;
     core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
     core_.counters.lane_promotions += (!heard && hears) || (!spoke && speaks);
@@ -199,7 +193,7 @@ void Elections::on_fragment(const wire::Header& header) {
     core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
                                                                   : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    if (!core_.verdicts.of(id).can_hear(header.sender, core_.config.self)) request();
+    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) request();
 }
 
 void Elections::want_beacon() {

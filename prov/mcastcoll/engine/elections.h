@@ -1,18 +1,8 @@
 // Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
 // finds that the last verdict is no longer true (README.md: The multicast, in mid-run).
-//
-// Rank 0 opens an election (go, down the gather tree); speakers multicast a few probes and everybody notes
-// whom it hears; the votes are gathered (vote, up the tree), rank 0 judges, and everybody learns who is deaf
-// and who is mute (verdict, down the tree).
+// Each is as README.md has it under The join, from 2 on.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "engine/ballots.h"
 #include "engine/core.h"
 
 namespace mcastcoll::engine {
@@ -51,9 +41,9 @@ class Poll {
         vote_when_all_heard();
     }
     // Somebody is to be told: a child of the poll, or the parent how this subtree votes.
-    bool has_word() const { return vote_due_ || (begun_ && told_ < children_.count); }
+    bool has_word() const { return vote_due_ || !untold_.over(); }
     // The child that is to be told that the poll is open; kNoRank: none.
-    Rank next_go() { return begun_ && told_ < children_.count ? children_.ranks[told_++] : kNoRank; }
+    Rank next_go() { return untold_.next(); }
     // The votes of this member and those below are complete: for the parent, or, of rank 0, to be judged.
     bool take_vote() { return std::exchange(vote_due_, false); }
     bool take_result() { return std::exchange(result_due_, false); }
@@ -68,17 +58,16 @@ class Poll {
     void check_votes();
 
     const GroupConfig& config_;
-    const RankList children_;
     const Rank parent_;
+    const std::uint32_t voters_;   // children, bit i for child i
     const std::uint32_t speaker_;  // this member, or kNoSpeaker
     Stage stage_ = Stage::closed;
     std::uint64_t number_ = 0, heard_in_ = 0;  // the present or last one; the one that heard_ is about
     std::vector<bool> heard_;                  // by speaker
     Ballots ballots_;                          // of this member's subtree
-    std::uint32_t missing_ = 0;                // children that have not voted
-    std::array<bool, kMaxArity> voted_{};      // by child
-    bool begun_ = false, vote_due_ = false, result_due_ = false;
-    std::uint32_t told_ = 0;  // children that know of the poll
+    std::uint32_t missing_ = 0;                // voters that have not voted
+    bool vote_due_ = false, result_due_ = false;
+    Round untold_;  // of the poll
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever;
 };

@@ -1,9 +1,5 @@
 #include "engine/engine.h"
 
-#include <algorithm>
-#include <cassert>
-#include <cerrno>
-
 namespace mcastcoll::engine {
 
 void Engine::start(Nanoseconds now) {
@@ -11,7 +7,7 @@ void Engine::start(Nanoseconds now) {
     detector_.wake();
     if (core_.config.members == 1) {
         core_.phase = Phase::active;
-        core_.notices.joined();
+        core_.notices.joined = true;
         core_.unsettled = true;
     } else if (admission_.start()) {
         elections_.begin_first();
@@ -21,7 +17,7 @@ void Engine::start(Nanoseconds now) {
 
 Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now) {
     const GroupConfig& config = core_.config;
-    if (core_.phase == Phase::failed) return Error{core_.failure.error(), "the group has failed"};
+    if (core_.phase == Phase::failed) return Error{core_.failure.error, "the group has failed"};
     if (core_.departure.closing()) return Error{ESHUTDOWN, "the group is closed"};
     if (moves_blocks(operation.kind)) return Error{ENOSYS, "blocks are not the engine's"};
     if (index_of(operation.root) >= config.members)
@@ -32,7 +28,8 @@ Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now)
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(config, operation); !fine) return fine.error();
-    if (core_.notices.completions() + outstanding() >= 2 * core_.slots.size() + config.pending_operations)
+    if (core_.notices.completions.size() + outstanding() >=
+        2 * core_.slots.size() + config.pending_operations)
         return Error{EAGAIN, "too many completions have not been taken"};
     const OperationId number = next_operation();
     if (!core_.pending.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
@@ -87,7 +84,7 @@ void Engine::close(Nanoseconds now) {
     core_.departure.close();
     detector_.wake();
     if (core_.phase != Phase::active && core_.phase != Phase::failed)
-        return core_.fail(core_.config.self, kClosedEarly);
+        return core_.fail(core_.self(), kClosedEarly);
     core_.unsettled = true;
     settle();
 }
@@ -110,7 +107,7 @@ void Engine::begin_pending() {
 void Engine::begin(const Collective& operation) {
     Slot& slot = *core_.claim(operation_of(core_.slots.post()));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
-    const bool root = operation.root == core_.config.self;
+    const bool root = operation.root == core_.self();
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
                                                operation.kind == CollectiveKind::reduce)) ||
                         (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
@@ -120,7 +117,7 @@ void Engine::begin(const Collective& operation) {
         slot.base = slot.hearing.revealed = 0;
         slot.have.clear_all();
     }
-    if (core_.config.members > 1 && core_.round_trip.wants_ping()) core_.round_trip.request_ping();
+    if (core_.config.members > 1 && core_.round_trip.wants_ping()) core_.ping_due = true;
     slot.operation = operation;
     if (operation.input == nullptr) slot.operation.input = operation.buffer;
     receiver_.adopt_early(slot, !misled);
@@ -141,13 +138,12 @@ void Engine::begin(const Collective& operation) {
     const SupplyGraph& graph = core_.graph_of(slot);
     const GroupConfig& config = core_.config;
     const std::uint32_t arity = core_.large(slot) ? config.large_tree_arity : config.tree_arity;
-    slot.supplier = graph.supplier(operation.root, core_.config.self, arity);
-    slot.expect_clients(graph.clients(operation.root, core_.config.self, arity));
-    slot.reporting.parent = graph.report_parent(operation.root, core_.config.self, core_.config.tree_arity);
-    slot.reporting.children =
-        graph.report_children(operation.root, core_.config.self, core_.config.tree_arity);
+    slot.supplier = graph.supplier(operation.root, core_.self(), arity);
+    slot.expect_clients(graph.clients(operation.root, core_.self(), arity));
+    slot.reporting.parent = graph.report_parent(operation.root, core_.self(), core_.config.tree_arity);
+    slot.reporting.children = graph.report_children(operation.root, core_.self(), core_.config.tree_arity);
 
-    if (root && !graph.audible(core_.config.self)) elections_.want_beacon();
+    if (root && !graph.audible(core_.self())) elections_.want_beacon();
     if (gathers(operation.kind)) {
         gatherer_.begin(slot);
     } else if (root) {
@@ -237,9 +233,7 @@ bool Engine::next_message(Effect& effect) {
 }
 
 bool Engine::poll_effects(Allowed allowed, Effect& effect) {
-    const auto next_notice = [&] {
-        return core_.notices.next_of_group(effect, core_.failure.lost(), core_.failure.error());
-    };
+    const auto next_notice = [&] { return core_.notices.next_of_group(effect, core_.failure); };
     const bool found = core_.notices.next_operation(effect) || next_notice() ||
                        detector_.next_watch(effect) || (allowed.multicast && next_multicast(effect)) ||
                        (allowed.message && next_message(effect)) || next_notice();
@@ -247,37 +241,32 @@ bool Engine::poll_effects(Allowed allowed, Effect& effect) {
     return found;
 }
 
-// Counts and drops what is not for this group, or not from one of its members.
-bool Engine::accept(const wire::Decoded& decoded) {
+// Counts what comes, and drops what is not for this group, not from one of its members, or too late.
+bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanoseconds now) {
+    core_.now = now;
     if (decoded.refusal != wire::Refusal::none) {
-        ++(decoded.refusal == wire::Refusal::checksum ? core_.counters.bad_checksum
-                                                      : core_.counters.bad_packet);
-        return false;
+        const bool checksum = decoded.refusal == wire::Refusal::checksum;
+        return ++(checksum ? core_.counters.bad_checksum : core_.counters.bad_packet), false;
     }
     const wire::Header& header = decoded.header;
     if (header.key != core_.config.key) return ++core_.counters.foreign_group, false;
     if (header.epoch != core_.config.epoch) return ++core_.counters.foreign_epoch, false;
     if (index_of(header.sender) >= core_.config.members) return ++core_.counters.bad_sender, false;
-    if (header.sender == core_.config.self) return ++core_.counters.own_copies, false;
-    return true;
+    if (header.sender == core_.self()) return ++core_.counters.own_copies, false;
+    ++received;
+    return !core_.over();
 }
 
 void Engine::on_packet(Bytes datagram, Nanoseconds now) {
-    core_.now = now;
     const wire::Decoded decoded = wire::decode(datagram);
-    if (!accept(decoded)) return;
-    ++core_.counters.datagrams_received;
-    if (core_.over()) return;
+    if (!accept(decoded, core_.counters.datagrams_received, now)) return;
     dispatch_packet(decoded.header, decoded.payload);
     settle();
 }
 
 void Engine::on_message(Bytes message, Nanoseconds now) {
-    core_.now = now;
     const wire::Decoded decoded = wire::decode(message);
-    if (!accept(decoded)) return;
-    ++core_.counters.messages_received;
-    if (core_.over()) return;
+    if (!accept(decoded, core_.counters.messages_received, now)) return;
     detector_.wake();
     dispatch_message(decoded.header, decoded.payload);
     settle();
@@ -294,7 +283,7 @@ void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
             elections_.on_fragment(header);
             return receiver_.on_fragment(header, payload);
         case wire::Kind::watermark_cast:
-            return checkpoint_.on_cast(header);
+            return checkpoint_.on_told(header, rank_of(0));
         default:
             ++core_.counters.unexpected_kind;  // messages do not come by multicast
     }
@@ -325,7 +314,7 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
         case wire::Kind::watermark_up:
             return checkpoint_.on_up(header);
         case wire::Kind::watermark_down:
-            return checkpoint_.on_down(header);
+            return checkpoint_.on_told(header, core_.parent);
         case wire::Kind::leave_up:
             return checkpoint_.on_leave_up(header);
         case wire::Kind::leave_down:
@@ -347,17 +336,8 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
             return admission_.on_ping(header);
         case wire::Kind::pong:
             return admission_.on_pong(header);
-        case wire::Kind::fragment:
-        case wire::Kind::release:
-        case wire::Kind::relay:
-        case wire::Kind::probe:
-        case wire::Kind::watermark_cast:  // multicasts do not come as messages
-        case wire::Kind::piece:
-        case wire::Kind::grant:
-        case wire::Kind::block:
-        case wire::Kind::block_grant:  // and what other levels say to each other does not come here
-            ++core_.counters.unexpected_kind;
-            return;
+        default:
+            ++core_.counters.unexpected_kind;  // multicasts, and what other levels say to each other
     }
 }
 

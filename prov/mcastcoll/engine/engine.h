@@ -1,26 +1,14 @@
 // The protocol of one group, for one member. Pure: it is given packets, messages, times and deaths, and
 // returns effects. It never looks at a clock, a socket or the environment, and allocates only until its join
 // is over.
-//
-// The engine hands packets, messages and timeouts to its parts, begins operations, and sees to what follows
-// from a call for other parts. A part owns its state, and knows the core and the parts that README.md names
-// beside it.
+// README.md has its parts, and what each knows.
 #pragma once
 
-#include <cstdint>
-#include <utility>
-
-#include "base/result.h"
 #include "engine/admission.h"
-#include "engine/checkpoint.h"
 #include "engine/elections.h"
 #include "engine/failure_detector.h"
-#include "engine/flow_control.h"
-#include "engine/gatherer.h"
 #include "engine/receiver.h"
-#include "engine/repairer.h"
 #include "engine/sender.h"
-#include "engine/supplier.h"
 
 namespace mcastcoll::engine {
 
@@ -56,7 +44,7 @@ class Engine {
     // The process of this rank is gone, or was asked to be ignored; error is a positive FI_E* code.
     void on_peer_lost(Rank rank, int error, Nanoseconds now);
     // Ends the group for everybody, as if this member were lost.
-    void abort(int error, Nanoseconds now) { lose(core_.config.self, error, now); }
+    void abort(int error, Nanoseconds now) { lose(core_.self(), error, now); }
     // The same, for what happened outside this engine's members.
     void give_up(int error, Nanoseconds now) { lose(kNoRank, error, now); }
 
@@ -69,7 +57,7 @@ class Engine {
 
     Phase phase() const { return core_.phase; }
     // After a failure: everybody who is to know has been sent word.
-    bool failure_told() const { return core_.failure.told(); }
+    bool failure_told() const { return core_.failure.untold == core_.config.members; }
     bool idle() const { return core_.idle(); }
     // Operations posted and not completed.
     std::uint64_t outstanding() const {
@@ -103,7 +91,7 @@ class Engine {
     void begin_pending();
     void begin(const Collective& operation);
 
-    bool accept(const wire::Decoded& decoded);
+    bool accept(const wire::Decoded& decoded, std::uint64_t& received, Nanoseconds now);
     void dispatch_packet(const wire::Header& header, Bytes payload);
     void dispatch_message(const wire::Header& header, Bytes payload);
     bool next_multicast(Effect& effect);

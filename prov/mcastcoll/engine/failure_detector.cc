@@ -1,15 +1,6 @@
 #include "engine/failure_detector.h"
 
-#include <algorithm>
-#include <cerrno>
-
 namespace mcastcoll::engine {
-
-FailureDetector::FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer)
-    : core_(core),
-      checkpoint_(checkpoint),
-      gatherer_(gatherer),
-      watches_(std::min(core.config.members, kMostWatched)) {}
 
 void FailureDetector::on_fail(const wire::Header& header) {
     const auto code = static_cast<int>(header.total & 0xffff);
@@ -17,17 +8,21 @@ void FailureDetector::on_fail(const wire::Header& header) {
 }
 
 bool FailureDetector::make_message(Effect& effect) {
-    if (const Rank to = core_.failure.next(); to != kNoRank)
+    Failure& failure = core_.failure;
+    while (failure.untold < core_.config.members) {
+        const Rank to = rank_of(failure.untold++);
+        // Who is dead cannot be told; who only made others wait too long can.
+        if (to == core_.self() || (to == failure.lost && failure.error != ETIMEDOUT)) continue;
         return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
-                             index_of(core_.failure.lost()),
-                             static_cast<std::uint64_t>(core_.failure.error()));
+                             index_of(failure.lost), static_cast<std::uint64_t>(failure.error));
+    }
     // Only now: who hears that we have left may destroy us.
-    if (core_.failure.take_lingered()) core_.notices.left();
+    core_.notices.left |= std::exchange(failure.lingers, false);
     return false;
 }
 
 void FailureDetector::watch(Rank rank) {
-    if (rank != kNoRank && rank != core_.config.self) watches_.ask(rank);
+    if (rank != kNoRank && rank != core_.self()) watches_.ask(rank);
 }
 
 bool FailureDetector::waits_for_somebody() const {
@@ -60,20 +55,18 @@ void FailureDetector::watch_slot(const Slot& slot) {
 }
 
 // Whom an operation waits for, as far as this member can know. The one named may wait itself.
-Rank FailureDetector::waits_for(const Slot& slot) const {
+Rank FailureDetector::waits_for(Slot& slot) const {
     for (const Rank child : gatherer_.missing(slot)) return child;
     if (gatherer_.awaits_credit(slot)) return core_.parent;
     const bool brings_bytes = reduces(slot.operation.kind) || core_.is_root(slot);
-    if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.config.self;
+    if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.self();
     if (!slot.complete_here())
         return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
     for (const Client& client : slot.known_clients())
         if (client.unserved()) return client.rank;
     for (Rank child : slot.reporting.children) {
-        const auto* report = std::find_if(slot.reporting.heard.begin(), slot.reporting.heard.end(),
-                                          [child](const ChildReport& r) { return r.rank == child; });
-        if (report == slot.reporting.heard.end() || report->fragments == kNothingReported ||
-            report->fragments < slot.fragments)
+        const ChildReport* report = slot.reporting.of(child);
+        if (report == nullptr || report->fragments == kNothingReported || report->fragments < slot.fragments)
             return child;
     }
     return kNoRank;
@@ -83,7 +76,7 @@ Rank FailureDetector::waits_for(const Slot& slot) const {
 void FailureDetector::check_stall() {
     if (core_.config.stall_timeout == kNever || core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
-        const Slot& slot = core_.slots.at(id);
+        Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active) continue;
         // Who waits for a release waits for what rank 0 knows better.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||

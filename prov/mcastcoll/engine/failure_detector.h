@@ -3,14 +3,13 @@
 // others, and nobody waits for a dead member.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "engine/checkpoint.h"
-#include "engine/core.h"
 #include "engine/gatherer.h"
 
 namespace mcastcoll::engine {
+
+// How many watched ranks are remembered.
+inline constexpr std::uint32_t kMostWatched = 256;
 
 // The members whose processes somebody is to watch: each asked for once, as far as this remembers. Who falls
 // out of its memory may be asked for again, which does no harm.
@@ -38,7 +37,11 @@ class WatchList {
 
 class FailureDetector {
   public:
-    FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer);
+    FailureDetector(Core& core, const Checkpoint& checkpoint, Gatherer& gatherer)
+        : core_(core),
+          checkpoint_(checkpoint),
+          gatherer_(gatherer),
+          watches_(std::min(core.config.members, kMostWatched)) {}
 
     // Something happens: there may be somebody to wait for.
     void wake() {
@@ -63,7 +66,7 @@ class FailureDetector {
     void check_stall();
     bool waits_for_somebody() const;
     bool owes_report(const Slot& slot) const;
-    Rank waits_for(const Slot& slot) const;
+    Rank waits_for(Slot& slot) const;
     void watch(Rank rank);
     void watch_slot(const Slot& slot);
 

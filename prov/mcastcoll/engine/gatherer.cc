@@ -1,10 +1,6 @@
 #include "engine/gatherer.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <utility>
 
 namespace mcastcoll::engine {
 
@@ -52,8 +48,11 @@ void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     if (!whole || (slot->gathering.gathered >> child & 1) != 0) return;
     slot->gathering.gathered |= 1U << child;
     slot->progress_at = core_.now;
-    if (bytes > 0 && !combine_at_once(*slot, child, payload))
-        keep_vector(slot->gathering.contributions[child], payload);
+    if (bytes > 0 && !combine_at_once(*slot, child, payload)) {
+        std::byte*& early = slot->gathering.contributions[child].early;
+        early = core_.slots.vectors().take();
+        std::memcpy(early, payload.data(), bytes);
+    }
     if (slot->state == SlotState::active) advance(*slot);
 }
 
@@ -68,11 +67,6 @@ bool Gatherer::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
     operation.combiner(operation.buffer, vector.data(), vector.size());
     ++slot.gathering.combined;
     return true;
-}
-
-void Gatherer::keep_vector(Contribution& contribution, Bytes vector) {
-    contribution.early = core_.slots.vectors().take();
-    std::memcpy(contribution.early, vector.data(), vector.size());
 }
 
 // This member's vector comes into the buffer where others are combined with it.
@@ -140,7 +134,7 @@ void Gatherer::all_gathered(Slot& slot) {
     slot.gathering.sent = true;
     if (slot.operation.kind == CollectiveKind::reduce) return core_.finish(slot);
     if (!slot.operation.hold) return let_go(slot);
-    slot.gathering.awaits_release = core_.notices.gathered(slot.id);
+    slot.gathering.awaits_release = core_.notices.gathered.push(slot.id);
 }
 
 bool Gatherer::release(Slot& slot) {
@@ -165,11 +159,7 @@ std::uint64_t Gatherer::combined_bytes(const Slot& slot) const {
 }
 
 // Vectors that are too long for a gather go up the same tree in pieces of as many whole elements as a
-// fragment holds. Nothing is kept but in the callers' buffers: a parent grants its first child a window of
-// pieces as soon as it has posted, and every further child what the one before it has had combined. So a
-// piece is combined where it comes, straight from the message, and yet always in the same order; and the
-// children work at the same time, each a little behind the one before it. A piece that is combined goes on up
-// at once, and rank 0 multicasts the result as far as it is final.
+// fragment holds (README.md: Credits). Rank 0 multicasts the result as far as it is final.
 
 Result<void> check_reduction(const GroupConfig& config, const Collective& operation) {
     const Combiner& combiner = operation.combiner;

@@ -1,15 +1,9 @@
-// Barriers and reductions. Everybody's word, and its vector, is gathered up a tree of messages to rank 0, who
-// releases everybody by multicast. The release is a broadcast of the result (of no bytes after a barrier), so
-// that what is lost of it is repaired like any other fragment. A reduce has none: it ends with the gather.
-//
-// A member combines its own vector first, then its children's in their order, whenever they come: the result
-// depends on the tree and not on time. Vectors that a message holds travel inside the gather, and one that
-// comes too early is kept; longer ones go in pieces.
+// Barriers and reductions (README.md). Everybody's word, and its vector, is gathered up a tree of messages to
+// rank 0, who releases everybody by a broadcast of the result. A member combines its own vector first, then
+// its children's in their order, whenever they come: the result depends on the tree and not on time.
 #pragma once
 
 #include "base/result.h"
-#include "engine/core.h"
-#include "engine/flow_control.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
@@ -45,7 +39,6 @@ class Gatherer {
     std::uint64_t vector_total(const Slot& slot) const;
     bool agrees(Slot& slot, const wire::Header& header);
     bool combine_at_once(Slot& slot, std::uint32_t child, Bytes vector);
-    void keep_vector(Contribution& contribution, Bytes vector);
     void take_own(Slot& slot);
     void all_gathered(Slot& slot);
     void let_go(Slot& slot);

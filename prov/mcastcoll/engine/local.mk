@@ -19,8 +19,6 @@ mcc_parts += \
 	%reldir%/engine.h \
 	%reldir%/failure_detector.cc \
 	%reldir%/failure_detector.h \
-	%reldir%/flow_control.cc \
-	%reldir%/flow_control.h \
 	%reldir%/gatherer.cc \
 	%reldir%/gatherer.h \
 	%reldir%/outcome.h \
@@ -32,8 +30,6 @@ mcc_parts += \
 	%reldir%/receiver.h \
 	%reldir%/repairer.cc \
 	%reldir%/repairer.h \
-	%reldir%/root_sync.cc \
-	%reldir%/root_sync.h \
 	%reldir%/sender.cc \
 	%reldir%/sender.h \
 	%reldir%/slots.cc \

@@ -1,9 +1,7 @@
 // What becomes of a group and its operations: leaving, failing, and what the caller is told.
 #pragma once
 
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <utility>
 
 #include "base/ring.h"
@@ -16,7 +14,8 @@ namespace mcastcoll::engine {
 // subtree has closed and has nothing open, rank 0 tells its children that everybody has, and they theirs.
 class Departure {
   public:
-    Departure(const RankList& children, Rank parent) : children_(children), parent_(parent) {}
+    Departure(const RankList& children, Rank parent)
+        : present_(children.bits()), parent_(parent), untold_(children) {}
 
     // The application has closed the group.
     void close() {
@@ -25,14 +24,14 @@ class Departure {
     bool closing() const { return stage_ != Stage::open; }
     // Nothing is open here: once closed, and when all children have left, this member has, too.
     void on_idle();
-    void on_child_left(std::uint32_t child) { left_[child] = true; }
+    void on_child_left(std::uint32_t child) { present_ &= ~(1U << child); }
     // From the parent. False: this member has not left yet.
     bool on_everybody_left();
 
     // What is to be said next, and to whom.
     bool next(wire::Kind& kind, Rank& to);
     // Everybody has left, and the children know.
-    bool over() const { return stage_ == Stage::over && told_ == children_.count; }
+    bool over() const { return stage_ == Stage::over && untold_.over(); }
 
   private:
     enum class Stage : std::uint8_t {
@@ -43,22 +42,21 @@ class Departure {
         over      // everybody has left
     };
 
-    const RankList children_;
+    std::uint32_t present_;  // bit i for child i
     const Rank parent_;
     Stage stage_ = Stage::open;
-    std::array<bool, kMaxArity> left_{};  // by child
-    std::uint32_t told_ = 0;              // children that know that everybody has
+    Round untold_;  // that everybody has left
 };
 
 inline void Departure::on_idle() {
-    if (stage_ != Stage::closing) return;
-    for (std::uint32_t i = 0; i < children_.count; ++i)
-        if (!left_[i]) return;
-    stage_ = parent_ == kNoRank ? Stage::over : Stage::leaving;
+    if (stage_ != Stage::closing || present_ != 0) return;
+    stage_ = Stage::leaving;
+    if (parent_ == kNoRank) on_everybody_left();
 }
 
 inline bool Departure::on_everybody_left() {
     if (stage_ < Stage::leaving) return false;
+    if (stage_ != Stage::over) untold_.begin();
     stage_ = Stage::over;
     return true;
 }
@@ -70,100 +68,53 @@ inline bool Departure::next(wire::Kind& kind, Rank& to) {
         to = parent_;
         return true;
     }
-    if (stage_ != Stage::over || told_ == children_.count) return false;
     kind = wire::Kind::leave_down;
-    to = children_.ranks[told_++];
-    return true;
+    to = untold_.next();
+    return to != kNoRank;
 }
 
-// How a group has failed for a member, and who of the others is still to be told.
-class Failure {
-  public:
-    Failure(Rank self, std::uint32_t members) : self_(self), members_(members), next_(members) {}
-
-    // Because of this member, or kNoRank. tell: the others may not know. lingered: this member has lost
-    // nothing, and leaves when they do.
-    void begin(Rank lost, int error, bool tell, bool lingered = false) {
-        lingered_ = lingered;
-        lost_ = lost;
-        error_ = error;
-        next_ = tell ? 0 : members_;
-    }
-    int error() const { return error_; }  // 0: it has not
-    Rank lost() const { return lost_; }
-
-    // Who is to be told next; kNoRank: nobody.
-    Rank next() {
-        while (next_ < members_) {
-            const Rank to = rank_of(next_++);
-            // Who is dead cannot be told; who only made others wait too long can.
-            if (to != self_ && (to != lost_ || error_ == ETIMEDOUT)) return to;
-        }
-        return kNoRank;
-    }
-    bool take_lingered() { return std::exchange(lingered_, false); }
-    bool told() const { return next_ == members_; }
-
-  private:
-    const Rank self_;
-    const std::uint32_t members_;
-    Rank lost_ = kNoRank;
-    int error_ = 0;
-    bool lingered_ = false;
-    std::uint32_t next_;  // members before have been told
+// How a group has failed for a member.
+struct Failure {
+    Rank lost = kNoRank;       // because of this one
+    int error = 0;             // 0: it has not
+    bool lingers = false;      // this member has lost nothing, and leaves when the others know
+    std::uint32_t untold = 0;  // members from here on may not know
 };
 
 // What an engine has to tell its caller: which operations are over, or gathered and to be released, and what
 // became of the group.
-class Notices {
-  public:
-    Notices(std::size_t completions, std::size_t gathered) : completions_(completions), gathered_(gathered) {}
-
-    // Operations that are over and that the caller has not been told of.
-    std::size_t completions() const { return completions_.size(); }
-    // False: there is no room.
-    bool complete(OperationId operation, int status) { return completions_.push({operation, status}); }
-    bool gathered(OperationId operation) { return gathered_.push(operation); }
-    void forget_gathered() {
-        while (!gathered_.empty()) gathered_.pop();
-    }
-    void joined() { joined_ = true; }
-    void failed() { failed_ = true; }
-    void left() { left_ = true; }
-
-    // What became of operations; then, of the group. `lost` and `error`: how it failed.
-    bool next_operation(Effect& effect);
-    bool next_of_group(Effect& effect, Rank lost, int error);
-
-  private:
+struct Notices {
     struct Completion {
         OperationId operation{};
         int status = 0;
     };
+    Ring<Completion> completions;
+    Ring<OperationId> gathered;
+    bool joined = false, failed = false, left = false;
 
-    Ring<Completion> completions_;
-    Ring<OperationId> gathered_;
-    bool joined_ = false, failed_ = false, left_ = false;
+    // What became of operations; then, of the group.
+    bool next_operation(Effect& effect);
+    bool next_of_group(Effect& effect, const Failure& failure);
 };
 
 inline bool Notices::next_operation(Effect& effect) {
-    if (!completions_.empty()) {
-        const Completion done = completions_.front();
+    if (!completions.empty()) {
+        const Completion done = completions.front();
         effect = {.kind = Effect::Kind::complete, .operation = done.operation, .status = done.status};
-        completions_.pop();
+        completions.pop();
         return true;
     }
-    if (gathered_.empty()) return false;
-    effect = {.kind = Effect::Kind::gathered, .operation = gathered_.front()};
-    gathered_.pop();
+    if (gathered.empty()) return false;
+    effect = {.kind = Effect::Kind::gathered, .operation = gathered.front()};
+    gathered.pop();
     return true;
 }
 
-inline bool Notices::next_of_group(Effect& effect, Rank lost, int error) {
-    if (std::exchange(joined_, false)) return effect = {.kind = Effect::Kind::joined}, true;
-    if (std::exchange(failed_, false))
-        return effect = {.kind = Effect::Kind::failed, .to = lost, .status = error}, true;
-    if (std::exchange(left_, false)) return effect = {.kind = Effect::Kind::left}, true;
+inline bool Notices::next_of_group(Effect& effect, const Failure& failure) {
+    if (std::exchange(joined, false)) return effect = {.kind = Effect::Kind::joined}, true;
+    if (std::exchange(failed, false))
+        return effect = {.kind = Effect::Kind::failed, .to = failure.lost, .status = failure.error}, true;
+    if (std::exchange(left, false)) return effect = {.kind = Effect::Kind::left}, true;
     return false;
 }
 

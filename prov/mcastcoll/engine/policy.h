@@ -1,11 +1,6 @@
-// What a member does about losses: one plan per operation, made when the operation is posted. The rest of the
-// engine asks the plan and knows no policy by name.
-//
-// No plan relies on what another member's plan is: every receiver has a deadline after which it asks its
-// supplier, who remembers the question. So members may differ, which is what lets each of them choose alone.
+// What each member decides by itself: how losses are repaired, one plan per operation, and what a root waits
+// for (README.md: Repair policies, Root synchronisation).
 #pragma once
-
-#include <cstdint>
 
 #include "engine/config.h"
 #include "engine/timing.h"
@@ -86,6 +81,47 @@ class Policy {
     Route route_ = Route::supplier;
     std::uint32_t by_ring_ = 0, by_root_ = 0;  // repairs since the route was chosen
     std::uint64_t changes_ = 0;
+};
+
+// What a root waits for before it multicasts (README.md: Root synchronisation): a receiver that has not
+// entered yet may lose what comes. Adaptive watches how many of its own operations were asked for afterwards,
+// and picks among the others.
+struct RootSyncState {
+    RootSync configured = RootSync::none;
+    RootSync present = RootSync::none;
+    std::uint32_t troubled = 0;  // of 1000 own operations, those that somebody asked for after stage 1
+    Nanoseconds lateness{};      // how much later than the root the drawn process entered
+};
+
+class RootSynchronizer {
+  public:
+    explicit RootSynchronizer(const GroupConfig& config);
+
+    // The process whose entering this root waits for under `random`; every member draws the same one.
+    Rank drawn(std::uint64_t operation, Rank root) const;
+    // Whether the drawn process is to tell.
+    bool tells() const { return configured_ == RootSync::random || configured_ == RootSync::adaptive; }
+    // How long the root may wait at most, and whether the drawn process ends it earlier. 0: not at all.
+    Nanoseconds longest_wait(Nanoseconds round_trip) const;
+    bool ends_early() const { return present_ == RootSync::random; }
+
+    // The drawn process entered so much later than the root.
+    void note_entered(Nanoseconds late) { lateness_.sample(late); }
+    // An own operation is over everywhere: did anybody ask for what was multicast?
+    void note_operation(bool troubled);
+    RootSyncState state() const;
+
+  private:
+    const RootSync configured_;
+    const std::uint32_t members_;
+    const std::uint64_t seed_;
+    const Nanoseconds delay_;
+    RootSync present_;
+    SmoothedTime lateness_{Nanoseconds{}};
+    std::int64_t troubled_ = 0;         // thousandths, scaled
+    std::int64_t troubled_before_ = 0;  // when the present choice was made
+    std::uint32_t operations_ = 0;      // since then
+    std::uint32_t rest_ = 0;            // operations before the next try
 };
 
 }  // namespace mcastcoll::engine

@@ -1,7 +1,7 @@
 // Memory of which an engine may never touch the most.
 #pragma once
 
-#include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,34 +10,18 @@ namespace mcastcoll::engine {
 // Where it comes from is the caller's to say, so that pages which nobody wrote to cost nothing and all go
 // back when the group is closed; a heap keeps them.
 struct MemorySource {
-    // Aligned for anything; throws std::bad_alloc. Of 0 bytes: null, perhaps, which give_back() takes.
+    // Aligned for anything; throws std::bad_alloc. Of 0 bytes: null, perhaps, which does not come back.
     std::byte* (*take)(std::size_t bytes) = [](std::size_t bytes) { return new std::byte[bytes]; };
     void (*give_back)(std::byte* memory, std::size_t bytes) = [](std::byte* memory, std::size_t) {
         delete[] memory;
     };
 };
 
-class Region {
-  public:
-    Region(const MemorySource& source, std::size_t bytes)
-        : source_(source), bytes_(bytes), memory_(source.take(bytes)) {}
-    Region(Region&& other) noexcept
-        : source_(other.source_), bytes_(other.bytes_), memory_(std::exchange(other.memory_, nullptr)) {}
-    Region& operator=(Region&&) = delete;
-    ~Region() { source_.give_back(memory_, bytes_); }
-    std::byte* get() const { return memory_; }
-
-  private:
-    MemorySource source_;
-    std::size_t bytes_;
-    std::byte* memory_;
-};
-
 // Pieces of one size, handed out and taken back.
 class Pool {
   public:
     Pool(const MemorySource& source, std::size_t pieces, std::size_t piece_bytes)
-        : memory_(source, pieces * piece_bytes) {
+        : memory_(source.take(pieces * piece_bytes), {source, pieces * piece_bytes}) {
         free_.reserve(pieces);
         for (std::size_t i = pieces; i > 0; --i) free_.push_back(memory_.get() + (i - 1) * piece_bytes);
     }
@@ -55,7 +39,12 @@ class Pool {
     }
 
   private:
-    Region memory_;
+    struct Return {
+        MemorySource source;
+        std::size_t bytes;
+        void operator()(std::byte* memory) const { source.give_back(memory, bytes); }
+    };
+    std::unique_ptr<std::byte[], Return> memory_;
     std::vector<std::byte*> free_;
 };
 

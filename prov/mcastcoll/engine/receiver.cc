@@ -1,9 +1,6 @@
 #include "engine/receiver.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace mcastcoll::engine {
 namespace {
@@ -70,11 +67,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     const bool wrong_sender = relayed ? !may_relay(header.sender)
                                       : posted && (slot->operation.root != header.sender ||
                                                    releases(slot->operation.kind) != release);
-    if (wrong_sender || cannot_come(*slot, index) || !learn_length(*slot, length_of(header)) ||
-        index >= slot->fragments)
-        return drop(core_.counters.bad_fragment);
-    const std::uint64_t begin = std::uint64_t{index} * core_.config.fragment_bytes;
-    if (payload.size() != std::min<std::uint64_t>(core_.config.fragment_bytes, slot->bytes - begin))
+    if (wrong_sender || cannot_come(*slot, index) || !fits(*slot, header, 1, payload))
         return drop(core_.counters.bad_fragment);
     if (!posted && !relayed) {
         slot->hearing.early_root = header.sender;
@@ -85,6 +78,13 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     if (store(*slot, index, payload)) ++core_.counters.fragments_by_multicast;
     note_multicast(*slot, index);
     after_store(*slot);
+}
+
+// Whether the payload is so many of the message's fragments, from the header's on.
+bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
+    const std::uint64_t first = index_of(header.fragment), size = core_.config.fragment_bytes;
+    return learn_length(slot, length_of(header)) && first + count <= slot.fragments &&
+           payload.size() == std::min(count * size, slot.bytes - first * size);
 }
 
 // Takes over or checks the length of the message. False: it contradicts what is known.
@@ -187,12 +187,8 @@ void Receiver::on_data(const wire::Header& header, Bytes payload) {
         return core_.fail(kNoRank, EMSGSIZE);
     const std::uint32_t first = index_of(header.fragment);
     const std::uint32_t count = core_.config.fragments(payload.size());
-    if (!learn_length(*slot, length_of(header)) || first >= slot->fragments ||
-        count > slot->fragments - first ||
-        payload.size() != std::min(std::uint64_t{count} * core_.config.fragment_bytes,
-                                   slot->bytes - std::uint64_t{first} * core_.config.fragment_bytes))
+    if (!fits(*slot, header, count, payload) || cannot_come(*slot, first + count - 1))
         return drop(core_.counters.bad_fragment);
-    if (cannot_come(*slot, first + count - 1)) return drop(core_.counters.bad_fragment);
     slot->note_partial(is_partial(header));
     repairer_.on_data(*slot, first, count);
     for (std::uint32_t i = 0; i < count; ++i) {

@@ -2,10 +2,6 @@
 // says which are here.
 #pragma once
 
-#include "engine/core.h"
-#include "engine/flow_control.h"
-#include "engine/pool.h"
-#include "engine/repairer.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
@@ -30,10 +26,11 @@ class Receiver {
 
   private:
     bool later_was_heard(Slot& slot);
+    bool fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload);
     bool learn_length(Slot& slot, std::uint64_t bytes);
     bool cannot_come(const Slot& slot, std::uint32_t index) const;
     bool may_relay(Rank sender) const {
-        return core_.config.relay && core_.config.range(sender) == core_.config.range(core_.config.self);
+        return core_.config.relay && core_.config.range(sender) == core_.config.range(core_.self());
     }
     void note_multicast(Slot& slot, std::uint32_t fragment);
     void reveal_earlier(Rank sender, std::uint64_t before);

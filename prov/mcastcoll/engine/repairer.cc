@@ -1,8 +1,5 @@
 #include "engine/repairer.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace mcastcoll::engine {
 namespace {
 
@@ -53,10 +50,10 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
     const Rank top = rank_of(root);
-    const bool self_is_top = top == core_.config.self;
+    const bool self_is_top = top == core_.self();
     const bool posted = slot->state >= SlotState::active;
     if ((posted && slot->operation.root != top) ||
-        (!self_is_top && !core_.graph_of(*slot).hears(top, core_.config.self)))
+        (!self_is_top && !core_.graph_of(*slot).hears(top, core_.self())))
         return drop(core_.counters.bad_sender);
     if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
@@ -89,8 +86,8 @@ void Nacker::measure_answer(const Slot& slot, std::uint32_t index) {
 bool Nacker::make_message(Slot& slot, Effect& effect) {
     Nacks& nacks = slot.nacks;
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.nack_root;
-    if (top == core_.config.self) return false;  // the sender sees to it
-    const Rank to = core_.graph_of(slot).report_parent(top, core_.config.self, core_.config.tree_arity);
+    if (top == core_.self()) return false;  // the sender sees to it
+    const Rank to = core_.graph_of(slot).report_parent(top, core_.self(), core_.config.tree_arity);
     const std::uint32_t from = nacks.from, end = nacks.to;
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
     for (std::uint32_t at = nacks.due.find_set(from, end); at < end; at = nacks.due.find_set(at + 1, end)) {

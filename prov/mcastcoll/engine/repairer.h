@@ -7,10 +7,9 @@
 
 namespace mcastcoll::engine {
 
-// Repair by the root (LA-MPI's broadcast over Quadrics: Yu, Sur, Panda, Aulwes, Graham 2005). A receiver that
-// lacks something tells its parent in the report tree (NACK), who passes on at once what it has not passed on
-// within the last deadline, so that the root hears of every fragment once, whatever the number of those that
-// lack it. The root multicasts it again (sender.h); who has it counts a duplicate.
+// Repair by the root (README.md: sync), after LA-MPI's broadcast over Quadrics (Yu, Sur, Panda, Aulwes,
+// Graham 2005). NACKs climb the report tree, and the root multicasts again (sender.h); who has it counts a
+// duplicate.
 class Nacker {
   public:
     explicit Nacker(Core& core) : core_(core) {}

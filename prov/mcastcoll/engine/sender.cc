@@ -1,8 +1,6 @@
 #include "engine/sender.h"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace mcastcoll::engine {
 
@@ -12,7 +10,7 @@ bool Holds::awaits_bytes(const Slot& slot) const {
 }
 
 void Holds::begin(Slot& slot) {
-    if (!core_.graph_of(slot).multicasts(core_.config.self)) return;
+    if (!core_.graph_of(slot).multicasts(core_.self())) return;
     const Nanoseconds wait = core_.root_sync.longest_wait(core_.round_trip.mean());
     const bool waits = wait > Nanoseconds{} && !(core_.root_sync.ends_early() && slot.multicasting.entered);
     // Behind one that is held, so that receivers do not take the later for a sign that the earlier is lost.
@@ -47,7 +45,7 @@ void Holds::release() {
 
 void Holds::tell_entered(Slot& slot) {
     if (!core_.root_sync.tells() || slot.hearing.ever) return;
-    if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.config.self) return;
+    if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.self()) return;
     slot.multicasting.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
 }
 
@@ -55,7 +53,7 @@ void Holds::on_entered(const wire::Header& header) {
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
     const bool posted = slot->state >= SlotState::active;
-    if (core_.root_sync.drawn(number_of(slot->id), core_.config.self) != header.sender ||
+    if (core_.root_sync.drawn(number_of(slot->id), core_.self()) != header.sender ||
         (posted && !core_.is_root(*slot)))
         return drop(core_.counters.bad_sender);
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
@@ -96,45 +94,38 @@ void Sender::advance(Slot& slot) {
 std::uint32_t Sender::limit(const Slot& slot) const {
     if (!core_.is_root(slot)) return slot.base;
     if (slot.multicasting.held || slot.operation.kind == CollectiveKind::reduce) return 0;
-    return core_.graph_of(slot).multicasts(core_.config.self) ? std::min(flow_.limit(slot), slot.base) : 0;
+    return core_.graph_of(slot).multicasts(core_.self()) ? std::min(flow_.limit(slot), slot.base) : 0;
 }
 
 bool Sender::make_multicast(Slot& slot, Effect& effect) {
     if (next_resend(slot, effect)) return true;
-    if (!core_.is_root(slot)) return next_relay(slot, effect);
-    const bool large = core_.large(slot);
-    if (large && flow_.is_full(slot)) return false;
+    const bool large = core_.large(slot), root = core_.is_root(slot);
+    if (root && large && flow_.is_full(slot)) return false;
     const std::uint32_t index = slot.multicasting.next;
     if (index >= limit(slot)) return false;
     make_fragment(slot, index, effect);
-    if (core_.graph_of(slot).relayed())
-        effect.range = core_.config.range(core_.config.self);
+    if (!root || core_.graph_of(slot).relayed())
+        effect.range = core_.config.range(core_.self());
     else if (!core_.take_target(slot.multicasting.target, effect))
         return true;
     ++slot.multicasting.next;
-    if (large) flow_.sent();
+    core_.counters.fragments_relayed += !root;
+    if (large && root) flow_.sent();
+    if (large && !root) flow_.check_finished(slot);
     return true;
 }
 
 void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect) {
-    core_.packet(effect, releases(slot.operation.kind) ? wire::Kind::release : wire::Kind::fragment, slot.id,
-                 index, core_.announced_total(slot), core_.fragments_of(slot, index, index + 1));
-}
-
-bool Sender::next_relay(Slot& slot, Effect& effect) {
-    if (slot.multicasting.next >= slot.base) return false;
-    const std::uint32_t index = slot.multicasting.next++;
-    ++core_.counters.fragments_relayed;
-    core_.packet(effect, wire::Kind::relay, slot.id, index, core_.announced_total(slot),
+    const wire::Kind kind = !core_.is_root(slot)            ? wire::Kind::relay
+                            : releases(slot.operation.kind) ? wire::Kind::release
+                                                            : wire::Kind::fragment;
+    core_.packet(effect, kind, slot.id, index, core_.announced_total(slot),
                  core_.fragments_of(slot, index, index + 1));
-    effect.range = core_.config.range(core_.config.self);
-    if (core_.large(slot)) flow_.check_finished(slot);
-    return true;
 }
 
 // As root: whether something is to be multicast again.
 bool Sender::resends(const Slot& slot) const {
-    return slot.nacks.pending() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.config.self);
+    return slot.nacks.pending() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.self());
 }
 
 // It goes to every address, relayed or not.

@@ -7,14 +7,12 @@
 // yet (README.md: Roots that stream).
 #pragma once
 
-#include "engine/core.h"
-#include "engine/flow_control.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
 
 // What a root holds back: operations that it does not multicast yet, in order, because the root
-// synchronisation waits for others (root_sync.h), or because the caller has brought only part of a small
+// synchronisation waits for others (policy.h), or because the caller has brought only part of a small
 // message.
 class Holds {
   public:
@@ -64,7 +62,6 @@ class Sender {
     std::uint32_t limit(const Slot& slot) const;
     bool resends(const Slot& slot) const;
     bool next_resend(Slot& slot, Effect& effect);
-    bool next_relay(Slot& slot, Effect& effect);
     void make_fragment(const Slot& slot, std::uint32_t index, Effect& effect);
 
     Core& core_;

@@ -1,30 +1,24 @@
 #include "engine/slots.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace mcastcoll::engine {
 
 Slot::Slot(const GroupConfig& config, std::uint32_t children)
     : have(config.window),
-      asking(config.window),
-      nacks(config.window),
-      clients(kMaxArity + 1, Client(config.window)),
-      gathering(config.window, children) {}
+      asking{WindowBitmap(config.window)},
+      nacks{WindowBitmap(config.window), WindowBitmap(config.window)},
+      clients(kMaxArity + 1, Client{WindowBitmap(config.window)}),
+      gathering{std::vector<Contribution>(children, Contribution{WindowBitmap(config.window)})} {}
+
+// Memory that an operation did not use is left alone: slots are taken in turn, so that it is in no cache.
 
 void Contribution::reset() {
     if (granted > 0) have.clear_all();
-    base = granted = 0;
-    early = nullptr;
-    credit_due = false;
+    *this = {std::move(have)};
 }
 
-// Memory that an operation did not use is left alone: slots are taken in turn, so that it is in no cache.
 void Client::forget() {
     if (wanted_to > 0) wanted.clear_all();
-    rank = kNoRank;
-    expected = done = waiting = asked = served = false;
-    base = wanted_from = wanted_to = 0;
+    *this = {std::move(wanted)};
 }
 
 bool Nacks::add(std::uint32_t index) {
@@ -42,24 +36,17 @@ void Nacks::reset() {
     if (said_until == Nanoseconds{}) return;  // nothing was added before a round
     due.clear_all();
     said.clear_all();
-    from = to = rounds = base = target = 0;
-    said_until = {};
-    asked_at = answer_by = kNever;
+    *this = {std::move(due), std::move(said)};
 }
 
 void Asking::reset() {
     if (asked_to > 0) asked.clear_all();
-    asked_to = to = 0;
-    polled = kNothingPolled;
-    doubted = chained = due = false;
-    at = asked_at = first_asked_at = kNever;
+    *this = {std::move(asked)};
 }
 
 void Gathering::reset() {
-    gathered = combined = pieces = piece_bytes = contributed = credit = 0;
-    due = sent = awaits_release = own_combined = announce_due = announced = false;
-    told = kNothingTold;
     for (Contribution& contribution : contributions) contribution.reset();
+    *this = {std::move(contributions)};
 }
 
 void Slot::reset(OperationId operation_id) {

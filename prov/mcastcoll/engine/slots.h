@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/bitmap.h"
-#include "engine/config.h"
 #include "engine/effects.h"
 #include "engine/policy.h"
 #include "engine/pool.h"
@@ -26,16 +23,15 @@ enum class SlotState : std::uint8_t {
 
 // Somebody this member supplies. The fragments it wants may not be here yet: the question is remembered.
 struct Client {
+    WindowBitmap wanted;
     Rank rank = kNoRank;
     bool expected = false;  // the supply graph says so, not just a message that came before the post
     bool done = false;
-    bool waiting = false;  // wanted has a bit set
-    bool asked = false;    // it asked, or was told a NACK
-    bool served = false;   // it was sent something
-    WindowBitmap wanted;
+    bool waiting = false;                          // wanted has a bit set
+    bool asked = false;                            // it asked, or was told a NACK
+    bool served = false;                           // it was sent something
     std::uint32_t base = 0;                        // it has everything below
     std::uint32_t wanted_from = 0, wanted_to = 0;  // all set bits of wanted lie in [from, to)
-    explicit Client(std::uint32_t window) : wanted(window) {}
     // It is to be supplied, and has not said that it has everything.
     bool unserved() const { return expected && !done; }
     void forget();
@@ -44,11 +40,9 @@ struct Client {
 // Fragments that the root is to multicast again: what is to be said, and what was said a short while ago. A
 // root says it with multicasts, all others to their parent in the report tree.
 struct Nacks {
-    explicit Nacks(std::uint32_t window) : due(window), said(window) {}
-    WindowBitmap due;
+    WindowBitmap due, said;
     std::uint32_t from = 0, to = 0;  // all set bits of due lie in [from, to)
     std::uint32_t target = 0;        // as root: the address that is next for the first of them
-    WindowBitmap said;
     Nanoseconds said_until{};        // then said is forgotten: what is still missing is asked for again
     std::uint32_t rounds = 0;        // own ones without any gain
     std::uint32_t base = 0;          // what this member had in the last one
@@ -76,12 +70,10 @@ struct ChildReport {
 
 // What a child in the gather tree has sent of a vector.
 struct Contribution {
-    explicit Contribution(std::uint32_t window) : have(window) {}
+    WindowBitmap have;           // of one that travels in pieces, as all that follows but this:
     std::byte* early = nullptr;  // one that came inside a gather before it was its turn
-    // Of one that travels in pieces:
-    WindowBitmap have;
-    std::uint32_t base = 0;     // pieces below are combined, and what `have` says of those from here on
-    std::uint32_t granted = 0;  // pieces below may be sent
+    std::uint32_t base = 0;      // pieces below are combined, and what `have` says of those from here on
+    std::uint32_t granted = 0;   // pieces below may be sent
     bool credit_due = false;
     void reset();
 };
@@ -103,7 +95,6 @@ struct Hearing {
 
 // What its supplier is asked for.
 struct Asking {
-    explicit Asking(std::uint32_t window) : asked(window) {}
     WindowBitmap asked;
     std::uint32_t asked_to = 0;             // nothing from here on was asked for
     std::uint32_t polled = kNothingPolled;  // asked for to learn whether the multicast still carries
@@ -142,7 +133,7 @@ struct Reporting {
 };
 
 struct Gathering {
-    Gathering(std::uint32_t window, std::uint32_t children) : contributions(children, Contribution(window)) {}
+    std::vector<Contribution> contributions;  // by child in the gather tree
     std::uint32_t gathered = 0;  // children in the gather tree whose subtrees are all here: bit i for child i
     bool due = false, sent = false;
     bool awaits_release = false;        // rank 0: the caller has it
@@ -155,7 +146,6 @@ struct Gathering {
     std::uint32_t credit = 0;           // that the parent takes
     bool announce_due = false;          // the parent is to know that this member waits for a credit
     bool announced = false;
-    std::vector<Contribution> contributions;  // by child in the gather tree
     void reset();
 };
 

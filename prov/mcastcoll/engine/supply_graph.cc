@@ -1,6 +1,5 @@
 #include "engine/supply_graph.h"
 
-#include <algorithm>
 #include <cassert>
 
 namespace mcastcoll::engine {
@@ -11,9 +10,10 @@ std::uint32_t length_behind(const RankSet& set, Rank root) {
     return set.size() - (set.contains(root) ? 1U : 0U);
 }
 
-// Position in ring order behind the root, which itself is left out: 1 is the first behind it.
+// Position in ring order behind the root: 1 is the first behind it, 0 the root itself.
 std::uint32_t position(const RankSet& set, Rank root, Rank rank) {
-    assert(set.contains(rank) && rank != root);
+    if (rank == root) return 0;
+    assert(set.contains(rank));
     const std::uint32_t first = set.below(root) + (set.contains(root) ? 1U : 0U);
     const std::uint32_t below = set.below(rank);
     return (below >= first ? below - first : below + set.size() - first) + 1;
@@ -26,12 +26,17 @@ Rank at_position(const RankSet& set, Rank root, std::uint32_t position) {
     return set.at(at < size ? at : at - size);
 }
 
-RankList children_at(const RankSet& set, Rank root, std::uint32_t position, std::uint32_t arity) {
+// The binary heap's parent and children for any arity, by position; with arity 1 they are those in the ring.
+Rank parent_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
+    return at_position(set, root, (position(set, root, rank) - 1) / arity);
+}
+
+RankList children_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
     assert(arity >= 1 && arity <= kMaxArity);
     RankList children;
     const std::uint32_t last = length_behind(set, root);
-    for (std::uint64_t child = std::uint64_t{position} * arity + 1; child <= last && children.count < arity;
-         ++child)
+    for (std::uint64_t child = std::uint64_t{position(set, root, rank)} * arity + 1;
+         child <= last && children.count < arity; ++child)
         children.add(at_position(set, root, static_cast<std::uint32_t>(child)));
     return children;
 }
@@ -82,41 +87,31 @@ bool SupplyGraph::reaches_anybody(Rank root) const {
 Rank SupplyGraph::supplier(Rank root, Rank rank, std::uint32_t arity) const {
     if (rank == root) return kNoRank;
 #ifdef MCC_BREAK_LAST_RING_EDGE  // the simulator must notice: the ring's last member has no supplier
-    if (hears(root, rank) && position(hearing(root), root, rank) == length_behind(hearing(root), root))
-        return kNoRank;
+    if (hears(root, rank) && children_in(hearing(root), root, rank, 1).count == 0) return kNoRank;
 #endif
-    if (hears(root, rank)) return at_position(hearing(root), root, position(hearing(root), root, rank) - 1);
-    const RankSet set = fallback(root);
-    return at_position(set, root, (position(set, root, rank) - 1) / arity);
+    return hears(root, rank) ? parent_in(hearing(root), root, rank, 1)
+                             : parent_in(fallback(root), root, rank, arity);
 }
 
 RankList SupplyGraph::clients(Rank root, Rank rank, std::uint32_t arity) const {
-    const bool on_ring = rank == root ? multicasts(root) : hears(root, rank);
-    const bool on_tree = rank == root || !on_ring;
     RankList result;
-    if (on_tree) {
-        const RankSet set = fallback(root);
-        result = children_at(set, root, rank == root ? 0 : position(set, root, rank), arity);
-    }
-    if (on_ring) {
-        const std::uint32_t mine = rank == root ? 0 : position(hearing(root), root, rank);
+    if (rank == root || !on_ring(root, rank)) result = children_in(fallback(root), root, rank, arity);
+    if (!on_ring(root, rank)) return result;
+    for (Rank next : children_in(hearing(root), root, rank, 1)) {
 #ifdef MCC_BREAK_LAST_RING_EDGE
-        if (mine + 1 == length_behind(hearing(root), root)) return result;
+        if (children_in(hearing(root), root, next, 1).count == 0) continue;
 #endif
-        if (mine < length_behind(hearing(root), root)) result.add(at_position(hearing(root), root, mine + 1));
+        result.add(next);
     }
     return result;
 }
 
 Rank SupplyGraph::report_parent(Rank root, Rank rank, std::uint32_t arity) const {
-    if (!hears(root, rank)) return kNoRank;
-    return at_position(hearing(root), root, (position(hearing(root), root, rank) - 1) / arity);
+    return hears(root, rank) ? parent_in(hearing(root), root, rank, arity) : kNoRank;
 }
 
 RankList SupplyGraph::report_children(Rank root, Rank rank, std::uint32_t arity) const {
-    if (rank == root) return multicasts(root) ? children_at(hearing(root), root, 0, arity) : RankList{};
-    return hears(root, rank) ? children_at(hearing(root), root, position(hearing(root), root, rank), arity)
-                             : RankList{};
+    return on_ring(root, rank) ? children_in(hearing(root), root, rank, arity) : RankList{};
 }
 
 Rank tree_parent(Rank rank, std::uint32_t arity) {
@@ -124,11 +119,7 @@ Rank tree_parent(Rank rank, std::uint32_t arity) {
 }
 
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members) {
-    RankList children;
-    for (std::uint64_t child = std::uint64_t{index_of(rank)} * arity + 1;
-         child < members && children.count < arity; ++child)
-        children.add(rank_of(child));
-    return children;
+    return children_in(RankSet::everybody_but({}, members), rank_of(0), rank, arity);
 }
 
 std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members) {

@@ -1,13 +1,10 @@
 // Who gets a broadcast from whom when the multicast does not bring it.
-//
-// Members that hear the multicast stand in a virtual ring that starts at the root (Hoefler, Siebert, Rehm
-// 2007, section 2.2): each is supplied by its predecessor, and the edge back to the root is left out. Members
-// that were voted deaf hang in a tree below the root. When nobody hears the root, everybody does. Every
-// member computes the same graph from the verdict, and keeps no more of it than who is deaf and who is mute.
+// README.md has the ring (Hoefler, Siebert, Rehm 2007, section 2.2) and the tree of the deaf. Every member
+// computes the same graph from the verdict, and keeps no more of it than who is deaf and who is mute.
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/rank_set.h"
@@ -25,6 +22,22 @@ struct RankList {
     const Rank* begin() const { return ranks.data(); }
     const Rank* end() const { return ranks.data() + count; }
     bool contains(Rank rank) const { return std::find(begin(), end(), rank) != end(); }
+    // As bits, the i-th for the i-th of them.
+    std::uint32_t bits() const { return (1U << count) - 1; }
+};
+
+// Who of a member's children is to be told something next, one after the other.
+class Round {
+  public:
+    explicit Round(const RankList& children) : children_(children), told_(children.count) {}
+    void begin() { told_ = 0; }
+    // Everybody has been told.
+    bool over() const { return told_ == children_.count; }
+    Rank next() { return over() ? kNoRank : children_.ranks[told_++]; }
+
+  private:
+    const RankList children_;
+    std::uint32_t told_;
 };
 
 // What the members agreed about the multicast. When it does not work nobody hears anybody, and the lists are
@@ -42,12 +55,6 @@ class SupplyGraph {
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
     void set_verdict(Verdict verdict);
-    void swap(SupplyGraph& other) {
-        std::swap(verdict_, other.verdict_);
-        std::swap(healthy_, other.healthy_);
-        leaders_.swap(other.leaders_);
-        supplied_.swap(other.supplied_);
-    }
     const Verdict& verdict() const { return verdict_; }
 
     // What the verdict says, whoever sends what to whom.
@@ -80,6 +87,8 @@ class SupplyGraph {
     bool is_audible(Rank root) const;
     bool leads_towards(Rank root, Rank rank) const;
     bool reaches_anybody(Rank root) const;
+    // It stands in this root's ring, or is the root and has one.
+    bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
     RankSet listening() const {
         return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
     }
@@ -97,17 +106,16 @@ class SupplyGraph {
                                 : RankSet::everybody_but({}, members_);
     }
 
-    const std::uint32_t members_;
+    std::uint32_t members_;
     Verdict verdict_;
-    bool healthy_ =
-        false;  // nobody is deaf or mute, and roots multicast to everybody: what is asked most is known
+    // Nobody is deaf or mute, and roots multicast to everybody: what is asked most is known.
+    bool healthy_ = false;
     std::vector<std::uint8_t> range_of_;
     std::vector<Rank> leaders_;                // by range
     std::vector<std::vector<Rank>> supplied_;  // by the root's range
 };
 
-// The binary heap's parent and children for any arity, over ranks with rank 0 on top: the tree of gathers and
-// watermarks.
+// The heap over ranks with rank 0 on top: the tree of gathers and watermarks.
 Rank tree_parent(Rank rank, std::uint32_t arity);
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
 // Ranks in the tree below `rank`, itself included.
