@@ -190,12 +190,10 @@ void Peer::check_time(Nanoseconds now) {
     }
     trunk_.on_time(now);
     for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
-        const auto silent = trunk_.silent_stream(now);
-        if (!silent) break;
-        links_[*silent]->close("silent for too long");
+        if (trunk_.stream(i).is_silent(gateway_.settings().silence, now))
+            links_[i]->close("silent for too long");
+        if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no greeting in time");
     }
-    for (auto& link : links_)
-        if (link != nullptr && link->deadline() <= now) link->close("no greeting in time");
     for (std::size_t i = 0; i < greeting_.size();) {
         if (greeting_[i]->deadline() > now) {
             ++i;

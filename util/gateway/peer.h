@@ -21,7 +21,7 @@ namespace mcastcoll::gateway {
 
 class Gateway;
 
-class Peer final : public trunk::Trunk::Host {
+class Peer final : public trunk::Host {
   public:
     Peer(Gateway& gateway, const relay::Site& site);
     ~Peer() override;
@@ -67,7 +67,7 @@ class Peer final : public trunk::Trunk::Host {
     void reset_all();
     void look_at_links(Nanoseconds now);
 
-    // Trunk::Host.
+    // trunk::Host.
     void opened(trunk::ChannelId channel, Bytes preface) override;
     std::size_t deliver(trunk::ChannelId channel, Bytes bytes) override;
     void finished(trunk::ChannelId channel) override;

@@ -1,8 +1,8 @@
 #include "trunk/inbound.h"
 
+#include <array>
 #include <cerrno>
 
-#include "trunk/sequence_window.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::trunk {
@@ -179,10 +179,9 @@ FramePointer Inbound::take_credit() {
         credits_.pop_front();
         if (channel == nullptr || !channel->credit_due) continue;
         channel->credit_due = false;
-        auto frame = std::make_unique<Frame>(kCreditSize);
-        frame->header = {FrameType::credit, kCreditSize, channel->id, 0, 0};
-        wire::put(frame->space().data(), channel->window.grant());
-        return frame;
+        std::array<std::byte, kCreditSize> limit;
+        wire::put(limit.data(), channel->window.grant());
+        return std::make_unique<Frame>(FrameHeader{.type = FrameType::credit, .channel = channel->id}, limit);
     }
     return nullptr;
 }

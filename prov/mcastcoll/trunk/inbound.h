@@ -5,8 +5,6 @@
 #include <deque>
 
 #include "base/result.h"
-#include "trunk/channels.h"
-#include "trunk/config.h"
 #include "trunk/outbound.h"
 
 namespace mcastcoll::trunk {

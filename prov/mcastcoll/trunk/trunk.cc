@@ -30,8 +30,7 @@ void Trunk::stream_up(unsigned index, Nanoseconds now) {
 void Trunk::stream_down(unsigned index, Nanoseconds) {
     if (!streams_[index].is_up()) return;
     ++counters_.streams_lost;
-    streams_[index].go_down([this](FramePointer frame) { outbound_.lost(std::move(frame)); });
-    outbound_.sort_again();
+    outbound_.lost(streams_[index].go_down());
 }
 
 unsigned Trunk::streams_up() const {
@@ -82,9 +81,7 @@ void Trunk::finish(ChannelId id) {
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return;
     const Entry entry(*this);
     channel->finish_queued = true;
-    auto frame = std::make_unique<Frame>(0);
-    frame->header = {FrameType::finish, 0, id, 0, 0};
-    outbound_.enqueue(*channel, std::move(frame));
+    outbound_.enqueue_word(*channel, FrameType::finish);
     outbound_.check_over(*channel);
 }
 
@@ -104,8 +101,9 @@ void Trunk::drain(ChannelId id) {
     if (Channel* channel = channels_.find(id); channel != nullptr) inbound_.drain(*channel);
 }
 
-void Trunk::bury() {
-    channels_.bury([this](Channel& channel) { inbound_.release(channel); });
+Trunk::Entry::~Entry() {
+    if (--trunk_.depth_ == 0)
+        trunk_.channels_.bury([this](Channel& channel) { trunk_.inbound_.release(channel); });
 }
 
 Frame* Trunk::next(unsigned index, Nanoseconds now) {
@@ -135,32 +133,22 @@ Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes pa
     assert(payload.size() == header.length);
     if (!stream.is_up()) return {};
     const Entry entry(*this);
-    switch (header.type) {
-        case FrameType::ack:
-            if (stream.acknowledge(header.sequence,
-                                   [this](FramePointer frame) { outbound_.acknowledged(std::move(frame)); }))
-                return {};
-            return inbound_.violation("an acknowledgement of frames that were not sent");
-        case FrameType::ping:
-            stream.on_ping(header.sequence);
-            return {};
-        case FrameType::pong: {
-            const Nanoseconds sample = now - Nanoseconds{static_cast<std::int64_t>(header.sequence)};
-            if (sample.value >= 0 && sample <= config_.silence) stream.on_pong(sample);
-            return {};
-        }
-        case FrameType::welcome:
-            return inbound_.violation("a second welcome");
-        case FrameType::open:
-        case FrameType::data:
-        case FrameType::finish:
-        case FrameType::reset:
-        case FrameType::close:
-        case FrameType::credit:
-            break;
+    if (is_sequenced(header.type)) {
+        stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
+        return on_sequenced(header, payload);
     }
-    stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
-    return on_sequenced(header, payload);
+    if (header.type == FrameType::welcome) return inbound_.violation("a second welcome");
+    if (header.type == FrameType::ack) {
+        if (!stream.acknowledge(header.sequence,
+                                [this](FramePointer frame) { outbound_.acknowledged(std::move(frame)); }))
+            return inbound_.violation("an acknowledgement of frames that were not sent");
+    } else if (header.type == FrameType::ping) {
+        stream.on_ping(header.sequence);
+    } else {  // pong
+        const Nanoseconds sample = now - Nanoseconds{static_cast<std::int64_t>(header.sequence)};
+        if (sample.value >= 0 && sample <= config_.silence) stream.on_pong(sample);
+    }
+    return {};
 }
 
 Result<void> Trunk::on_sequenced(const FrameHeader& header, Bytes payload) {
@@ -192,12 +180,6 @@ Nanoseconds Trunk::next_deadline() const {
     for (const Stream& stream : streams_) deadline = std::min(deadline, stream.next_deadline(config_));
     if (outbound_.waits() || inbound_.credit_waits()) deadline = std::min(deadline, outbound_.in_credit_at());
     return deadline;
-}
-
-std::optional<unsigned> Trunk::silent_stream(Nanoseconds now) const {
-    for (unsigned i = 0; i < kMaxStreams; ++i)
-        if (streams_[i].is_silent(config_.silence, now)) return i;
-    return std::nullopt;
 }
 
 }  // namespace mcastcoll::trunk

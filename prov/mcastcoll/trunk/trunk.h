@@ -11,25 +11,14 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 
-#include "base/result.h"
-#include "base/types.h"
-#include "trunk/channels.h"
-#include "trunk/config.h"
 #include "trunk/inbound.h"
-#include "trunk/outbound.h"
-#include "trunk/sequence_window.h"
 #include "trunk/stream.h"
 
 namespace mcastcoll::trunk {
 
 class Trunk {
   public:
-    using Host = trunk::Host;
-
     Trunk(const Config& config, WindowPool& pool, Host& host);
     ~Trunk();
     Trunk(const Trunk&) = delete;
@@ -77,8 +66,6 @@ class Trunk {
     // Acknowledgements and heartbeats that are due come out of next() after this.
     void on_time(Nanoseconds now);
     Nanoseconds next_deadline() const;
-    // A stream on which nothing came for too long.
-    std::optional<unsigned> silent_stream(Nanoseconds now) const;
 
     const Counters& counters() const { return counters_; }
     std::size_t channels() const { return channels_.size(); }
@@ -89,9 +76,7 @@ class Trunk {
     class Entry {
       public:
         explicit Entry(Trunk& trunk) : trunk_(trunk) { ++trunk_.depth_; }
-        ~Entry() {
-            if (--trunk_.depth_ == 0) trunk_.bury();
-        }
+        ~Entry();
         Entry(const Entry&) = delete;
         Entry& operator=(const Entry&) = delete;
 
@@ -99,7 +84,6 @@ class Trunk {
         Trunk& trunk_;
     };
 
-    void bury();
     Result<void> on_sequenced(const FrameHeader& header, Bytes payload);
 
     const Config config_;
