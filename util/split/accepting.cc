@@ -1,7 +1,4 @@
-#include "split/accepting.h"
-
 #include <poll.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +6,7 @@
 
 #include "split/call.h"
 #include "split/ledger.h"
+#include "split/prefaces.h"
 
 namespace mcastcoll::split {
 namespace {
@@ -43,11 +41,6 @@ Found take_preface(int fd, relay::Endpoint& source) noexcept {
     return Found::preface;
 }
 
-void pause_a_little() noexcept {  // a part is there, so that polling would return at once
-    const timespec little{0, 500000};
-    nanosleep(&little, nullptr);
-}
-
 Found wait_for_preface(int fd, relay::Endpoint& source) noexcept {
     if (!wait_for(fd, POLLIN, kPatience_ms)) return Found::nothing;
     Found found = take_preface(fd, source);
@@ -76,35 +69,21 @@ bool receive_accepted(int fd, relay::Endpoint& peer) noexcept {
 }
 
 bool may_read(int fd, int flags) noexcept {
-    const KeepErrno keep;
-    const std::uint64_t cookie = cookie_of(fd);
-    if (cookie == 0) return true;
-    const bool block = (flags & MSG_DONTWAIT) == 0 && !is_nonblocking(fd);
-    const int limit = block ? timeout_of(fd, SO_RCVTIMEO) : 0;
-    for (bool waited = false;; waited = true) {
-        {
-            const Locked locked;
-            tidy_now_and_then();
-            Connection* known = find(cookie);
-            if (known == nullptr || known->stage != Stage::to_take) return true;
-            relay::Endpoint source = known->peer;
-            switch (take_preface(fd, source)) {
-                case Found::nothing:
-                    break;
-                case Found::ordinary:
-                    remove(cookie);
-                    return true;
-                case Found::unknown:
-                    return keep.instead(ECONNABORTED);
-                case Found::preface:
-                    known->peer = source;
-                    settle(*known);
-                    return true;
-            }
+    return may_go_on(fd, flags, Stage::to_take, [fd](Connection& known) {
+        switch (take_preface(fd, known.peer)) {
+            case Found::nothing:
+                return EAGAIN;
+            case Found::unknown:
+                return ECONNABORTED;
+            case Found::ordinary:
+                remove(known.cookie);
+                return 0;
+            case Found::preface:
+                settle(known);
+                return 0;
         }
-        if (!block || (waited && limit >= 0)) return keep.instead(EAGAIN);
-        if (wait_for(fd, POLLIN, limit)) pause_a_little();
-    }
+        return 0;
+    });
 }
 
 }  // namespace mcastcoll::split

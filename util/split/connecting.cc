@@ -1,25 +1,27 @@
-#include "split/connecting.h"
-
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "split/call.h"
-#include "split/routes.h"
-#include "split/socket_address.h"
-#include "split/waiter.h"
+#include "split/ledger.h"
+#include "split/prefaces.h"
 
 namespace mcastcoll::split {
 namespace {
 
 int real_connect_to(int fd, const relay::Endpoint& to) noexcept {
     sockaddr_storage address;
-    const socklen_t length = write_address(to, domain_of(fd), address);
+    const socklen_t length = write_address(to, option_of(fd, SO_DOMAIN), address);
     if (length != 0) return real_connect(fd, reinterpret_cast<const sockaddr*>(&address), length);
     errno = EAFNOSUPPORT;
     return -1;
+}
+
+relay::Endpoint own_endpoint(int fd) noexcept {
+    sockaddr_storage own;
+    socklen_t length = sizeof own;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) return {};
+    return relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
 }
 
 std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpoint& target) noexcept {
@@ -37,9 +39,101 @@ std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpo
 // A connection that is being made: 0 once it is, EINPROGRESS while it is not, or why it failed.
 int outcome_of(int fd, int patience_ms) noexcept {
     if (!wait_for(fd, POLLOUT, patience_ms)) return EINPROGRESS;
-    int error = 0;
-    socklen_t length = sizeof error;
-    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+    const int error = option_of(fd, SO_ERROR);
+    return error < 0 ? errno : error;
+}
+
+// Sends what is left of a preface; under Locked.  0, EAGAIN, or what the connection failed of, when its entry
+// is gone.
+int flush(int fd, Connection& connection) noexcept {
+    while (connection.sent < relay::kPrefaceSize) {
+        const ssize_t n = real_send(fd, connection.preface.data() + connection.sent,
+                                    relay::kPrefaceSize - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n > 0) {
+            connection.sent = static_cast<std::uint8_t>(connection.sent + n);
+        } else if (errno != EINTR) {
+            const int error = errno == EWOULDBLOCK ? EAGAIN : errno;
+            if (error != EAGAIN) remove(connection.cookie);
+            return error;
+        }
+    }
+    settle(connection);
+    return 0;
+}
+
+// A thread sends the prefaces of connections that were not made within connect(), so that a program that only
+// reads gets its answer.  It runs while there are such connections, and makes no call that the program could
+// notice.
+
+// More than these at once, and the rest is left to the programs' first writes.
+constexpr std::size_t kMost = 256;
+constexpr int kLook_ms = 20;  // how long a new connection waits for the thread to see it
+
+struct Watched {
+    int fd = -1;  // a duplicate: the program may close its own at any time
+    std::uint64_t cookie = 0;
+};
+
+std::array<Watched, kMost> watched;
+std::size_t watched_count = 0;
+bool running = false;
+
+void forget(std::size_t index) noexcept {
+    close(watched[index].fd);
+    watched[index] = watched[--watched_count];
+}
+
+// Under Locked.
+void look_at(std::size_t index, short events) noexcept {
+    Connection* known = find(watched[index].cookie);
+    const bool failed = (events & (POLLERR | POLLHUP)) != 0;
+    if (known == nullptr || known->stage != Stage::to_send) return forget(index);
+    if (failed) {
+        remove(watched[index].cookie);  // the program finds out why
+        return forget(index);
+    }
+    if (flush(watched[index].fd, *known) != EAGAIN) forget(index);
+}
+
+void* watch_all(void*) {
+    std::array<pollfd, kMost> polled;
+    for (;;) {
+        std::size_t count = 0;
+        {
+            const Locked locked;
+            running = watched_count > 0;
+            if (!running) return nullptr;
+            for (; count < watched_count; count++) polled[count] = {watched[count].fd, POLLOUT, 0};
+        }
+        poll(polled.data(), count, kLook_ms);
+        const Locked locked;
+        // Others only append, so that what was polled is still where it was.
+        for (std::size_t i = count; i-- > 0;)
+            if (polled[i].revents != 0) look_at(i, polled[i].revents);
+    }
+}
+
+// The child has no such thread: its parent's sends what is to be sent, the connection being the same.
+void in_child() noexcept {
+    while (watched_count > 0) forget(watched_count - 1);
+    running = false;
+}
+
+// Under Locked.  Without a thread or a descriptor to be had the program's first write has to do.
+void watch(int fd, std::uint64_t cookie) noexcept {
+    static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
+    if (prepared != 0 || watched_count == kMost) return;
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return;
+    watched[watched_count++] = {copy, cookie};
+    if (running) return;
+    pthread_t thread;
+    running = pthread_create(&thread, nullptr, watch_all, nullptr) ==
+              0;  // with all signals held, as its creator has them
+    if (running)
+        pthread_detach(thread);
+    else
+        forget(watched_count - 1);
 }
 
 // The same socket asked again, as programs do to learn how a connection gets on.  False if this one is new.
@@ -63,22 +157,6 @@ bool ask_again(int fd, const relay::Endpoint& gateway, const relay::Endpoint& ta
 }
 
 }  // namespace
-
-int flush(int fd, Connection& connection) noexcept {
-    while (connection.sent < relay::kPrefaceSize) {
-        const ssize_t n = real_send(fd, connection.preface.data() + connection.sent,
-                                    relay::kPrefaceSize - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n > 0) {
-            connection.sent = static_cast<std::uint8_t>(connection.sent + n);
-        } else if (errno != EINTR) {
-            const int error = errno == EWOULDBLOCK ? EAGAIN : errno;
-            if (error != EAGAIN) remove(connection.cookie);
-            return error;
-        }
-    }
-    settle(connection);
-    return 0;
-}
 
 int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept {
     Connection made;
@@ -112,25 +190,10 @@ int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoin
 }
 
 bool may_write(int fd, int flags) noexcept {
-    const KeepErrno keep;
-    const std::uint64_t cookie = cookie_of(fd);
-    if (cookie == 0) return true;
-    const bool block = (flags & MSG_DONTWAIT) == 0 && !is_nonblocking(fd);
-    const int limit = block ? timeout_of(fd, SO_SNDTIMEO) : 0;
-    for (bool waited = false;; waited = true) {
-        int error = 0;
-        {
-            const Locked locked;
-            tidy_now_and_then();
-            Connection* known = find(cookie);
-            if (known == nullptr || known->stage != Stage::to_send) return true;
-            error = flush(fd, *known);
-        }
-        // A broken pipe is for the program's own call to find, and its signal with it.
-        if (error == 0 || error == EPIPE) return true;
-        if (error != EAGAIN || !block || (waited && limit >= 0)) return keep.instead(error);
-        wait_for(fd, POLLOUT, limit);
-    }
+    return may_go_on(fd, flags, Stage::to_send, [fd](Connection& known) {
+        const int error = flush(fd, known);
+        return error == EPIPE ? 0 : error;  // for the program's own call to find, and its signal with it
+    });
 }
 
 }  // namespace mcastcoll::split
