@@ -36,7 +36,7 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
     : Connection(peer, channel, std::move(socket)) {
     connecting_ = true;
     writable_ = readable_ = false;
-    deadline_ = peer.gateway().now() + peer.gateway().settings().connect;
+    peer.waiting()[this] = peer.gateway().now() + peer.gateway().settings().connect;
     preface_ = relay::encode_preface(preface);
 }
 
@@ -65,7 +65,6 @@ void Connection::connected() {
         return fail();
     }
     connecting_ = false;
-    deadline_ = kNever;
     peer_.waiting().erase(this);
     if (send(socket_.get(), preface_.data(), preface_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
         static_cast<ssize_t>(preface_.size()))
@@ -80,10 +79,7 @@ void Connection::pump() {
     for (unsigned reads = 0; readable_ && !read_all_ && socket_.valid(); ++reads) {
         const std::size_t most = peer_.trunk().may_send(channel_);
         if (most == 0) {
-            if (broken_ && deadline_ == kNever) {
-                deadline_ = peer_.gateway().now() + kBrokenTime;
-                peer_.waiting().insert(this);
-            }
+            if (broken_) peer_.waiting().try_emplace(this, peer_.gateway().now() + kBrokenTime);
             return;
         }
         if (reads == kReadsInARow) return peer_.again_later(channel_);
@@ -179,7 +175,6 @@ void Connection::close(bool with_reset) {
 }
 
 void Connection::on_deadline() {
-    deadline_ = kNever;
     if (!socket_.valid()) return;
     if (connecting_) ++peer_.gateway().counters().targets_failed;
     fail();

@@ -28,8 +28,7 @@ class Connection final : public Watched {
     void finish();
     void close(bool with_reset);
     int descriptor() const { return socket_.get(); }
-    // When this is to be looked at again, if it waits for something that may never come.
-    Nanoseconds deadline() const { return deadline_; }
+    // What it waited for has not come.
     void on_deadline();
 
   private:
@@ -45,7 +44,7 @@ class Connection final : public Watched {
     bool connecting_ = false, readable_ = true, writable_ = true;
     bool peer_closed_ = false, broken_ = false;  // as the last events said
     bool read_all_ = false, finish_wanted_ = false, written_all_ = false;
-    Nanoseconds deadline_ = kNever, last_write_{0};
+    Nanoseconds last_write_{0};
     std::array<std::byte, relay::kPrefaceSize> preface_{};
 };
 

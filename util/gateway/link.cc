@@ -24,6 +24,13 @@ constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
 constexpr unsigned kReadsInARow = 4;
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
+constexpr const char* kNoFrame = "it sent something that is no frame";
+
+constexpr int kMaxSendBuffer = 64 << 20;
+// What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
+// overtake, and for the slowest stream not to have what another had sent already.
+constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
+constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
 
 // The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to hold;
 // not to what has ended.
@@ -32,6 +39,31 @@ int ending(std::size_t most) {
 }
 
 }  // namespace
+
+void StreamRoom::look(int socket, Nanoseconds now) {
+    if (now - looked_ < kLookEach) return;
+    looked_ = now;
+    info_ = info_of(socket);
+    if (!info_) return;
+    const std::int64_t segment = info_->tcpi_snd_mss;
+    window_ = segment * info_->tcpi_snd_cwnd;
+    queued_ = segment * info_->tcpi_unacked + info_->tcpi_notsent_bytes;
+    if (info_->tcpi_rtt > 0) rate_ = static_cast<std::uint64_t>(window_) * 1'000'000 / info_->tcpi_rtt;
+}
+
+std::size_t StreamRoom::most_unsent() const {
+    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent);
+}
+
+void StreamRoom::fit_buffers(int socket) const {
+    if (rate_ > 0) limit_unsent(socket, static_cast<int>(most_unsent()));
+    if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
+    // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
+    // made.
+    const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
+    const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
+    if (wanted > send_buffer_of(socket)) set_send_buffer(socket, wanted);
+}
 
 void Link::on_events(std::uint32_t events) {
     if (state_ == State::closed) return;
@@ -87,56 +119,46 @@ bool Link::parse() {
     return true;
 }
 
-// True if there was a frame, nothing if the link is closed.
+// True if there was a frame, nothing if the link is of no use any more.
 std::optional<bool> Link::parse_frame() {
+    GatewayCounters& counters = peer_.gateway().counters();
     const Bytes bytes = arrived();
-    if (!opener_) {
-        if (bytes.size() < trunk::kHeaderSize) return false;
-        const auto header = trunk::get_header(bytes);
-        if (!header) {
-            ++peer_.gateway().counters().garbage;
-            close("it sent something that is no frame");
+    if (bytes.size() < (opener_ ? kRecordHeader : trunk::kHeaderSize)) return false;
+    std::size_t size = 0;
+    if (opener_) {
+        size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
+        if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord) {
+            refuse(counters.forged_records, "it sent something that is no record");
             return std::nullopt;
         }
-        const std::size_t size = trunk::kHeaderSize + header->length;
-        if (bytes.size() < size) return false;
-        head_ += size;
-        if (!on_frame(bytes.first(size))) return std::nullopt;
-        return true;
-    }
-    if (bytes.size() < kRecordHeader) return false;
-    const std::size_t size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
-    if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord) {
-        ++peer_.gateway().counters().forged_records;
-        close("it sent something that is no record");
+    } else if (const auto header = trunk::get_header(bytes)) {
+        size = trunk::kHeaderSize + header->length;
+    } else {
+        refuse(counters.garbage, kNoFrame);
         return std::nullopt;
     }
     if (bytes.size() < size) return false;
-    const auto plain = opener_->open_record(MutableBytes(received_).subspan(head_, size));
+    std::optional<Bytes> frame = bytes.first(size);
+    if (opener_) frame = opener_->open(MutableBytes(received_).subspan(head_, size));
     head_ += size;
-    if (!plain) {
-        ++peer_.gateway().counters().forged_records;
-        close("a record was forged or damaged");
+    if (!frame) {
+        refuse(counters.forged_records, "a record was forged or damaged");
         return std::nullopt;
     }
-    if (!on_frame(*plain)) return std::nullopt;
+    if (!on_frame(*frame)) return std::nullopt;
     return true;
 }
 
 bool Link::on_frame(Bytes frame) {
     const auto header = trunk::get_header(frame);
-    if (!header || frame.size() != trunk::kHeaderSize + header->length) {
-        ++peer_.gateway().counters().garbage;
-        close("it sent something that is no frame");
-        return false;
-    }
+    if (!header || frame.size() != trunk::kHeaderSize + header->length)
+        return refuse(peer_.gateway().counters().garbage, kNoFrame);
     const Bytes payload = frame.subspan(trunk::kHeaderSize);
     if (state_ == State::welcome) return on_welcome(*header, payload);
     const auto done = peer_.trunk().on_frame(stream_, *header, payload, peer_.gateway().now());
     peer_.has_work();
-    if (done) return true;
-    peer_.violated(done.error().message);
-    return false;
+    if (!done) peer_.violated(done.error().message);
+    return done.ok();
 }
 
 bool Link::write(Nanoseconds now, std::size_t most) {
@@ -236,6 +258,12 @@ void Link::note_write(Nanoseconds now, std::size_t size) {
     room_.note_sent(size);
     if (std::exchange(idle_, false)) ++counters_.idle_restarts;
     last_write_ = now;
+}
+
+bool Link::refuse(std::uint64_t& counter, const char* why) {
+    ++counter;
+    close(why);
+    return false;
 }
 
 void Link::close(const char* why) {

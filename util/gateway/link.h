@@ -10,13 +10,39 @@
 #include "gateway/loop.h"
 #include "gateway/secure.h"
 #include "gateway/sockets.h"
-#include "gateway/stream_room.h"
 #include "trunk/frame.h"
 #include "trunk/hello.h"
 
 namespace mcastcoll::gateway {
 
 class Peer;
+
+// How much a stream takes: what its kernel says of the congestion window, and what has been given to it
+// since.
+class StreamRoom {
+  public:
+    // Asks the kernel how much is under way, unless it has just said so.
+    void look(int socket, Nanoseconds now);
+    // Gives the stream the buffers that it needs.
+    void fit_buffers(int socket) const;
+    void note_sent(std::size_t bytes) { queued_ += static_cast<std::int64_t>(bytes); }
+
+    Nanoseconds looked() const { return looked_; }
+    // What the congestion window has room for beyond what is under way and waits; at least, but for losses
+    // since looked().
+    std::int64_t left() const { return window_ - queued_; }
+    // Bytes a second, a window in a round trip; 0: not known.
+    std::uint64_t rate() const { return rate_; }
+    // How much may wait in the kernel beyond the window.
+    std::size_t most_unsent() const;
+    const std::optional<tcp_info>& info() const { return info_; }
+
+  private:
+    std::optional<tcp_info> info_;
+    Nanoseconds looked_{0};
+    std::int64_t window_ = 0, queued_ = 0;
+    std::uint64_t rate_ = 0;
+};
 
 class Link final : public Watched {
   public:
@@ -72,6 +98,8 @@ class Link final : public Watched {
     bool on_hello(Bytes bytes);
     bool on_proof(Bytes bytes);
     bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
+    bool come_up(std::uint32_t window);
+    bool refuse(std::uint64_t& counter, const char* why);
     std::optional<bool> parse_frame();
     bool on_frame(Bytes frame);
     bool write_plain(Nanoseconds now, std::size_t most);
@@ -88,8 +116,7 @@ class Link final : public Watched {
     bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     Greeting greeting_;
-    std::optional<Sealer> sealer_;
-    std::optional<Opener> opener_;
+    std::optional<Cipher> sealer_, opener_;
 
     std::vector<std::byte> received_;
     std::size_t head_ = 0, tail_ = 0;

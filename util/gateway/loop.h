@@ -24,7 +24,8 @@ class Watched {
 class Loop {
   public:
     Result<void> open();
-    Result<void> add(int descriptor, Watched& watched, std::uint32_t events);
+    Result<void> add(int descriptor, Watched& watched,
+                     std::uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
     // A descriptor that lives on; one that is closed needs none of this.
     void remove(int descriptor);
     // Waits until something happens or the time comes, and hands out what there is.  spin: looks again and

@@ -3,10 +3,7 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <set>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -55,10 +52,10 @@ class Peer final : public trunk::Host {
     // How many bytes a frame of bulk should have.
     std::size_t frame_size() const { return frame_size_; }
     void has_work() { has_work_ = true; }
-    void again_later(trunk::ChannelId channel);
+    void again_later(trunk::ChannelId channel) { again_.push_back(channel); }
     void remove(trunk::ChannelId channel);
-    // Those that have a deadline.
-    std::set<Connection*>& waiting() { return waiting_; }
+    // Until when each may wait for something that may never come.
+    std::map<Connection*, Nanoseconds>& waiting() { return waiting_; }
 
     // Of the gateway, in each round: moves what can be moved, and what time demands.
     void work(Nanoseconds now);
@@ -80,6 +77,7 @@ class Peer final : public trunk::Host {
     void check_waiting(Nanoseconds now);
     bool write_all(Nanoseconds now);
     bool write_bulk(std::span<Link*> links, Nanoseconds now);
+    Connection* find(trunk::ChannelId channel) const;
     void install(std::unique_ptr<Connection> connection, trunk::ChannelId channel);
     std::unique_ptr<Link> take_greeting(Link& link);
 
@@ -92,7 +90,7 @@ class Peer final : public trunk::Host {
     std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say
     std::array<Nanoseconds, trunk::kMaxStreams> connect_at_{}, connect_pause_{};
     std::unordered_map<trunk::ChannelId, std::unique_ptr<Connection>> connections_;
-    std::set<Connection*> waiting_;
+    std::map<Connection*, Nanoseconds> waiting_;
     std::vector<trunk::ChannelId> again_;
     trunk::FramePointer scratch_;
     std::size_t frame_size_ = trunk::kMaxPayload;

@@ -27,13 +27,6 @@ Result<FileDescriptor> make_socket(const Endpoint& endpoint) {
     return socket;
 }
 
-Endpoint ask(int descriptor, int (*what)(int, sockaddr*, socklen_t*)) {
-    sockaddr_storage address;
-    socklen_t size = sizeof address;
-    if (what(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-    return Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size);
-}
-
 }  // namespace
 
 Result<FileDescriptor> listen_at(const Endpoint& endpoint) {
@@ -70,11 +63,10 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint, const std::optional<
 }
 
 Endpoint name_of(int descriptor) {
-    return ask(descriptor, getsockname);
-}
-
-Endpoint peer_of(int descriptor) {
-    return ask(descriptor, getpeername);
+    sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+    return Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size);
 }
 
 int pending_error(int descriptor) {

@@ -22,7 +22,6 @@ Result<FileDescriptor> listen_at(const Endpoint& endpoint);
 Result<FileDescriptor> connect_to(const Endpoint& endpoint,
                                   const std::optional<Endpoint>& from = std::nullopt);
 Endpoint name_of(int descriptor);
-Endpoint peer_of(int descriptor);
 int pending_error(int descriptor);
 void send_at_once(int descriptor);
 // A host that is gone is noticed after a minute, even if nothing is sent to it.

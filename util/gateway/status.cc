@@ -1,5 +1,3 @@
-#include "gateway/status.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -106,7 +104,7 @@ Json as_object(const Gateway& gateway) {
                 {"listen", gateway.settings().listen.to_string()},
                 {"seconds", (gateway.now() - gateway.started()).value / 1'000'000'000},
                 {"draining", gateway.draining()},
-                {"encrypted", gateway.settings().key.configured()},
+                {"encrypted", gateway.settings().key.has_value()},
                 {"connections", gateway.connections()},
                 {"newcomers", gateway.newcomers()},
                 {"counters", counters_as_json(gateway.counters())},
