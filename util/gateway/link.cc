@@ -171,16 +171,16 @@ bool Link::write(Nanoseconds now, std::size_t most) {
 }
 
 bool Link::write_plain(Nanoseconds now, std::size_t most) {
-    while (pending_.size() < kBatchFrames && pending_bytes_ < std::min(most, kBatch)) {
-        trunk::Frame* frame = peer_.trunk().next(stream_, now);
+    const auto& writing = peer_.trunk().stream(stream_).writing();
+    for (std::size_t bytes = unsent(); writing.size() < kBatchFrames && bytes < std::min(most, kBatch);) {
+        const trunk::Frame* frame = peer_.trunk().next(stream_, now);
         if (frame == nullptr) break;
-        pending_.push_back(frame);
-        pending_bytes_ += frame->bytes().size();
+        bytes += frame->bytes().size();
     }
-    if (pending_.empty()) return false;
+    if (writing.empty()) return false;
     std::array<iovec, kBatchFrames> pieces;
-    std::size_t count = 0, offset = pending_offset_;
-    for (trunk::Frame* frame : pending_) {
+    std::size_t count = 0, offset = first_sent_;
+    for (const trunk::FramePointer& frame : writing) {
         const Bytes bytes = frame->bytes().subspan(offset);
         pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         offset = 0;
@@ -199,16 +199,12 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
         return false;
     }
     note_write(now, static_cast<std::size_t>(sent));
-    pending_bytes_ -= static_cast<std::size_t>(sent);
-    std::size_t left = static_cast<std::size_t>(sent) + pending_offset_, frames = 0;
-    while (!pending_.empty() && left >= pending_.front()->bytes().size()) {
-        left -= pending_.front()->bytes().size();
-        pending_.pop_front();
-        ++frames;
-    }
-    pending_offset_ = left;
+    first_sent_ += static_cast<std::size_t>(sent);
+    std::size_t frames = 0;
+    for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
+        first_sent_ -= writing[frames]->bytes().size();
     peer_.trunk().written(stream_, frames);
-    if (!pending_.empty()) {  // a short write: the kernel says when there is room
+    if (!writing.empty()) {  // a short write: the kernel says when there is room
         writable_ = false;
         give_back();
     }
@@ -217,11 +213,15 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
 
 // What this stream has no room for may go sooner on another.
 void Link::give_back() {
-    const std::size_t begun = pending_offset_ > 0 ? 1 : 0;
-    for (std::size_t n = peer_.trunk().give_back(stream_, pending_.size() - begun); n > 0; --n) {
-        pending_bytes_ -= pending_.back()->bytes().size();
-        pending_.pop_back();
-    }
+    const std::size_t begun = first_sent_ > 0 ? 1 : 0;
+    peer_.trunk().give_back(stream_, peer_.trunk().stream(stream_).writing().size() - begun);
+}
+
+std::size_t Link::unsent() const {
+    std::size_t bytes = sealed_.size() - sealed_sent_ - first_sent_;
+    for (const trunk::FramePointer& frame : peer_.trunk().stream(stream_).writing())
+        bytes += frame->bytes().size();
+    return bytes;
 }
 
 // Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
@@ -270,7 +270,6 @@ void Link::close(const char* why) {
     if (state_ == State::closed) return;
     const bool was_up = state_ == State::up;
     state_ = State::closed;
-    pending_.clear();
     socket_.reset();
     peer_.link_closed(*this, was_up, why);
 }

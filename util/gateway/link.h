@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -79,7 +78,7 @@ class Link final : public Watched {
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
     const Counters& counters() const { return counters_; }
-    std::size_t unsent() const { return sealed_.size() - sealed_sent_ + pending_bytes_; }
+    std::size_t unsent() const;
 
   private:
     enum class State { connecting, hello, proof, welcome, up, closed };
@@ -120,9 +119,8 @@ class Link final : public Watched {
 
     std::vector<std::byte> received_;
     std::size_t head_ = 0, tail_ = 0;
-    std::deque<trunk::Frame*> pending_;  // plain: handed out by the trunk, not yet all written
-    std::size_t pending_offset_ = 0, pending_bytes_ = 0;
-    std::vector<std::byte> sealed_;  // encrypted: the same, as records
+    std::size_t first_sent_ = 0;     // plain: of the first frame that the trunk's stream is writing
+    std::vector<std::byte> sealed_;  // encrypted: records that are not yet all written
     std::size_t sealed_sent_ = 0;
     Counters counters_;
     StreamRoom room_;

@@ -23,6 +23,7 @@ class Stream {
     // What is written next.
     Frame* enqueue(FramePointer frame, Nanoseconds now);
     void written(std::size_t frames);
+    const std::deque<FramePointer>& writing() const { return writing_; }
     // The last that is to be written; null if it is the stream's own.
     FramePointer take_back();
 

@@ -118,14 +118,12 @@ void Trunk::written(unsigned index, std::size_t frames) {
     streams_[index].written(frames);
 }
 
-std::size_t Trunk::give_back(unsigned index, std::size_t frames) {
-    std::size_t given = 0;
-    for (; given < frames; ++given) {
+void Trunk::give_back(unsigned index, std::size_t frames) {
+    for (; frames > 0; --frames) {
         FramePointer frame = streams_[index].take_back();
-        if (frame == nullptr) break;
+        if (frame == nullptr) return;
         outbound_.put_back(std::move(frame));
     }
-    return given;
 }
 
 Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes payload, Nanoseconds now) {

@@ -46,14 +46,13 @@ class Trunk {
     // The owner of the channel can take bytes again.
     void drain(ChannelId channel);
 
-    // What is to be written on this stream next, nothing at the moment if nullptr.  It stays where it is
-    // until written() or given back, or until the stream is down.
+    // What is to be written on this stream next, nothing at the moment if nullptr.  It is the last of the
+    // stream's writing() until it is written() or given back, or until the stream is down.
     Frame* next(unsigned stream, Nanoseconds now);
     void written(unsigned stream, std::size_t frames);
     // The stream has no room for the last of what it got, up to so many frames, and has written nothing of
-    // them: another one may have it sooner.  How many were taken back; acknowledgements and heartbeats, and
-    // what is before them, stay.
-    std::size_t give_back(unsigned stream, std::size_t frames);
+    // them: another one may have it sooner.  Acknowledgements and heartbeats, and what is before them, stay.
+    void give_back(unsigned stream, std::size_t frames);
     const Outbound& outbound() const { return outbound_; }
 
     // Anything came on this stream.
