@@ -27,8 +27,7 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket)
     : peer_(peer), channel_(channel), socket_(std::move(socket)) {
-    send_at_once(socket_.get());
-    keep_alive(socket_.get());
+    prepare_for_process(socket_.get());
 }
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
@@ -133,15 +132,11 @@ std::size_t Connection::deliver(Bytes bytes) {
             break;
         }
     }
-    note_write();
-    return done;
-}
-
-void Connection::note_write() {
     const Nanoseconds now = peer_.gateway().now();
     if (last_write_.value != 0 && now - last_write_ > kIdleTime)
         ++peer_.gateway().counters().lan_idle_restarts;
     last_write_ = now;
+    return done;
 }
 
 void Connection::finish() {

@@ -36,7 +36,6 @@ class Connection final : public Watched {
     void fail();
     void send_on(std::size_t size);
     void check_end();
-    void note_write();
 
     Peer& peer_;
     const trunk::ChannelId channel_;

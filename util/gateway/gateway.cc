@@ -8,8 +8,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+
+#include "base/system.h"
 
 namespace mcastcoll::gateway {
 namespace {
@@ -68,7 +69,7 @@ Result<void> Gateway::watch_signals() {
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &mask, nullptr);
     signals_ = FileDescriptor(signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC));
-    if (!signals_.valid()) return Error{errno, fmt::format("signalfd: {}", std::strerror(errno))};
+    if (!signals_.valid()) return system_error(errno, "signalfd");
     return loop_.add(signals_.get(), *this, EPOLLIN);
 }
 

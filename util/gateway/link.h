@@ -63,7 +63,6 @@ class Link final : public Watched {
     bool write(Nanoseconds now, std::size_t most);
     // How much it takes, once it is up.
     StreamRoom& room() { return room_; }
-    const StreamRoom& room() const { return room_; }
     void close(const char* why);
 
     bool is_up() const { return state_ == State::up; }

@@ -8,12 +8,6 @@
 #include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
-namespace {
-
-// Until it is known how fast it goes.
-constexpr int kUnsent = 128 * 1024;
-
-}  // namespace
 
 Link::Link(Peer& peer, unsigned stream, FileDescriptor socket)
     : peer_(peer), stream_(stream), socket_(std::move(socket)), state_(State::connecting), connector_(true) {
@@ -36,10 +30,7 @@ Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const t
 
 void Link::prepare() {
     deadline_ = peer_.gateway().now() + peer_.gateway().settings().greeting;
-    send_at_once(socket_.get());
-    limit_unsent(socket_.get(), kUnsent);
-    pace(socket_.get());
-    limit_silence(socket_.get(), peer_.gateway().settings().silence);
+    prepare_for_stream(socket_.get(), peer_.gateway().settings().silence);
     // That the system has it was found out at the start; on a socket that was accepted it is set again.
     const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(socket_.get(), congestion).ok();

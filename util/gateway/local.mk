@@ -24,7 +24,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/status.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
-	prov/mcastcoll/topology/libmccsubnet.la $(SODIUM_LIBS)
+	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(SODIUM_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 endif
 EXTRA_DIST += %reldir%/README.md

@@ -36,7 +36,6 @@ class Loop {
 
     // As of the last return of the kernel.
     Nanoseconds now() const { return now_; }
-    static Nanoseconds clock();
     // How much longer than asked for the last wait and what came before took: this process did not run.
     Nanoseconds overslept() const { return overslept_; }
 

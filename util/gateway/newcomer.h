@@ -21,7 +21,6 @@ class Newcomer final : public Watched {
     void on_events(std::uint32_t events) override;
     void close();
     Nanoseconds deadline() const { return deadline_; }
-    int descriptor() const { return socket_.get(); }
     // Its address without the port.
     const Endpoint& host() const { return host_; }
     bool is_stranger() const { return stranger_; }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/file_descriptor.h"
+#include "base/system.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
@@ -70,14 +71,14 @@ Secret random_secret() {
 
 Result<Secret> read_key(const std::string& path) {
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (file.get() < 0) return Error{errno, fmt::format("key {}: {}", path, std::strerror(errno))};
+    if (file.get() < 0) return system_error(errno, "key " + path);
     struct stat about {};
     if (fstat(file.get(), &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return Error{EACCES,
                      fmt::format("key {}: others than its owner may use it (chmod 600 is needed)", path)};
     std::array<std::byte, kMostKey + 1> bytes;
     const ssize_t size = ::read(file.get(), bytes.data(), bytes.size());
-    if (size < 0) return Error{errno, fmt::format("key {}: {}", path, std::strerror(errno))};
+    if (size < 0) return system_error(errno, "key " + path);
     std::size_t length = static_cast<std::size_t>(size);
     while (length > 0 && (bytes[length - 1] == std::byte{'\n'} || bytes[length - 1] == std::byte{'\r'}))
         --length;

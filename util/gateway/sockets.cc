@@ -9,11 +9,15 @@
 #include <array>
 #include <cstring>
 
+#include "base/system.h"
+
 namespace mcastcoll::gateway {
 namespace {
 
+constexpr int kUnsent = 128 * 1024;  // until it is known how fast a stream goes
+
 Error failed(const char* what, const Endpoint& endpoint) {
-    return Error{errno, fmt::format("{} {}: {}", what, endpoint.to_string(), std::strerror(errno))};
+    return system_error(errno, fmt::format("{} {}", what, endpoint.to_string()));
 }
 
 void set_option(int descriptor, int level, int option, int value) {
@@ -75,15 +79,21 @@ int pending_error(int descriptor) {
     return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-void send_at_once(int descriptor) {
+void prepare_for_process(int descriptor) {
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-}
-
-void keep_alive(int descriptor) {
     set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 30);
     set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 10);
     set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void prepare_for_stream(int descriptor, Nanoseconds silence) {
+    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+    limit_unsent(descriptor, kUnsent);
+    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
+    const std::uint64_t most = std::uint64_t{1} << 40;
+    setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
+    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
 }
 
 void close_with_reset(FileDescriptor& descriptor) {
@@ -110,16 +120,6 @@ std::string congestion_of(int descriptor) {
 
 void limit_unsent(int descriptor, int bytes) {
     set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
-}
-
-void pace(int descriptor) {
-    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
-    const std::uint64_t most = std::uint64_t{1} << 40;
-    setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
-}
-
-void limit_silence(int descriptor, Nanoseconds time) {
-    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.value / 1'000'000));
 }
 
 std::optional<tcp_info> info_of(int descriptor) {

@@ -3,9 +3,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "gateway/gateway.h"
 
 namespace mcastcoll::gateway {
@@ -167,9 +167,7 @@ Result<std::string> ask_status(const relay::Endpoint& gateway, bool json) {
     auto socket = connect_to(gateway);
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
-    const auto failed = [&](int code) {
-        return Error{code, fmt::format("no status from {}: {}", gateway.to_string(), std::strerror(code))};
-    };
+    const auto failed = [&](int code) { return system_error(code, "no status from " + gateway.to_string()); };
     const auto wait_for = [&](short events) {
         pollfd one{descriptor, events, 0};
         return poll(&one, 1, kPatienceMs) == 1;

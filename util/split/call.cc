@@ -2,17 +2,16 @@
 
 #include <netinet/in.h>
 #include <poll.h>
-#include <time.h>
 
 #include <cstring>
+
+#include "base/clock.h"
 
 namespace mcastcoll::split {
 namespace {
 
 long now_ms() noexcept {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return monotonic_now().value / 1'000'000;
 }
 
 }  // namespace
