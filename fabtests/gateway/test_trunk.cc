@@ -266,11 +266,6 @@ void run(const Settings& settings, std::uint64_t seed) {
     world.run_until_quiet();
 }
 
-FrameHeader header_of(FrameType type, std::uint32_t length, ChannelId channel, std::uint32_t order,
-                      std::uint64_t sequence) {
-    return {type, length, channel, order, sequence};
-}
-
 }  // namespace
 
 TestSuite(trunk, .timeout = 300);
@@ -478,15 +473,15 @@ Test(trunk, hostile_frames_are_violations) {
         FrameHeader header;
         Bytes payload;
     } cases[] = {
-        {"our own kind of channel", header_of(FrameType::data, 8, 2, 0, 1), eight},
-        {"channel 0", header_of(FrameType::open, 8, 0, 0, 1), eight},
-        {"no open", header_of(FrameType::data, 8, 1, 0, 1), eight},
-        {"far ahead", header_of(FrameType::data, 8, 1, 70'000, 1), eight},
-        {"sequence", header_of(FrameType::open, 8, 1, 0, 65'537), eight},
-        {"more than credit", header_of(FrameType::data, kMaxPayload, 1, 1, 1), much},
-        {"acknowledges nothing", header_of(FrameType::ack, 0, 0, 0, 1), {}},
-        {"open without a window", header_of(FrameType::open, 3, 1, 0, 1), Bytes(eight).first(3)},
-        {"close before finish", header_of(FrameType::close, 0, 1, 0, 1), {}},
+        {"our own kind of channel", {FrameType::data, 8, 2, 0, 1}, eight},
+        {"channel 0", {FrameType::open, 8, 0, 0, 1}, eight},
+        {"no open", {FrameType::data, 8, 1, 0, 1}, eight},
+        {"far ahead", {FrameType::data, 8, 1, 70'000, 1}, eight},
+        {"sequence", {FrameType::open, 8, 1, 0, 65'537}, eight},
+        {"more than credit", {FrameType::data, kMaxPayload, 1, 1, 1}, much},
+        {"acknowledges nothing", {FrameType::ack, 0, 0, 0, 1}, {}},
+        {"open without a window", {FrameType::open, 3, 1, 0, 1}, Bytes(eight).first(3)},
+        {"close before finish", {FrameType::close, 0, 1, 0, 1}, {}},
     };
     for (const auto& one : cases) {
         World world(small(), 19);
@@ -497,12 +492,10 @@ Test(trunk, hostile_frames_are_violations) {
     }
     World world(small(), 19);
     Trunk& trunk = *world.left.trunk;
-    cr_assert(
-        trunk.on_frame(0, header_of(FrameType::open, 20, 1, 0, 1), Bytes(much).first(20), world.now).ok());
-    cr_assert(
-        trunk.on_frame(0, header_of(FrameType::open, 20, 1, 0, 1), Bytes(much).first(20), world.now).ok());
+    cr_assert(trunk.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
+    cr_assert(trunk.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
     cr_assert_eq(trunk.counters().duplicate_frames, 1U, "a replay is a duplicate");
-    cr_assert_not(trunk.on_frame(0, header_of(FrameType::open, 8, 1, 1, 2), eight, world.now).ok());
+    cr_assert_not(trunk.on_frame(0, {FrameType::open, 8, 1, 1, 2}, eight, world.now).ok());
 }
 
 // Random frames, with the fields of real ones: the trunk ends in violations, and goes on after being
@@ -516,10 +509,10 @@ Test(trunk, survives_random_frames) {
     left.deaf = true;
     for (unsigned i = 0; i < 200'000; ++i) {
         std::array<std::byte, kHeaderSize> bytes;
-        put_header(bytes.data(), header_of(static_cast<FrameType>(random() % 11),
-                                           random() % 4 == 0 ? 20 : static_cast<std::uint32_t>(random() % 10),
-                                           static_cast<ChannelId>(random() % 6),
-                                           static_cast<std::uint32_t>(random() % 4), random() % 40));
+        put_header(bytes.data(), {static_cast<FrameType>(random() % 11),
+                                  random() % 4 == 0 ? 20 : static_cast<std::uint32_t>(random() % 10),
+                                  static_cast<ChannelId>(random() % 6),
+                                  static_cast<std::uint32_t>(random() % 4), random() % 40});
         const auto header = get_header(bytes);
         if (!header) continue;
         // What the made-up processes would choke on is not what this is about.
@@ -542,20 +535,20 @@ Test(trunk, survives_random_frames) {
 
 Test(trunk, headers_that_are_none) {
     std::array<std::byte, kHeaderSize> bytes;
-    put_header(bytes.data(), header_of(FrameType::data, 5, 7, 9, 11));
+    put_header(bytes.data(), {FrameType::data, 5, 7, 9, 11});
     const auto header = get_header(bytes);
     cr_assert(header.has_value() && header->type == FrameType::data && header->length == 5 &&
               header->channel == 7 && header->order == 9 && header->sequence == 11);
     cr_assert_not(get_header(Bytes(bytes).first(23)).has_value());
     const FrameHeader wrong[] = {
-        header_of(FrameType::data, kMaxPayload + 1, 1, 1, 1),
-        header_of(FrameType::data, 0, 1, 1, 1),
-        header_of(FrameType::data, 5, 1, 1, 0),
-        header_of(FrameType::finish, 5, 1, 1, 1),
-        header_of(FrameType::credit, 7, 1, 1, 1),
-        header_of(FrameType::ping, 1, 1, 1, 1),
-        header_of(static_cast<FrameType>(0), 1, 1, 1, 1),
-        header_of(static_cast<FrameType>(11), 1, 1, 1, 1),
+        {FrameType::data, kMaxPayload + 1, 1, 1, 1},
+        {FrameType::data, 0, 1, 1, 1},
+        {FrameType::data, 5, 1, 1, 0},
+        {FrameType::finish, 5, 1, 1, 1},
+        {FrameType::credit, 7, 1, 1, 1},
+        {FrameType::ping, 1, 1, 1, 1},
+        {FrameType{0}, 1, 1, 1, 1},
+        {FrameType{11}, 1, 1, 1, 1},
     };
     for (const FrameHeader& one : wrong) {
         put_header(bytes.data(), one);
