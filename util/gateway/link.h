@@ -67,7 +67,6 @@ class Link final : public Watched {
 
     bool is_up() const { return state_ == State::up; }
     bool is_known() const { return known_; }
-    bool is_open() const { return state_ != State::closed; }
     bool can_write() const { return writable_ && state_ == State::up; }
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
@@ -110,7 +109,7 @@ class Link final : public Watched {
     unsigned stream_;
     FileDescriptor socket_;
     State state_;
-    const bool connector_, known_ = true;
+    const bool known_ = true;
     bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     Greeting greeting_;

@@ -10,19 +10,14 @@
 namespace mcastcoll::gateway {
 
 Link::Link(Peer& peer, unsigned stream, FileDescriptor socket)
-    : peer_(peer), stream_(stream), socket_(std::move(socket)), state_(State::connecting), connector_(true) {
+    : peer_(peer), stream_(stream), socket_(std::move(socket)), state_(State::connecting) {
     prepare();
     writable_ = readable_ = false;
 }
 
 Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
            bool known)
-    : peer_(peer),
-      stream_(hello.stream),
-      socket_(std::move(socket)),
-      state_(State::proof),
-      connector_(false),
-      known_(known) {
+    : peer_(peer), stream_(hello.stream), socket_(std::move(socket)), state_(State::proof), known_(known) {
     greeting_.theirs = hello;
     greeting_.their_bytes = bytes;
     prepare();

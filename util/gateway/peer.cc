@@ -41,10 +41,7 @@ Peer::Peer(Gateway& gateway, const relay::Site& site)
       session_(random_number()),
       down_since_(gateway.now()) {
     connect_pause_.fill(kFirstPause);
-    last_failure_ = "never connected";
 }
-
-Peer::~Peer() = default;
 
 std::string Peer::state() const {
     const unsigned up = trunk_.streams_up();
@@ -190,39 +187,34 @@ void Peer::install(std::unique_ptr<Connection> connection, trunk::ChannelId chan
 }
 
 void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
-    const Nanoseconds now = gateway_.now();
-    if (trunk_.streams_up() == 0 && now - down_since_ >= gateway_.settings().patience) {
-        ++gateway_.counters().trunk_down;
-        return close_with_reset(socket);
-    }
+    GatewayCounters& counters = gateway_.counters();
+    const auto refuse = [&](std::uint64_t& counter) {
+        ++counter;
+        close_with_reset(socket);
+    };
+    if (trunk_.streams_up() == 0 && gateway_.now() - down_since_ >= gateway_.settings().patience)
+        return refuse(counters.trunk_down);
     const auto channel = trunk_.open_channel(relay::encode_preface(preface));
-    if (!channel) {
-        ++gateway_.counters().over_limit;
-        return close_with_reset(socket);
-    }
-    ++gateway_.counters().connections;
+    if (!channel) return refuse(counters.over_limit);
+    ++counters.connections;
     install(std::make_unique<Connection>(*this, *channel, std::move(socket)), *channel);
     has_work_ = true;
 }
 
 void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
     has_work_ = true;
+    GatewayCounters& counters = gateway_.counters();
+    const auto refuse = [&](std::uint64_t& counter) {
+        ++counter;
+        trunk_.reset(channel);
+    };
     const auto preface = relay::decode_preface(bytes);
     const relay::Site* where = preface ? gateway_.settings().sites.site_of(preface->target) : nullptr;
-    if (where != &gateway_.settings().own_site()) {
-        ++gateway_.counters().no_route;
-        return trunk_.reset(channel);
-    }
-    if (gateway_.full()) {
-        ++gateway_.counters().over_limit;
-        return trunk_.reset(channel);
-    }
+    if (where != &gateway_.settings().own_site()) return refuse(counters.no_route);
+    if (gateway_.full()) return refuse(counters.over_limit);
     auto socket = connect_to(preface->target);
-    if (!socket) {
-        ++gateway_.counters().targets_failed;
-        return trunk_.reset(channel);
-    }
-    ++gateway_.counters().targets;
+    if (!socket) return refuse(counters.targets_failed);
+    ++counters.targets;
     install(std::make_unique<Connection>(*this, channel, std::move(socket.value()), *preface), channel);
 }
 
@@ -272,13 +264,9 @@ void Peer::check_time(Nanoseconds now) {
             links_[i]->close("silent for too long");
         if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no greeting in time");
     }
-    for (std::size_t i = 0; i < greeting_.size();) {
-        if (greeting_[i]->deadline() > now) {
-            ++i;
-            continue;
-        }
+    while (!greeting_.empty() && greeting_.front()->deadline() <= now) {  // the oldest first
         ++gateway_.counters().greeting_timeouts;
-        greeting_[i]->close("no greeting in time");
+        greeting_.front()->close("no greeting in time");
     }
     if (trunk_.streams_up() == 0 && now - down_since_ >= gateway_.settings().patience &&
         trunk_.channels() > 0)

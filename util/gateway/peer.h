@@ -21,7 +21,6 @@ class Gateway;
 class Peer final : public trunk::Host {
   public:
     Peer(Gateway& gateway, const relay::Site& site);
-    ~Peer() override;
 
     Gateway& gateway() { return gateway_; }
     trunk::Trunk& trunk() { return trunk_; }
@@ -87,7 +86,7 @@ class Peer final : public trunk::Host {
     trunk::Trunk trunk_;
     std::uint64_t session_, bound_to_ = 0;
     std::array<std::unique_ptr<Link>, trunk::kMaxStreams> links_;
-    std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say
+    std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say; the oldest first
     std::array<Nanoseconds, trunk::kMaxStreams> connect_at_{}, connect_pause_{};
     std::unordered_map<trunk::ChannelId, std::unique_ptr<Connection>> connections_;
     std::map<Connection*, Nanoseconds> waiting_;
@@ -95,7 +94,7 @@ class Peer final : public trunk::Host {
     trunk::FramePointer scratch_;
     std::size_t frame_size_ = trunk::kMaxPayload;
     bool has_work_ = false, work_left_ = false;
-    std::string violation_, last_failure_;
+    std::string violation_, last_failure_ = "never connected";
     Nanoseconds down_since_, waiting_checked_{0};
 };
 
