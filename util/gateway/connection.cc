@@ -1,5 +1,3 @@
-#include "gateway/connection.h"
-
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -119,19 +117,10 @@ void Connection::send_on(std::size_t size) {
 std::size_t Connection::deliver(Bytes bytes) {
     if (!writable_ || connecting_ || !socket_.valid()) return 0;
     std::size_t done = 0;
-    while (done < bytes.size()) {
-        const ssize_t size =
-            send(socket_.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (size >= 0) {
-            done += static_cast<std::size_t>(size);
-        } else if (errno == EAGAIN) {
-            writable_ = false;
-            break;
-        } else if (errno != EINTR) {
-            fail();
-            break;
-        }
-    }
+    if (!send_what_fits(socket_.get(), bytes, done))
+        fail();
+    else if (done < bytes.size())
+        writable_ = false;
     const Nanoseconds now = peer_.gateway().now();
     if (last_write_.value != 0 && now - last_write_ > kIdleTime)
         ++peer_.gateway().counters().lan_idle_restarts;

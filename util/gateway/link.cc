@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -31,12 +31,6 @@ constexpr int kMaxSendBuffer = 64 << 20;
 // overtake, and for the slowest stream not to have what another had sent already.
 constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
 constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
-
-// The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to hold;
-// not to what has ended.
-int ending(std::size_t most) {
-    return most < trunk::kMaxPayload ? MSG_EOR : 0;
-}
 
 }  // namespace
 
@@ -185,36 +179,20 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
         pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         offset = 0;
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending(most));
-    if (sent < 0) {
-        if (errno == EAGAIN) {
-            writable_ = false;
-            give_back();
-        } else if (errno != EINTR) {
-            close(std::strerror(errno));
-        }
-        return false;
+    const auto sent = send_pieces({pieces.data(), count}, now, most);
+    if (sent) {
+        first_sent_ += *sent;
+        std::size_t frames = 0;
+        for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
+            first_sent_ -= writing[frames]->bytes().size();
+        peer_.trunk().written(stream_, frames);
+        if (!writing.empty()) writable_ = false;  // a short write: the kernel says when there is room
     }
-    note_write(now, static_cast<std::size_t>(sent));
-    first_sent_ += static_cast<std::size_t>(sent);
-    std::size_t frames = 0;
-    for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
-        first_sent_ -= writing[frames]->bytes().size();
-    peer_.trunk().written(stream_, frames);
-    if (!writing.empty()) {  // a short write: the kernel says when there is room
-        writable_ = false;
-        give_back();
+    if (!writable_) {  // what this stream has no room for may go sooner on another
+        const std::size_t begun = first_sent_ > 0 ? 1 : 0;
+        peer_.trunk().give_back(stream_, writing.size() - begun);
     }
-    return writable_;
-}
-
-// What this stream has no room for may go sooner on another.
-void Link::give_back() {
-    const std::size_t begun = first_sent_ > 0 ? 1 : 0;
-    peer_.trunk().give_back(stream_, peer_.trunk().stream(stream_).writing().size() - begun);
+    return sent && writable_;
 }
 
 std::size_t Link::unsent() const {
@@ -238,26 +216,36 @@ bool Link::write_sealed(Nanoseconds now, std::size_t most) {
         }
     }
     if (sealed_.empty()) return false;
-    const ssize_t sent = send(socket_.get(), sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_,
-                              MSG_NOSIGNAL | MSG_DONTWAIT | ending(most));
+    iovec piece{sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_};
+    const auto sent = send_pieces({&piece, 1}, now, most);
+    if (!sent) return false;
+    sealed_sent_ += *sent;
+    if (sealed_sent_ < sealed_.size()) writable_ = false;
+    return writable_;
+}
+
+// How many bytes of them the socket took; nothing if it takes none.
+std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most) {
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    // The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to
+    // hold; not to what has ended.
+    const int ending = most < trunk::kMaxPayload ? MSG_EOR : 0;
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending);
     if (sent < 0) {
         if (errno == EAGAIN)
             writable_ = false;
         else if (errno != EINTR)
             close(std::strerror(errno));
-        return false;
+        return std::nullopt;
     }
-    note_write(now, static_cast<std::size_t>(sent));
-    sealed_sent_ += static_cast<std::size_t>(sent);
-    if (sealed_sent_ < sealed_.size()) writable_ = false;
-    return writable_;
-}
-
-void Link::note_write(Nanoseconds now, std::size_t size) {
+    const auto size = static_cast<std::size_t>(sent);
     counters_.sent += size;
     room_.note_sent(size);
     if (std::exchange(idle_, false)) ++counters_.idle_restarts;
     last_write_ = now;
+    return size;
 }
 
 bool Link::refuse(std::uint64_t& counter, const char* why) {

@@ -1,10 +1,7 @@
 // One stream of a trunk: a TCP connection to another gateway, from its greeting on.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <vector>
+#include <sys/uio.h>
 
 #include "gateway/loop.h"
 #include "gateway/secure.h"
@@ -101,8 +98,7 @@ class Link final : public Watched {
     bool on_frame(Bytes frame);
     bool write_plain(Nanoseconds now, std::size_t most);
     bool write_sealed(Nanoseconds now, std::size_t most);
-    void give_back();
-    void note_write(Nanoseconds now, std::size_t size);
+    std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
     Peer& peer_;

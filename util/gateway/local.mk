@@ -3,7 +3,6 @@ if HAVE_SODIUM
 bin_PROGRAMS += %reldir%/mcastcoll-gateway
 %canon_reldir%_mcastcoll_gateway_SOURCES = \
 	%reldir%/connection.cc \
-	%reldir%/connection.h \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
 	%reldir%/link.cc \
@@ -13,7 +12,6 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/loop.h \
 	%reldir%/main.cc \
 	%reldir%/newcomer.cc \
-	%reldir%/newcomer.h \
 	%reldir%/peer.cc \
 	%reldir%/peer.h \
 	%reldir%/peer_writing.cc \

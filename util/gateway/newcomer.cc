@@ -1,5 +1,3 @@
-#include "gateway/newcomer.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -124,17 +122,8 @@ void Newcomer::decide() {
 }
 
 void Newcomer::reply() {
-    while (replied_ < reply_.size()) {
-        const ssize_t size = send(socket_.get(), reply_.data() + replied_, reply_.size() - replied_,
-                                  MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (size >= 0)
-            replied_ += static_cast<std::size_t>(size);
-        else if (errno == EAGAIN)
-            return;
-        else if (errno != EINTR)
-            break;
-    }
-    close();
+    const bool fine = send_what_fits(socket_.get(), std::as_bytes(std::span(reply_)), replied_);
+    if (!fine || replied_ == reply_.size()) close();
 }
 
 void Newcomer::close() {

@@ -79,6 +79,18 @@ int pending_error(int descriptor) {
     return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
+bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done) {
+    while (done < bytes.size()) {
+        const Bytes rest = bytes.subspan(done);
+        const ssize_t size = send(descriptor, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (size >= 0)
+            done += static_cast<std::size_t>(size);
+        else if (errno != EINTR)
+            return errno == EAGAIN;
+    }
+    return true;
+}
+
 void prepare_for_process(int descriptor) {
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -23,6 +23,8 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint,
                                   const std::optional<Endpoint>& from = std::nullopt);
 Endpoint name_of(int descriptor);
 int pending_error(int descriptor);
+// Sends from `done` on until the socket takes no more; false if it is broken.
+bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done);
 // For a process's connection: sends at once, and notices after a minute that a host is gone, even if nothing
 // is sent to it.
 void prepare_for_process(int descriptor);
