@@ -27,7 +27,8 @@ constexpr auto no_credit = []() -> FramePointer { return nullptr; };
 struct Sender {
     Config config;
     Counters counters;
-    Channels channels{false};
+    WindowPool pool{0};
+    Channels channels{false, pool};
     Outbound out{config, channels, counters};
     Channel& channel = channels.create(channels.new_id(), true, 1 << 20, 1 << 16);
 
@@ -40,7 +41,8 @@ struct Sender {
 }  // namespace
 
 Test(trunk_window, what_was_taken_is_granted_again_in_good_time) {
-    ReceiveWindow window(1000);
+    WindowPool pool(0);
+    ReceiveWindow window(1000, pool);
     cr_assert(window.receive(1000));
     cr_assert(!window.should_grant());
     window.consume(400);
@@ -54,19 +56,19 @@ Test(trunk_window, what_was_taken_is_granted_again_in_good_time) {
 
 Test(trunk_window, grows_when_it_is_used_up_and_there_is_memory) {
     WindowPool pool(3000);
-    ReceiveWindow window(1000);
-    window.consume(999);
-    window.follow(8000, pool);
-    cr_assert_eq(pool.free(), 3000);
-    window.consume(1);
-    window.follow(8000, pool);
-    cr_assert_eq(pool.free(), 2000, "twice as large");
-    window.consume(2000);
-    window.follow(8000, pool);
-    cr_assert_eq(pool.free(), 2000, "half of what is left at most");
-    window.give_back(pool);
-    window.give_back(pool);
-    cr_assert_eq(pool.free(), 3000, "once");
+    {
+        ReceiveWindow window(1000, pool);
+        window.consume(999);
+        window.follow(8000);
+        cr_assert_eq(pool.free(), 3000);
+        window.consume(1);
+        window.follow(8000);
+        cr_assert_eq(pool.free(), 2000, "twice as large");
+        window.consume(2000);
+        window.follow(8000);
+        cr_assert_eq(pool.free(), 2000, "half of what is left at most");
+    }
+    cr_assert_eq(pool.free(), 3000, "given back");
 }
 
 Test(trunk_stream, acknowledges_soon_and_at_once_after_much) {
@@ -124,7 +126,8 @@ Test(trunk_stream, a_broken_one_hands_out_what_may_be_lost) {
 }
 
 Test(trunk_channels, one_that_is_over_goes_once) {
-    Channels channels(true);
+    WindowPool pool(0);
+    Channels channels(true, pool);
     Channel& channel = channels.create(channels.new_id(), true, 1, 1);
     cr_assert_eq(channel.id, 2);
     cr_assert_eq(channels.new_id(), 4);

@@ -39,7 +39,10 @@ class WindowPool {
 // (trunk/frame.h).
 class ReceiveWindow {
   public:
-    explicit ReceiveWindow(std::uint64_t first) : granted_(first), window_(first) {}
+    ReceiveWindow(std::uint64_t first, WindowPool& pool) : granted_(first), window_(first), pool_(pool) {}
+    ~ReceiveWindow() { pool_.give_back(from_pool_); }
+    ReceiveWindow(const ReceiveWindow&) = delete;
+    ReceiveWindow& operator=(const ReceiveWindow&) = delete;
 
     // Data has come. False: more than was granted.
     bool receive(std::uint64_t cost) {
@@ -49,17 +52,17 @@ class ReceiveWindow {
     // The owner has taken a frame's payload.
     void consume(std::uint64_t cost) { consumed_ += cost; }
     // Grows if all of it was used since it last did.
-    void follow(std::uint64_t most, WindowPool& pool) {
+    void follow(std::uint64_t most) {
         if (consumed_ - grown_at_ < window_) return;
         grown_at_ = consumed_;
-        grow(window_ * 2, most, pool);
+        grow(window_ * 2, most);
     }
-    void grow(std::uint64_t to, std::uint64_t most, WindowPool& pool) {
+    void grow(std::uint64_t to, std::uint64_t most) {
         to = std::min(to, most);
         // Half of what is left at most: the next ones want some, too.
-        if (to <= window_ || (to - window_) * 2 > pool.free()) return;
+        if (to <= window_ || (to - window_) * 2 > pool_.free()) return;
         const auto more = static_cast<std::size_t>(to - window_);
-        if (!pool.take(more)) return;
+        if (!pool_.take(more)) return;
         from_pool_ += more;
         window_ = to;
     }
@@ -68,13 +71,10 @@ class ReceiveWindow {
     // Up to where data is taken from now on.
     std::uint64_t grant() { return granted_ = std::max(granted_, consumed_ + window_); }
     bool has_grown() const { return consumed_ + window_ > granted_; }
-    void give_back(WindowPool& pool) {
-        pool.give_back(from_pool_);
-        from_pool_ = 0;
-    }
 
   private:
     std::uint64_t received_ = 0, consumed_ = 0, granted_, window_, grown_at_ = 0;
+    WindowPool& pool_;
     std::size_t from_pool_ = 0;
 };
 
@@ -85,8 +85,9 @@ struct Channel {
     };
 
     // limit: what the peer takes before credit; window: what this side takes.
-    Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window)
-        : id(number), ours(is_ours), limit(peer_limit), window(first_window) {}
+    Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window,
+            WindowPool& pool)
+        : id(number), ours(is_ours), limit(peer_limit), window(first_window, pool) {}
 
     const ChannelId id;
     const bool ours;     // we opened it
@@ -117,7 +118,7 @@ class Channels {
     using Map = std::unordered_map<ChannelId, std::unique_ptr<Channel>>;
 
     // Ours have even numbers or odd ones.
-    explicit Channels(bool even) : next_(even ? 2 : 1) {}
+    Channels(bool even, WindowPool& pool) : next_(even ? 2 : 1), pool_(pool) {}
 
     Channel* find(ChannelId id) const {
         const auto found = all_.find(id);
@@ -125,7 +126,7 @@ class Channels {
     }
     // limit: what the peer takes; window: what this side takes.
     Channel& create(ChannelId id, bool ours, std::uint64_t limit, std::uint64_t window) {
-        return *all_.emplace(id, std::make_unique<Channel>(id, ours, limit, window)).first->second;
+        return *all_.emplace(id, std::make_unique<Channel>(id, ours, limit, window, pool_)).first->second;
     }
     // A free number of ours.
     ChannelId new_id() {
@@ -149,12 +150,12 @@ class Channels {
     }
     Map take_all() { return std::exchange(all_, {}); }
     std::size_t size() const { return all_.size(); }
-    const Map& all() const { return all_; }
 
   private:
     Map all_;
     std::vector<ChannelId> over_;
     ChannelId next_;
+    WindowPool& pool_;
 };
 
 }  // namespace mcastcoll::trunk

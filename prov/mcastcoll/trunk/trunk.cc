@@ -9,16 +9,11 @@ namespace mcastcoll::trunk {
 
 Trunk::Trunk(const Config& config, WindowPool& pool, Host& host)
     : config_(config),
-      pool_(pool),
       host_(host),
-      channels_(config.even),
+      channels_(config.even, pool),
       outbound_(config_, channels_, counters_),
-      inbound_(config_, pool_, channels_, outbound_, host_, counters_) {
+      inbound_(config_, channels_, outbound_, host_, counters_) {
     assert(config.first_window >= kMinWindow && config.max_window >= config.first_window);
-}
-
-Trunk::~Trunk() {
-    for (auto& [id, channel] : channels_.all()) channel->window.give_back(pool_);
 }
 
 void Trunk::stream_up(unsigned index, Nanoseconds now) {
@@ -47,9 +42,10 @@ void Trunk::abandon(Nanoseconds now) {
     ++counters_.sessions_lost;
     // The host may call back for channels that are no longer there, or open new ones.
     for (auto& [id, channel] : channels_.take_all()) {
-        channel->window.give_back(pool_);
         // Of a channel whose open was still to come, the host knows nothing.
-        if (!channel->discarding && channel->known) host_.was_reset(id);
+        const bool tell = !channel->discarding && channel->known;
+        channel.reset();
+        if (tell) host_.was_reset(id);
     }
 }
 
@@ -59,7 +55,7 @@ std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     const Entry entry(*this);
     Channel& channel = channels_.create(channels_.new_id(), true, peer_window_, config_.first_window);
     channel.known = true;
-    channel.window.grow(config_.opened_window, config_.max_window, pool_);
+    channel.window.grow(config_.opened_window, config_.max_window);
     auto frame = std::make_unique<Frame>(preface.size() + 4);
     frame->header = {FrameType::open, static_cast<std::uint32_t>(preface.size() + 4), channel.id, 0, 0};
     wire::put(frame->space().data(), static_cast<std::uint32_t>(channel.window.grant()));
@@ -89,7 +85,6 @@ void Trunk::reset(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->discarding) return;
     const Entry entry(*this);
-    channel->discarding = true;
     inbound_.discard(*channel);
     ++counters_.resets;
     outbound_.enqueue_last(*channel, FrameType::reset);
@@ -103,7 +98,7 @@ void Trunk::drain(ChannelId id) {
 
 Trunk::Entry::~Entry() {
     if (--trunk_.depth_ == 0)
-        trunk_.channels_.bury([this](Channel& channel) { trunk_.inbound_.release(channel); });
+        trunk_.channels_.bury([this](Channel& channel) { trunk_.inbound_.discard(channel); });
 }
 
 Frame* Trunk::next(unsigned index, Nanoseconds now) {

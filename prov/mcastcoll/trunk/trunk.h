@@ -20,7 +20,6 @@ namespace mcastcoll::trunk {
 class Trunk {
   public:
     Trunk(const Config& config, WindowPool& pool, Host& host);
-    ~Trunk();
     Trunk(const Trunk&) = delete;
     Trunk& operator=(const Trunk&) = delete;
 
@@ -86,7 +85,6 @@ class Trunk {
     Result<void> on_sequenced(const FrameHeader& header, Bytes payload);
 
     const Config config_;
-    WindowPool& pool_;
     Host& host_;
     Counters counters_;
     std::array<Stream, kMaxStreams> streams_;
