@@ -1,13 +1,12 @@
 # The library that is loaded into unmodified programs and leads their connections to other sites through gateways.
 noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 %canon_reldir%_libmccsplit_la_SOURCES = \
-	%reldir%/accepting.cc \
 	%reldir%/call.cc \
 	%reldir%/call.h \
-	%reldir%/connecting.cc \
 	%reldir%/interpose.cc \
 	%reldir%/ledger.cc \
 	%reldir%/ledger.h \
+	%reldir%/prefaces.cc \
 	%reldir%/prefaces.h \
 	%reldir%/routes.cc \
 	%reldir%/routes.h

@@ -1,10 +1,15 @@
+#include "split/prefaces.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "split/call.h"
 #include "split/ledger.h"
-#include "split/prefaces.h"
 
 namespace mcastcoll::split {
 namespace {
@@ -61,11 +66,8 @@ int flush(int fd, Connection& connection) noexcept {
     return 0;
 }
 
-// A thread sends the prefaces of connections that were not made within connect(), so that a program that only
-// reads gets its answer.  It runs while there are such connections, and makes no call that the program could
-// notice.
-
-// More than these at once, and the rest is left to the programs' first writes.
+// What the thread below looks after.  More than these at once, and the rest is left to the programs' first
+// writes.
 constexpr std::size_t kMost = 256;
 constexpr int kLook_ms = 20;  // how long a new connection waits for the thread to see it
 
@@ -119,7 +121,9 @@ void in_child() noexcept {
     running = false;
 }
 
-// Under Locked.  Without a thread or a descriptor to be had the program's first write has to do.
+// A thread sends the prefaces of connections that were not made within connect(), so that a program that only
+// reads gets its answer.  It runs while there are such connections, and makes no call that the program could
+// notice.  Under Locked.  Without a thread or a descriptor to be had the program's first write has to do.
 void watch(int fd, std::uint64_t cookie) noexcept {
     static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
     if (prepared != 0 || watched_count == kMost) return;
@@ -128,8 +132,8 @@ void watch(int fd, std::uint64_t cookie) noexcept {
     watched[watched_count++] = {copy, cookie};
     if (running) return;
     pthread_t thread;
-    running = pthread_create(&thread, nullptr, watch_all, nullptr) ==
-              0;  // with all signals held, as its creator has them
+    // With all signals held, as its creator has them.
+    running = pthread_create(&thread, nullptr, watch_all, nullptr) == 0;
     if (running)
         pthread_detach(thread);
     else
@@ -154,6 +158,46 @@ bool ask_again(int fd, const relay::Endpoint& gateway, const relay::Endpoint& ta
     Connection* known = find(cookie);
     if (result == 0 && known != nullptr && known->stage == Stage::to_send) flush(fd, *known);
     return true;
+}
+
+enum class Found {
+    nothing,   // nothing yet, or only a part of a preface
+    ordinary,  // no preface: the gateway's host itself, an error, or the end
+    preface,   // taken off
+    unknown,   // a preface, but not one of ours
+};
+
+bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
+    std::array<std::byte, 4> magic;
+    wire::put(magic.data(), relay::kPrefaceMagic);
+    return std::memcmp(bytes, magic.data(), std::min(length, magic.size())) == 0;
+}
+
+// Looks without taking, so that what is no preface is left for the program.
+Found take_preface(int fd, relay::Endpoint& source) noexcept {
+    std::array<std::byte, relay::kPrefaceSize> bytes;
+    ssize_t n = 0;
+    do n = real_recv(fd, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? Found::nothing : Found::ordinary;
+    const auto length = static_cast<std::size_t>(n);
+    if (length == 0 || !begins_as_preface(bytes.data(), length)) return Found::ordinary;
+    if (length < bytes.size()) return Found::nothing;
+    const auto preface = relay::decode_preface(bytes);
+    if (!preface) return Found::unknown;
+    source = preface->source;
+    real_recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    return Found::preface;
+}
+
+Found wait_for_preface(int fd, relay::Endpoint& source) noexcept {
+    if (!wait_for(fd, POLLIN, kPatience_ms)) return Found::nothing;
+    Found found = take_preface(fd, source);
+    for (int i = 0; i < 2 * kPatience_ms && found == Found::nothing; i++) {
+        pause_a_little();
+        found = take_preface(fd, source);
+    }
+    return found;
 }
 
 }  // namespace
@@ -193,6 +237,39 @@ bool may_write(int fd, int flags) noexcept {
     return may_go_on(fd, flags, Stage::to_send, [fd](Connection& known) {
         const int error = flush(fd, known);
         return error == EPIPE ? 0 : error;  // for the program's own call to find, and its signal with it
+    });
+}
+
+bool receive_accepted(int fd, relay::Endpoint& peer) noexcept {
+    const KeepErrno keep;
+    Connection accepted;
+    accepted.cookie = cookie_of(fd);
+    accepted.accepted = true;
+    accepted.peer = peer;
+    const Found found = wait_for_preface(fd, accepted.peer);
+    if (found == Found::ordinary) return true;
+    if (found == Found::unknown) return keep.instead(ECONNABORTED);
+    if (found == Found::nothing) accepted.stage = Stage::to_take;
+    peer = accepted.peer;
+    const Locked locked;
+    return add(accepted) || keep.instead(ENOBUFS);
+}
+
+bool may_read(int fd, int flags) noexcept {
+    return may_go_on(fd, flags, Stage::to_take, [fd](Connection& known) {
+        switch (take_preface(fd, known.peer)) {
+            case Found::nothing:
+                return EAGAIN;
+            case Found::unknown:
+                return ECONNABORTED;
+            case Found::ordinary:
+                remove(known.cookie);
+                return 0;
+            case Found::preface:
+                settle(known);
+                return 0;
+        }
+        return 0;
     });
 }
 
