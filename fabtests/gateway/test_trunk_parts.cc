@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "trunk/inbound.h"
 #include "trunk/outbound.h"
 #include "trunk/stream.h"
 
@@ -28,7 +27,8 @@ constexpr auto no_credit = []() -> FramePointer { return nullptr; };
 struct Sender {
     Config config;
     Counters counters;
-    Channels channels{false};
+    WindowPool pool{0};
+    Channels channels{false, pool};
     Outbound out{config, channels, counters};
     Channel& channel = channels.create(channels.new_id(), true, 1 << 20, 1 << 16);
 
@@ -41,7 +41,8 @@ struct Sender {
 }  // namespace
 
 Test(trunk_window, what_was_taken_is_granted_again_in_good_time) {
-    ReceiveWindow window(1000);
+    WindowPool pool(0);
+    ReceiveWindow window(1000, pool);
     cr_assert(window.receive(1000));
     cr_assert(!window.should_grant());
     window.consume(400);
@@ -55,19 +56,19 @@ Test(trunk_window, what_was_taken_is_granted_again_in_good_time) {
 
 Test(trunk_window, grows_when_it_is_used_up_and_there_is_memory) {
     WindowPool pool(3000);
-    ReceiveWindow window(1000);
-    window.consume(999);
-    window.follow(8000, pool);
-    cr_assert_eq(pool.free(), 3000);
-    window.consume(1);
-    window.follow(8000, pool);
-    cr_assert_eq(pool.free(), 2000, "twice as large");
-    window.consume(2000);
-    window.follow(8000, pool);
-    cr_assert_eq(pool.free(), 2000, "half of what is left at most");
-    window.give_back(pool);
-    window.give_back(pool);
-    cr_assert_eq(pool.free(), 3000, "once");
+    {
+        ReceiveWindow window(1000, pool);
+        window.consume(999);
+        window.follow(8000);
+        cr_assert_eq(pool.free(), 3000);
+        window.consume(1);
+        window.follow(8000);
+        cr_assert_eq(pool.free(), 2000, "twice as large");
+        window.consume(2000);
+        window.follow(8000);
+        cr_assert_eq(pool.free(), 2000, "half of what is left at most");
+    }
+    cr_assert_eq(pool.free(), 3000, "given back");
 }
 
 Test(trunk_stream, acknowledges_soon_and_at_once_after_much) {
@@ -119,14 +120,14 @@ Test(trunk_stream, a_broken_one_hands_out_what_may_be_lost) {
     cr_assert(!stream.acknowledge(3, ignore), "of what was not written");
     cr_assert(stream.acknowledge(1, ignore));
     cr_assert_eq(stream.in_flight(), 2 * (kHeaderSize + 10));
-    std::vector<std::uint64_t> lost;
-    stream.go_down([&](FramePointer frame) { lost.push_back(frame->header.sequence); });
-    cr_assert(lost == std::vector<std::uint64_t>({2, 3}));
+    const std::vector<FramePointer> lost = stream.go_down();
+    cr_assert(lost.size() == 2 && lost[0]->header.sequence == 2 && lost[1]->header.sequence == 3);
     cr_assert(!stream.is_up() && stream.in_flight() == 0);
 }
 
 Test(trunk_channels, one_that_is_over_goes_once) {
-    Channels channels(true);
+    WindowPool pool(0);
+    Channels channels(true, pool);
     Channel& channel = channels.create(channels.new_id(), true, 1, 1);
     cr_assert_eq(channel.id, 2);
     cr_assert_eq(channels.new_id(), 4);
@@ -162,9 +163,8 @@ Test(trunk_outbound, what_was_lost_goes_first_and_in_order) {
     std::vector<FramePointer> sent;
     for (std::size_t length : {11, 12, 13}) one.out.send(one.channel, frame_of(FrameType::data, length));
     for (int i = 0; i < 2; ++i) sent.push_back(one.out.take(ms(1), no_credit));
-    one.out.lost(std::move(sent[1]));
-    one.out.lost(std::move(sent[0]));
-    one.out.sort_again();
+    std::swap(sent[0], sent[1]);
+    one.out.lost(std::move(sent));
     cr_assert_eq(one.next(), 11);
     cr_assert_eq(one.next(), 12);
     FramePointer third = one.out.take(ms(1), no_credit);

@@ -8,7 +8,6 @@ TESTS += %reldir%/split_check
 	%reldir%/split_cross.cc \
 	%reldir%/split_net.cc \
 	%reldir%/split_net.h \
-	%reldir%/split_relay.cc \
-	%reldir%/split_relay.h
+	%reldir%/split_relay.cc
 %canon_reldir%_split_check_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_split_check_LDADD = util/split/libmccsplit.la -ldl -lpthread

@@ -1,5 +1,3 @@
-#include "split_relay.h"
-
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 
 #include "relay/preface.h"
 #include "relay/sites.h"
+#include "split_cases.h"
 #include "split_net.h"
 
 namespace mcastcoll::fabtest {

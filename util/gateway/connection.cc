@@ -1,5 +1,3 @@
-#include "gateway/connection.h"
-
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -27,8 +25,7 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket)
     : peer_(peer), channel_(channel), socket_(std::move(socket)) {
-    send_at_once(socket_.get());
-    keep_alive(socket_.get());
+    prepare_for_process(socket_.get());
 }
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
@@ -36,7 +33,7 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
     : Connection(peer, channel, std::move(socket)) {
     connecting_ = true;
     writable_ = readable_ = false;
-    deadline_ = peer.gateway().now() + peer.gateway().settings().connect;
+    peer.waiting()[this] = peer.gateway().now() + peer.gateway().settings().connect;
     preface_ = relay::encode_preface(preface);
 }
 
@@ -65,7 +62,6 @@ void Connection::connected() {
         return fail();
     }
     connecting_ = false;
-    deadline_ = kNever;
     peer_.waiting().erase(this);
     if (send(socket_.get(), preface_.data(), preface_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
         static_cast<ssize_t>(preface_.size()))
@@ -80,10 +76,7 @@ void Connection::pump() {
     for (unsigned reads = 0; readable_ && !read_all_ && socket_.valid(); ++reads) {
         const std::size_t most = peer_.trunk().may_send(channel_);
         if (most == 0) {
-            if (broken_ && deadline_ == kNever) {
-                deadline_ = peer_.gateway().now() + kBrokenTime;
-                peer_.waiting().insert(this);
-            }
+            if (broken_) peer_.waiting().try_emplace(this, peer_.gateway().now() + kBrokenTime);
             return;
         }
         if (reads == kReadsInARow) return peer_.again_later(channel_);
@@ -124,28 +117,15 @@ void Connection::send_on(std::size_t size) {
 std::size_t Connection::deliver(Bytes bytes) {
     if (!writable_ || connecting_ || !socket_.valid()) return 0;
     std::size_t done = 0;
-    while (done < bytes.size()) {
-        const ssize_t size =
-            send(socket_.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (size >= 0) {
-            done += static_cast<std::size_t>(size);
-        } else if (errno == EAGAIN) {
-            writable_ = false;
-            break;
-        } else if (errno != EINTR) {
-            fail();
-            break;
-        }
-    }
-    note_write();
-    return done;
-}
-
-void Connection::note_write() {
+    if (!send_what_fits(socket_.get(), bytes, done))
+        fail();
+    else if (done < bytes.size())
+        writable_ = false;
     const Nanoseconds now = peer_.gateway().now();
     if (last_write_.value != 0 && now - last_write_ > kIdleTime)
         ++peer_.gateway().counters().lan_idle_restarts;
     last_write_ = now;
+    return done;
 }
 
 void Connection::finish() {
@@ -179,7 +159,6 @@ void Connection::close(bool with_reset) {
 }
 
 void Connection::on_deadline() {
-    deadline_ = kNever;
     if (!socket_.valid()) return;
     if (connecting_) ++peer_.gateway().counters().targets_failed;
     fail();

@@ -8,8 +8,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+
+#include "base/system.h"
 
 namespace mcastcoll::gateway {
 namespace {
@@ -18,38 +19,10 @@ constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1000);
 constexpr Nanoseconds kNoDescriptors = Nanoseconds::from_ms(100);
 constexpr Nanoseconds kLastWords = Nanoseconds::from_ms(200);
 constexpr unsigned kAcceptsInARow = 64;
-constexpr std::uint32_t kInterest = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 }  // namespace
 
-class Gateway::Signals final : public Watched {
-  public:
-    explicit Signals(Gateway& gateway) : gateway_(gateway) {}
-    Result<void> open() {
-        sigset_t mask;
-        sigemptyset(&mask);
-        sigaddset(&mask, SIGTERM);
-        sigaddset(&mask, SIGINT);
-        signal(SIGPIPE, SIG_IGN);
-        sigprocmask(SIG_BLOCK, &mask, nullptr);
-        descriptor_ = FileDescriptor(signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC));
-        if (!descriptor_.valid()) return Error{errno, fmt::format("signalfd: {}", std::strerror(errno))};
-        return gateway_.loop_.add(descriptor_.get(), *this, EPOLLIN);
-    }
-    void on_events(std::uint32_t) override {
-        signalfd_siginfo info;
-        while (::read(descriptor_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-            gateway_.begin_to_end();
-    }
-
-  private:
-    Gateway& gateway_;
-    FileDescriptor descriptor_;
-};
-
 Gateway::Gateway(const Settings& settings) : settings_(settings), pool_(settings.memory / 4) {}
-
-Gateway::~Gateway() = default;
 
 std::uint32_t Gateway::first_window() const {
     return static_cast<std::uint32_t>(std::clamp<std::size_t>(
@@ -75,8 +48,7 @@ std::optional<Endpoint> Gateway::wan_source() const {
 Result<void> Gateway::start() {
     if (auto opened = loop_.open(); !opened) return opened;
     started_ = loop_.now();
-    signals_ = std::make_unique<Signals>(*this);
-    if (auto opened = signals_->open(); !opened) return opened;
+    if (auto watched = watch_signals(); !watched) return watched;
     auto listener = listen_at(settings_.listen);
     if (!listener) return listener.error();
     listener_ = std::move(listener.value());
@@ -89,8 +61,23 @@ Result<void> Gateway::start() {
     return {};
 }
 
+Result<void> Gateway::watch_signals() {
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &mask, nullptr);
+    signals_ = FileDescriptor(signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC));
+    if (!signals_.valid()) return system_error(errno, "signalfd");
+    return loop_.add(signals_.get(), *this, EPOLLIN);
+}
+
+// Somebody connects, or there is a signal.
 void Gateway::on_events(std::uint32_t) {
-    accepting_ = true;
+    signalfd_siginfo info;
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) begin_to_end();
+    accepting_ = !draining_;
 }
 
 void Gateway::accept_all() {
@@ -114,7 +101,7 @@ void Gateway::accept_all() {
         newcomers_.push_back(std::make_unique<Newcomer>(
             *this, std::move(socket), Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size)));
         Newcomer& newcomer = *newcomers_.back();
-        if (!loop_.add(descriptor, newcomer, kInterest))
+        if (!loop_.add(descriptor, newcomer))
             newcomer.close();
         else
             newcomer.on_events(EPOLLIN);  // most say who they are at once
@@ -178,10 +165,8 @@ bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
     return loopback || from.same_host(to);
 }
 
-const Peer* Gateway::gateway_at(const Endpoint& host) const {
-    const auto found = std::find_if(peers_.begin(), peers_.end(),
-                                    [&](const auto& peer) { return host.same_host(peer->site().wan); });
-    return found == peers_.end() ? nullptr : found->get();
+bool Gateway::is_gateway(const Endpoint& host) const {
+    return std::ranges::any_of(peers_, [&](const auto& peer) { return host.same_host(peer->site().wan); });
 }
 
 Peer* Gateway::peer_of(const Endpoint& target) const {

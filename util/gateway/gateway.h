@@ -3,23 +3,80 @@
 #pragma once
 
 #include <list>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "gateway/loop.h"
-#include "gateway/newcomer.h"
 #include "gateway/peer.h"
-#include "gateway/settings.h"
-#include "trunk/channel.h"
+#include "gateway/secure.h"
+#include "relay/sites.h"
 
 namespace mcastcoll::gateway {
+
+// What a gateway is told when it starts.
+struct Settings {
+    relay::Sites sites;
+    std::size_t own = 0;  // index of our site
+    relay::Endpoint listen;
+    std::optional<Secret> key;  // what read_key() made of its file
+    std::size_t memory = 512U << 20;
+    std::size_t max_connections = 16384, max_newcomers = 1024;
+    Nanoseconds greeting = Nanoseconds::from_ms(5000);  // to say who one is
+    Nanoseconds connect = Nanoseconds::from_ms(10000);  // to a process
+    Nanoseconds heartbeat = Nanoseconds::from_ms(100);
+    Nanoseconds silence = Nanoseconds::from_ms(5000);    // of a stream, then it is broken
+    Nanoseconds patience = Nanoseconds::from_ms(30000);  // with a trunk without streams
+    Nanoseconds drain = Nanoseconds::from_ms(5000);      // at the end
+    Nanoseconds spin{0};
+    bool verbose = false;
+
+    const relay::Site& own_site() const { return sites.sites[own]; }
+};
+
+// Of the gateway's own, besides what each trunk counts.
+struct GatewayCounters {
+    std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
+    std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
+                  over_limit = 0;
+    std::uint64_t connections = 0, targets = 0, targets_failed = 0, trunk_down = 0, status_pages = 0;
+    std::uint64_t lan_retransmissions = 0, lan_idle_restarts = 0, lan_resets = 0;
+};
+
+class Gateway;
+
+// Somebody who has connected and not yet said who they are: a process (preface), a gateway (hello) or a
+// browser of the status page ("GET").  They have a few seconds, and there are only so many of them: whoever
+// comes from an address that is neither this site's nor a gateway's goes first.
+class Newcomer final : public Watched {
+  public:
+    Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from);
+
+    void on_events(std::uint32_t events) override;
+    void close();
+    Nanoseconds deadline() const { return deadline_; }
+    // Its address without the port.
+    const Endpoint& host() const { return host_; }
+    bool is_stranger() const { return stranger_; }
+
+  private:
+    std::size_t wanted() const;
+    void listen();
+    void decide();
+    void refuse(std::uint64_t& counter);
+    void reply();
+
+    Gateway& gateway_;
+    FileDescriptor socket_;
+    const Endpoint host_;
+    const bool ours_, stranger_;
+    const Nanoseconds deadline_;
+    std::array<std::byte, 1024> words_{};
+    std::size_t size_ = 0;
+    std::string reply_;
+    std::size_t replied_ = 0;
+};
 
 class Gateway final : public Watched {
   public:
     explicit Gateway(const Settings& settings);
-    ~Gateway() override;
 
     Result<void> start();
     // Until it is told to end: 0, or 1 if connections had to be cut.
@@ -45,8 +102,8 @@ class Gateway final : public Watched {
 
     // A process of this site, or somebody on this machine.
     bool is_ours(const Endpoint& from, const Endpoint& to) const;
-    // The peer whose gateway has this address.
-    const Peer* gateway_at(const Endpoint& host) const;
+    // Another site's gateway.
+    bool is_gateway(const Endpoint& host) const;
     Peer* peer_of(const Endpoint& target) const;
     Peer* peer_named(const std::string& site) const;
     // Where trunks are connected from, so that the others know us.
@@ -59,7 +116,7 @@ class Gateway final : public Watched {
     void on_events(std::uint32_t events) override;
 
   private:
-    class Signals;
+    Result<void> watch_signals();
     void accept_all();
     void crowd_out();
     void check_newcomers();
@@ -70,12 +127,17 @@ class Gateway final : public Watched {
     Loop loop_;
     GatewayCounters counters_;
     trunk::WindowPool pool_;
-    FileDescriptor listener_;
-    std::unique_ptr<Signals> signals_;
+    FileDescriptor listener_, signals_;
     std::list<std::unique_ptr<Newcomer>> newcomers_;  // the oldest first
     std::vector<std::unique_ptr<Peer>> peers_;
     bool accepting_ = false, draining_ = false, end_now_ = false;
     Nanoseconds started_{0}, accept_again_ = kNever, drained_at_ = kNever, look_at_{0};
 };
+
+// The status page: how trunks, their streams and the site's own connections are, for people and for programs.
+std::string status_as_text(const Gateway& gateway);
+std::string status_as_json(const Gateway& gateway);
+// The page of a gateway that runs; waits for it for a few seconds at most.
+Result<std::string> ask_status(const relay::Endpoint& gateway, bool json);
 
 }  // namespace mcastcoll::gateway

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -24,14 +24,40 @@ constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
 constexpr unsigned kReadsInARow = 4;
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
+constexpr const char* kNoFrame = "it sent something that is no frame";
 
-// The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to hold;
-// not to what has ended.
-int ending(std::size_t most) {
-    return most < trunk::kMaxPayload ? MSG_EOR : 0;
-}
+constexpr int kMaxSendBuffer = 64 << 20;
+// What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
+// overtake, and for the slowest stream not to have what another had sent already.
+constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
+constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
 
 }  // namespace
+
+void StreamRoom::look(int socket, Nanoseconds now) {
+    if (now - looked_ < kLookEach) return;
+    looked_ = now;
+    info_ = info_of(socket);
+    if (!info_) return;
+    const std::int64_t segment = info_->tcpi_snd_mss;
+    window_ = segment * info_->tcpi_snd_cwnd;
+    queued_ = segment * info_->tcpi_unacked + info_->tcpi_notsent_bytes;
+    if (info_->tcpi_rtt > 0) rate_ = static_cast<std::uint64_t>(window_) * 1'000'000 / info_->tcpi_rtt;
+}
+
+std::size_t StreamRoom::most_unsent() const {
+    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent);
+}
+
+void StreamRoom::fit_buffers(int socket) const {
+    if (rate_ > 0) limit_unsent(socket, static_cast<int>(most_unsent()));
+    if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
+    // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
+    // made.
+    const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
+    const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
+    if (wanted > send_buffer_of(socket)) set_send_buffer(socket, wanted);
+}
 
 void Link::on_events(std::uint32_t events) {
     if (state_ == State::closed) return;
@@ -87,56 +113,46 @@ bool Link::parse() {
     return true;
 }
 
-// True if there was a frame, nothing if the link is closed.
+// True if there was a frame, nothing if the link is of no use any more.
 std::optional<bool> Link::parse_frame() {
+    GatewayCounters& counters = peer_.gateway().counters();
     const Bytes bytes = arrived();
-    if (!opener_) {
-        if (bytes.size() < trunk::kHeaderSize) return false;
-        const auto header = trunk::get_header(bytes);
-        if (!header) {
-            ++peer_.gateway().counters().garbage;
-            close("it sent something that is no frame");
+    if (bytes.size() < (opener_ ? kRecordHeader : trunk::kHeaderSize)) return false;
+    std::size_t size = 0;
+    if (opener_) {
+        size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
+        if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord) {
+            refuse(counters.forged_records, "it sent something that is no record");
             return std::nullopt;
         }
-        const std::size_t size = trunk::kHeaderSize + header->length;
-        if (bytes.size() < size) return false;
-        head_ += size;
-        if (!on_frame(bytes.first(size))) return std::nullopt;
-        return true;
-    }
-    if (bytes.size() < kRecordHeader) return false;
-    const std::size_t size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
-    if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord) {
-        ++peer_.gateway().counters().forged_records;
-        close("it sent something that is no record");
+    } else if (const auto header = trunk::get_header(bytes)) {
+        size = trunk::kHeaderSize + header->length;
+    } else {
+        refuse(counters.garbage, kNoFrame);
         return std::nullopt;
     }
     if (bytes.size() < size) return false;
-    const auto plain = opener_->open_record(MutableBytes(received_).subspan(head_, size));
+    std::optional<Bytes> frame = bytes.first(size);
+    if (opener_) frame = opener_->open(MutableBytes(received_).subspan(head_, size));
     head_ += size;
-    if (!plain) {
-        ++peer_.gateway().counters().forged_records;
-        close("a record was forged or damaged");
+    if (!frame) {
+        refuse(counters.forged_records, "a record was forged or damaged");
         return std::nullopt;
     }
-    if (!on_frame(*plain)) return std::nullopt;
+    if (!on_frame(*frame)) return std::nullopt;
     return true;
 }
 
 bool Link::on_frame(Bytes frame) {
     const auto header = trunk::get_header(frame);
-    if (!header || frame.size() != trunk::kHeaderSize + header->length) {
-        ++peer_.gateway().counters().garbage;
-        close("it sent something that is no frame");
-        return false;
-    }
+    if (!header || frame.size() != trunk::kHeaderSize + header->length)
+        return refuse(peer_.gateway().counters().garbage, kNoFrame);
     const Bytes payload = frame.subspan(trunk::kHeaderSize);
     if (state_ == State::welcome) return on_welcome(*header, payload);
     const auto done = peer_.trunk().on_frame(stream_, *header, payload, peer_.gateway().now());
     peer_.has_work();
-    if (done) return true;
-    peer_.violated(done.error().message);
-    return false;
+    if (!done) peer_.violated(done.error().message);
+    return done.ok();
 }
 
 bool Link::write(Nanoseconds now, std::size_t most) {
@@ -149,57 +165,41 @@ bool Link::write(Nanoseconds now, std::size_t most) {
 }
 
 bool Link::write_plain(Nanoseconds now, std::size_t most) {
-    while (pending_.size() < kBatchFrames && pending_bytes_ < std::min(most, kBatch)) {
-        trunk::Frame* frame = peer_.trunk().next(stream_, now);
+    const auto& writing = peer_.trunk().stream(stream_).writing();
+    for (std::size_t bytes = unsent(); writing.size() < kBatchFrames && bytes < std::min(most, kBatch);) {
+        const trunk::Frame* frame = peer_.trunk().next(stream_, now);
         if (frame == nullptr) break;
-        pending_.push_back(frame);
-        pending_bytes_ += frame->bytes().size();
+        bytes += frame->bytes().size();
     }
-    if (pending_.empty()) return false;
+    if (writing.empty()) return false;
     std::array<iovec, kBatchFrames> pieces;
-    std::size_t count = 0, offset = pending_offset_;
-    for (trunk::Frame* frame : pending_) {
+    std::size_t count = 0, offset = first_sent_;
+    for (const trunk::FramePointer& frame : writing) {
         const Bytes bytes = frame->bytes().subspan(offset);
         pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         offset = 0;
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending(most));
-    if (sent < 0) {
-        if (errno == EAGAIN) {
-            writable_ = false;
-            give_back();
-        } else if (errno != EINTR) {
-            close(std::strerror(errno));
-        }
-        return false;
+    const auto sent = send_pieces({pieces.data(), count}, now, most);
+    if (sent) {
+        first_sent_ += *sent;
+        std::size_t frames = 0;
+        for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
+            first_sent_ -= writing[frames]->bytes().size();
+        peer_.trunk().written(stream_, frames);
+        if (!writing.empty()) writable_ = false;  // a short write: the kernel says when there is room
     }
-    note_write(now, static_cast<std::size_t>(sent));
-    pending_bytes_ -= static_cast<std::size_t>(sent);
-    std::size_t left = static_cast<std::size_t>(sent) + pending_offset_, frames = 0;
-    while (!pending_.empty() && left >= pending_.front()->bytes().size()) {
-        left -= pending_.front()->bytes().size();
-        pending_.pop_front();
-        ++frames;
+    if (!writable_) {  // what this stream has no room for may go sooner on another
+        const std::size_t begun = first_sent_ > 0 ? 1 : 0;
+        peer_.trunk().give_back(stream_, writing.size() - begun);
     }
-    pending_offset_ = left;
-    peer_.trunk().written(stream_, frames);
-    if (!pending_.empty()) {  // a short write: the kernel says when there is room
-        writable_ = false;
-        give_back();
-    }
-    return writable_;
+    return sent && writable_;
 }
 
-// What this stream has no room for may go sooner on another.
-void Link::give_back() {
-    const std::size_t begun = pending_offset_ > 0 ? 1 : 0;
-    for (std::size_t n = peer_.trunk().give_back(stream_, pending_.size() - begun); n > 0; --n) {
-        pending_bytes_ -= pending_.back()->bytes().size();
-        pending_.pop_back();
-    }
+std::size_t Link::unsent() const {
+    std::size_t bytes = sealed_.size() - sealed_sent_ - first_sent_;
+    for (const trunk::FramePointer& frame : peer_.trunk().stream(stream_).writing())
+        bytes += frame->bytes().size();
+    return bytes;
 }
 
 // Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
@@ -216,33 +216,48 @@ bool Link::write_sealed(Nanoseconds now, std::size_t most) {
         }
     }
     if (sealed_.empty()) return false;
-    const ssize_t sent = send(socket_.get(), sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_,
-                              MSG_NOSIGNAL | MSG_DONTWAIT | ending(most));
+    iovec piece{sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_};
+    const auto sent = send_pieces({&piece, 1}, now, most);
+    if (!sent) return false;
+    sealed_sent_ += *sent;
+    if (sealed_sent_ < sealed_.size()) writable_ = false;
+    return writable_;
+}
+
+// How many bytes of them the socket took; nothing if it takes none.
+std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most) {
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    // The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to
+    // hold; not to what has ended.
+    const int ending = most < trunk::kMaxPayload ? MSG_EOR : 0;
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending);
     if (sent < 0) {
         if (errno == EAGAIN)
             writable_ = false;
         else if (errno != EINTR)
             close(std::strerror(errno));
-        return false;
+        return std::nullopt;
     }
-    note_write(now, static_cast<std::size_t>(sent));
-    sealed_sent_ += static_cast<std::size_t>(sent);
-    if (sealed_sent_ < sealed_.size()) writable_ = false;
-    return writable_;
-}
-
-void Link::note_write(Nanoseconds now, std::size_t size) {
+    const auto size = static_cast<std::size_t>(sent);
     counters_.sent += size;
     room_.note_sent(size);
     if (std::exchange(idle_, false)) ++counters_.idle_restarts;
     last_write_ = now;
+    return size;
+}
+
+bool Link::refuse(std::uint64_t& counter, const char* why) {
+    ++counter;
+    close(why);
+    return false;
 }
 
 void Link::close(const char* why) {
     if (state_ == State::closed) return;
     const bool was_up = state_ == State::up;
     state_ = State::closed;
-    pending_.clear();
     socket_.reset();
     peer_.link_closed(*this, was_up, why);
 }

@@ -1,22 +1,44 @@
 // One stream of a trunk: a TCP connection to another gateway, from its greeting on.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <deque>
-#include <optional>
-#include <vector>
+#include <sys/uio.h>
 
 #include "gateway/loop.h"
 #include "gateway/secure.h"
 #include "gateway/sockets.h"
-#include "gateway/stream_room.h"
 #include "trunk/frame.h"
 #include "trunk/hello.h"
 
 namespace mcastcoll::gateway {
 
 class Peer;
+
+// How much a stream takes: what its kernel says of the congestion window, and what has been given to it
+// since.
+class StreamRoom {
+  public:
+    // Asks the kernel how much is under way, unless it has just said so.
+    void look(int socket, Nanoseconds now);
+    // Gives the stream the buffers that it needs.
+    void fit_buffers(int socket) const;
+    void note_sent(std::size_t bytes) { queued_ += static_cast<std::int64_t>(bytes); }
+
+    Nanoseconds looked() const { return looked_; }
+    // What the congestion window has room for beyond what is under way and waits; at least, but for losses
+    // since looked().
+    std::int64_t left() const { return window_ - queued_; }
+    // Bytes a second, a window in a round trip; 0: not known.
+    std::uint64_t rate() const { return rate_; }
+    // How much may wait in the kernel beyond the window.
+    std::size_t most_unsent() const;
+    const std::optional<tcp_info>& info() const { return info_; }
+
+  private:
+    std::optional<tcp_info> info_;
+    Nanoseconds looked_{0};
+    std::int64_t window_ = 0, queued_ = 0;
+    std::uint64_t rate_ = 0;
+};
 
 class Link final : public Watched {
   public:
@@ -38,12 +60,10 @@ class Link final : public Watched {
     bool write(Nanoseconds now, std::size_t most);
     // How much it takes, once it is up.
     StreamRoom& room() { return room_; }
-    const StreamRoom& room() const { return room_; }
     void close(const char* why);
 
     bool is_up() const { return state_ == State::up; }
     bool is_known() const { return known_; }
-    bool is_open() const { return state_ != State::closed; }
     bool can_write() const { return writable_ && state_ == State::up; }
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
@@ -53,7 +73,7 @@ class Link final : public Watched {
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
     const Counters& counters() const { return counters_; }
-    std::size_t unsent() const { return sealed_.size() - sealed_sent_ + pending_bytes_; }
+    std::size_t unsent() const;
 
   private:
     enum class State { connecting, hello, proof, welcome, up, closed };
@@ -72,30 +92,29 @@ class Link final : public Watched {
     bool on_hello(Bytes bytes);
     bool on_proof(Bytes bytes);
     bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
+    bool come_up(std::uint32_t window);
+    bool refuse(std::uint64_t& counter, const char* why);
     std::optional<bool> parse_frame();
     bool on_frame(Bytes frame);
     bool write_plain(Nanoseconds now, std::size_t most);
     bool write_sealed(Nanoseconds now, std::size_t most);
-    void give_back();
-    void note_write(Nanoseconds now, std::size_t size);
+    std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
     Peer& peer_;
     unsigned stream_;
     FileDescriptor socket_;
     State state_;
-    const bool connector_, known_ = true;
+    const bool known_ = true;
     bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     Greeting greeting_;
-    std::optional<Sealer> sealer_;
-    std::optional<Opener> opener_;
+    std::optional<Cipher> sealer_, opener_;
 
     std::vector<std::byte> received_;
     std::size_t head_ = 0, tail_ = 0;
-    std::deque<trunk::Frame*> pending_;  // plain: handed out by the trunk, not yet all written
-    std::size_t pending_offset_ = 0, pending_bytes_ = 0;
-    std::vector<std::byte> sealed_;  // encrypted: the same, as records
+    std::size_t first_sent_ = 0;     // plain: of the first frame that the trunk's stream is writing
+    std::vector<std::byte> sealed_;  // encrypted: records that are not yet all written
     std::size_t sealed_sent_ = 0;
     Counters counters_;
     StreamRoom room_;

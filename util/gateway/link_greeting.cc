@@ -8,27 +8,16 @@
 #include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
-namespace {
-
-// Until it is known how fast it goes.
-constexpr int kUnsent = 128 * 1024;
-
-}  // namespace
 
 Link::Link(Peer& peer, unsigned stream, FileDescriptor socket)
-    : peer_(peer), stream_(stream), socket_(std::move(socket)), state_(State::connecting), connector_(true) {
+    : peer_(peer), stream_(stream), socket_(std::move(socket)), state_(State::connecting) {
     prepare();
     writable_ = readable_ = false;
 }
 
 Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
            bool known)
-    : peer_(peer),
-      stream_(hello.stream),
-      socket_(std::move(socket)),
-      state_(State::proof),
-      connector_(false),
-      known_(known) {
+    : peer_(peer), stream_(hello.stream), socket_(std::move(socket)), state_(State::proof), known_(known) {
     greeting_.theirs = hello;
     greeting_.their_bytes = bytes;
     prepare();
@@ -36,10 +25,7 @@ Link::Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const t
 
 void Link::prepare() {
     deadline_ = peer_.gateway().now() + peer_.gateway().settings().greeting;
-    send_at_once(socket_.get());
-    limit_unsent(socket_.get(), kUnsent);
-    pace(socket_.get());
-    limit_silence(socket_.get(), peer_.gateway().settings().silence);
+    prepare_for_stream(socket_.get(), peer_.gateway().settings().silence);
     // That the system has it was found out at the start; on a socket that was accepted it is set again.
     const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(socket_.get(), congestion).ok();
@@ -69,7 +55,7 @@ void Link::connected() {
 
 void Link::answer() {
     if (greeting_.ours.with_key) {
-        auto derived = derive_keys(peer_.gateway().settings().key, greeting_.keys,
+        auto derived = derive_keys(peer_.gateway().settings().key.value(), greeting_.keys,
                                    greeting_.theirs.public_key, greeting_.their_bytes, greeting_.our_bytes);
         if (!derived) return close("its public key is none");
         greeting_.derived = *derived;
@@ -96,20 +82,17 @@ bool Link::on_hello(Bytes bytes) {
     const auto hello = trunk::decode_hello(bytes);
     if (!hello || hello->from != greeting_.ours.to || hello->to != greeting_.ours.from ||
         hello->with_key != greeting_.ours.with_key) {
-        ++counters.refused_hellos;
-        close(hello && hello->with_key != greeting_.ours.with_key ? "only one of us has a key"
-                                                                  : "the gateway there is another's");
-        return false;
+        const bool other_key = hello && hello->with_key != greeting_.ours.with_key;
+        return refuse(counters.refused_hellos,
+                      other_key ? "only one of us has a key" : "the gateway there is another's");
     }
     greeting_.theirs = *hello;
     if (greeting_.ours.with_key) {
-        const auto derived = derive_keys(peer_.gateway().settings().key, greeting_.keys, hello->public_key,
-                                         greeting_.our_bytes, bytes.first(trunk::kHelloSize));
-        if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize))) {
-            ++counters.wrong_keys;
-            close("it has another key");
-            return false;
-        }
+        const auto derived =
+            derive_keys(peer_.gateway().settings().key.value(), greeting_.keys, hello->public_key,
+                        greeting_.our_bytes, bytes.first(trunk::kHelloSize));
+        if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize)))
+            return refuse(counters.wrong_keys, "it has another key");
         greeting_.derived = *derived;
         sealer_.emplace(greeting_.derived.from_connector);
         opener_.emplace(greeting_.derived.from_acceptor);
@@ -120,11 +103,8 @@ bool Link::on_hello(Bytes bytes) {
 
 // The acceptor's side.
 bool Link::on_proof(Bytes bytes) {
-    if (!equal(greeting_.derived.connector_proof, bytes)) {
-        ++peer_.gateway().counters().wrong_keys;
-        close("it has another key");
-        return false;
-    }
+    if (!equal(greeting_.derived.connector_proof, bytes))
+        return refuse(peer_.gateway().counters().wrong_keys, "it has another key");
     if (greeting_.ours.with_key) {
         sealer_.emplace(greeting_.derived.from_acceptor);
         opener_.emplace(greeting_.derived.from_connector);
@@ -142,26 +122,24 @@ bool Link::on_proof(Bytes bytes) {
         close("its state and ours do not belong together");
         return false;
     }
-    state_ = State::up;
-    deadline_ = kNever;
-    peer_.link_up(*this, greeting_.theirs.window);
-    return true;
+    return come_up(greeting_.theirs.window);
 }
 
 bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
-    if (header.type != trunk::FrameType::welcome) {
-        ++peer_.gateway().counters().garbage;
-        close("it does not begin with a welcome");
-        return false;
-    }
+    if (header.type != trunk::FrameType::welcome)
+        return refuse(peer_.gateway().counters().garbage, "it does not begin with a welcome");
     const trunk::Welcome welcome = trunk::decode_welcome(payload);
     if (!peer_.welcomed(*this, welcome)) {
         close("its state and ours do not belong together");
         return false;
     }
+    return come_up(welcome.window);
+}
+
+bool Link::come_up(std::uint32_t window) {
     state_ = State::up;
     deadline_ = kNever;
-    peer_.link_up(*this, welcome.window);
+    peer_.link_up(*this, window);
     return true;
 }
 

@@ -3,7 +3,6 @@ if HAVE_SODIUM
 bin_PROGRAMS += %reldir%/mcastcoll-gateway
 %canon_reldir%_mcastcoll_gateway_SOURCES = \
 	%reldir%/connection.cc \
-	%reldir%/connection.h \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
 	%reldir%/link.cc \
@@ -13,23 +12,17 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/loop.h \
 	%reldir%/main.cc \
 	%reldir%/newcomer.cc \
-	%reldir%/newcomer.h \
 	%reldir%/peer.cc \
 	%reldir%/peer.h \
-	%reldir%/peer_channels.cc \
 	%reldir%/peer_writing.cc \
 	%reldir%/secure.cc \
 	%reldir%/secure.h \
-	%reldir%/settings.h \
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
-	%reldir%/status.cc \
-	%reldir%/status.h \
-	%reldir%/stream_room.cc \
-	%reldir%/stream_room.h
+	%reldir%/status.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
-	prov/mcastcoll/topology/libmccsubnet.la $(SODIUM_LIBS)
+	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(SODIUM_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 endif
 EXTRA_DIST += %reldir%/README.md

@@ -1,19 +1,19 @@
 #include "gateway/loop.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+
+#include "base/clock.h"
+#include "base/system.h"
 
 namespace mcastcoll::gateway {
 
 Result<void> Loop::open() {
     epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll_.valid()) return Error{errno, std::string("epoll_create1: ") + std::strerror(errno)};
-    now_ = clock();
+    if (!epoll_.valid()) return system_error(errno, "epoll_create1");
+    now_ = monotonic_now();
     return {};
 }
 
@@ -22,18 +22,12 @@ Result<void> Loop::add(int descriptor, Watched& watched, std::uint32_t events) {
     event.events = events;
     event.data.ptr = &watched;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-        return Error{errno, std::string("epoll_ctl: ") + std::strerror(errno)};
+        return system_error(errno, "epoll_ctl");
     return {};
 }
 
 void Loop::remove(int descriptor) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
-}
-
-Nanoseconds Loop::clock() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return {std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec};
 }
 
 // Kernels before 5.11, and valgrind, know whole milliseconds only.
@@ -51,14 +45,15 @@ int Loop::sleep(std::span<epoll_event> events, std::int64_t longest_ns) {
 
 void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
     std::array<epoll_event, 256> events;
-    const Nanoseconds last = now_, before = clock();
+    const Nanoseconds last = now_, before = monotonic_now();
     int count = 0;
-    for (now_ = before; spin.value > 0 && count == 0 && now_ < until && now_ - before < spin; now_ = clock())
+    for (now_ = before; spin.value > 0 && count == 0 && now_ < until && now_ - before < spin;
+         now_ = monotonic_now())
         count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     if (count <= 0) {
         const std::int64_t left = std::clamp<std::int64_t>((until - now_).value, 0, 999'999'999);
         count = sleep(events, left);
-        now_ = clock();
+        now_ = monotonic_now();
     }
     overslept_ = now_ - std::max(last, std::min(until, before + Nanoseconds{1'000'000'000}));
     for (int i = 0; i < count; ++i) {

@@ -24,7 +24,8 @@ class Watched {
 class Loop {
   public:
     Result<void> open();
-    Result<void> add(int descriptor, Watched& watched, std::uint32_t events);
+    Result<void> add(int descriptor, Watched& watched,
+                     std::uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
     // A descriptor that lives on; one that is closed needs none of this.
     void remove(int descriptor);
     // Waits until something happens or the time comes, and hands out what there is.  spin: looks again and
@@ -35,7 +36,6 @@ class Loop {
 
     // As of the last return of the kernel.
     Nanoseconds now() const { return now_; }
-    static Nanoseconds clock();
     // How much longer than asked for the last wait and what came before took: this process did not run.
     Nanoseconds overslept() const { return overslept_; }
 

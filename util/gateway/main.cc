@@ -9,7 +9,6 @@
 
 #include "arguments/arguments.h"
 #include "gateway/gateway.h"
-#include "gateway/status.h"
 
 namespace {
 
@@ -95,7 +94,7 @@ Result<Settings> settle(const Command& command) {
         settings.listen = listen.value();
     }
     if (!settings.sites.trunks.key_file.empty()) {
-        auto key = Key::read(settings.sites.trunks.key_file);
+        auto key = read_key(settings.sites.trunks.key_file);
         if (!key) return key.error();
         settings.key = key.value();
     }

@@ -1,5 +1,3 @@
-#include "gateway/newcomer.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -9,7 +7,6 @@
 #include <string_view>
 
 #include "gateway/gateway.h"
-#include "gateway/status.h"
 #include "relay/preface.h"
 #include "wire/bytes.h"
 
@@ -25,7 +22,7 @@ Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from
       socket_(std::move(socket)),
       host_{from.family, 0, from.address},
       ours_(gateway.is_ours(host_, name_of(socket_.get()))),
-      stranger_(!ours_ && gateway.gateway_at(host_) == nullptr),
+      stranger_(!ours_ && !gateway.is_gateway(host_)),
       deadline_(gateway.now() + gateway.settings().greeting) {}
 
 void Newcomer::on_events(std::uint32_t) {
@@ -61,7 +58,6 @@ void Newcomer::listen() {
         const ssize_t size = recv(socket_.get(), words_.data() + size_, most - size_, MSG_DONTWAIT);
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
-            if (size_ >= 4 && wanted() <= size_) return decide();
         } else if (size == 0) {
             if (size_ > 0) ++gateway_.counters().garbage;
             return close();
@@ -96,7 +92,7 @@ void Newcomer::decide() {
     if (magic == trunk::kHelloMagic) {
         const auto hello = trunk::decode_hello(words);
         if (!hello || hello->to != gateway_.settings().own_site().name ||
-            hello->stream >= trunk::kMaxStreams || hello->with_key != gateway_.settings().key.configured())
+            hello->stream >= trunk::kMaxStreams || hello->with_key != gateway_.settings().key.has_value())
             return refuse(counters.refused_hellos);
         Peer* peer = gateway_.peer_named(hello->from);
         if (peer == nullptr || peer->connects() || gateway_.draining())
@@ -126,17 +122,8 @@ void Newcomer::decide() {
 }
 
 void Newcomer::reply() {
-    while (replied_ < reply_.size()) {
-        const ssize_t size = send(socket_.get(), reply_.data() + replied_, reply_.size() - replied_,
-                                  MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (size >= 0)
-            replied_ += static_cast<std::size_t>(size);
-        else if (errno == EAGAIN)
-            return;
-        else if (errno != EINTR)
-            break;
-    }
-    close();
+    const bool fine = send_what_fits(socket_.get(), std::as_bytes(std::span(reply_)), replied_);
+    if (!fine || replied_ == reply_.size()) close();
 }
 
 void Newcomer::close() {

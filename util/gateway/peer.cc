@@ -1,4 +1,4 @@
-// Streams and time; peer_channels.cc has the connections, peer_writing.cc what goes out.
+// The streams of a trunk, the connections that cross it, and time; peer_writing.cc has what goes out.
 #include "gateway/peer.h"
 
 #include <errno.h>
@@ -16,7 +16,6 @@ constexpr Nanoseconds kFirstPause = Nanoseconds::from_ms(50), kLongestPause = Na
 constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
 constexpr unsigned kRounds = 8;
 constexpr std::size_t kMaxGreeting = 64;
-constexpr std::uint32_t kInterest = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 trunk::Config trunk_config(const Gateway& gateway, bool connects) {
     const Settings& settings = gateway.settings();
@@ -42,10 +41,7 @@ Peer::Peer(Gateway& gateway, const relay::Site& site)
       session_(random_number()),
       down_since_(gateway.now()) {
     connect_pause_.fill(kFirstPause);
-    last_failure_ = "never connected";
 }
-
-Peer::~Peer() = default;
 
 std::string Peer::state() const {
     const unsigned up = trunk_.streams_up();
@@ -55,17 +51,15 @@ std::string Peer::state() const {
 
 trunk::Hello Peer::make_hello(unsigned stream) const {
     const Settings& settings = gateway_.settings();
-    trunk::Hello hello;
-    hello.with_key = settings.key.configured();
-    hello.session = session_;
-    hello.peer_session = bound_to_;
-    hello.stream = stream;
-    hello.streams = settings.sites.trunks.streams;
-    hello.window = gateway_.first_window();
-    hello.from = settings.own_site().name;
-    hello.to = site_.name;
-    hello.nonce = random_secret();
-    return hello;
+    return {.with_key = settings.key.has_value(),
+            .session = session_,
+            .peer_session = bound_to_,
+            .stream = stream,
+            .streams = settings.sites.trunks.streams,
+            .window = gateway_.first_window(),
+            .from = settings.own_site().name,
+            .to = site_.name,
+            .nonce = random_secret()};
 }
 
 void Peer::connect_streams(Nanoseconds now) {
@@ -81,7 +75,7 @@ void Peer::connect_streams(Nanoseconds now) {
         }
         const int descriptor = socket.value().get();
         links_[i] = std::make_unique<Link>(*this, i, std::move(socket.value()));
-        if (!gateway_.loop().add(descriptor, *links_[i], kInterest)) links_[i]->close("cannot be watched");
+        if (!gateway_.loop().add(descriptor, *links_[i])) links_[i]->close("cannot be watched");
     }
 }
 
@@ -97,7 +91,7 @@ void Peer::greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::
     auto link = std::make_unique<Link>(*this, std::move(socket), hello, bytes, known);
     Link& greeted = *link;
     greeting_.push_back(std::move(link));
-    if (!gateway_.loop().add(descriptor, greeted, kInterest)) return greeted.close("cannot be watched");
+    if (!gateway_.loop().add(descriptor, greeted)) return greeted.close("cannot be watched");
     greeted.answer();
 }
 
@@ -183,6 +177,82 @@ void Peer::abandon(const std::string& why) {
     trunk_.abandon(gateway_.now());
 }
 
+void Peer::install(std::unique_ptr<Connection> connection, trunk::ChannelId channel) {
+    Connection& installed = *connection;
+    connections_[channel] = std::move(connection);
+    if (!gateway_.loop().add(installed.descriptor(), installed)) {
+        trunk_.reset(channel);
+        installed.close(true);
+    }
+}
+
+void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
+    GatewayCounters& counters = gateway_.counters();
+    const auto refuse = [&](std::uint64_t& counter) {
+        ++counter;
+        close_with_reset(socket);
+    };
+    if (trunk_.streams_up() == 0 && gateway_.now() - down_since_ >= gateway_.settings().patience)
+        return refuse(counters.trunk_down);
+    const auto channel = trunk_.open_channel(relay::encode_preface(preface));
+    if (!channel) return refuse(counters.over_limit);
+    ++counters.connections;
+    install(std::make_unique<Connection>(*this, *channel, std::move(socket)), *channel);
+    has_work_ = true;
+}
+
+void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
+    has_work_ = true;
+    GatewayCounters& counters = gateway_.counters();
+    const auto refuse = [&](std::uint64_t& counter) {
+        ++counter;
+        trunk_.reset(channel);
+    };
+    const auto preface = relay::decode_preface(bytes);
+    const relay::Site* where = preface ? gateway_.settings().sites.site_of(preface->target) : nullptr;
+    if (where != &gateway_.settings().own_site()) return refuse(counters.no_route);
+    if (gateway_.full()) return refuse(counters.over_limit);
+    auto socket = connect_to(preface->target);
+    if (!socket) return refuse(counters.targets_failed);
+    ++counters.targets;
+    install(std::make_unique<Connection>(*this, channel, std::move(socket.value()), *preface), channel);
+}
+
+Connection* Peer::find(trunk::ChannelId channel) const {
+    const auto found = connections_.find(channel);
+    return found == connections_.end() ? nullptr : found->second.get();
+}
+
+std::size_t Peer::deliver(trunk::ChannelId channel, Bytes bytes) {
+    Connection* const connection = find(channel);
+    return connection == nullptr ? bytes.size() : connection->deliver(bytes);
+}
+
+void Peer::finished(trunk::ChannelId channel) {
+    if (Connection* const connection = find(channel)) connection->finish();
+}
+
+void Peer::was_reset(trunk::ChannelId channel) {
+    if (Connection* const connection = find(channel)) connection->close(true);
+}
+
+void Peer::remove(trunk::ChannelId channel) {
+    const auto found = connections_.find(channel);
+    if (found == connections_.end()) return;
+    waiting_.erase(found->second.get());
+    gateway_.loop().bury(std::move(found->second));
+    connections_.erase(found);
+}
+
+void Peer::reset_all() {
+    std::vector<trunk::ChannelId> channels;
+    for (const auto& [channel, connection] : connections_) channels.push_back(channel);
+    for (const trunk::ChannelId channel : channels) {
+        trunk_.reset(channel);
+        was_reset(channel);
+    }
+}
+
 void Peer::check_time(Nanoseconds now) {
     if (const Nanoseconds lost = gateway_.loop().overslept(); lost > gateway_.settings().heartbeat) {
         trunk_.forgive(now);
@@ -190,19 +260,13 @@ void Peer::check_time(Nanoseconds now) {
     }
     trunk_.on_time(now);
     for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
-        const auto silent = trunk_.silent_stream(now);
-        if (!silent) break;
-        links_[*silent]->close("silent for too long");
+        if (trunk_.stream(i).is_silent(gateway_.settings().silence, now))
+            links_[i]->close("silent for too long");
+        if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no greeting in time");
     }
-    for (auto& link : links_)
-        if (link != nullptr && link->deadline() <= now) link->close("no greeting in time");
-    for (std::size_t i = 0; i < greeting_.size();) {
-        if (greeting_[i]->deadline() > now) {
-            ++i;
-            continue;
-        }
+    while (!greeting_.empty() && greeting_.front()->deadline() <= now) {  // the oldest first
         ++gateway_.counters().greeting_timeouts;
-        greeting_[i]->close("no greeting in time");
+        greeting_.front()->close("no greeting in time");
     }
     if (trunk_.streams_up() == 0 && now - down_since_ >= gateway_.settings().patience &&
         trunk_.channels() > 0)
@@ -216,8 +280,8 @@ void Peer::check_waiting(Nanoseconds now) {
     if (waiting_.empty() || now - waiting_checked_ < kWaitingEach) return;
     waiting_checked_ = now;
     std::vector<Connection*> due;
-    for (Connection* connection : waiting_)
-        if (connection->deadline() <= now) due.push_back(connection);
+    for (const auto& [connection, deadline] : waiting_)
+        if (deadline <= now) due.push_back(connection);
     for (Connection* connection : due) {
         waiting_.erase(connection);
         connection->on_deadline();
@@ -229,14 +293,13 @@ void Peer::work(Nanoseconds now) {
         if (link != nullptr && link->read_more()) link->read();
     check_time(now);
     for (const trunk::ChannelId channel : std::exchange(again_, {}))
-        if (const auto found = connections_.find(channel); found != connections_.end()) found->second->pump();
+        if (Connection* const connection = find(channel)) connection->pump();
     for (unsigned round = 0; round < kRounds; ++round) {
         has_work_ = write_all(now);
         for (unsigned i = 0; i < 4096; ++i) {
             const auto channel = trunk_.next_sendable();
             if (!channel) break;
-            if (const auto found = connections_.find(*channel); found != connections_.end())
-                found->second->pump();
+            if (Connection* const connection = find(*channel)) connection->pump();
         }
         if (!has_work_) break;
     }

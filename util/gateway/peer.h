@@ -3,17 +3,14 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <set>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "gateway/connection.h"
 #include "gateway/link.h"
+#include "relay/preface.h"
 #include "relay/sites.h"
 #include "trunk/trunk.h"
 
@@ -21,10 +18,43 @@ namespace mcastcoll::gateway {
 
 class Gateway;
 
-class Peer final : public trunk::Trunk::Host {
+// A connection of one of the site's processes: its socket on one side, a channel of a trunk on the other.
+class Connection final : public Watched {
+  public:
+    // A process of ours that said whom it wants.
+    Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket);
+    // A process of ours that somebody wants; the preface goes ahead once the connection is there.
+    Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket, const relay::Preface& preface);
+
+    void on_events(std::uint32_t events) override;
+    // Reads while there is something and the trunk takes it.
+    void pump();
+    std::size_t deliver(Bytes bytes);
+    void finish();
+    void close(bool with_reset);
+    int descriptor() const { return socket_.get(); }
+    // What it waited for has not come.
+    void on_deadline();
+
+  private:
+    void connected();
+    void fail();
+    void send_on(std::size_t size);
+    void check_end();
+
+    Peer& peer_;
+    const trunk::ChannelId channel_;
+    FileDescriptor socket_;
+    bool connecting_ = false, readable_ = true, writable_ = true;
+    bool peer_closed_ = false, broken_ = false;  // as the last events said
+    bool read_all_ = false, finish_wanted_ = false, written_all_ = false;
+    Nanoseconds last_write_{0};
+    std::array<std::byte, relay::kPrefaceSize> preface_{};
+};
+
+class Peer final : public trunk::Host {
   public:
     Peer(Gateway& gateway, const relay::Site& site);
-    ~Peer() override;
 
     Gateway& gateway() { return gateway_; }
     trunk::Trunk& trunk() { return trunk_; }
@@ -55,10 +85,10 @@ class Peer final : public trunk::Trunk::Host {
     // How many bytes a frame of bulk should have.
     std::size_t frame_size() const { return frame_size_; }
     void has_work() { has_work_ = true; }
-    void again_later(trunk::ChannelId channel);
+    void again_later(trunk::ChannelId channel) { again_.push_back(channel); }
     void remove(trunk::ChannelId channel);
-    // Those that have a deadline.
-    std::set<Connection*>& waiting() { return waiting_; }
+    // Until when each may wait for something that may never come.
+    std::map<Connection*, Nanoseconds>& waiting() { return waiting_; }
 
     // Of the gateway, in each round: moves what can be moved, and what time demands.
     void work(Nanoseconds now);
@@ -67,7 +97,7 @@ class Peer final : public trunk::Trunk::Host {
     void reset_all();
     void look_at_links(Nanoseconds now);
 
-    // Trunk::Host.
+    // trunk::Host.
     void opened(trunk::ChannelId channel, Bytes preface) override;
     std::size_t deliver(trunk::ChannelId channel, Bytes bytes) override;
     void finished(trunk::ChannelId channel) override;
@@ -80,6 +110,7 @@ class Peer final : public trunk::Trunk::Host {
     void check_waiting(Nanoseconds now);
     bool write_all(Nanoseconds now);
     bool write_bulk(std::span<Link*> links, Nanoseconds now);
+    Connection* find(trunk::ChannelId channel) const;
     void install(std::unique_ptr<Connection> connection, trunk::ChannelId channel);
     std::unique_ptr<Link> take_greeting(Link& link);
 
@@ -89,15 +120,15 @@ class Peer final : public trunk::Trunk::Host {
     trunk::Trunk trunk_;
     std::uint64_t session_, bound_to_ = 0;
     std::array<std::unique_ptr<Link>, trunk::kMaxStreams> links_;
-    std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say
+    std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say; the oldest first
     std::array<Nanoseconds, trunk::kMaxStreams> connect_at_{}, connect_pause_{};
     std::unordered_map<trunk::ChannelId, std::unique_ptr<Connection>> connections_;
-    std::set<Connection*> waiting_;
+    std::map<Connection*, Nanoseconds> waiting_;
     std::vector<trunk::ChannelId> again_;
     trunk::FramePointer scratch_;
     std::size_t frame_size_ = trunk::kMaxPayload;
     bool has_work_ = false, work_left_ = false;
-    std::string violation_, last_failure_;
+    std::string violation_, last_failure_ = "never connected";
     Nanoseconds down_since_, waiting_checked_{0};
 };
 

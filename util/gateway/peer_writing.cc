@@ -18,10 +18,10 @@ constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
 constexpr unsigned kWritesInARow = 64;
 
 // The median of the rates that are known; 0: none is.
-std::uint64_t usual_rate(std::span<Link* const> links) {
+std::uint64_t usual_rate(std::span<Link*> links) {
     std::array<std::uint64_t, trunk::kMaxStreams> rates;
     std::size_t count = 0;
-    for (const Link* link : links)
+    for (Link* link : links)
         if (link->room().rate() > 0) rates[count++] = link->room().rate();
     if (count == 0) return 0;
     std::nth_element(rates.begin(), rates.begin() + count / 2, rates.begin() + count);
@@ -65,7 +65,7 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
     if (const std::uint64_t rate = usual_rate(links); rate > 0)
         frame_size_ = std::clamp<std::uint64_t>(rate * kFrameTime_ms / 1000, kLeastFrame, trunk::kMaxPayload);
     std::sort(links.begin(), links.end(),
-              [](const Link* left, const Link* right) { return left->room().left() > right->room().left(); });
+              [](Link* left, Link* right) { return left->room().left() > right->room().left(); });
     for (Link* link : links)
         if (const std::int64_t room = link->room().left(); room > 0)
             link->write(now, static_cast<std::size_t>(room));

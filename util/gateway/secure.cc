@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/file_descriptor.h"
+#include "base/system.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
@@ -68,16 +69,16 @@ Secret random_secret() {
     return secret;
 }
 
-Result<Key> Key::read(const std::string& path) {
+Result<Secret> read_key(const std::string& path) {
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (file.get() < 0) return Error{errno, fmt::format("key {}: {}", path, std::strerror(errno))};
+    if (file.get() < 0) return system_error(errno, "key " + path);
     struct stat about {};
     if (fstat(file.get(), &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return Error{EACCES,
                      fmt::format("key {}: others than its owner may use it (chmod 600 is needed)", path)};
     std::array<std::byte, kMostKey + 1> bytes;
     const ssize_t size = ::read(file.get(), bytes.data(), bytes.size());
-    if (size < 0) return Error{errno, fmt::format("key {}: {}", path, std::strerror(errno))};
+    if (size < 0) return system_error(errno, "key " + path);
     std::size_t length = static_cast<std::size_t>(size);
     while (length > 0 && (bytes[length - 1] == std::byte{'\n'} || bytes[length - 1] == std::byte{'\r'}))
         --length;
@@ -86,10 +87,9 @@ Result<Key> Key::read(const std::string& path) {
             EINVAL,
             fmt::format("key {}: has {} bytes; {} to {} are wanted (head -c 32 /dev/urandom | base64)", path,
                         length, kLeastKey, kMostKey)};
-    Key key;
-    crypto_generichash(raw(key.secret_.data()), key.secret_.size(), raw(bytes.data()), length, nullptr, 0);
+    Secret key;
+    crypto_generichash(raw(key.data()), key.size(), raw(bytes.data()), length, nullptr, 0);
     sodium_memzero(bytes.data(), bytes.size());
-    key.configured_ = true;
     return key;
 }
 
@@ -99,13 +99,13 @@ KeyPair KeyPair::make() {
     return pair;
 }
 
-std::optional<StreamKeys> derive_keys(const Key& key, const KeyPair& own, const Secret& peer_public,
+std::optional<StreamKeys> derive_keys(const Secret& key, const KeyPair& own, const Secret& peer_public,
                                       Bytes connector_hello, Bytes acceptor_hello) {
     Secret shared;
     if (crypto_scalarmult(raw(shared.data()), raw(own.secret_key.data()), raw(peer_public.data())) != 0)
         return std::nullopt;
     const Secret master =
-        keyed_hash(key.secret(), {label("mcastcoll trunk 1"), connector_hello, acceptor_hello, shared});
+        keyed_hash(key, {label("mcastcoll trunk 1"), connector_hello, acceptor_hello, shared});
     return StreamKeys{
         keyed_hash(master, {label("from connector")}), keyed_hash(master, {label("from acceptor")}),
         keyed_hash(master, {label("connector's proof")}), keyed_hash(master, {label("acceptor's proof")})};
@@ -115,7 +115,7 @@ bool equal(const Secret& left, Bytes right) {
     return right.size() == left.size() && sodium_memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
-void Sealer::seal(Bytes plain, std::vector<std::byte>& out) {
+void Cipher::seal(Bytes plain, std::vector<std::byte>& out) {
     const std::size_t at = out.size();
     out.resize(at + kRecordHeader + plain.size() + kRecordTag);
     wire::put(out.data() + at, static_cast<std::uint32_t>(plain.size() + kRecordTag));
@@ -124,7 +124,7 @@ void Sealer::seal(Bytes plain, std::vector<std::byte>& out) {
         kRecordHeader, nullptr, nonce_of(count_++).data(), raw(key_.data()));
 }
 
-std::optional<Bytes> Opener::open_record(MutableBytes record) {
+std::optional<Bytes> Cipher::open(MutableBytes record) {
     if (record.size() < kRecordHeader + kRecordTag) return std::nullopt;
     const MutableBytes sealed = record.subspan(kRecordHeader);
     if (crypto_aead_chacha20poly1305_ietf_decrypt(raw(sealed.data()), nullptr, nullptr, raw(sealed.data()),

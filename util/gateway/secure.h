@@ -22,18 +22,8 @@ Result<void> start_cryptography();
 std::uint64_t random_number();
 Secret random_secret();
 
-// The configured key, or none.
-class Key {
-  public:
-    Key() = default;
-    static Result<Key> read(const std::string& path);
-    bool configured() const { return configured_; }
-    const Secret& secret() const { return secret_; }
-
-  private:
-    Secret secret_{};
-    bool configured_ = false;
-};
+// The configured key, of a file that only its owner may use.
+Result<Secret> read_key(const std::string& path);
 
 struct KeyPair {
     Secret public_key{}, secret_key{};
@@ -44,7 +34,7 @@ struct StreamKeys {
     Secret from_connector{}, from_acceptor{}, connector_proof{}, acceptor_proof{};
 };
 // Nothing if the peer's public key is no good one.
-std::optional<StreamKeys> derive_keys(const Key& key, const KeyPair& own, const Secret& peer_public,
+std::optional<StreamKeys> derive_keys(const Secret& key, const KeyPair& own, const Secret& peer_public,
                                       Bytes connector_hello, Bytes acceptor_hello);
 // In constant time.
 bool equal(const Secret& left, Bytes right);
@@ -53,25 +43,17 @@ bool equal(const Secret& left, Bytes right);
 // the plain ones.
 inline constexpr std::size_t kRecordHeader = 4, kRecordTag = 16;
 
-class Sealer {
+// One direction of a stream.
+class Cipher {
   public:
-    explicit Sealer(const Secret& key) : key_(key) {}
+    explicit Cipher(const Secret& key) : key_(key) {}
     // Appends the record.
     void seal(Bytes plain, std::vector<std::byte>& out);
-
-  private:
-    Secret key_;
-    std::uint64_t count_ = 0;
-};
-
-class Opener {
-  public:
-    explicit Opener(const Secret& key) : key_(key) {}
     // Decrypts in place: gives the plain bytes inside the record, or nothing if it was forged or damaged.
-    std::optional<Bytes> open_record(MutableBytes record);
+    std::optional<Bytes> open(MutableBytes record);
 
   private:
-    Secret key_;
+    const Secret key_;
     std::uint64_t count_ = 0;
 };
 

@@ -9,11 +9,15 @@
 #include <array>
 #include <cstring>
 
+#include "base/system.h"
+
 namespace mcastcoll::gateway {
 namespace {
 
+constexpr int kUnsent = 128 * 1024;  // until it is known how fast a stream goes
+
 Error failed(const char* what, const Endpoint& endpoint) {
-    return Error{errno, fmt::format("{} {}: {}", what, endpoint.to_string(), std::strerror(errno))};
+    return system_error(errno, fmt::format("{} {}", what, endpoint.to_string()));
 }
 
 void set_option(int descriptor, int level, int option, int value) {
@@ -25,13 +29,6 @@ Result<FileDescriptor> make_socket(const Endpoint& endpoint) {
                                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     if (!socket.valid()) return failed("a socket for", endpoint);
     return socket;
-}
-
-Endpoint ask(int descriptor, int (*what)(int, sockaddr*, socklen_t*)) {
-    sockaddr_storage address;
-    socklen_t size = sizeof address;
-    if (what(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-    return Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size);
 }
 
 }  // namespace
@@ -70,11 +67,10 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint, const std::optional<
 }
 
 Endpoint name_of(int descriptor) {
-    return ask(descriptor, getsockname);
-}
-
-Endpoint peer_of(int descriptor) {
-    return ask(descriptor, getpeername);
+    sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+    return Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size);
 }
 
 int pending_error(int descriptor) {
@@ -83,15 +79,33 @@ int pending_error(int descriptor) {
     return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-void send_at_once(int descriptor) {
-    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done) {
+    while (done < bytes.size()) {
+        const Bytes rest = bytes.subspan(done);
+        const ssize_t size = send(descriptor, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (size >= 0)
+            done += static_cast<std::size_t>(size);
+        else if (errno != EINTR)
+            return errno == EAGAIN;
+    }
+    return true;
 }
 
-void keep_alive(int descriptor) {
+void prepare_for_process(int descriptor) {
+    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 30);
     set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 10);
     set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void prepare_for_stream(int descriptor, Nanoseconds silence) {
+    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+    limit_unsent(descriptor, kUnsent);
+    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
+    const std::uint64_t most = std::uint64_t{1} << 40;
+    setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
+    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
 }
 
 void close_with_reset(FileDescriptor& descriptor) {
@@ -118,16 +132,6 @@ std::string congestion_of(int descriptor) {
 
 void limit_unsent(int descriptor, int bytes) {
     set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
-}
-
-void pace(int descriptor) {
-    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
-    const std::uint64_t most = std::uint64_t{1} << 40;
-    setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
-}
-
-void limit_silence(int descriptor, Nanoseconds time) {
-    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.value / 1'000'000));
 }
 
 std::optional<tcp_info> info_of(int descriptor) {

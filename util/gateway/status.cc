@@ -1,13 +1,11 @@
-#include "gateway/status.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "gateway/gateway.h"
 
 namespace mcastcoll::gateway {
@@ -106,7 +104,7 @@ Json as_object(const Gateway& gateway) {
                 {"listen", gateway.settings().listen.to_string()},
                 {"seconds", (gateway.now() - gateway.started()).value / 1'000'000'000},
                 {"draining", gateway.draining()},
-                {"encrypted", gateway.settings().key.configured()},
+                {"encrypted", gateway.settings().key.has_value()},
                 {"connections", gateway.connections()},
                 {"newcomers", gateway.newcomers()},
                 {"counters", counters_as_json(gateway.counters())},
@@ -169,9 +167,7 @@ Result<std::string> ask_status(const relay::Endpoint& gateway, bool json) {
     auto socket = connect_to(gateway);
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
-    const auto failed = [&](int code) {
-        return Error{code, fmt::format("no status from {}: {}", gateway.to_string(), std::strerror(code))};
-    };
+    const auto failed = [&](int code) { return system_error(code, "no status from " + gateway.to_string()); };
     const auto wait_for = [&](short events) {
         pollfd one{descriptor, events, 0};
         return poll(&one, 1, kPatienceMs) == 1;

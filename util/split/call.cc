@@ -1,17 +1,17 @@
 #include "split/call.h"
 
-#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <sys/time.h>
-#include <time.h>
+
+#include <cstring>
+
+#include "base/clock.h"
 
 namespace mcastcoll::split {
 namespace {
 
 long now_ms() noexcept {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return monotonic_now().value / 1'000'000;
 }
 
 }  // namespace
@@ -31,17 +31,30 @@ bool wait_for(int fd, short events, int milliseconds) noexcept {
     }
 }
 
-bool is_nonblocking(int fd) noexcept {
-    const int flags = fcntl(fd, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) != 0;
+void pause_a_little() noexcept {
+    const timespec little{0, 500000};
+    nanosleep(&little, nullptr);
 }
 
-int timeout_of(int fd, int option) noexcept {
-    timeval limit{};
-    socklen_t length = sizeof limit;
-    if (getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (limit.tv_sec == 0 && limit.tv_usec == 0))
-        return -1;
-    return static_cast<int>(limit.tv_sec * 1000 + (limit.tv_usec + 999) / 1000);
+int option_of(int fd, int option) noexcept {
+    int value = 0;
+    socklen_t length = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
+}
+
+socklen_t write_address(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept {
+    if (domain == AF_INET6 && endpoint.family == relay::Family::v4) {
+        sockaddr_in6 mapped{};
+        mapped.sin6_family = AF_INET6;
+        mapped.sin6_port = htons(endpoint.port);
+        mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
+        std::memcpy(&mapped.sin6_addr.s6_addr[12], endpoint.address.data(), 4);
+        std::memset(&address, 0, sizeof address);
+        std::memcpy(&address, &mapped, sizeof mapped);
+        return sizeof mapped;
+    }
+    if (domain != (endpoint.family == relay::Family::v4 ? AF_INET : AF_INET6)) return 0;
+    return static_cast<socklen_t>(endpoint.to(address));
 }
 
 }  // namespace mcastcoll::split

@@ -7,14 +7,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <cstring>
 
-#include "split/accepting.h"
 #include "split/call.h"
-#include "split/connecting.h"
 #include "split/ledger.h"
+#include "split/prefaces.h"
 #include "split/routes.h"
-#include "split/socket_address.h"
 
 #define MCC_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -24,9 +23,7 @@ using namespace mcastcoll::split;
 namespace {
 
 bool is_tcp(int fd) noexcept {
-    int protocol = 0;
-    socklen_t length = sizeof protocol;
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
+    return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 bool nothing_unsettled() noexcept {
@@ -41,6 +38,13 @@ bool read_now(int fd, int flags = 0) noexcept {
 
 constinit Real<int(int, sockaddr*, socklen_t*, int)> real_accept4{"accept4"};
 constinit Real<int(int, sockaddr*, socklen_t*)> real_getpeername{"getpeername"};
+
+// As accept() and getpeername() do: as much as there is room for, and how much there would have been.
+void hand_out(const sockaddr_storage& address, socklen_t length, sockaddr* to, socklen_t* room) noexcept {
+    if (to == nullptr || room == nullptr) return;
+    std::memcpy(to, &address, std::min(length, *room));
+    *room = length;
+}
 
 int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexcept {
     // With a wrong address it is the kernel that says so.
@@ -102,7 +106,7 @@ MCC_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* room) noexcept 
     if (result != 0 || there == 0) return result;
     const relay::Endpoint peer = true_peer(fd);
     sockaddr_storage shown;
-    const socklen_t length = peer.valid() ? write_address(peer, domain_of(fd), shown) : 0;
+    const socklen_t length = peer.valid() ? write_address(peer, option_of(fd, SO_DOMAIN), shown) : 0;
     if (length == 0) return result;
     *room = there;
     hand_out(shown, length, address, room);

@@ -1,14 +1,17 @@
 #include "split/ledger.h"
 
 #include <dirent.h>
-#include <sys/socket.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/time.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "split/call.h"
 
 namespace mcastcoll::split {
 namespace {
@@ -53,15 +56,32 @@ void sweep() {
     }
 }
 
-void take_lock() {
-    pthread_mutex_lock(&lock);
+// An entry that nobody will settle, its socket being gone, must not make all calls look for ever.
+void tidy_now_and_then() noexcept try {
+    static unsigned looks = 0;
+    if (++looks % kLooksPerSweep == 0) sweep();
+} catch (const std::bad_alloc&) {
+    return;  // then another time
 }
-void leave_lock() {
-    pthread_mutex_unlock(&lock);
+
+bool is_nonblocking(int fd) noexcept {
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) != 0;
 }
+
+// How long a blocking call may take by SO_RCVTIMEO or SO_SNDTIMEO, in milliseconds; -1 without.
+int timeout_of(int fd, int option) noexcept {
+    timeval limit{};
+    socklen_t length = sizeof limit;
+    if (getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (limit.tv_sec == 0 && limit.tv_usec == 0))
+        return -1;
+    return static_cast<int>(limit.tv_sec * 1000 + (limit.tv_usec + 999) / 1000);
+}
+
 // Before the waiter's own handler for the child, which changes what is under the lock.
 __attribute__((constructor(200))) void prepare_for_fork() {
-    pthread_atfork(take_lock, leave_lock, leave_lock);
+    const auto leave = [] { pthread_mutex_unlock(&lock); };
+    pthread_atfork([] { pthread_mutex_lock(&lock); }, leave, leave);
 }
 
 }  // namespace
@@ -113,17 +133,32 @@ void remove(std::uint64_t cookie) noexcept {
     if (at != map().end()) erase(at);
 }
 
-void tidy_now_and_then() noexcept try {
-    static unsigned looks = 0;
-    if (++looks % kLooksPerSweep == 0) sweep();
-} catch (const std::bad_alloc&) {
-    return;  // then another time
-}
-
 void settle(Connection& connection) noexcept {
     if (connection.stage == Stage::settled) return;
     connection.stage = Stage::settled;
     unsettled.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> attempt) noexcept {
+    const KeepErrno keep;
+    const std::uint64_t cookie = cookie_of(fd);
+    if (cookie == 0) return true;
+    const bool reads = stage == Stage::to_take;
+    const bool block = (flags & MSG_DONTWAIT) == 0 && !is_nonblocking(fd);
+    const int limit = block ? timeout_of(fd, reads ? SO_RCVTIMEO : SO_SNDTIMEO) : 0;
+    for (bool waited = false;; waited = true) {
+        int error = 0;
+        {
+            const Locked locked;
+            tidy_now_and_then();
+            Connection* const known = find(cookie);
+            if (known == nullptr || known->stage != stage) return true;
+            error = attempt(*known);
+        }
+        if (error == 0) return true;
+        if (error != EAGAIN || !block || (waited && limit >= 0)) return keep.instead(error);
+        if (wait_for(fd, reads ? POLLIN : POLLOUT, limit) && reads) pause_a_little();
+    }
 }
 
 }  // namespace mcastcoll::split

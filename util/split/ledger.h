@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/function_ref.h"
 #include "relay/preface.h"
 
 namespace mcastcoll::split {
@@ -56,12 +57,14 @@ std::uint64_t cookie_of(int fd) noexcept;
 
 // All of these under Locked.  An entry stays where it is until it is removed or another one is added.
 Connection* find(std::uint64_t cookie) noexcept;
-bool add(
-    const Connection& connection) noexcept;  // in place of one with the same cookie; false without memory
+// In place of one with the same cookie; false without memory.
+bool add(const Connection& connection) noexcept;
 void remove(std::uint64_t cookie) noexcept;
 void settle(Connection& connection) noexcept;
-// To be called when a call had to look: an entry that nobody will settle, its socket being gone, must not
-// make all calls look for ever.
-void tidy_now_and_then() noexcept;
+
+// For a call that moves bytes, while the connection is at this stage: attempts to settle it, under Locked,
+// and says whether the call may go on; otherwise errno says why not.  An attempt gives 0, EAGAIN, or what
+// else the call is to fail of.  May wait, where the socket blocks.
+bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> attempt) noexcept;
 
 }  // namespace mcastcoll::split

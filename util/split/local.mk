@@ -1,22 +1,15 @@
 # The library that is loaded into unmodified programs and leads their connections to other sites through gateways.
 noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 %canon_reldir%_libmccsplit_la_SOURCES = \
-	%reldir%/accepting.cc \
-	%reldir%/accepting.h \
 	%reldir%/call.cc \
 	%reldir%/call.h \
-	%reldir%/connecting.cc \
-	%reldir%/connecting.h \
 	%reldir%/interpose.cc \
 	%reldir%/ledger.cc \
 	%reldir%/ledger.h \
-	%reldir%/real.h \
+	%reldir%/prefaces.cc \
+	%reldir%/prefaces.h \
 	%reldir%/routes.cc \
-	%reldir%/routes.h \
-	%reldir%/socket_address.cc \
-	%reldir%/socket_address.h \
-	%reldir%/waiter.cc \
-	%reldir%/waiter.h
+	%reldir%/routes.h
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
 lib_LTLIBRARIES += libmcastcoll-split.la

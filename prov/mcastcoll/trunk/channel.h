@@ -4,16 +4,79 @@
 // its number is never mistaken for another's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trunk/frame.h"
-#include "trunk/receive_window.h"
 
 namespace mcastcoll::trunk {
+
+// What the windows of all channels of a gateway may take beyond their first, together.
+class WindowPool {
+  public:
+    explicit WindowPool(std::size_t total) : free_(total) {}
+    bool take(std::size_t size) {
+        if (size > free_) return false;
+        free_ -= size;
+        return true;
+    }
+    void give_back(std::size_t size) { free_ += size; }
+    std::size_t free() const { return free_; }
+
+  private:
+    std::size_t free_;
+};
+
+// How much of a channel's data its receiver takes: what it has granted, and a window beyond what its owner
+// has taken. A channel that uses its window up gets a larger one as long as there is memory. All in cost
+// (trunk/frame.h).
+class ReceiveWindow {
+  public:
+    ReceiveWindow(std::uint64_t first, WindowPool& pool) : granted_(first), window_(first), pool_(pool) {}
+    ~ReceiveWindow() { pool_.give_back(from_pool_); }
+    ReceiveWindow(const ReceiveWindow&) = delete;
+    ReceiveWindow& operator=(const ReceiveWindow&) = delete;
+
+    // Data has come. False: more than was granted.
+    bool receive(std::uint64_t cost) {
+        received_ += cost;
+        return received_ <= granted_;
+    }
+    // The owner has taken a frame's payload.
+    void consume(std::uint64_t cost) { consumed_ += cost; }
+    // Grows if all of it was used since it last did.
+    void follow(std::uint64_t most) {
+        if (consumed_ - grown_at_ < window_) return;
+        grown_at_ = consumed_;
+        grow(window_ * 2, most);
+    }
+    void grow(std::uint64_t to, std::uint64_t most) {
+        to = std::min(to, most);
+        // Half of what is left at most: the next ones want some, too.
+        if (to <= window_ || (to - window_) * 2 > pool_.free()) return;
+        const auto more = static_cast<std::size_t>(to - window_);
+        if (!pool_.take(more)) return;
+        from_pool_ += more;
+        window_ = to;
+    }
+    // Enough was taken to be worth a frame of credit.
+    bool should_grant() const { return consumed_ + window_ >= granted_ + window_ / 2; }
+    // Up to where data is taken from now on.
+    std::uint64_t grant() { return granted_ = std::max(granted_, consumed_ + window_); }
+    bool has_grown() const { return consumed_ + window_ > granted_; }
+
+  private:
+    std::uint64_t received_ = 0, consumed_ = 0, granted_, window_, grown_at_ = 0;
+    WindowPool& pool_;
+    std::size_t from_pool_ = 0;
+};
 
 struct Channel {
     struct Held {
@@ -22,8 +85,9 @@ struct Channel {
     };
 
     // limit: what the peer takes before credit; window: what this side takes.
-    Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window)
-        : id(number), ours(is_ours), limit(peer_limit), window(first_window) {}
+    Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window,
+            WindowPool& pool)
+        : id(number), ours(is_ours), limit(peer_limit), window(first_window, pool) {}
 
     const ChannelId id;
     const bool ours;     // we opened it
@@ -46,6 +110,52 @@ struct Channel {
     bool discarding = false;  // the owner has dropped it: what still comes is for nobody
 
     bool over() const { return last_queued && last_received; }
+};
+
+// The channels of a trunk, by number. Those that are over go when the last call into the trunk returns.
+class Channels {
+  public:
+    using Map = std::unordered_map<ChannelId, std::unique_ptr<Channel>>;
+
+    // Ours have even numbers or odd ones.
+    Channels(bool even, WindowPool& pool) : next_(even ? 2 : 1), pool_(pool) {}
+
+    Channel* find(ChannelId id) const {
+        const auto found = all_.find(id);
+        return found == all_.end() ? nullptr : found->second.get();
+    }
+    // limit: what the peer takes; window: what this side takes.
+    Channel& create(ChannelId id, bool ours, std::uint64_t limit, std::uint64_t window) {
+        return *all_.emplace(id, std::make_unique<Channel>(id, ours, limit, window, pool_)).first->second;
+    }
+    // A free number of ours.
+    ChannelId new_id() {
+        while (all_.count(next_) != 0 || next_ == 0) next_ += 2;
+        const ChannelId id = next_;
+        next_ += 2;
+        return id;
+    }
+    void note_over(const Channel& channel) {
+        if (channel.over()) over_.push_back(channel.id);
+    }
+    template <typename Last>
+    void bury(Last last) {
+        for (std::size_t i = 0; i < over_.size(); ++i) {
+            const auto found = all_.find(over_[i]);
+            if (found == all_.end() || !found->second->over()) continue;
+            last(*found->second);
+            all_.erase(found);
+        }
+        over_.clear();
+    }
+    Map take_all() { return std::exchange(all_, {}); }
+    std::size_t size() const { return all_.size(); }
+
+  private:
+    Map all_;
+    std::vector<ChannelId> over_;
+    ChannelId next_;
+    WindowPool& pool_;
 };
 
 }  // namespace mcastcoll::trunk

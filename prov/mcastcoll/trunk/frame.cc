@@ -6,6 +6,17 @@
 #include "wire/bytes.h"
 
 namespace mcastcoll::trunk {
+namespace {
+
+// The least and the most.
+std::pair<std::size_t, std::size_t> payload_size(FrameType type) {
+    if (type == FrameType::open || type == FrameType::data) return {1, kMaxPayload};
+    if (type == FrameType::credit) return {kCreditSize, kCreditSize};
+    if (type == FrameType::welcome) return {kWelcomeSize, kWelcomeSize};
+    return {0, 0};
+}
+
+}  // namespace
 
 void put_header(std::byte* at, const FrameHeader& header) {
     wire::put(at, std::uint32_t{static_cast<std::uint8_t>(header.type)} << 24);
@@ -23,28 +34,9 @@ std::optional<FrameHeader> get_header(Bytes bytes) {
     const FrameHeader header{
         type, wire::get<std::uint32_t>(bytes.data() + 4), wire::get<std::uint32_t>(bytes.data() + 8),
         wire::get<std::uint32_t>(bytes.data() + 12), wire::get<std::uint64_t>(bytes.data() + 16)};
-    if (header.length > kMaxPayload) return std::nullopt;
+    const auto [least, most] = payload_size(type);
+    if (header.length < least || header.length > most) return std::nullopt;
     if (is_sequenced(type) && header.sequence == 0) return std::nullopt;
-    switch (type) {
-        case FrameType::open:
-        case FrameType::data:
-            if (header.length == 0) return std::nullopt;
-            break;
-        case FrameType::credit:
-            if (header.length != kCreditSize) return std::nullopt;
-            break;
-        case FrameType::welcome:
-            if (header.length != kWelcomeSize) return std::nullopt;
-            break;
-        case FrameType::finish:
-        case FrameType::reset:
-        case FrameType::close:
-        case FrameType::ack:
-        case FrameType::ping:
-        case FrameType::pong:
-            if (header.length != 0) return std::nullopt;
-            break;
-    }
     return header;
 }
 

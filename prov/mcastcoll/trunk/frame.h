@@ -10,6 +10,7 @@
 // their own number.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,7 +69,7 @@ class Frame {
   public:
     explicit Frame(std::size_t capacity)
         : bytes_(std::make_unique_for_overwrite<std::byte[]>(kHeaderSize + capacity)), capacity_(capacity) {}
-    Frame(const FrameHeader& header, Bytes payload);
+    explicit Frame(const FrameHeader& header, Bytes payload = {});  // its length is the payload's
 
     FrameHeader header;
     bool bulk = false;  // not ahead of others
@@ -85,5 +86,28 @@ class Frame {
     std::size_t capacity_;
 };
 using FramePointer = std::unique_ptr<Frame>;
+
+// Which of a trunk's frames have come (at the receiver) or are acknowledged (at the sender): all below a
+// number, and some of the next 65536.  The sender keeps within that of its oldest unacknowledged frame, so a
+// number beyond is nobody's mistake but the peer's.
+class SequenceWindow {
+  public:
+    static constexpr std::uint64_t kSize = 65536;
+    enum class Verdict { fresh, known, beyond };
+
+    Verdict add(std::uint64_t sequence) {
+        if (sequence < below_) return Verdict::known;
+        if (!fits(sequence)) return Verdict::beyond;
+        if (bits_->test(sequence % kSize)) return Verdict::known;
+        bits_->set(sequence % kSize);
+        while (bits_->test(below_ % kSize)) bits_->reset(below_++ % kSize);
+        return Verdict::fresh;
+    }
+    bool fits(std::uint64_t sequence) const { return sequence - below_ < kSize; }
+
+  private:
+    std::uint64_t below_ = 1;
+    std::unique_ptr<std::bitset<kSize>> bits_ = std::make_unique<std::bitset<kSize>>();
+};
 
 }  // namespace mcastcoll::trunk

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <iterator>
+#include <cstring>
+#include <string_view>
 
 #include "wire/bytes.h"
 
@@ -15,19 +16,15 @@ static_assert(kRest + 32 == kHelloSize);
 
 void put_name(std::byte* at, const std::string& name) {
     assert(name.size() < kSiteNameSize);
-    std::transform(name.begin(), name.end(), at, [](char c) { return static_cast<std::byte>(c); });
+    std::memcpy(at, name.data(), name.size());
 }
 
 // Ends with the first zero, behind which there is nothing but zeros; empty otherwise.
 std::string get_name(const std::byte* at) {
-    const std::byte* end = std::find(at, at + kSiteNameSize, std::byte{0});
-    if (std::find_if(end, at + kSiteNameSize, [](std::byte b) { return b != std::byte{0}; }) !=
-            at + kSiteNameSize ||
-        end == at + kSiteNameSize)
-        return {};
-    std::string name;
-    std::transform(at, end, std::back_inserter(name), [](std::byte b) { return static_cast<char>(b); });
-    return name;
+    const std::string_view field(reinterpret_cast<const char*>(at), kSiteNameSize);
+    const std::size_t end = field.find('\0');
+    if (end == field.npos || field.find_first_not_of('\0', end) != field.npos) return {};
+    return std::string(field.substr(0, end));
 }
 
 }  // namespace

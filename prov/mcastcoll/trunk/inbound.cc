@@ -1,20 +1,14 @@
 #include "trunk/inbound.h"
 
+#include <array>
 #include <cerrno>
 
-#include "trunk/sequence_window.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::trunk {
 
-Inbound::Inbound(const Config& config, WindowPool& pool, Channels& channels, Outbound& outbound, Host& host,
-                 Counters& counters)
-    : config_(config),
-      pool_(pool),
-      channels_(channels),
-      outbound_(outbound),
-      host_(host),
-      counters_(counters) {}
+Inbound::Inbound(const Config& config, Channels& channels, Outbound& outbound, Host& host, Counters& counters)
+    : config_(config), channels_(channels), outbound_(outbound), host_(host), counters_(counters) {}
 
 Result<void> Inbound::violation(const char* what) {
     ++counters_.violations;
@@ -91,7 +85,7 @@ Result<void> Inbound::on_open(Channel& channel, Bytes payload) {
     if (payload.size() < 4) return violation("an open without a window");
     channel.limit = std::max<std::uint64_t>(channel.limit, wire::get<std::uint32_t>(payload.data()));
     ++counters_.channels_accepted;
-    channel.window.grow(config_.opened_window, config_.max_window, pool_);
+    channel.window.grow(config_.opened_window, config_.max_window);
     if (channel.window.has_grown()) owe_credit(channel);
     channel.known = true;
     host_.opened(channel.id, payload.subspan(4));
@@ -139,15 +133,15 @@ void Inbound::tell_finish(Channel& channel) {
 
 void Inbound::on_reset(Channel& channel) {
     channel.last_received = true;
-    discard(channel);
     const bool tell = !channel.discarding;
-    channel.discarding = true;
+    discard(channel);
     outbound_.enqueue_last(channel, FrameType::close);
     if (tell) host_.was_reset(channel.id);
     outbound_.check_over(channel);
 }
 
 void Inbound::discard(Channel& channel) {
+    channel.discarding = true;
     for (const auto& piece : channel.inbox) inbox_bytes_ -= piece.size();
     channel.inbox.clear();
     channel.taken_of_first = 0;
@@ -155,16 +149,11 @@ void Inbound::discard(Channel& channel) {
         if (held.type == FrameType::data) std::vector<std::byte>().swap(held.payload);
 }
 
-void Inbound::release(Channel& channel) {
-    discard(channel);
-    channel.window.give_back(pool_);
-}
-
 // The host has taken a frame's payload.
 void Inbound::consume(Channel& channel, std::size_t payload) {
     channel.window.consume(cost_of(payload));
     if (channel.finish_received) return;
-    channel.window.follow(config_.max_window, pool_);
+    channel.window.follow(config_.max_window);
     if (!channel.credit_due && channel.window.should_grant()) owe_credit(channel);
 }
 
@@ -179,10 +168,9 @@ FramePointer Inbound::take_credit() {
         credits_.pop_front();
         if (channel == nullptr || !channel->credit_due) continue;
         channel->credit_due = false;
-        auto frame = std::make_unique<Frame>(kCreditSize);
-        frame->header = {FrameType::credit, kCreditSize, channel->id, 0, 0};
-        wire::put(frame->space().data(), channel->window.grant());
-        return frame;
+        std::array<std::byte, kCreditSize> limit;
+        wire::put(limit.data(), channel->window.grant());
+        return std::make_unique<Frame>(FrameHeader{.type = FrameType::credit, .channel = channel->id}, limit);
     }
     return nullptr;
 }

@@ -5,16 +5,13 @@
 #include <deque>
 
 #include "base/result.h"
-#include "trunk/channels.h"
-#include "trunk/config.h"
 #include "trunk/outbound.h"
 
 namespace mcastcoll::trunk {
 
 class Inbound {
   public:
-    Inbound(const Config& config, WindowPool& pool, Channels& channels, Outbound& outbound, Host& host,
-            Counters& counters);
+    Inbound(const Config& config, Channels& channels, Outbound& outbound, Host& host, Counters& counters);
 
     // A frame that has a place among its channel's. An error is a violation of the protocol.
     Result<void> on_frame(const FrameHeader& header, Bytes payload);
@@ -22,8 +19,6 @@ class Inbound {
     void drain(Channel& channel);
     // Nobody takes what has come, and what comes.
     void discard(Channel& channel);
-    // Gives back what the channel has taken of all memory.
-    void release(Channel& channel);
 
     bool credit_waits() const { return !credits_.empty(); }
     // A frame of credit that is due, or null.
@@ -43,7 +38,6 @@ class Inbound {
     void owe_credit(Channel& channel);
 
     const Config& config_;
-    WindowPool& pool_;
     Channels& channels_;
     Outbound& outbound_;
     Host& host_;

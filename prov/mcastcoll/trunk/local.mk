@@ -2,7 +2,6 @@
 noinst_LTLIBRARIES += %reldir%/libmcctrunk.la
 mcc_parts += \
 	%reldir%/channel.h \
-	%reldir%/channels.h \
 	%reldir%/config.h \
 	%reldir%/frame.cc \
 	%reldir%/frame.h \
@@ -12,12 +11,10 @@ mcc_parts += \
 	%reldir%/inbound.h \
 	%reldir%/outbound.cc \
 	%reldir%/outbound.h \
-	%reldir%/receive_window.h \
-	%reldir%/sequence_window.h \
 	%reldir%/stream.cc \
 	%reldir%/stream.h \
-	%reldir%/token_bucket.h \
 	%reldir%/trunk.cc \
 	%reldir%/trunk.h
 nodist_%canon_reldir%_libmcctrunk_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
+EXTRA_DIST += %reldir%/README.md

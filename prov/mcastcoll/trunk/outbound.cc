@@ -63,12 +63,12 @@ void Outbound::enqueue(Channel& channel, FramePointer frame) {
     bulk_.push_back(std::move(frame));
 }
 
+void Outbound::enqueue_word(Channel& channel, FrameType type) {
+    enqueue(channel, std::make_unique<Frame>(FrameHeader{.type = type, .channel = channel.id}));
+}
+
 void Outbound::enqueue_last(Channel& channel, FrameType type) {
-    if (channel.last_queued) return;
-    channel.last_queued = true;
-    auto frame = std::make_unique<Frame>(0);
-    frame->header = {type, 0, channel.id, 0, 0};
-    enqueue(channel, std::move(frame));
+    if (!std::exchange(channel.last_queued, true)) enqueue_word(channel, type);
 }
 
 void Outbound::check_over(Channel& channel) {
@@ -109,8 +109,21 @@ std::optional<ChannelId> Outbound::next_sendable() {
     return std::nullopt;
 }
 
-FramePointer Outbound::take_again() {
-    return again_.empty() ? nullptr : pop(again_);
+FramePointer Outbound::take(Nanoseconds now, FunctionRef<FramePointer()> take_credit) {
+    if (!bucket_.may_send(now)) return nullptr;
+    FramePointer frame;
+    if (!again_.empty()) {
+        frame = pop(again_);
+    } else if (window_fits()) {
+        frame = take_credit();
+        if (frame != nullptr) held_ += frame->memory();
+    }
+    if (frame == nullptr) frame = take_queued();
+    if (frame == nullptr) return nullptr;
+    if (frame->header.sequence == 0) frame->header.sequence = next_sequence_++;
+    ++counters_.sent_frames;
+    bucket_.spend(frame->bytes().size());
+    return frame;
 }
 
 FramePointer Outbound::take_queued() {
@@ -132,12 +145,6 @@ FramePointer Outbound::take_queued() {
     return frame;
 }
 
-void Outbound::note_sent(Frame& frame) {
-    if (frame.header.sequence == 0) frame.header.sequence = next_sequence_++;
-    ++counters_.sent_frames;
-    bucket_.spend(frame.bytes().size());
-}
-
 void Outbound::put_back(FramePointer frame) {
     --counters_.sent_frames;
     bucket_.give_back(frame->bytes().size());
@@ -150,15 +157,10 @@ void Outbound::put_back(FramePointer frame) {
     bulk_.push_front(std::move(frame));
 }
 
-void Outbound::lost(FramePointer frame) {
-    ++counters_.resent_frames;
-    again_.push_back(std::move(frame));
-}
-
-void Outbound::sort_again() {
-    std::sort(again_.begin(), again_.end(), [](const FramePointer& left, const FramePointer& right) {
-        return left->header.sequence < right->header.sequence;
-    });
+void Outbound::lost(std::vector<FramePointer> frames) {
+    counters_.resent_frames += frames.size();
+    std::ranges::move(frames, std::back_inserter(again_));
+    std::ranges::sort(again_, {}, [](const FramePointer& frame) { return frame->header.sequence; });
 }
 
 void Outbound::acknowledged(FramePointer frame) {

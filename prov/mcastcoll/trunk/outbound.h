@@ -3,15 +3,57 @@
 // which there was no room, are handed out when they may send again.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
-#include "trunk/channels.h"
+#include "base/function_ref.h"
+#include "trunk/channel.h"
 #include "trunk/config.h"
-#include "trunk/sequence_window.h"
-#include "trunk/token_bucket.h"
 
 namespace mcastcoll::trunk {
+
+// The cap of a trunk: so many bytes per second, and a burst of ten milliseconds' worth.  It may be overdrawn
+// by one frame, and says when it is in credit again.
+class TokenBucket {
+  public:
+    // 0 bytes per second: no cap.
+    explicit TokenBucket(std::uint64_t bytes_per_second = 0)
+        : rate_(static_cast<std::int64_t>(bytes_per_second)),
+          burst_(std::max<std::int64_t>(rate_ / 100, 16 * 1024)),
+          tokens_(burst_) {}
+
+    bool may_send(Nanoseconds now) {
+        if (rate_ == 0) return true;
+        fill(now);
+        return tokens_ > 0;
+    }
+    void spend(std::size_t bytes) {
+        if (rate_ != 0) tokens_ -= static_cast<std::int64_t>(bytes);
+    }
+    void give_back(std::size_t bytes) {
+        if (rate_ != 0) tokens_ += static_cast<std::int64_t>(bytes);
+    }
+    // kNever if it is now.
+    Nanoseconds in_credit_at() const {
+        if (rate_ == 0 || tokens_ > 0) return kNever;
+        return filled_ + Nanoseconds{(1 - tokens_) * kSecond / rate_ + 1};
+    }
+
+  private:
+    static constexpr std::int64_t kSecond = 1'000'000'000;
+    void fill(Nanoseconds now) {
+        const std::int64_t most = (burst_ - tokens_) * kSecond / rate_ + 1;
+        const std::int64_t passed = std::clamp<std::int64_t>((now - filled_).value, 0, most);
+        const std::int64_t tokens = passed * rate_ / kSecond;
+        if (tokens == 0) return;
+        tokens_ = std::min(burst_, tokens_ + tokens);
+        filled_ = now;
+    }
+
+    std::int64_t rate_, burst_, tokens_;
+    Nanoseconds filled_{0};
+};
 
 class Outbound {
   public:
@@ -22,6 +64,8 @@ class Outbound {
     void send(Channel& channel, FramePointer frame);
     // Any frame that has an order in its channel.
     void enqueue(Channel& channel, FramePointer frame);
+    // One without a payload; its last, unless it has one already.
+    void enqueue_word(Channel& channel, FrameType type);
     void enqueue_last(Channel& channel, FrameType type);
     // Both halves are done with: says so, and lets the channel go once the peer has said it, too.
     void check_over(Channel& channel);
@@ -30,23 +74,11 @@ class Outbound {
     void on_credit(const FrameHeader& header, Bytes payload);
 
     // The next frame with a sequence, or null. Credit that is due is asked for in its turn.
-    template <typename TakeCredit>
-    FramePointer take(Nanoseconds now, TakeCredit take_credit) {
-        if (!bucket_.may_send(now)) return nullptr;
-        FramePointer frame = take_again();
-        if (frame == nullptr && window_fits()) {
-            frame = take_credit();
-            if (frame != nullptr) held_ += frame->memory();
-        }
-        if (frame == nullptr) frame = take_queued();
-        if (frame != nullptr) note_sent(*frame);
-        return frame;
-    }
+    FramePointer take(Nanoseconds now, FunctionRef<FramePointer()> take_credit);
     // It was not written after all: before all others of its kind, as it was.
     void put_back(FramePointer frame);
-    // Its stream is gone; after some of them, sort_again().
-    void lost(FramePointer frame);
-    void sort_again();
+    // Their stream is gone.
+    void lost(std::vector<FramePointer> frames);
     void acknowledged(FramePointer frame);
     // The session is gone.
     void clear();
@@ -63,9 +95,7 @@ class Outbound {
   private:
     bool has_room() const { return held_ < config_.send_memory && bulk_bytes_ < config_.bulk_queue; }
     bool window_fits() const { return acknowledged_.fits(next_sequence_); }
-    FramePointer take_again();
     FramePointer take_queued();
-    void note_sent(Frame& frame);
 
     const Config& config_;
     Channels& channels_;

@@ -16,11 +16,13 @@ void Stream::come_up(Nanoseconds now) {
     sent_ = heard_ = now;
 }
 
-void Stream::go_down(FunctionRef<void(FramePointer)> again) {
+std::vector<FramePointer> Stream::go_down() {
+    std::vector<FramePointer> lost;
     for (auto* frames : {&unacked_, &writing_})
         for (FramePointer& frame : *frames)
-            if (is_sequenced(frame->header.type)) again(std::move(frame));
+            if (is_sequenced(frame->header.type)) lost.push_back(std::move(frame));
     *this = Stream();
+    return lost;
 }
 
 FramePointer Stream::take_control(Nanoseconds now, Counters& counters) {
@@ -31,20 +33,18 @@ FramePointer Stream::take_control(Nanoseconds now, Counters& counters) {
         ack_sent_ = received_;
         ack_sent_bytes_ = received_bytes_;
         ++counters.acks;
-        header = {FrameType::ack, 0, 0, 0, received_};
+        header = {.type = FrameType::ack, .sequence = received_};
     } else if (pong_due_) {
         pong_due_ = false;
-        header = {FrameType::pong, 0, 0, 0, pong_};
+        header = {.type = FrameType::pong, .sequence = pong_};
     } else if (ping_due_) {
         ping_due_ = false;
         ++counters.heartbeats;
-        header = {FrameType::ping, 0, 0, 0, static_cast<std::uint64_t>(now.value)};
+        header = {.type = FrameType::ping, .sequence = static_cast<std::uint64_t>(now.value)};
     } else {
         return nullptr;
     }
-    auto frame = std::make_unique<Frame>(0);
-    frame->header = header;
-    return frame;
+    return std::make_unique<Frame>(header);
 }
 
 Frame* Stream::enqueue(FramePointer frame, Nanoseconds now) {

@@ -3,12 +3,9 @@
 #pragma once
 
 #include <deque>
-#include <optional>
+#include <vector>
 
-#include "base/function_ref.h"
-#include "base/types.h"
 #include "trunk/config.h"
-#include "trunk/frame.h"
 
 namespace mcastcoll::trunk {
 
@@ -16,8 +13,8 @@ class Stream {
   public:
     bool is_up() const { return up_; }
     void come_up(Nanoseconds now);
-    // Hands out the frames that have a sequence and may not have arrived.
-    void go_down(FunctionRef<void(FramePointer)> again);
+    // The frames that have a sequence and may not have arrived.
+    std::vector<FramePointer> go_down();
 
     // Whether it has something to say of its own, which goes first.
     bool has_control() const { return up_ && (ack_due_ || ping_due_ || pong_due_); }
@@ -26,6 +23,7 @@ class Stream {
     // What is written next.
     Frame* enqueue(FramePointer frame, Nanoseconds now);
     void written(std::size_t frames);
+    const std::deque<FramePointer>& writing() const { return writing_; }
     // The last that is to be written; null if it is the stream's own.
     FramePointer take_back();
 

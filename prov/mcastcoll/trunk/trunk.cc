@@ -9,16 +9,11 @@ namespace mcastcoll::trunk {
 
 Trunk::Trunk(const Config& config, WindowPool& pool, Host& host)
     : config_(config),
-      pool_(pool),
       host_(host),
-      channels_(config.even),
+      channels_(config.even, pool),
       outbound_(config_, channels_, counters_),
-      inbound_(config_, pool_, channels_, outbound_, host_, counters_) {
+      inbound_(config_, channels_, outbound_, host_, counters_) {
     assert(config.first_window >= kMinWindow && config.max_window >= config.first_window);
-}
-
-Trunk::~Trunk() {
-    for (auto& [id, channel] : channels_.all()) channel->window.give_back(pool_);
 }
 
 void Trunk::stream_up(unsigned index, Nanoseconds now) {
@@ -30,8 +25,7 @@ void Trunk::stream_up(unsigned index, Nanoseconds now) {
 void Trunk::stream_down(unsigned index, Nanoseconds) {
     if (!streams_[index].is_up()) return;
     ++counters_.streams_lost;
-    streams_[index].go_down([this](FramePointer frame) { outbound_.lost(std::move(frame)); });
-    outbound_.sort_again();
+    outbound_.lost(streams_[index].go_down());
 }
 
 unsigned Trunk::streams_up() const {
@@ -48,9 +42,10 @@ void Trunk::abandon(Nanoseconds now) {
     ++counters_.sessions_lost;
     // The host may call back for channels that are no longer there, or open new ones.
     for (auto& [id, channel] : channels_.take_all()) {
-        channel->window.give_back(pool_);
         // Of a channel whose open was still to come, the host knows nothing.
-        if (!channel->discarding && channel->known) host_.was_reset(id);
+        const bool tell = !channel->discarding && channel->known;
+        channel.reset();
+        if (tell) host_.was_reset(id);
     }
 }
 
@@ -60,7 +55,7 @@ std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     const Entry entry(*this);
     Channel& channel = channels_.create(channels_.new_id(), true, peer_window_, config_.first_window);
     channel.known = true;
-    channel.window.grow(config_.opened_window, config_.max_window, pool_);
+    channel.window.grow(config_.opened_window, config_.max_window);
     auto frame = std::make_unique<Frame>(preface.size() + 4);
     frame->header = {FrameType::open, static_cast<std::uint32_t>(preface.size() + 4), channel.id, 0, 0};
     wire::put(frame->space().data(), static_cast<std::uint32_t>(channel.window.grant()));
@@ -82,9 +77,7 @@ void Trunk::finish(ChannelId id) {
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return;
     const Entry entry(*this);
     channel->finish_queued = true;
-    auto frame = std::make_unique<Frame>(0);
-    frame->header = {FrameType::finish, 0, id, 0, 0};
-    outbound_.enqueue(*channel, std::move(frame));
+    outbound_.enqueue_word(*channel, FrameType::finish);
     outbound_.check_over(*channel);
 }
 
@@ -92,7 +85,6 @@ void Trunk::reset(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->discarding) return;
     const Entry entry(*this);
-    channel->discarding = true;
     inbound_.discard(*channel);
     ++counters_.resets;
     outbound_.enqueue_last(*channel, FrameType::reset);
@@ -104,8 +96,9 @@ void Trunk::drain(ChannelId id) {
     if (Channel* channel = channels_.find(id); channel != nullptr) inbound_.drain(*channel);
 }
 
-void Trunk::bury() {
-    channels_.bury([this](Channel& channel) { inbound_.release(channel); });
+Trunk::Entry::~Entry() {
+    if (--trunk_.depth_ == 0)
+        trunk_.channels_.bury([this](Channel& channel) { trunk_.inbound_.discard(channel); });
 }
 
 Frame* Trunk::next(unsigned index, Nanoseconds now) {
@@ -120,14 +113,12 @@ void Trunk::written(unsigned index, std::size_t frames) {
     streams_[index].written(frames);
 }
 
-std::size_t Trunk::give_back(unsigned index, std::size_t frames) {
-    std::size_t given = 0;
-    for (; given < frames; ++given) {
+void Trunk::give_back(unsigned index, std::size_t frames) {
+    for (; frames > 0; --frames) {
         FramePointer frame = streams_[index].take_back();
-        if (frame == nullptr) break;
+        if (frame == nullptr) return;
         outbound_.put_back(std::move(frame));
     }
-    return given;
 }
 
 Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes payload, Nanoseconds now) {
@@ -135,32 +126,22 @@ Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes pa
     assert(payload.size() == header.length);
     if (!stream.is_up()) return {};
     const Entry entry(*this);
-    switch (header.type) {
-        case FrameType::ack:
-            if (stream.acknowledge(header.sequence,
-                                   [this](FramePointer frame) { outbound_.acknowledged(std::move(frame)); }))
-                return {};
-            return inbound_.violation("an acknowledgement of frames that were not sent");
-        case FrameType::ping:
-            stream.on_ping(header.sequence);
-            return {};
-        case FrameType::pong: {
-            const Nanoseconds sample = now - Nanoseconds{static_cast<std::int64_t>(header.sequence)};
-            if (sample.value >= 0 && sample <= config_.silence) stream.on_pong(sample);
-            return {};
-        }
-        case FrameType::welcome:
-            return inbound_.violation("a second welcome");
-        case FrameType::open:
-        case FrameType::data:
-        case FrameType::finish:
-        case FrameType::reset:
-        case FrameType::close:
-        case FrameType::credit:
-            break;
+    if (is_sequenced(header.type)) {
+        stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
+        return on_sequenced(header, payload);
     }
-    stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
-    return on_sequenced(header, payload);
+    if (header.type == FrameType::welcome) return inbound_.violation("a second welcome");
+    if (header.type == FrameType::ack) {
+        if (!stream.acknowledge(header.sequence,
+                                [this](FramePointer frame) { outbound_.acknowledged(std::move(frame)); }))
+            return inbound_.violation("an acknowledgement of frames that were not sent");
+    } else if (header.type == FrameType::ping) {
+        stream.on_ping(header.sequence);
+    } else {  // pong
+        const Nanoseconds sample = now - Nanoseconds{static_cast<std::int64_t>(header.sequence)};
+        if (sample.value >= 0 && sample <= config_.silence) stream.on_pong(sample);
+    }
+    return {};
 }
 
 Result<void> Trunk::on_sequenced(const FrameHeader& header, Bytes payload) {
@@ -192,12 +173,6 @@ Nanoseconds Trunk::next_deadline() const {
     for (const Stream& stream : streams_) deadline = std::min(deadline, stream.next_deadline(config_));
     if (outbound_.waits() || inbound_.credit_waits()) deadline = std::min(deadline, outbound_.in_credit_at());
     return deadline;
-}
-
-std::optional<unsigned> Trunk::silent_stream(Nanoseconds now) const {
-    for (unsigned i = 0; i < kMaxStreams; ++i)
-        if (streams_[i].is_silent(config_.silence, now)) return i;
-    return std::nullopt;
 }
 
 }  // namespace mcastcoll::trunk

@@ -11,27 +11,15 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 
-#include "base/result.h"
-#include "base/types.h"
-#include "trunk/channels.h"
-#include "trunk/config.h"
 #include "trunk/inbound.h"
-#include "trunk/outbound.h"
-#include "trunk/sequence_window.h"
 #include "trunk/stream.h"
 
 namespace mcastcoll::trunk {
 
 class Trunk {
   public:
-    using Host = trunk::Host;
-
     Trunk(const Config& config, WindowPool& pool, Host& host);
-    ~Trunk();
     Trunk(const Trunk&) = delete;
     Trunk& operator=(const Trunk&) = delete;
 
@@ -57,14 +45,13 @@ class Trunk {
     // The owner of the channel can take bytes again.
     void drain(ChannelId channel);
 
-    // What is to be written on this stream next, nothing at the moment if nullptr.  It stays where it is
-    // until written() or given back, or until the stream is down.
+    // What is to be written on this stream next, nothing at the moment if nullptr.  It is the last of the
+    // stream's writing() until it is written() or given back, or until the stream is down.
     Frame* next(unsigned stream, Nanoseconds now);
     void written(unsigned stream, std::size_t frames);
     // The stream has no room for the last of what it got, up to so many frames, and has written nothing of
-    // them: another one may have it sooner.  How many were taken back; acknowledgements and heartbeats, and
-    // what is before them, stay.
-    std::size_t give_back(unsigned stream, std::size_t frames);
+    // them: another one may have it sooner.  Acknowledgements and heartbeats, and what is before them, stay.
+    void give_back(unsigned stream, std::size_t frames);
     const Outbound& outbound() const { return outbound_; }
 
     // Anything came on this stream.
@@ -77,8 +64,6 @@ class Trunk {
     // Acknowledgements and heartbeats that are due come out of next() after this.
     void on_time(Nanoseconds now);
     Nanoseconds next_deadline() const;
-    // A stream on which nothing came for too long.
-    std::optional<unsigned> silent_stream(Nanoseconds now) const;
 
     const Counters& counters() const { return counters_; }
     std::size_t channels() const { return channels_.size(); }
@@ -89,9 +74,7 @@ class Trunk {
     class Entry {
       public:
         explicit Entry(Trunk& trunk) : trunk_(trunk) { ++trunk_.depth_; }
-        ~Entry() {
-            if (--trunk_.depth_ == 0) trunk_.bury();
-        }
+        ~Entry();
         Entry(const Entry&) = delete;
         Entry& operator=(const Entry&) = delete;
 
@@ -99,11 +82,9 @@ class Trunk {
         Trunk& trunk_;
     };
 
-    void bury();
     Result<void> on_sequenced(const FrameHeader& header, Bytes payload);
 
     const Config config_;
-    WindowPool& pool_;
     Host& host_;
     Counters counters_;
     std::array<Stream, kMaxStreams> streams_;

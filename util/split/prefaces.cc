@@ -1,0 +1,276 @@
+#include "split/prefaces.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "split/call.h"
+#include "split/ledger.h"
+
+namespace mcastcoll::split {
+namespace {
+
+int real_connect_to(int fd, const relay::Endpoint& to) noexcept {
+    sockaddr_storage address;
+    const socklen_t length = write_address(to, option_of(fd, SO_DOMAIN), address);
+    if (length != 0) return real_connect(fd, reinterpret_cast<const sockaddr*>(&address), length);
+    errno = EAFNOSUPPORT;
+    return -1;
+}
+
+relay::Endpoint own_endpoint(int fd) noexcept {
+    sockaddr_storage own;
+    socklen_t length = sizeof own;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) return {};
+    return relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
+}
+
+std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpoint& target) noexcept {
+    relay::Preface preface;
+    preface.source = own_endpoint(fd);
+    preface.target = target;
+    // The host's number is the end of its address, which tells a site's hosts apart.
+    const std::size_t size = preface.source.address_size();
+    for (std::size_t i = size < 4 ? 0 : size - 4; i < size; i++)
+        preface.node = preface.node << 8 | std::to_integer<std::uint32_t>(preface.source.address[i]);
+    preface.process = static_cast<std::uint32_t>(getpid());
+    return relay::encode_preface(preface);
+}
+
+// A connection that is being made: 0 once it is, EINPROGRESS while it is not, or why it failed.
+int outcome_of(int fd, int patience_ms) noexcept {
+    if (!wait_for(fd, POLLOUT, patience_ms)) return EINPROGRESS;
+    const int error = option_of(fd, SO_ERROR);
+    return error < 0 ? errno : error;
+}
+
+// Sends what is left of a preface; under Locked.  0, EAGAIN, or what the connection failed of, when its entry
+// is gone.
+int flush(int fd, Connection& connection) noexcept {
+    while (connection.sent < relay::kPrefaceSize) {
+        const ssize_t n = real_send(fd, connection.preface.data() + connection.sent,
+                                    relay::kPrefaceSize - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n > 0) {
+            connection.sent = static_cast<std::uint8_t>(connection.sent + n);
+        } else if (errno != EINTR) {
+            const int error = errno == EWOULDBLOCK ? EAGAIN : errno;
+            if (error != EAGAIN) remove(connection.cookie);
+            return error;
+        }
+    }
+    settle(connection);
+    return 0;
+}
+
+// What the thread below looks after.  More than these at once, and the rest is left to the programs' first
+// writes.
+constexpr std::size_t kMost = 256;
+constexpr int kLook_ms = 20;  // how long a new connection waits for the thread to see it
+
+struct Watched {
+    int fd = -1;  // a duplicate: the program may close its own at any time
+    std::uint64_t cookie = 0;
+};
+
+std::array<Watched, kMost> watched;
+std::size_t watched_count = 0;
+bool running = false;
+
+void forget(std::size_t index) noexcept {
+    close(watched[index].fd);
+    watched[index] = watched[--watched_count];
+}
+
+// Under Locked.
+void look_at(std::size_t index, short events) noexcept {
+    Connection* known = find(watched[index].cookie);
+    const bool failed = (events & (POLLERR | POLLHUP)) != 0;
+    if (known == nullptr || known->stage != Stage::to_send) return forget(index);
+    if (failed) {
+        remove(watched[index].cookie);  // the program finds out why
+        return forget(index);
+    }
+    if (flush(watched[index].fd, *known) != EAGAIN) forget(index);
+}
+
+void* watch_all(void*) {
+    std::array<pollfd, kMost> polled;
+    for (;;) {
+        std::size_t count = 0;
+        {
+            const Locked locked;
+            running = watched_count > 0;
+            if (!running) return nullptr;
+            for (; count < watched_count; count++) polled[count] = {watched[count].fd, POLLOUT, 0};
+        }
+        poll(polled.data(), count, kLook_ms);
+        const Locked locked;
+        // Others only append, so that what was polled is still where it was.
+        for (std::size_t i = count; i-- > 0;)
+            if (polled[i].revents != 0) look_at(i, polled[i].revents);
+    }
+}
+
+// The child has no such thread: its parent's sends what is to be sent, the connection being the same.
+void in_child() noexcept {
+    while (watched_count > 0) forget(watched_count - 1);
+    running = false;
+}
+
+// A thread sends the prefaces of connections that were not made within connect(), so that a program that only
+// reads gets its answer.  It runs while there are such connections, and makes no call that the program could
+// notice.  Under Locked.  Without a thread or a descriptor to be had the program's first write has to do.
+void watch(int fd, std::uint64_t cookie) noexcept {
+    static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
+    if (prepared != 0 || watched_count == kMost) return;
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return;
+    watched[watched_count++] = {copy, cookie};
+    if (running) return;
+    pthread_t thread;
+    // With all signals held, as its creator has them.
+    running = pthread_create(&thread, nullptr, watch_all, nullptr) == 0;
+    if (running)
+        pthread_detach(thread);
+    else
+        forget(watched_count - 1);
+}
+
+// The same socket asked again, as programs do to learn how a connection gets on.  False if this one is new.
+bool ask_again(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target, std::uint64_t cookie,
+               int& result) noexcept {
+    {
+        const Locked locked;
+        const Connection* known = find(cookie);
+        if (known == nullptr) return false;
+        if (known->accepted || known->peer != target) {
+            remove(cookie);
+            return false;
+        }
+    }
+    result = real_connect_to(fd, gateway);
+    const KeepErrno keep;
+    const Locked locked;
+    Connection* known = find(cookie);
+    if (result == 0 && known != nullptr && known->stage == Stage::to_send) flush(fd, *known);
+    return true;
+}
+
+enum class Found {
+    nothing,   // nothing yet, or only a part of a preface
+    ordinary,  // no preface: the gateway's host itself, an error, or the end
+    preface,   // taken off
+    unknown,   // a preface, but not one of ours
+};
+
+bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
+    std::array<std::byte, 4> magic;
+    wire::put(magic.data(), relay::kPrefaceMagic);
+    return std::memcmp(bytes, magic.data(), std::min(length, magic.size())) == 0;
+}
+
+// Looks without taking, so that what is no preface is left for the program.
+Found take_preface(int fd, relay::Endpoint& source) noexcept {
+    std::array<std::byte, relay::kPrefaceSize> bytes;
+    ssize_t n = 0;
+    do n = real_recv(fd, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? Found::nothing : Found::ordinary;
+    const auto length = static_cast<std::size_t>(n);
+    if (length == 0 || !begins_as_preface(bytes.data(), length)) return Found::ordinary;
+    if (length < bytes.size()) return Found::nothing;
+    const auto preface = relay::decode_preface(bytes);
+    if (!preface) return Found::unknown;
+    source = preface->source;
+    real_recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    return Found::preface;
+}
+
+Found wait_for_preface(int fd, relay::Endpoint& source) noexcept {
+    if (!wait_for(fd, POLLIN, kPatience_ms)) return Found::nothing;
+    Found found = take_preface(fd, source);
+    for (int i = 0; i < 2 * kPatience_ms && found == Found::nothing; i++) {
+        pause_a_little();
+        found = take_preface(fd, source);
+    }
+    return found;
+}
+
+}  // namespace
+
+int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept {
+    Connection made;
+    made.cookie = cookie_of(fd);
+    int result = 0;
+    if (ask_again(fd, gateway, target, made.cookie, result)) return result;
+
+    result = real_connect_to(fd, gateway);
+    int error = result == 0 ? 0 : errno;
+    const int told = error;
+    // Interrupted, or out of the time that SO_SNDTIMEO gives, the kernel goes on with it.
+    if (error == EINPROGRESS) error = outcome_of(fd, kPatience_ms);
+    if (error != 0 && error != EINPROGRESS && error != EINTR) {
+        errno = error;
+        return -1;
+    }
+    made.peer = target;
+    made.stage = Stage::to_send;
+    made.preface = preface_of(fd, target);
+    const Locked locked;
+    if (!add(made)) {
+        shutdown(fd, SHUT_RDWR);  // without its preface the connection must not be used
+        errno = ENOBUFS;
+        return -1;
+    }
+    Connection* const kept = find(made.cookie);
+    const int sent = error == 0 ? flush(fd, *kept) : EAGAIN;
+    if (sent == EAGAIN) watch(fd, made.cookie);
+    errno = sent == EAGAIN || sent == 0 ? told : sent;
+    return errno == 0 ? 0 : -1;
+}
+
+bool may_write(int fd, int flags) noexcept {
+    return may_go_on(fd, flags, Stage::to_send, [fd](Connection& known) {
+        const int error = flush(fd, known);
+        return error == EPIPE ? 0 : error;  // for the program's own call to find, and its signal with it
+    });
+}
+
+bool receive_accepted(int fd, relay::Endpoint& peer) noexcept {
+    const KeepErrno keep;
+    Connection accepted;
+    accepted.cookie = cookie_of(fd);
+    accepted.accepted = true;
+    accepted.peer = peer;
+    const Found found = wait_for_preface(fd, accepted.peer);
+    if (found == Found::ordinary) return true;
+    if (found == Found::unknown) return keep.instead(ECONNABORTED);
+    if (found == Found::nothing) accepted.stage = Stage::to_take;
+    peer = accepted.peer;
+    const Locked locked;
+    return add(accepted) || keep.instead(ENOBUFS);
+}
+
+bool may_read(int fd, int flags) noexcept {
+    return may_go_on(fd, flags, Stage::to_take, [fd](Connection& known) {
+        switch (take_preface(fd, known.peer)) {
+            case Found::nothing:
+                return EAGAIN;
+            case Found::unknown:
+                return ECONNABORTED;
+            case Found::ordinary:
+                remove(known.cookie);
+                return 0;
+            case Found::preface:
+                settle(known);
+                return 0;
+        }
+        return 0;
+    });
+}
+
+}  // namespace mcastcoll::split
