@@ -8,7 +8,7 @@
 #include <bit>
 
 #include "base/system.h"
-#include "host/liveness.h"
+#include "host/waiting.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -178,12 +178,11 @@ void Formation::agree(Context& c) const {
     Thresholds& chosen = agreement.thresholds;
     chosen = thresholds(c.size, agreement.crowded != 0 ? std::max(2U, per_core) : 1, c.rings.slot_bytes(),
                         agreement.costs);
-    if (config_.single_copy_from != 0) chosen.single_copy_from = config_.single_copy_from;
-    if (config_.both_copy_from != 0) chosen.both_copy_from = config_.both_copy_from;
-    if (config_.blocks_direct_from != 0) chosen.blocks_direct_from = config_.blocks_direct_from;
-    if (config_.reduce_direct_from != 0) chosen.reduce_direct_from = config_.reduce_direct_from;
-    if (config_.share_from != 0) chosen.share_from = config_.share_from;
-    agreement.reduce_by_shares = config_.share_from != 0;
+    for (const auto from :
+         {&Thresholds::single_copy_from, &Thresholds::both_copy_from, &Thresholds::share_from,
+          &Thresholds::blocks_direct_from, &Thresholds::reduce_direct_from})
+        if (config_.thresholds.*from != 0) chosen.*from = config_.thresholds.*from;
+    agreement.reduce_by_shares = config_.thresholds.share_from != 0;
     // With more members than cores a leader would be one more context switch.
     const Clusters::Ids leaders = Clusters::choose_leaders(
         agreement.crowded != 0 ? std::vector<Clusters::Ids>{} : config_.clusters, c.size);
