@@ -27,13 +27,8 @@ ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
     : config_(config),
       window_bytes_(window_of(config)),
       piece_bytes_(piece_of(config)),
-      flow_({.key = config.key,
-             .epoch = config.epoch,
-             .self = config.self,
-             .members = config.members,
-             .window_bytes = window_bytes_,
-             .piece = wire::Kind::block,
-             .grant = wire::Kind::block_grant}),
+      flow_({config.key, config.epoch, config.self, config.members, window_bytes_, wire::Kind::block,
+             wire::Kind::block_grant}),
       peers_(config.members) {
     assert(config.members <= kMostMembers && config.self < config.members);
     assert(piece_bytes_ > 0 && window_bytes_ >= 2 * cost_of(piece_bytes_));
@@ -130,9 +125,9 @@ void ExchangeLevel::settle(std::size_t index) {
 void ExchangeLevel::watch_still(Transfer& transfer) {
     transfer.watched = true;
     for (const Inbound& in : transfer.schedule.receives)
-        if (!in.finished && in.own == nullptr) flow_.watch(in.from);
+        if (!in.finished() && in.own == nullptr) flow_.watch(in.from);
     for (const Outbound& out : transfer.schedule.sends)
-        if (!out.finished) flow_.watch(out.to);
+        if (!out.finished()) flow_.watch(out.to);
 }
 
 // Only who cannot send all that is expected of it with what it was granted.
@@ -174,8 +169,7 @@ bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
                      out.sent, message);
     out.sent += bytes;
     transfer.moved = moved_ = true;
-    if (out.sent == out.bytes) {
-        out.finished = true;
+    if (out.finished()) {
         --transfer.open_sends;
         to.sends.pop_front();
     }
@@ -211,7 +205,7 @@ bool ExchangeLevel::needs(std::uint32_t rank) const {
 std::uint32_t ExchangeLevel::awaited() const {
     for (const auto& transfer : transfers_)
         for (const Inbound& in : transfer->schedule.receives)
-            if (!in.finished && in.own == nullptr) return in.from;
+            if (!in.finished() && in.own == nullptr) return in.from;
     return kNotThere;
 }
 

@@ -84,11 +84,10 @@ bool ExchangeLevel::take(const Turn& turn, Bytes bytes) {
 
 void ExchangeLevel::end_receive(Transfer& transfer, std::size_t index) {
     Inbound& in = transfer.schedule.receives[index];
-    if (in.taken < in.bytes || in.finished) return;
-    in.finished = true;
+    if (!in.finished()) return;
     --transfer.open_receives;
     const auto& receives = transfer.schedule.receives;
-    while (transfer.complete < receives.size() && receives[transfer.complete].finished) ++transfer.complete;
+    while (transfer.complete < receives.size() && receives[transfer.complete].finished()) ++transfer.complete;
     const auto& sends = transfer.schedule.sends;
     for (; transfer.due < sends.size() && sends[transfer.due].after <= transfer.complete; ++transfer.due)
         enqueue(peer(sends[transfer.due].to));
@@ -167,7 +166,7 @@ bool ExchangeLevel::advance_receives(Transfer& transfer) {
     auto& receives = transfer.schedule.receives;
     for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
         Inbound& in = receives[i];
-        if (in.finished) continue;
+        if (in.finished()) continue;
         if (in.own != nullptr) {
             moved |= take_own(transfer, i);
             continue;
@@ -175,7 +174,7 @@ bool ExchangeLevel::advance_receives(Transfer& transfer) {
         Peer& from = peer(in.from);
         const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
         if (from.pieces.empty()) continue;
-        while (!in.finished && take_kept(from, turn)) {
+        while (!in.finished() && take_kept(from, turn)) {
             moved = true;
             end_receive(transfer, i);
         }

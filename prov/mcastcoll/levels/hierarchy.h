@@ -35,8 +35,7 @@ class Owner {
 };
 
 // From the inside out; the exchange is beside them, among all members wherever they are.
-enum class LevelName : std::uint8_t { host, segment, site, exchange };
-inline constexpr std::size_t kLevels = 4;
+enum : std::size_t { kHost, kSegment, kSite, kExchange, kLevels };
 
 class Hierarchy {
   public:
@@ -72,8 +71,6 @@ class Hierarchy {
         std::byte* result = nullptr;     // reductions: where this member combines
         std::vector<std::byte> scratch;  // for a result that is nobody's here
     };
-
-    static constexpr std::size_t kHost = 0, kSegment = 1, kSite = 2, kExchange = 3;
 
     Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
     void plan_broadcast(Operation& operation);

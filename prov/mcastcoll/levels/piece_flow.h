@@ -57,7 +57,7 @@ struct PieceFlowConfig {
     Epoch epoch{};
     std::uint32_t self = 0, members = 0;
     std::uint32_t window_bytes = 0;  // pieces that a receiver keeps for each sender
-    wire::Kind piece = wire::Kind::piece, grant = wire::Kind::grant;
+    wire::Kind piece{}, grant{};     // its kinds of messages
 };
 
 class PieceFlow {

@@ -25,11 +25,8 @@ SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
       config_(config),
       piece_bytes_((config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
                    kElementMultiple * kElementMultiple),
-      flow_({.key = config.key,
-             .epoch = config.epoch,
-             .self = placement.self(),
-             .members = placement.members(),
-             .window_bytes = config.window_bytes}) {
+      flow_({config.key, config.epoch, placement.self(), placement.members(), config.window_bytes,
+             wire::Kind::piece, wire::Kind::grant}) {
     assert(config.window_bytes >= 2 * cost_of(piece_bytes_));
 }
 
@@ -241,6 +238,15 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     return true;
 }
 
+template <class Call>
+void SiteLevel::each_awaited(const Call& call) const {
+    for (const Receive& receive : receives_)
+        for (const Source& source : receive.sources)
+            if (!source.finished(receive.transfer->leg->bytes)) call(source.rank, receive.since);
+    for (const Peer& one : peers_)
+        if (!one.sends.empty()) call(one.rank, one.sends.front().since);
+}
+
 bool SiteLevel::progress(Nanoseconds now) {
     if (!greeted_ && greet_at_ <= now) greet(now);
     bool moved = moved_;
@@ -257,23 +263,17 @@ bool SiteLevel::progress(Nanoseconds now) {
         (receive.phase == Phase::in ? transfer.combined : leg.arrived) = receive.sources.back().taken;
         if (transfer.exchanges) leg.arrived = transfer.combined;
         if (!all) {
-            watch_late(receive, now);
             ++i;
             continue;
         }
         receives_.erase(receives_.begin() + static_cast<std::ptrdiff_t>(i));
         settle(transfer);
     }
-    for (const Peer& one : peers_)
-        if (!one.sends.empty() && now - one.sends.front().since >= config_.watch_delay) flow_.watch(one.rank);
+    each_awaited([&](std::uint32_t rank, Nanoseconds since) {
+        if (now - since >= config_.watch_delay) flow_.watch(rank);
+    });
     if (failure_ != 0) fail(failure_, now);
     return moved;
-}
-
-void SiteLevel::watch_late(const Receive& receive, Nanoseconds now) {
-    if (now - receive.since < config_.watch_delay) return;
-    for (const Source& source : receive.sources)
-        if (is_late(receive, source)) flow_.watch(source.rank);
 }
 
 // Done when nothing of it is expected and nothing to be sent.
@@ -346,24 +346,18 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
 }
 
 bool SiteLevel::needs(std::uint32_t rank) const {
-    for (const Receive& receive : receives_)
-        for (const Source& source : receive.sources)
-            if (source.rank == rank && is_late(receive, source)) return true;
-    return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& one) {
-        return one.rank == rank && (!one.sends.empty() || one.credit.missed());
-    });
+    bool needed = std::any_of(peers_.begin(), peers_.end(),
+                              [&](const Peer& one) { return one.rank == rank && one.credit.missed(); });
+    each_awaited([&](std::uint32_t awaited, Nanoseconds) { needed |= awaited == rank; });
+    return needed;
 }
 
 Nanoseconds SiteLevel::next_deadline() const {
     if (error_ != 0) return kNever;
     Nanoseconds next = greeted_ ? kNever : greet_at_;
-    for (const Receive& receive : receives_)
-        for (const Source& source : receive.sources)
-            if (is_late(receive, source) && !flow_.watched(source.rank))
-                next = std::min(next, receive.since + config_.watch_delay);
-    for (const Peer& one : peers_)
-        if (!one.sends.empty() && !flow_.watched(one.rank))
-            next = std::min(next, one.sends.front().since + config_.watch_delay);
+    each_awaited([&](std::uint32_t rank, Nanoseconds since) {
+        if (!flow_.watched(rank)) next = std::min(next, since + config_.watch_delay);
+    });
     return next;
 }
 

@@ -51,8 +51,6 @@ struct SiteConfig {
 
 class SiteLevel final : public Level {
   public:
-    using Outgoing = levels::Outgoing;
-
     SiteLevel(const Placement& placement, const SiteConfig& config);
 
     // Begins to greet. Nobody posts before greeted().
@@ -153,10 +151,9 @@ class SiteLevel final : public Level {
     bool is_due(const Send& send) const;
     bool next_piece(Peer& to, Outgoing& message);
     void settle(Transfer& transfer);
-    static bool is_late(const Receive& receive, const Source& source) {
-        return !source.finished(receive.transfer->leg->bytes);
-    }
-    void watch_late(const Receive& receive, Nanoseconds now);
+    // Calls with each member that something open waits for, and since when.
+    template <class Call>
+    void each_awaited(const Call& call) const;
 
     const Placement& placement_;
     const SiteConfig config_;
