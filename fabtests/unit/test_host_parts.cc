@@ -281,7 +281,7 @@ Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
                                         reinterpret_cast<std::byte*>(&to), sizeof to),
                  false);
     cr_assert_eq(board[1].rings.failure(), ECONNRESET);
-    cr_assert_eq(board[1].rings.alarm().lost(), 1);
+    cr_assert_eq(board[1].rings.alarm.lost(), 1);
     cr_assert_eq(board[0].counters.single_copy_bytes, 0);
 }
 

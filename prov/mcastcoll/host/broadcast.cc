@@ -137,7 +137,7 @@ void set_busy(Context& c, bool busy) {
     c.rings.line(c.self, c.step)
         .word.store(Word::of(c.step, static_cast<unsigned>(Kind::broadcast), true, busy ? 1 : 0),
                     std::memory_order_seq_cst);
-    c.rings.alarm().published();
+    c.rings.alarm.published();
 }
 
 bool root_is_writing(Context& c, const Operation& operation) {
@@ -212,7 +212,7 @@ Advance offer_memory(Context& c, Operation& operation) {
     } else if (operation.ready > at.within) {
         at.within = operation.ready;
         line.extent.store(operation.ready, std::memory_order_release);
-        c.rings.alarm().published();
+        c.rings.alarm.published();
         moved = true;
     }
     if (at.both) moved |= write_pieces(c, operation);

@@ -21,11 +21,10 @@ std::size_t member_bytes(std::uint32_t slots, std::size_t slot_bytes) {
 }  // namespace
 
 Rings::Rings(Header& header, std::uint32_t self)
-    : alarm_(header), self_(self), slots_(header.slots), slot_bytes_(header.slot_bytes), peers_(header.size) {
+    : alarm(header), self_(self), slots_(header.slots), slot_bytes_(header.slot_bytes), areas_(header.size) {
     std::byte* at = reinterpret_cast<std::byte*>(&header + 1);
-    for (Peer& peer : peers_) {
-        auto* area = reinterpret_cast<MemberArea*>(at);
-        peer = {&area->card, &area->left, area->lines.data(), at + sizeof(MemberArea)};
+    for (MemberArea*& area : areas_) {
+        area = reinterpret_cast<MemberArea*>(at);
         at += member_bytes(slots_, slot_bytes_);
     }
 }
@@ -35,7 +34,7 @@ std::size_t Rings::bytes_for(std::uint32_t members, std::uint32_t slots, std::ui
 }
 
 void Rings::mismatch() {
-    alarm_.fail(EMSGSIZE);
+    alarm.fail(EMSGSIZE);
 }
 
 bool Rings::is_alive(std::uint32_t member) const {
@@ -44,8 +43,8 @@ bool Rings::is_alive(std::uint32_t member) const {
 
 bool Rings::raise_watermark(Step step, std::uint64_t ring) {
     watermark_ = step;
-    for (std::uint32_t member = 0; member < peers_.size(); ++member) {
-        const Step left = peers_[member].left->step.load(std::memory_order_acquire);
+    for (std::uint32_t member = 0; member < areas_.size(); ++member) {
+        const Step left = areas_[member]->left.step.load(std::memory_order_acquire);
         if (left >= watermark_) continue;
         watermark_ = left;
         awaited_ = member;

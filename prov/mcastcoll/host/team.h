@@ -53,16 +53,16 @@ class Team {
                    Nanoseconds longest = Nanoseconds::from_ms(10));
     // For callers whose loop is under a lock, which none sleeps with: count as a sleeper, call progress(),
     // sleep without the lock unless that got what is waited for, and stop counting.
-    std::uint32_t prepare_nap() { return context_.rings.alarm().prepare_sleep(); }
-    void nap(std::uint32_t turn, Nanoseconds longest) { context_.rings.alarm().sleep(turn, longest); }
-    void end_nap() { context_.rings.alarm().end_sleep(); }
+    std::uint32_t prepare_nap() { return context_.rings.alarm.prepare_sleep(); }
+    void nap(std::uint32_t turn, Nanoseconds longest) { context_.rings.alarm.sleep(turn, longest); }
+    void end_nap() { context_.rings.alarm.end_sleep(); }
     // Whom the oldest open operation waits for.
     std::uint32_t awaited() const { return context_.rings.awaited(); }
     // Poisons the team: everybody's open and later operations end with this error.
-    void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm().fail(error, lost); }
+    void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm.fail(error, lost); }
     int failure() const { return context_.rings.failure(); }
     // The member that the failure is about, or Alarm::kNobody.
-    std::uint32_t lost() const { return context_.rings.alarm().lost(); }
+    std::uint32_t lost() const { return context_.rings.alarm.lost(); }
     // For who sleeps otherwise: when to call progress() again, kNever when nothing is open.
     Nanoseconds next_deadline();
 

@@ -35,11 +35,7 @@ ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
 }
 
 ExchangeLevel::Peer& ExchangeLevel::peer(std::uint32_t rank) {
-    if (!peers_[rank]) {
-        peers_[rank] = std::make_unique<Peer>();
-        peers_[rank]->rank = rank;
-        peers_[rank]->credit = flow_.new_credit();
-    }
+    if (!peers_[rank]) peers_[rank] = std::make_unique<Peer>(Peer{flow_.new_peer(rank)});
     return *peers_[rank];
 }
 
@@ -132,9 +128,8 @@ void ExchangeLevel::watch_still(Transfer& transfer) {
 
 // Only who cannot send all that is expected of it with what it was granted.
 bool ExchangeLevel::grant_due(const Peer& one) const {
-    const Credit& credit = one.credit;
-    if (credit.used - credit.told < window_bytes_ / 4) return false;
-    const std::uint64_t granted = credit.told + window_bytes_ - credit.used;
+    if (!flow_.grant_due(one)) return false;
+    const std::uint64_t granted = one.told + window_bytes_ - one.used;
     std::uint64_t expected = 0;
     for (const Turn& turn : one.receives) {
         const Inbound& in = turn.transfer->schedule.receives[turn.index];
@@ -151,7 +146,7 @@ bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
     Transfer& transfer = *turn.transfer;
     Outbound& out = transfer.schedule.sends[turn.index];
     const std::size_t bytes = std::min<std::size_t>(out.bytes - out.sent, piece_bytes_);
-    if (transfer.complete < out.after || !to.credit.may_send(bytes)) return false;
+    if (transfer.complete < out.after || !to.may_send(bytes)) return false;
     BlockMap::Place place = out.map.place(out.sent);
     if (place.run >= bytes) {
         message.payload = Bytes(out.data + place.offset, bytes);
@@ -165,8 +160,7 @@ bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
         }
         message.payload = Bytes(staging_).first(bytes);
     }
-    flow_.make_piece(to.rank, to.credit, transfer.word << kMessageBits | out.message, transfer.leg->bytes,
-                     out.sent, message);
+    flow_.make_piece(to, transfer.word << kMessageBits | out.message, transfer.leg->bytes, out.sent, message);
     out.sent += bytes;
     transfer.moved = moved_ = true;
     if (out.finished()) {
@@ -185,7 +179,7 @@ bool ExchangeLevel::poll_outgoing(Outgoing& message) {
         ready_.pop_front();
         to.queued = false;
         if (grant_due(to)) {
-            flow_.make_grant(to.rank, to.credit, message);
+            flow_.make_grant(to, message);
             enqueue(to);
             return true;
         }
@@ -199,7 +193,7 @@ bool ExchangeLevel::poll_outgoing(Outgoing& message) {
 
 bool ExchangeLevel::needs(std::uint32_t rank) const {
     const Peer* one = peers_[rank].get();
-    return one != nullptr && (!one->sends.empty() || !one->receives.empty() || one->credit.missed());
+    return one != nullptr && (!one->sends.empty() || !one->receives.empty() || one->missed());
 }
 
 std::uint32_t ExchangeLevel::awaited() const {

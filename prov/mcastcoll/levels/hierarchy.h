@@ -81,7 +81,6 @@ class Hierarchy {
     bool relay(Operation& operation, Nanoseconds now);
     bool release(Operation& operation, Nanoseconds now);
     bool step(Operation& operation, Nanoseconds now);
-    void finish(Operation& operation, Nanoseconds now);
 
     const Placement& placement_;
     const std::array<Level*, kLevels> levels_;

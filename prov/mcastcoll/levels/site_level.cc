@@ -34,10 +34,7 @@ SiteLevel::Peer& SiteLevel::peer(std::uint32_t rank) {
     const auto found =
         std::find_if(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.rank == rank; });
     if (found != peers_.end()) return *found;
-    peers_.emplace_back();
-    peers_.back().rank = rank;
-    peers_.back().credit = flow_.new_credit();
-    return peers_.back();
+    return peers_.emplace_back(Peer{flow_.new_peer(rank)});
 }
 
 void SiteLevel::start(Nanoseconds now) {
@@ -63,7 +60,7 @@ void SiteLevel::on_greeting(Peer& from) {
         if (leader != placement_.self() && !peer(leader).greeted) return;
     if (greeted_) {
         // It asks again: the answer may have come before it knew the group.
-        from.grant_due = from.credit.used == 0 && from.credit.sent == 0;
+        from.grant_due = from.used == 0 && from.sent == 0;
         return;
     }
     greeted_ = true;
@@ -193,14 +190,12 @@ void SiteLevel::on_message(Bytes message, Nanoseconds) {
     moved_ = true;
     Peer& from = peer(index_of(header.sender));
     if (header.kind == wire::Kind::grant) {
-        PieceFlow::take_grant(from.credit, header);
+        PieceFlow::take_grant(from, header);
         on_greeting(from);
         return;
     }
-    if (!flow_.take_piece(from.credit, decoded)) return;
-    const std::uint64_t operation = number_of(header.operation);
-    from.pieces.push_back({operation >> 1,
-                           static_cast<Phase>(operation & 1),
+    if (!flow_.take_piece(from, decoded)) return;
+    from.pieces.push_back({number_of(header.operation),
                            header.total,
                            index_of(header.fragment),
                            {decoded.payload.begin(), decoded.payload.end()}});
@@ -211,13 +206,10 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     Source& source = receive.sources[index];
     Peer& from = peer(source.rank);
     const Leg& leg = *receive.transfer->leg;
-    const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
-        return piece.number == leg.number && piece.phase == receive.phase && piece.offset == source.taken &&
-               !source.finished(leg.bytes);
-    });
-    if (next == from.pieces.end()) return false;
+    const auto next = from.find(word_of(leg, receive.phase), source.taken);
+    if (next == from.pieces.end() || source.finished(leg.bytes)) return false;
     const std::size_t bytes = next->bytes.size();
-    if (next->total != static_cast<std::uint32_t>(leg.bytes) || bytes > leg.bytes - source.taken) {
+    if (next->of != static_cast<std::uint32_t>(leg.bytes) || bytes > leg.bytes - source.taken) {
         failure_ = EMSGSIZE;
         return false;
     }
@@ -233,7 +225,7 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     }
     source.taken += bytes;
     source.heard = true;
-    from.credit.use(bytes);
+    from.use(bytes);
     from.pieces.erase(next);
     return true;
 }
@@ -318,10 +310,9 @@ bool SiteLevel::next_piece(Peer& to, Outgoing& message) {
     const std::size_t bytes = std::min<std::size_t>(sendable(send) - send.sent, piece_bytes_);
     const bool last = send.sent + bytes == leg.bytes;
     if (!last && bytes < std::min<std::size_t>(kLeastPiece, piece_bytes_)) return false;
-    if (!is_due(send) || !to.credit.may_send(bytes)) return false;
+    if (!is_due(send) || !to.may_send(bytes)) return false;
     message.payload = Bytes(send.data + send.sent, bytes);
-    flow_.make_piece(to.rank, to.credit, leg.number << 1 | static_cast<std::uint64_t>(send.phase), leg.bytes,
-                     send.sent, message);
+    flow_.make_piece(to, word_of(leg, send.phase), leg.bytes, send.sent, message);
     send.sent += bytes;
     if (last) {
         to.sends.pop_front();
@@ -335,9 +326,9 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         turn_ = (turn_ + 1) % peers_.size();
         Peer& to = peers_[turn_];
-        if (to.grant_due || to.credit.used - to.credit.told >= config_.window_bytes / 4) {
+        if (to.grant_due || flow_.grant_due(to)) {
             to.grant_due = false;
-            flow_.make_grant(to.rank, to.credit, message);
+            flow_.make_grant(to, message);
             return true;
         }
         if (next_piece(to, message)) return true;
@@ -347,7 +338,7 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
 
 bool SiteLevel::needs(std::uint32_t rank) const {
     bool needed = std::any_of(peers_.begin(), peers_.end(),
-                              [&](const Peer& one) { return one.rank == rank && one.credit.missed(); });
+                              [&](const Peer& one) { return one.rank == rank && one.missed(); });
     each_awaited([&](std::uint32_t awaited, Nanoseconds) { needed |= awaited == rank; });
     return needed;
 }
