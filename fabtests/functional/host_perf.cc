@@ -70,15 +70,15 @@ void apply(host::TeamConfig& config, const std::string& key, std::uint64_t value
     else if (key == "slot_bytes")
         config.slot_bytes = static_cast<std::uint32_t>(value);
     else if (key == "single_copy_from")
-        config.single_copy_from = value;
+        config.thresholds.single_copy_from = value;
     else if (key == "both_copy_from")
-        config.both_copy_from = value;
+        config.thresholds.both_copy_from = value;
     else if (key == "share_from")
-        config.share_from = value;
+        config.thresholds.share_from = value;
     else if (key == "blocks_direct_from")
-        config.blocks_direct_from = value;
+        config.thresholds.blocks_direct_from = value;
     else if (key == "reduce_direct_from")
-        config.reduce_direct_from = value;
+        config.thresholds.reduce_direct_from = value;
     else if (key == "single_copy")
         config.single_copy = value != 0;
     else if (key == "crowded")

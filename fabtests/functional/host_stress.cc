@@ -277,8 +277,9 @@ int main(int argc, char** argv) {
     arguments.flag("--quiet", plan.quiet, "print failures only");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
     options.config.single_copy = !no_single_copy;
-    options.config.blocks_direct_from = options.config.reduce_direct_from = options.config.single_copy_from =
-        direct_from;
+    options.config.thresholds = {.single_copy_from = direct_from,
+                                 .blocks_direct_from = direct_from,
+                                 .reduce_direct_from = direct_from};
     if (limit_s == 0) limit_s = 200 + static_cast<unsigned>(plan.count / 4000);
     ::alarm(limit_s);
     const int failures = test::run_members(options, [&](host::Team& team) {

@@ -39,7 +39,6 @@ class MeetingLevel final : public Level {
     }
     void advance(Leg&, Nanoseconds) override {}
     Nanoseconds next_deadline() const override { return kNever; }
-    std::string_view algorithm() const override { return "meeting"; }
     void fail(int error, Nanoseconds) override {
         for (Leg*& leg : meeting_.legs[self_])
             if (leg != nullptr) end(leg, error);

@@ -54,8 +54,7 @@ Test(host, every_kind_without_single_copy) {
 Test(host, every_kind_straight_between_memories) {
     for (const std::uint32_t count : {2U, 4U, 5U}) {
         MembersOptions options = members(count);
-        options.config.single_copy_from = options.config.blocks_direct_from = 1;
-        options.config.reduce_direct_from = 1;
+        options.config.thresholds = {.single_copy_from = 1, .blocks_direct_from = 1, .reduce_direct_from = 1};
         const int failures = run_members(options, [](Team& team) {
             if (const int code = all_cases(team, {15, 16, 1001, 40'000}); code != 0) return code;
             return team.counters().single_copies > 0 || team.counters().both_copies > 0 ? 0 : 9;
@@ -68,9 +67,8 @@ Test(host, every_kind_with_tiny_slots) {
     MembersOptions options = members(3);
     options.config.slots = 2;
     options.config.slot_bytes = 128;
-    options.config.share_from = 1;
-    options.config.single_copy_from = options.config.blocks_direct_from = 1;
-    options.config.reduce_direct_from = 1;
+    options.config.thresholds = {
+        .single_copy_from = 1, .share_from = 1, .blocks_direct_from = 1, .reduce_direct_from = 1};
     cr_assert_eq(run_members(options,
                              [](Team& team) {
                                  return all_cases(team, {0, 1, 15, 16, 17, 1000});

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "host/liveness.h"
+#include "host/waiting.h"
 #include "host_fixture.h"
 
 using namespace mcastcoll;
@@ -38,7 +38,7 @@ namespace {
 // Member 1 dies in the midst of operations of a kind; the others learn of it.
 void death(Kind kind, std::size_t bytes, bool others_sleep, std::uint32_t count = 3, bool direct = false) {
     MembersOptions options = members(count);
-    if (direct) options.config.blocks_direct_from = options.config.reduce_direct_from = 1;
+    if (direct) options.config.thresholds = {.blocks_direct_from = 1, .reduce_direct_from = 1};
     const int failures = run_members(options, [&](Team& team) {
         std::vector<std::byte> data(bytes * count), input(bytes * count);
         const auto once = [&](std::uint32_t root) {

@@ -9,10 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "host/backoff.h"
 #include "host/collectives.h"
-#include "host/liveness.h"
 #include "host/team.h"
+#include "host/waiting.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::host;
@@ -56,20 +55,16 @@ class Board {
 
 }  // namespace
 
-Test(host_parts, a_window_keeps_the_order_and_its_bound) {
-    Window window;
-    std::vector<Operation> operations(3 * Window::kMost);
+Test(host_parts, what_is_open_keeps_its_order_and_its_bound) {
+    Ring<Operation*> open(Team::kMaxOpen);
+    std::vector<Operation> operations(3 * Team::kMaxOpen);
     std::size_t added = 0, taken = 0;
-    cr_assert(window.empty());
     for (int round = 0; round < 4; ++round) {
-        while (!window.full()) window.add(operations[added++]);
-        cr_assert_eq(added - taken, Window::kMost);
-        for (int i = 0; i < 50; ++i) {
-            cr_assert_eq(&window.oldest(), &operations[taken]);
-            cr_assert_eq(&window.take(), &operations[taken++]);
-        }
+        while (open.push(&operations[added])) ++added;
+        cr_assert_eq(added - taken, Team::kMaxOpen);
+        for (int i = 0; i < 50; ++i, open.pop()) cr_assert_eq(open.front(), &operations[taken++]);
     }
-    while (!window.empty()) cr_assert_eq(&window.take(), &operations[taken++]);
+    for (; !open.empty(); open.pop()) cr_assert_eq(open.front(), &operations[taken++]);
     cr_assert_eq(taken, added);
 }
 
@@ -286,7 +281,7 @@ Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
                                         reinterpret_cast<std::byte*>(&to), sizeof to),
                  false);
     cr_assert_eq(board[1].rings.failure(), ECONNRESET);
-    cr_assert_eq(board[1].rings.alarm().lost(), 1);
+    cr_assert_eq(board[1].rings.alarm.lost(), 1);
     cr_assert_eq(board[0].counters.single_copy_bytes, 0);
 }
 

@@ -139,12 +139,12 @@ Test(planner, each_choice_is_told_once) {
     Group group(kShapes[2], 1, "flat", 4096, "allgather * * -1K reduction\nallgather * * * chains:3");
     const auto gather = [](std::size_t elements) { return Work{Kind::allgather, 0, elements, false}; };
     cr_assert(group.run({gather(10), gather(20)}).empty());
-    Planner::News news;
     Planner& one = *group.member(1).planner;
-    cr_assert(one.poll_news(news));
-    cr_assert_eq(news.choice.algorithm, Algorithm::reduction);
-    cr_assert_eq(news.bytes, 240);
-    cr_assert_not(one.poll_news(news));
+    const auto news = one.poll_news();
+    cr_assert(news.has_value());
+    cr_assert_eq(news->choice.algorithm, Algorithm::reduction);
+    cr_assert_eq(news->bytes, 240);
+    cr_assert_not(one.poll_news().has_value());
 }
 
 }  // namespace mcastcoll::levels

@@ -15,7 +15,7 @@ Test(site_level, sites_greet_until_they_are_answered) {
     const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
     Placement first(0, two_sites), second(1, two_sites);
     SiteLevel top(first, {}), other(second, {});
-    SiteLevel::Outgoing message;
+    Outgoing message;
     other.start({});
     cr_assert(other.poll_outgoing(message));  // lost
     cr_assert_not(other.poll_outgoing(message));
@@ -46,7 +46,7 @@ Test(site_level, lengths_that_differ_are_an_error) {
     in.bytes = short_one.size();
     cr_assert_eq(sender.post(out, {}), 0);
     cr_assert_eq(receiver.post(in, {}), 0);
-    SiteLevel::Outgoing message;
+    Outgoing message;
     cr_assert(sender.poll_outgoing(message));
     std::vector<std::byte> bytes(message.header.begin(), message.header.end());
     bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
@@ -68,7 +68,7 @@ void twice_plus(void* inout, const void* in, std::size_t elements) {
 // Sends what `from` has to say by now; how many messages.
 int deliver(SiteLevel& from, SiteLevel& to) {
     int count = 0;
-    for (SiteLevel::Outgoing message; from.poll_outgoing(message); ++count) {
+    for (Outgoing message; from.poll_outgoing(message); ++count) {
         std::vector<std::byte> bytes(message.header.begin(), message.header.end());
         bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
         to.on_message(bytes, {});
@@ -131,7 +131,7 @@ Test(site_level, unposted_pieces_are_bounded) {
     out.bytes = out.ready = data.size();
     cr_assert_eq(sender.post(out, {}), 0);
     std::size_t sent = 0;
-    for (SiteLevel::Outgoing message; sender.poll_outgoing(message); sent += message.payload.size()) {
+    for (Outgoing message; sender.poll_outgoing(message); sent += message.payload.size()) {
         std::vector<std::byte> bytes(message.header.begin(), message.header.end());
         bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
         receiver.on_message(bytes, {});

@@ -67,7 +67,6 @@ class MemoryLevel final : public group::HostLevel {
         return waits ? memory_->dead_from[awaited_] : kNever;
     }
     void fail(int error, Nanoseconds now) override;
-    std::string_view algorithm() const override { return "shm"; }
     void end_because_of(std::uint32_t member, int error) override { memory_->fail(error, member); }
     int failure() const override { return memory_->failure; }
     std::uint32_t lost() const override { return memory_->lost; }

@@ -95,11 +95,11 @@ void LevelSet::tell_joined() const {
 }
 
 void LevelSet::tell_selection() {
-    levels::Planner::News news;
-    if (!planner_->poll_news(news) || placement_.members() == 1) return;
+    const auto news = planner_->poll_news();
+    if (!news || placement_.members() == 1) return;
     port_.explain(
-        fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news.kind),
-                    news.bytes, placement_.members(), placement_.hosts(), levels::to_text(news.choice),
+        fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news->kind),
+                    news->bytes, placement_.members(), placement_.hosts(), levels::to_text(news->choice),
                     placement_.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
 }
 

@@ -1,13 +1,121 @@
-// Which way an operation goes, by its kind and length.
+// Which way an operation goes, by its kind and length; and the ways that take one step, in which each member
+// publishes its line, or slot, once, and reads the others' once.
+//
+// A broadcast beside the flag: one line of the cache carries both, and the root is done when it has written.
+// What everybody publishes and everybody, or a root, reads: barrier, gather, allgather, and reductions so
+// small that everybody combines all of it, or its slice, for himself. All read in rank order, as members
+// come: so a reduction's result is the same bits on everybody, every time. Who has seen everybody's line of a
+// step knows that all have left the steps before, so that back-to-back operations never have to look at
+// anybody's `left`.
 #include "host/collectives.h"
 
 namespace mcastcoll::host {
 namespace {
 
+using Phase = Cursor::Phase;
+
+// False when it is not there.
+bool read_one(Context& c, Operation& operation, std::uint32_t member) {
+    const std::size_t bytes = operation.bytes;
+    const std::uint64_t word = c.rings.look(member, c.step, operation.kind);
+    if (word == 0) return false;
+    if (Word::count(word) != bytes || !Word::final(word)) return c.rings.mismatch(), false;
+    if (bytes == 0) return true;
+    const std::byte* from = c.rings.place(member, c.step, bytes <= kInlineBytes);
+    if (!is_reduction(operation.kind)) {
+        std::memcpy(operation.buffer + member * bytes, from, bytes);
+        return true;
+    }
+    Slice slice{0, bytes};
+    if (operation.kind == Kind::reduce_scatter) {
+        const std::size_t element_bytes = operation.combiner.element_bytes;
+        slice = slice_of(c.self, c.size, bytes / element_bytes, element_bytes);
+    }
+    combine_next(operation, member, operation.buffer, from + slice.offset, slice.bytes);
+    return true;
+}
+
+// As gather_one() beside the flag, which goes on where this one stops. Waits for each line as it comes, since
+// whoever returns to ask again is later by a tenth.
+bool gather_at_once(Context& c, Operation& operation, int looks) {
+    const std::size_t bytes = operation.bytes;
+    if (!c.rings.may_write_line(c.step)) return false;
+    if (bytes > 0) std::memcpy(c.rings.line(c.self, c.step).payload.data(), operation.input, bytes);
+    c.rings.publish(c.step, operation.kind, true, bytes, bytes);
+    c.cursor.phase = Phase::published;
+    for (std::uint32_t& next = c.cursor.next; next < c.size; ++next) {
+        std::uint64_t word = 0;
+        for (int left = looks; next != c.self && (word = c.rings.look(next, c.step, operation.kind)) == 0;) {
+            if (--left <= 0) return false;
+            pause();
+        }
+        if (bytes > 0 && !read_one(c, operation, next)) return false;
+        if (bytes == 0 && Word::count(word) != 0) return c.rings.mismatch(), false;
+    }
+    c.rings.all_are_in(c.step);
+    c.rings.leave(c.step);
+    c.count_step(true);
+    c.finish(1);
+    return true;
+}
+
+// Whether one line of each member may be all that there is to it.
+bool is_short(const Context& c, const Operation& operation) {
+    if (operation.bytes > kInlineBytes) return false;
+    if (operation.kind == Kind::broadcast) return operation.root < c.size;
+    if (operation.kind == Kind::barrier) return operation.bytes == 0 && c.clusters.leaders.empty();
+    if (operation.bytes == 0 || operation.bytes >= c.bounds.from(operation.kind)) return false;
+    if (operation.kind == Kind::allgather) return true;
+    return operation.kind == Kind::allreduce && is_whole(operation) && operation.bytes < c.bounds.share_from;
+}
+
+Advance broadcast_inline(Context& c, Operation& operation) {
+    const std::size_t bytes = operation.bytes;
+    if (operation.root == c.self) {
+        if (operation.ready < bytes || !c.rings.may_write_line(c.step)) return Advance::idle;
+        if (bytes > 0) std::memcpy(c.rings.line(c.self, c.step).payload.data(), operation.buffer, bytes);
+        c.rings.publish(c.step, Kind::broadcast, true, bytes);
+    } else {
+        const std::uint64_t word = c.rings.look(operation.root, c.step, Kind::broadcast);
+        if (word == 0) return Advance::idle;
+        if (Word::count(word) != bytes || !Word::final(word)) return c.rings.mismatch(), Advance::idle;
+        const std::byte* from = c.rings.line(operation.root, c.step).payload.data();
+        if (bytes > 0) std::memcpy(operation.buffer, from, bytes);
+        operation.arrived = bytes;
+    }
+    c.rings.leave(c.step);
+    c.count_step(true);
+    ++c.step;  // the cursor is as it was: setting it anew would cost a seventh of the whole
+    return Advance::finished;
+}
+
+// The root of a reduction, or everybody, reads; others are done when they have published.
+Advance gather_one(Context& c, Operation& operation) {
+    const std::size_t bytes = operation.bytes;
+    const bool in_line = bytes <= kInlineBytes;
+    Cursor& at = c.cursor;
+    bool moved = false;
+    if (at.phase == Phase::fresh) {
+        if (!c.rings.may_write(c.step, in_line)) return Advance::idle;
+        copy_bytes(c.rings.place(c.self, c.step, in_line), operation.input, bytes);
+        c.rings.publish(c.step, operation.kind, true, bytes, bytes);
+        at.phase = Phase::published;
+        moved = true;
+        c.count_step(in_line);
+    }
+    if (!is_rooted(operation.kind) || operation.root == c.self) {
+        for (; at.next < c.size; ++at.next)
+            if (!read_one(c, operation, at.next)) return moved_or_idle(moved);
+        c.rings.all_are_in(c.step);
+    }
+    c.rings.leave(c.step);
+    return c.finish(1);
+}
+
 Advance go_through_slots(Context& c, Operation& operation) {
     switch (operation.kind) {
         case Kind::broadcast:
-            return broadcast(c, operation);
+            return operation.bytes > kInlineBytes ? broadcast(c, operation) : broadcast_inline(c, operation);
         case Kind::barrier:
             return c.clusters.leaders.empty() ? gather_one(c, operation) : barrier_by_clusters(c, operation);
         case Kind::reduce:
@@ -40,6 +148,22 @@ Advance advance(Context& c, Operation& operation) {
     if (way == Way::undecided) return Advance::idle;
     if (way == Way::slots) return go_through_slots(c, operation);
     return reduces ? reduce_directly(c, operation) : copy_blocks(c, operation);
+}
+
+bool at_once(Context& c, Operation& operation, int looks) {
+    if (c.rings.failure() != 0 || !is_short(c, operation)) return false;
+    if (operation.kind != Kind::broadcast) {
+        if (!gather_at_once(c, operation, looks)) return false;
+    } else {
+        while (broadcast_inline(c, operation) != Advance::finished) {
+            if (--looks <= 0) return false;
+            pause();
+        }
+    }
+    ++c.counters.operations;
+    operation.error = 0;
+    operation.done = true;
+    return true;
 }
 
 }  // namespace mcastcoll::host

@@ -25,10 +25,7 @@ bool at_once(Context& c, Operation& operation, int looks);
 bool is_withdrawn(Context& c, const Operation& operation);
 
 Advance broadcast(Context& c, Operation& operation);
-Advance broadcast_inline(Context& c, Operation& operation);
 Advance barrier_by_clusters(Context& c, Operation& operation);
-// Barriers, too, and reductions of which everybody combines all.
-Advance gather_one(Context& c, Operation& operation);
 Advance gather_blocks(Context& c, Operation& operation);
 Advance scatter(Context& c, Operation& operation);
 Advance alltoall(Context& c, Operation& operation);
@@ -56,27 +53,20 @@ struct Blocks {
     }
 };
 
-// A large broadcast between two, of which root and receiver copy what they can.
-bool may_both_copy(const Context& c, const Operation& operation);
-bool write_pieces(Context& c, const Operation& operation);
-Advance read_pieces(Context& c, Operation& operation, std::uint64_t from_address);
+// The first member's contribution begins a result, each other's is combined with it.
+inline void combine_next(const Operation& operation, std::uint32_t member, std::byte* result,
+                         const std::byte* from, std::size_t bytes) {
+    if (member != 0)
+        operation.combiner(result, from, bytes);
+    else
+        copy_bytes(result, from, bytes);
+}
 
 // What one call copies at most, so that the caller's other work goes on: with a core each, members would else
 // keep each other busy to the end.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
-bool publish_offer(Context& c, const Operation& operation);
-// False when it is not there yet, or does not fit.
-bool see_offer(Context& c, std::uint32_t member, const Operation& operation, Offer& offer);
 // Offers, and waits until everybody has. Where a member's input is its result, copying would change what
 // others are still to read: then all of them see that, leave the step, and go through slots.
 Way agree_on_way(Context& c, const Operation& operation);
-// Copies `bytes` from the member's memory, piece by piece, until the budget is used up; true when all are
-// there.
-bool pull(Context& c, std::uint32_t member, std::uint64_t from, std::byte* to, std::size_t bytes,
-          std::size_t& budget);
-// Leaves the step; the operation is over when all that read this member's memory, from the first on, have
-// left it.
-void leave_to_readers(Context& c, std::uint32_t first);
-Advance await_readers(Context& c, std::uint32_t end);
 
 }  // namespace mcastcoll::host

@@ -1,15 +1,34 @@
 // Context: what a collective is carried out with, and how far the oldest open operation has come.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "host/calibration.h"
 #include "host/memories.h"
 #include "host/rings.h"
 
 namespace mcastcoll::host {
+
+// What everybody goes by, from the agreement of all.
+struct Bounds {
+    bool crowded = true;                      // more members than cores
+    std::size_t single_copy_from = SIZE_MAX;  // a broadcast
+    std::size_t both_copy_from = SIZE_MAX;    // one of which both copy a part
+    std::size_t share_from = 0;               // an allreduce that is computed by shares
+    std::size_t reduce_whole = 0;             // reduces of up to so many bytes are the root's work
+    // The other kinds, straight between memories.
+    std::array<std::size_t, kKinds> direct_from = never();
+
+    std::size_t& from(Kind kind) { return direct_from[static_cast<std::size_t>(kind)]; }
+    std::size_t from(Kind kind) const { return direct_from[static_cast<std::size_t>(kind)]; }
+    static constexpr std::array<std::size_t, kKinds> never() {
+        std::array<std::size_t, kKinds> all{};
+        all.fill(SIZE_MAX);
+        return all;
+    }
+};
 
 // Members near each other (NUMA nodes, shared caches), and who leads them through a barrier.
 struct Clusters {

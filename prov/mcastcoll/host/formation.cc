@@ -8,7 +8,7 @@
 #include <bit>
 
 #include "base/system.h"
-#include "host/liveness.h"
+#include "host/waiting.h"
 
 namespace mcastcoll::host {
 namespace {
@@ -114,14 +114,14 @@ Result<void> Formation::arrive(Rings& rings) {
     card.stage.store(Stage::attached, std::memory_order_seq_cst);
     // Of those who come last at the same time at least one sees that all are here.
     if (all_are_at(Stage::attached, rings)) segment_->unlink();
-    rings.alarm().published();
+    rings.alarm.published();
     return {};
 }
 
 void Formation::leave(Rings& rings) {
     rings.card(config_.self).stage.store(Stage::left, std::memory_order_seq_cst);
     if (state_ != State::over && config_.self == 0) segment_->unlink();
-    rings.alarm().published();
+    rings.alarm.published();
 }
 
 bool Formation::all_are_at(Stage stage, Rings& rings) const {
@@ -142,7 +142,7 @@ void Formation::probe(Context& c) {
     card.can_copy.store(can_copy ? 1 : 0, std::memory_order_relaxed);
     card.stage.store(Stage::probed, std::memory_order_release);
     state_ = State::probed;
-    c.rings.alarm().published();
+    c.rings.alarm.published();
 }
 
 // What copies between members 0 and 1 cost, who stand for all. On one and the same core, as on a busy
@@ -178,18 +178,17 @@ void Formation::agree(Context& c) const {
     Thresholds& chosen = agreement.thresholds;
     chosen = thresholds(c.size, agreement.crowded != 0 ? std::max(2U, per_core) : 1, c.rings.slot_bytes(),
                         agreement.costs);
-    if (config_.single_copy_from != 0) chosen.single_copy_from = config_.single_copy_from;
-    if (config_.both_copy_from != 0) chosen.both_copy_from = config_.both_copy_from;
-    if (config_.blocks_direct_from != 0) chosen.blocks_direct_from = config_.blocks_direct_from;
-    if (config_.reduce_direct_from != 0) chosen.reduce_direct_from = config_.reduce_direct_from;
-    if (config_.share_from != 0) chosen.share_from = config_.share_from;
-    agreement.reduce_by_shares = config_.share_from != 0;
+    for (const auto from :
+         {&Thresholds::single_copy_from, &Thresholds::both_copy_from, &Thresholds::share_from,
+          &Thresholds::blocks_direct_from, &Thresholds::reduce_direct_from})
+        if (config_.thresholds.*from != 0) chosen.*from = config_.thresholds.*from;
+    agreement.reduce_by_shares = config_.thresholds.share_from != 0;
     // With more members than cores a leader would be one more context switch.
     const Clusters::Ids leaders = Clusters::choose_leaders(
         agreement.crowded != 0 ? std::vector<Clusters::Ids>{} : config_.clusters, c.size);
     for (std::uint32_t member = 0; member < c.size; ++member) c.rings.card(member).leader = leaders[member];
     agreement.ready.store(1, std::memory_order_release);
-    c.rings.alarm().published();
+    c.rings.alarm.published();
 }
 
 void Formation::adopt(Context& c) {
@@ -197,7 +196,7 @@ void Formation::adopt(Context& c) {
     Clusters::Ids leaders;
     for (std::uint32_t member = 0; member < c.size; ++member) leaders.push_back(c.rings.card(member).leader);
     c.clusters = Clusters::of(c.self, leaders);
-    c.rings.alarm().use_membarrier(header_.agreement.membarrier != 0);
+    c.rings.alarm.use_membarrier(header_.agreement.membarrier != 0);
     state_ = State::over;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,16 +32,21 @@ struct TeamConfig {
     // What member 0 decides for all; 0 leaves it to measurement.
     std::uint32_t slots = 0;       // 2 to 32
     std::uint32_t slot_bytes = 0;  // a multiple of 128, up to 64 KiB
-    std::uint64_t single_copy_from = 0;
-    std::uint64_t share_from = 0;
-    std::uint64_t both_copy_from = 0;
-    std::uint64_t blocks_direct_from = 0;
-    std::uint64_t reduce_direct_from = 0;
+    Thresholds thresholds{};
     enum class Crowding { measured, crowded, roomy } crowding = Crowding::measured;
     // For members that are threads of one process: the mapping of member 0's team. Thread sanitizers see only
     // addresses.
     std::shared_ptr<Segment> segment{};
 };
+
+// `slots` are the other's, in this process's addresses, freshly written by it, and at `address` in its own.
+// Leaves them written over. Not measured: where they are too small, or copying fails.
+CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address);
+
+// per_core: members that share a core, rounded up.
+Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t slot_bytes,
+                      const CopyCosts& costs);
+Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes);
 
 class Formation {
   public:

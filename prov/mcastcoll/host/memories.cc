@@ -10,9 +10,6 @@
 namespace mcastcoll::host {
 namespace {
 
-// The kernel pins pages in batches anyway; a short transfer is only to end a long one's surprise.
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-
 void* pointer(std::uint64_t address) {
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
@@ -25,23 +22,15 @@ int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::si
         if (bytes > 0) std::memcpy(to, pointer(address), bytes);
         return 0;
     }
-    auto* out = static_cast<std::byte*>(to);
-    do {
-        const std::size_t part = bytes < kMostBytes ? bytes : kMostBytes;
-        std::uint64_t nonce = 0;
-        // The nonce comes last, when everything else has been read.
-        const std::array<iovec, 2> local{iovec{out, part}, iovec{&nonce, sizeof nonce}};
-        const std::array<iovec, 2> remote{iovec{pointer(address), part},
-                                          iovec{pointer(peer.nonce_address), sizeof nonce}};
-        const ssize_t got = ::process_vm_readv(number, local.data(), 2, remote.data(), 2, 0);
-        if (got < 0) return errno;
-        if (static_cast<std::size_t>(got) != part + sizeof nonce) return EFAULT;
-        if (nonce != peer.nonce) return ESRCH;
-        out += part;
-        address += part;
-        bytes -= part;
-    } while (bytes > 0);
-    return 0;
+    std::uint64_t nonce = 0;
+    // The nonce comes last, when everything else has been read.
+    const std::array<iovec, 2> local{iovec{to, bytes}, iovec{&nonce, sizeof nonce}};
+    const std::array<iovec, 2> remote{iovec{pointer(address), bytes},
+                                      iovec{pointer(peer.nonce_address), sizeof nonce}};
+    const ssize_t got = ::process_vm_readv(number, local.data(), 2, remote.data(), 2, 0);
+    if (got < 0) return errno;
+    if (static_cast<std::size_t>(got) != bytes + sizeof nonce) return EFAULT;
+    return nonce == peer.nonce ? 0 : ESRCH;
 }
 
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes) {
@@ -51,18 +40,10 @@ int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, s
         return 0;
     }
     if (const int code = copy_from(peer, 0, nullptr, 0); code != 0) return code;
-    const auto* in = static_cast<const std::byte*>(from);
-    while (bytes > 0) {
-        iovec local{const_cast<std::byte*>(in), bytes < kMostBytes ? bytes : kMostBytes};
-        const iovec remote{pointer(address), local.iov_len};
-        const ssize_t put = ::process_vm_writev(number, &local, 1, &remote, 1, 0);
-        if (put < 0) return errno;
-        if (put == 0) return EFAULT;
-        in += put;
-        address += static_cast<std::uint64_t>(put);
-        bytes -= static_cast<std::size_t>(put);
-    }
-    return 0;
+    const iovec local{const_cast<void*>(from), bytes}, remote{pointer(address), bytes};
+    const ssize_t put = ::process_vm_writev(number, &local, 1, &remote, 1, 0);
+    if (put < 0) return errno;
+    return static_cast<std::size_t>(put) == bytes ? 0 : EFAULT;
 }
 
 bool can_copy_from(const RemoteMemory& peer) {
@@ -95,7 +76,7 @@ bool Memories::write(std::uint32_t member, std::uint64_t address, const std::byt
 
 void Memories::fail(std::uint32_t member, int code) {
     const bool gone = code == ESRCH || !rings_.is_alive(member);
-    rings_.alarm().fail(gone ? ECONNRESET : code, member);
+    rings_.alarm.fail(gone ? ECONNRESET : code, member);
 }
 
 }  // namespace mcastcoll::host

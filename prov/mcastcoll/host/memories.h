@@ -19,7 +19,8 @@ struct RemoteMemory {
     std::uint64_t nonce = 0;
 };
 
-// 0, or the errno: ESRCH when it is not the peer (any more), EPERM when the kernel does not let us.
+// At most kCopyAtOnce (collectives.h) in one call. 0, or the errno: ESRCH when it is not the peer (any more),
+// EPERM when the kernel does not let us.
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes);
 // The same in the other direction; the peer must have shown within microseconds that it lives.
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes);

@@ -3,13 +3,69 @@
 // Nobody waits in here: awaited() is whom the last look was in vain for.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
-#include "host/alarm.h"
+#include "base/types.h"
 #include "host/layout.h"
 #include "host/operation.h"
 
 namespace mcastcoll::host {
+
+// Alarm: poison for a team, and sleep for members that have waited in vain.
+//
+// A sleeper counts itself in `sleepers`, makes every member pass a memory barrier (membarrier), looks once
+// more, and sleeps in the kernel until `turn` changes. Who publishes something looks at `sleepers`
+// afterwards, without a barrier of its own, which would cost more than the whole publication. No wake-up is
+// lost: had the publisher looked before the sleeper counted itself, then it has published before the
+// sleeper's barrier, and the sleeper's last look sees it; had it looked after, it sees the sleeper, and
+// changes `turn`, which the sleeper has read before all that. Where a member cannot be reached by membarrier,
+// everybody makes a barrier at every publication instead.
+//
+// Every sleep is bounded: who sleeps also has to look whether those it waits for are alive.
+class Alarm {
+  public:
+    static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+    explicit Alarm(Header& header) : words_(header.alarm), wake_(header.wake) {}
+
+    // Lets this process be reached by others' barriers; false where the kernel has none.
+    static bool enroll();
+    void use_membarrier(bool all_enrolled) { fences_ = !all_enrolled; }
+
+    // After each publication.
+    void published() {
+        if (fences_) [[unlikely]]
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        else
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (words_.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            wake();
+    }
+    int failure() const {
+        return static_cast<int>(words_.failure.load(std::memory_order_acquire) & kErrorMask);
+    }
+    // Who is to blame for it, or kNobody.
+    std::uint32_t lost() const { return (words_.failure.load(std::memory_order_acquire) >> kErrorBits) - 1; }
+    // The first failure stays.
+    void fail(int error, std::uint32_t lost = kNobody);
+
+    // Counts this member as a sleeper; look once more after that.
+    std::uint32_t prepare_sleep();
+    // Sleeps, unless something was published since prepare_sleep(), which gave the turn, for at most so long.
+    void sleep(std::uint32_t turn, Nanoseconds longest);
+    void end_sleep();
+
+  private:
+    static constexpr unsigned kErrorBits = 16;
+    static constexpr std::uint32_t kErrorMask = (1U << kErrorBits) - 1;
+
+    void wake();
+
+    AlarmWords& words_;
+    WakeWord& wake_;
+    bool fences_ = true;
+};
 
 // Between two looks at the same word.
 inline void pause() {
@@ -22,32 +78,34 @@ inline void pause() {
 
 class Rings {
   public:
+    Alarm alarm;
+
     Rings(Header& header, std::uint32_t self);
     // Of the shared memory of so many members.
     static std::size_t bytes_for(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes);
 
     std::uint32_t slots() const { return slots_; }
     std::size_t slot_bytes() const { return slot_bytes_; }
-    Alarm& alarm() { return alarm_; }
-    const Alarm& alarm() const { return alarm_; }
-    int failure() const { return alarm_.failure(); }
+    int failure() const { return alarm.failure(); }
     // Members have posted different things under one number.
     void mismatch();
 
-    Card& card(std::uint32_t member) const { return *peers_[member].card; }
+    Card& card(std::uint32_t member) const { return areas_[member]->card; }
     bool is_alive(std::uint32_t member) const;
     // One more than the core that the member has last waited on.
-    std::atomic<std::uint32_t>& core(std::uint32_t member) const { return peers_[member].left->core; }
+    std::atomic<std::uint32_t>& core(std::uint32_t member) const { return areas_[member]->left.core; }
     // All slots of a member, one after the other.
-    std::byte* slots_of(std::uint32_t member) const { return peers_[member].slots; }
+    std::byte* slots_of(std::uint32_t member) const {
+        return reinterpret_cast<std::byte*>(areas_[member] + 1);
+    }
 
     Line& line(std::uint32_t member, Step step) const {
         // Turned by the member: the lines of one step would else lie a whole number of pages apart, in one
         // set of the cache.
-        return peers_[member].lines[(step + member) % kLines];
+        return areas_[member]->lines[(step + member) % kLines];
     }
     std::byte* slot(std::uint32_t member, Step step) const {
-        return peers_[member].slots + (step % slots_) * slot_bytes_;
+        return slots_of(member) + (step % slots_) * slot_bytes_;
     }
     // Where a step's message lies.
     std::byte* place(std::uint32_t member, Step step, bool in_line) const {
@@ -61,17 +119,17 @@ class Rings {
     void publish(Step step, Kind kind, bool final, std::uint64_t count) {
         line(self_, step)
             .word.store(Word::of(step, static_cast<unsigned>(kind), final, count), std::memory_order_release);
-        alarm_.published();
+        alarm.published();
     }
     void publish(Step step, Kind kind, bool final, std::uint64_t count, std::uint64_t extent) {
         line(self_, step).extent.store(extent, std::memory_order_relaxed);
         publish(step, kind, final, count);
     }
     // The first step is not left yet.
-    void enter() { peers_[self_].left->step.store(watermark_, std::memory_order_relaxed); }
+    void enter() { areas_[self_]->left.step.store(watermark_, std::memory_order_relaxed); }
     void leave(Step step) {
-        peers_[self_].left->step.store(step + 1, std::memory_order_release);
-        alarm_.published();
+        areas_[self_]->left.step.store(step + 1, std::memory_order_release);
+        alarm.published();
     }
 
     // The word that a member has published for a step, or 0.
@@ -92,7 +150,7 @@ class Rings {
         return mismatch(), 0;
     }
     bool has_left(std::uint32_t member, Step step) {
-        if (peers_[member].left->step.load(std::memory_order_acquire) > step) return true;
+        if (areas_[member]->left.step.load(std::memory_order_acquire) > step) return true;
         awaited_ = member;
         return false;
     }
@@ -104,13 +162,6 @@ class Rings {
     std::uint32_t awaited() const { return awaited_; }
 
   private:
-    struct Peer {
-        Card* card;
-        Left* left;
-        Line* lines;
-        std::byte* slots;
-    };
-
     bool may_use(Step step, std::uint64_t ring) {
         if (watermark_ + ring > step) [[likely]]
             return true;
@@ -118,11 +169,10 @@ class Rings {
     }
     bool raise_watermark(Step step, std::uint64_t ring);
 
-    Alarm alarm_;
     const std::uint32_t self_, slots_;
     const std::size_t slot_bytes_;
-    std::vector<Peer> peers_;
-    Step watermark_ = 1;  // everybody has left all steps before
+    std::vector<MemberArea*> areas_;  // by member
+    Step watermark_ = 1;              // everybody has left all steps before
     std::uint32_t awaited_ = 0;
 };
 

@@ -15,7 +15,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/system.h"
-#include "host/liveness.h"
+#include "host/waiting.h"
 
 namespace mcastcoll::host {
 namespace {

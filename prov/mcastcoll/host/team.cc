@@ -31,7 +31,7 @@ Team::Team(const TeamConfig& config, std::shared_ptr<Segment> segment)
 
 Team::~Team() {
     // Nobody writes into a buffer that its owner has back.
-    while (!window_.empty() && !is_withdrawn(context_, window_.oldest())) ::sched_yield();
+    while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
     formation_.leave(context_.rings);
 }
 
@@ -57,7 +57,7 @@ int Team::post(Operation& operation) {
         return 0;
     }
     const bool is_first = window_.empty();
-    window_.add(operation);
+    window_.push(&operation);
     if (is_first) progress();
     return 0;
 }
@@ -67,11 +67,11 @@ bool Team::progress() {
     bool moved = false;
     if (formation_.is_over() || formed()) [[likely]] {
         while (!window_.empty()) {
-            const Advance outcome = advance(context_, window_.oldest());
+            const Advance outcome = advance(context_, *window_.front());
             if (outcome == Advance::idle) break;
             moved = true;
             if (outcome == Advance::moved) break;
-            end(window_.take(), 0);
+            end_oldest(0);
         }
     }
     if (moved) {
@@ -85,6 +85,12 @@ bool Team::progress() {
     return false;
 }
 
+void Team::end_oldest(int error) {
+    Operation& operation = *window_.front();
+    window_.pop();
+    end(operation, error);
+}
+
 void Team::end(Operation& operation, int error) {
     ++context_.counters.operations;
     if (error != 0) ++context_.counters.failed_operations;
@@ -94,9 +100,9 @@ void Team::end(Operation& operation, int error) {
 
 bool Team::end_all() {
     const int error = failure();
-    if (!is_withdrawn(context_, window_.oldest())) return false;
+    if (!is_withdrawn(context_, *window_.front())) return false;
     context_.cursor = {};
-    while (!window_.empty()) end(window_.take(), error);
+    while (!window_.empty()) end_oldest(error);
     return true;
 }
 

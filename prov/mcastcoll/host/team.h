@@ -5,42 +5,23 @@
 // README.md for each collective's way, and collectives.h for its code.
 //
 // Who has nothing to do never waits in here: progress() returns. run() waits as suits the machine
-// (backoff.h). A Team belongs to one thread at a time. Buffers belong to the team from post() until `done`.
+// (waiting.h). A Team belongs to one thread at a time. Buffers belong to the team from post() until `done`.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "base/result.h"
-#include "host/backoff.h"
+#include "base/ring.h"
 #include "host/context.h"
 #include "host/formation.h"
-#include "host/liveness.h"
+#include "host/waiting.h"
 
 namespace mcastcoll::host {
 
-// The operations that are posted and not over, in their order.
-class Window {
-  public:
-    static constexpr std::size_t kMost = 128;
-
-    bool empty() const { return first_ == end_; }
-    bool full() const { return end_ - first_ == kMost; }
-    Operation& oldest() const { return *open_[first_ % kMost]; }
-    void add(Operation& operation) { open_[end_++ % kMost] = &operation; }
-    // The oldest, which is over.
-    Operation& take() { return *open_[first_++ % kMost]; }
-
-  private:
-    std::array<Operation*, kMost> open_{};
-    std::uint64_t first_ = 0, end_ = 0;
-};
-
 class Team {
   public:
-    static constexpr std::size_t kMaxOpen = Window::kMost;
+    static constexpr std::size_t kMaxOpen = 128;
 
     // Member 0 creates, the others attach. Neither waits: operations wait until all are there.
     static Result<std::unique_ptr<Team>> create(const TeamConfig& config);
@@ -72,16 +53,16 @@ class Team {
                    Nanoseconds longest = Nanoseconds::from_ms(10));
     // For callers whose loop is under a lock, which none sleeps with: count as a sleeper, call progress(),
     // sleep without the lock unless that got what is waited for, and stop counting.
-    std::uint32_t prepare_nap() { return context_.rings.alarm().prepare_sleep(); }
-    void nap(std::uint32_t turn, Nanoseconds longest) { context_.rings.alarm().sleep(turn, longest); }
-    void end_nap() { context_.rings.alarm().end_sleep(); }
+    std::uint32_t prepare_nap() { return context_.rings.alarm.prepare_sleep(); }
+    void nap(std::uint32_t turn, Nanoseconds longest) { context_.rings.alarm.sleep(turn, longest); }
+    void end_nap() { context_.rings.alarm.end_sleep(); }
     // Whom the oldest open operation waits for.
     std::uint32_t awaited() const { return context_.rings.awaited(); }
     // Poisons the team: everybody's open and later operations end with this error.
-    void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm().fail(error, lost); }
+    void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm.fail(error, lost); }
     int failure() const { return context_.rings.failure(); }
     // The member that the failure is about, or Alarm::kNobody.
-    std::uint32_t lost() const { return context_.rings.alarm().lost(); }
+    std::uint32_t lost() const { return context_.rings.alarm.lost(); }
     // For who sleeps otherwise: when to call progress() again, kNever when nothing is open.
     Nanoseconds next_deadline();
 
@@ -95,6 +76,7 @@ class Team {
                                               Result<std::shared_ptr<Segment>> segment);
 
     void end(Operation& operation, int error);
+    void end_oldest(int error);
     bool end_all();
     void look_after_awaited();
     void notice_core();
@@ -102,7 +84,7 @@ class Team {
 
     Formation formation_;
     Context context_;
-    Window window_;
+    Ring<Operation*> window_{kMaxOpen};  // what is posted and not over, in its order
     FailureDetector detector_;
     Backoff backoff_;
 };

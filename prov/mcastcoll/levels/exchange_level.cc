@@ -27,24 +27,15 @@ ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
     : config_(config),
       window_bytes_(window_of(config)),
       piece_bytes_(piece_of(config)),
-      flow_({.key = config.key,
-             .epoch = config.epoch,
-             .self = config.self,
-             .members = config.members,
-             .window_bytes = window_bytes_,
-             .piece = wire::Kind::block,
-             .grant = wire::Kind::block_grant}),
+      flow_({config.key, config.epoch, config.self, config.members, window_bytes_, wire::Kind::block,
+             wire::Kind::block_grant}),
       peers_(config.members) {
     assert(config.members <= kMostMembers && config.self < config.members);
     assert(piece_bytes_ > 0 && window_bytes_ >= 2 * cost_of(piece_bytes_));
 }
 
 ExchangeLevel::Peer& ExchangeLevel::peer(std::uint32_t rank) {
-    if (!peers_[rank]) {
-        peers_[rank] = std::make_unique<Peer>();
-        peers_[rank]->rank = rank;
-        peers_[rank]->credit = flow_.new_credit();
-    }
+    if (!peers_[rank]) peers_[rank] = std::make_unique<Peer>(Peer{flow_.new_peer(rank)});
     return *peers_[rank];
 }
 
@@ -130,16 +121,15 @@ void ExchangeLevel::settle(std::size_t index) {
 void ExchangeLevel::watch_still(Transfer& transfer) {
     transfer.watched = true;
     for (const Inbound& in : transfer.schedule.receives)
-        if (!in.finished && in.own == nullptr) flow_.watch(in.from);
+        if (!in.finished() && in.own == nullptr) flow_.watch(in.from);
     for (const Outbound& out : transfer.schedule.sends)
-        if (!out.finished) flow_.watch(out.to);
+        if (!out.finished()) flow_.watch(out.to);
 }
 
 // Only who cannot send all that is expected of it with what it was granted.
 bool ExchangeLevel::grant_due(const Peer& one) const {
-    const Credit& credit = one.credit;
-    if (credit.used - credit.told < window_bytes_ / 4) return false;
-    const std::uint64_t granted = credit.told + window_bytes_ - credit.used;
+    if (!flow_.grant_due(one)) return false;
+    const std::uint64_t granted = one.told + window_bytes_ - one.used;
     std::uint64_t expected = 0;
     for (const Turn& turn : one.receives) {
         const Inbound& in = turn.transfer->schedule.receives[turn.index];
@@ -156,7 +146,7 @@ bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
     Transfer& transfer = *turn.transfer;
     Outbound& out = transfer.schedule.sends[turn.index];
     const std::size_t bytes = std::min<std::size_t>(out.bytes - out.sent, piece_bytes_);
-    if (transfer.complete < out.after || !to.credit.may_send(bytes)) return false;
+    if (transfer.complete < out.after || !to.may_send(bytes)) return false;
     BlockMap::Place place = out.map.place(out.sent);
     if (place.run >= bytes) {
         message.payload = Bytes(out.data + place.offset, bytes);
@@ -170,12 +160,10 @@ bool ExchangeLevel::next_piece(Peer& to, Outgoing& message) {
         }
         message.payload = Bytes(staging_).first(bytes);
     }
-    flow_.make_piece(to.rank, to.credit, transfer.word << kMessageBits | out.message, transfer.leg->bytes,
-                     out.sent, message);
+    flow_.make_piece(to, transfer.word << kMessageBits | out.message, transfer.leg->bytes, out.sent, message);
     out.sent += bytes;
     transfer.moved = moved_ = true;
-    if (out.sent == out.bytes) {
-        out.finished = true;
+    if (out.finished()) {
         --transfer.open_sends;
         to.sends.pop_front();
     }
@@ -191,7 +179,7 @@ bool ExchangeLevel::poll_outgoing(Outgoing& message) {
         ready_.pop_front();
         to.queued = false;
         if (grant_due(to)) {
-            flow_.make_grant(to.rank, to.credit, message);
+            flow_.make_grant(to, message);
             enqueue(to);
             return true;
         }
@@ -205,13 +193,13 @@ bool ExchangeLevel::poll_outgoing(Outgoing& message) {
 
 bool ExchangeLevel::needs(std::uint32_t rank) const {
     const Peer* one = peers_[rank].get();
-    return one != nullptr && (!one->sends.empty() || !one->receives.empty() || one->credit.missed());
+    return one != nullptr && (!one->sends.empty() || !one->receives.empty() || one->missed());
 }
 
 std::uint32_t ExchangeLevel::awaited() const {
     for (const auto& transfer : transfers_)
         for (const Inbound& in : transfer->schedule.receives)
-            if (!in.finished && in.own == nullptr) return in.from;
+            if (!in.finished() && in.own == nullptr) return in.from;
     return kNotThere;
 }
 

@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "levels/exchange_schedule.h"
@@ -44,11 +43,9 @@ class ExchangeLevel final : public Level {
   public:
     explicit ExchangeLevel(const ExchangeConfig& config);
 
-    static bool serves(Kind kind) { return moves_blocks(kind); }
-
     // ENOSYS: no exchange of blocks.
     int post(Leg& leg, Nanoseconds now) override {
-        return serves(leg.kind) ? post(leg, choose(leg.kind, leg.bytes, config_.members), now) : ENOSYS;
+        return moves_blocks(leg.kind) ? post(leg, choose(leg.kind, leg.bytes, config_.members), now) : ENOSYS;
     }
     // By this algorithm, on all members.
     int post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now);
@@ -56,7 +53,6 @@ class ExchangeLevel final : public Level {
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
     void fail(int error, Nanoseconds now) override;
-    std::string_view algorithm() const override { return "messages"; }
 
     static bool takes(wire::Kind kind) {
         return kind == wire::Kind::block || kind == wire::Kind::block_grant;
@@ -67,7 +63,7 @@ class ExchangeLevel final : public Level {
     // A member whose process is to be watched, because an operation has waited long for it.
     bool poll_watch(std::uint32_t& rank) { return flow_.poll_watch(rank); }
     // This member is gone. It may have done its share, so that is no error by itself.
-    void lose(std::uint32_t rank) { peer(rank).credit.lose(); }
+    void lose(std::uint32_t rank) { peer(rank).lose(); }
     // Something that is open here waits for this member, or it is lost and was sent something since.
     bool needs(std::uint32_t rank) const;
 
@@ -97,18 +93,10 @@ class ExchangeLevel final : public Level {
         Transfer* transfer = nullptr;
         std::uint32_t index = 0;
     };
-    struct Piece {
-        std::uint64_t operation = 0, offset = 0;
-        std::uint32_t of = 0;
-        std::vector<std::byte> bytes;
-    };
-    struct Peer {
-        std::uint32_t rank = 0;
-        Credit credit;
-        std::deque<Turn> sends;     // in the order of operations
-        std::deque<Turn> receives;  // expected of it
-        std::deque<Piece> pieces;   // kept
-        bool queued = false;        // in ready_
+    struct Peer : FlowPeer {
+        std::deque<Turn> sends{};     // in the order of operations
+        std::deque<Turn> receives{};  // expected of it
+        bool queued = false;          // in ready_
     };
 
     Peer& peer(std::uint32_t rank);

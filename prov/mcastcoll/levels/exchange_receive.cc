@@ -84,11 +84,10 @@ bool ExchangeLevel::take(const Turn& turn, Bytes bytes) {
 
 void ExchangeLevel::end_receive(Transfer& transfer, std::size_t index) {
     Inbound& in = transfer.schedule.receives[index];
-    if (in.taken < in.bytes || in.finished) return;
-    in.finished = true;
+    if (!in.finished()) return;
     --transfer.open_receives;
     const auto& receives = transfer.schedule.receives;
-    while (transfer.complete < receives.size() && receives[transfer.complete].finished) ++transfer.complete;
+    while (transfer.complete < receives.size() && receives[transfer.complete].finished()) ++transfer.complete;
     const auto& sends = transfer.schedule.sends;
     for (; transfer.due < sends.size() && sends[transfer.due].after <= transfer.complete; ++transfer.due)
         enqueue(peer(sends[transfer.due].to));
@@ -111,12 +110,9 @@ bool ExchangeLevel::take_own(Transfer& transfer, std::size_t index) {
 bool ExchangeLevel::take_kept(Peer& from, const Turn& turn) {
     const Transfer& transfer = *turn.transfer;
     const Inbound& in = transfer.schedule.receives[turn.index];
-    const std::uint64_t operation = transfer.word << kMessageBits | in.message;
-    const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
-        return piece.operation == operation && piece.offset == in.taken;
-    });
+    const auto next = from.find(transfer.word << kMessageBits | in.message, in.taken);
     if (next == from.pieces.end() || !take(turn, next->bytes)) return false;
-    from.credit.use(next->bytes.size());
+    from.use(next->bytes.size());
     if (spare_bytes_.size() < kMostSpare) spare_bytes_.push_back(std::move(next->bytes));
     from.pieces.erase(next);
     enqueue(from);
@@ -130,8 +126,8 @@ void ExchangeLevel::on_message(Bytes message, Nanoseconds) {
     Peer& from = peer(index_of(header.sender));
     moved_ = true;
     enqueue(from);
-    if (header.kind == wire::Kind::block_grant) return PieceFlow::take_grant(from.credit, header);
-    if (!flow_.take_piece(from.credit, decoded)) return;
+    if (header.kind == wire::Kind::block_grant) return PieceFlow::take_grant(from, header);
+    if (!flow_.take_piece(from, decoded)) return;
     const std::uint64_t operation = number_of(header.operation);
     const std::uint32_t of = index_of(header.fragment);
     if (contradicts(from, operation, of)) {
@@ -142,7 +138,7 @@ void ExchangeLevel::on_message(Bytes message, Nanoseconds) {
         const Turn turn = *found;
         Transfer& transfer = *turn.transfer;
         if (transfer.schedule.receives[turn.index].taken == header.total && take(turn, decoded.payload)) {
-            from.credit.use(decoded.payload.size());
+            from.use(decoded.payload.size());
             end_receive(transfer, turn.index);
             transfer.dirty = true;
             return;
@@ -167,7 +163,7 @@ bool ExchangeLevel::advance_receives(Transfer& transfer) {
     auto& receives = transfer.schedule.receives;
     for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
         Inbound& in = receives[i];
-        if (in.finished) continue;
+        if (in.finished()) continue;
         if (in.own != nullptr) {
             moved |= take_own(transfer, i);
             continue;
@@ -175,7 +171,7 @@ bool ExchangeLevel::advance_receives(Transfer& transfer) {
         Peer& from = peer(in.from);
         const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
         if (from.pieces.empty()) continue;
-        while (!in.finished && take_kept(from, turn)) {
+        while (!in.finished() && take_kept(from, turn)) {
             moved = true;
             end_receive(transfer, i);
         }

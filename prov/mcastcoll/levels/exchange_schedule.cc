@@ -29,6 +29,15 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
            reinterpret_cast<std::uintptr_t>(b) < reinterpret_cast<std::uintptr_t>(a) + a_bytes;
 }
 
+// A node of the binomial tree over places counted from the root: its subtree are the places from its own on.
+struct Node {
+    std::uint32_t place, subtree, parent;  // place and parent counted from the root
+    Node(std::uint32_t self, std::uint32_t root, std::uint32_t members)
+        : place((self + members - root) % members), subtree(members), parent(place & (place - 1)) {
+        if (place > 0) subtree = std::min(place & ~(place - 1), members - place);
+    }
+};
+
 // The making of one schedule.
 struct Maker {
     Schedule& schedule;
@@ -62,158 +71,141 @@ struct Maker {
         return schedule.scratch.data();
     }
 
-    void gather_linear();
-    void gather_binomial();
-    void scatter_linear();
-    void scatter_binomial();
-    void alltoall_pairwise(std::size_t overlapping);
-    void alltoall_bruck();
-    void allgather_ring();
-    void allgather_bruck();
-    void reduce_scatter();
-};
-
-void Maker::gather_linear() {
-    if (self != index_of(leg.root)) return send(index_of(leg.root), 0, 0, leg.input, leg.bytes);
-    move_block(result(self), leg.input, leg.bytes);
-    for (std::uint32_t i = 1; i < members; ++i)
-        receive(around(self + i), 0, result(around(self + i)), leg.bytes);
-}
-
-void Maker::scatter_linear() {
-    if (self != index_of(leg.root)) return receive(index_of(leg.root), 0, leg.buffer, leg.bytes);
-    move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
-    for (std::uint32_t i = 1; i < members; ++i)
-        send(around(self + i), 0, 0, leg.input + around(self + i) * leg.bytes, leg.bytes);
-}
-
-// A node of the binomial tree over places counted from the root: its subtree are the places from its own on.
-struct Node {
-    std::uint32_t place, subtree, parent;  // place and parent counted from the root
-    Node(std::uint32_t self, std::uint32_t root, std::uint32_t members)
-        : place((self + members - root) % members), subtree(members), parent(place & (place - 1)) {
-        if (place > 0) subtree = std::min(place & ~(place - 1), members - place);
+    void gather_linear() {
+        if (self != index_of(leg.root)) return send(index_of(leg.root), 0, 0, leg.input, leg.bytes);
+        move_block(result(self), leg.input, leg.bytes);
+        for (std::uint32_t i = 1; i < members; ++i)
+            receive(around(self + i), 0, result(around(self + i)), leg.bytes);
     }
-};
 
-// The largest subtree is served last in a gather, and first in a scatter: it takes longest.
-void Maker::gather_binomial() {
-    const Node node(self, index_of(leg.root), members);
-    const std::uint32_t parent = around(node.parent + index_of(leg.root));
-    if (node.place > 0 && node.subtree == 1) return send(parent, 0, 0, leg.input, leg.bytes);
-    const bool root = node.place == 0;
-    std::byte* blocks = root ? leg.buffer : scratch(node.subtree * leg.bytes);
-    move_block(root ? result(self) : blocks, leg.input, leg.bytes);
-    for (std::uint32_t step = 1; step < node.subtree; step <<= 1) {
-        const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
-        const std::uint32_t child = around(self + step);
-        if (root)
-            receive(child, 0, blocks, bytes, circle(child));
-        else
-            receive(child, 0, blocks + step * leg.bytes, bytes);
-    }
-    if (!root) send(parent, 0, schedule.receives.size(), blocks, node.subtree * leg.bytes);
-}
-
-void Maker::scatter_binomial() {
-    const Node node(self, index_of(leg.root), members);
-    const std::uint32_t parent = around(node.parent + index_of(leg.root));
-    if (node.place > 0 && node.subtree == 1) return receive(parent, 0, leg.buffer, leg.bytes);
-    const bool root = node.place == 0;
-    const std::byte* blocks = leg.input;
-    if (root) {
+    void scatter_linear() {
+        if (self != index_of(leg.root)) return receive(index_of(leg.root), 0, leg.buffer, leg.bytes);
         move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
-    } else {
-        receive(parent, 0, scratch(node.subtree * leg.bytes), node.subtree * leg.bytes);
-        blocks = schedule.scratch.data();
-        schedule.end = Schedule::End::copy;
-        schedule.end_bytes = leg.bytes;
+        for (std::uint32_t i = 1; i < members; ++i)
+            send(around(self + i), 0, 0, leg.input + around(self + i) * leg.bytes, leg.bytes);
     }
-    for (std::uint32_t step = std::bit_floor(node.subtree - 1); step > 0; step >>= 1) {
-        const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
-        const std::uint32_t child = around(self + step);
-        if (root)
-            send(child, 0, 0, blocks, bytes, circle(child));
-        else
-            send(child, 0, 1, blocks + step * leg.bytes, bytes);
-    }
-}
 
-// In round r the partner of a member is r minus its own rank, and so the other way round. Whoever is its own
-// partner rests. The same partner both ways is what lets a result overwrite the input.
-void Maker::alltoall_pairwise(std::size_t overlapping) {
-    const bool in_place = leg.input == leg.buffer;
-    if (in_place) schedule.order = Schedule::Order::in_place;
-    move_block(result(self), leg.input + self * leg.bytes, leg.bytes);
-    for (std::uint32_t round = 0; round < members; ++round) {
-        const std::uint32_t partner = around(std::uint64_t{round} + members - self);
-        if (partner == self) continue;
-        const std::size_t before = schedule.receives.size();
-        send(partner, 0, before > overlapping ? before - overlapping : 0, leg.input + partner * leg.bytes,
-             leg.bytes);
-        receive(partner, 0, result(partner), leg.bytes);
+    // The largest subtree is served last in a gather, and first in a scatter: it takes longest.
+    void gather_binomial() {
+        const Node node(self, index_of(leg.root), members);
+        const std::uint32_t parent = around(node.parent + index_of(leg.root));
+        if (node.place > 0 && node.subtree == 1) return send(parent, 0, 0, leg.input, leg.bytes);
+        const bool root = node.place == 0;
+        std::byte* blocks = root ? leg.buffer : scratch(node.subtree * leg.bytes);
+        move_block(root ? result(self) : blocks, leg.input, leg.bytes);
+        for (std::uint32_t step = 1; step < node.subtree; step <<= 1) {
+            const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
+            const std::uint32_t child = around(self + step);
+            if (root)
+                receive(child, 0, blocks, bytes, circle(child));
+            else
+                receive(child, 0, blocks + step * leg.bytes, bytes);
+        }
+        if (!root) send(parent, 0, schedule.receives.size(), blocks, node.subtree * leg.bytes);
     }
-}
 
-// Block i of the scratch memory has i places to go; round k moves those with the bit k by 2^k.
-void Maker::alltoall_bruck() {
-    schedule.order = Schedule::Order::in_turn;
-    schedule.end = Schedule::End::unrotate;
-    std::byte* blocks = scratch(members * leg.bytes);
-    const std::size_t first = (members - self) * leg.bytes, rest = self * leg.bytes;
-    move_block(blocks, leg.input + rest, first);
-    move_block(blocks + first, leg.input, rest);
-    for (std::uint32_t bit = 0; (std::uint32_t{1} << bit) < members; ++bit) {
-        const std::uint32_t step = std::uint32_t{1} << bit, remainder = members % (2 * step);
-        const std::uint32_t count = members / (2 * step) * step + (remainder > step ? remainder - step : 0);
-        send(around(self + step), bit, bit, blocks, count * leg.bytes, digit(bit));
-        receive(around(std::uint64_t{self} + members - step), bit, blocks, count * leg.bytes, digit(bit));
+    void scatter_binomial() {
+        const Node node(self, index_of(leg.root), members);
+        const std::uint32_t parent = around(node.parent + index_of(leg.root));
+        if (node.place > 0 && node.subtree == 1) return receive(parent, 0, leg.buffer, leg.bytes);
+        const bool root = node.place == 0;
+        const std::byte* blocks = leg.input;
+        if (root) {
+            move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
+        } else {
+            receive(parent, 0, scratch(node.subtree * leg.bytes), node.subtree * leg.bytes);
+            blocks = schedule.scratch.data();
+            schedule.end = Schedule::End::copy;
+            schedule.end_bytes = leg.bytes;
+        }
+        for (std::uint32_t step = std::bit_floor(node.subtree - 1); step > 0; step >>= 1) {
+            const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
+            const std::uint32_t child = around(self + step);
+            if (root)
+                send(child, 0, 0, blocks, bytes, circle(child));
+            else
+                send(child, 0, 1, blocks + step * leg.bytes, bytes);
+        }
     }
-}
 
-void Maker::allgather_ring() {
-    move_block(result(self), leg.input, leg.bytes);
-    const std::uint32_t right = around(self + 1), left = around(self + members - 1);
-    for (std::uint32_t round = 0; round + 1 < members; ++round) {
-        send(right, round, round, result(around(self + members - round)), leg.bytes);
-        receive(left, round, result(around(left + members - round)), leg.bytes);
+    // In round r the partner of a member is r minus its own rank, and so the other way round. Whoever is its
+    // own partner rests. The same partner both ways is what lets a result overwrite the input.
+    void alltoall_pairwise(std::size_t overlapping) {
+        const bool in_place = leg.input == leg.buffer;
+        if (in_place) schedule.order = Schedule::Order::in_place;
+        move_block(result(self), leg.input + self * leg.bytes, leg.bytes);
+        for (std::uint32_t round = 0; round < members; ++round) {
+            const std::uint32_t partner = around(std::uint64_t{round} + members - self);
+            if (partner == self) continue;
+            const std::size_t before = schedule.receives.size();
+            send(partner, 0, before > overlapping ? before - overlapping : 0, leg.input + partner * leg.bytes,
+                 leg.bytes);
+            receive(partner, 0, result(partner), leg.bytes);
+        }
     }
-}
 
-// What a member has, from its own block on, doubles in each round. Everything goes where it belongs at once,
-// so nothing has to be rotated at the end.
-void Maker::allgather_bruck() {
-    move_block(result(self), leg.input, leg.bytes);
-    std::uint32_t round = 0;
-    for (std::uint32_t have = 1; have < members; have *= 2, ++round) {
-        const std::size_t bytes = std::min(have, members - have) * leg.bytes;
-        send(around(self + members - have), round, round, leg.buffer, bytes, circle(self));
-        receive(around(self + have), round, leg.buffer, bytes, circle(around(self + have)));
+    // Block i of the scratch memory has i places to go; round k moves those with the bit k by 2^k.
+    void alltoall_bruck() {
+        schedule.order = Schedule::Order::in_turn;
+        schedule.end = Schedule::End::unrotate;
+        std::byte* blocks = scratch(members * leg.bytes);
+        const std::size_t first = (members - self) * leg.bytes, rest = self * leg.bytes;
+        move_block(blocks, leg.input + rest, first);
+        move_block(blocks + first, leg.input, rest);
+        for (std::uint32_t bit = 0; (std::uint32_t{1} << bit) < members; ++bit) {
+            const std::uint32_t step = std::uint32_t{1} << bit, remainder = members % (2 * step);
+            const std::uint32_t count =
+                members / (2 * step) * step + (remainder > step ? remainder - step : 0);
+            send(around(self + step), bit, bit, blocks, count * leg.bytes, digit(bit));
+            receive(around(std::uint64_t{self} + members - step), bit, blocks, count * leg.bytes, digit(bit));
+        }
     }
-}
 
-// Everybody sends everybody else's slice to its owner, who combines them in the order of ranks.
-void Maker::reduce_scatter() {
-    schedule.order = Schedule::Order::combined;
-    const std::size_t elements = leg.bytes / leg.combiner.element_bytes;
-    const auto slice = [&](std::uint32_t rank) {
-        return slice_of(rank, members, elements, leg.combiner.element_bytes);
-    };
-    for (std::uint32_t i = 1; i < members; ++i) {
-        const std::uint32_t owner = around(self + i);
-        if (slice(owner).bytes > 0) send(owner, 0, 0, leg.input + slice(owner).offset, slice(owner).bytes);
+    void allgather_ring() {
+        move_block(result(self), leg.input, leg.bytes);
+        const std::uint32_t right = around(self + 1), left = around(self + members - 1);
+        for (std::uint32_t round = 0; round + 1 < members; ++round) {
+            send(right, round, round, result(around(self + members - round)), leg.bytes);
+            receive(left, round, result(around(left + members - round)), leg.bytes);
+        }
     }
-    const Slice own = slice(self);
-    if (own.bytes == 0) return;
-    std::byte* sum = leg.buffer;
-    if (overlap(sum, own.bytes, leg.input, leg.bytes)) {
-        sum = scratch(own.bytes);
-        schedule.end = Schedule::End::copy;
-        schedule.end_bytes = own.bytes;
+
+    // What a member has, from its own block on, doubles in each round. Everything goes where it belongs at
+    // once, so nothing has to be rotated at the end.
+    void allgather_bruck() {
+        move_block(result(self), leg.input, leg.bytes);
+        std::uint32_t round = 0;
+        for (std::uint32_t have = 1; have < members; have *= 2, ++round) {
+            const std::size_t bytes = std::min(have, members - have) * leg.bytes;
+            send(around(self + members - have), round, round, leg.buffer, bytes, circle(self));
+            receive(around(self + have), round, leg.buffer, bytes, circle(around(self + have)));
+        }
     }
-    for (std::uint32_t rank = 0; rank < members; ++rank) receive(rank, 0, sum, own.bytes);
-    schedule.receives[self].own = leg.input + own.offset;
-}
+
+    // Everybody sends everybody else's slice to its owner, who combines them in the order of ranks.
+    void reduce_scatter() {
+        schedule.order = Schedule::Order::combined;
+        const std::size_t elements = leg.bytes / leg.combiner.element_bytes;
+        const auto slice = [&](std::uint32_t rank) {
+            return slice_of(rank, members, elements, leg.combiner.element_bytes);
+        };
+        for (std::uint32_t i = 1; i < members; ++i) {
+            const std::uint32_t owner = around(self + i);
+            if (slice(owner).bytes > 0)
+                send(owner, 0, 0, leg.input + slice(owner).offset, slice(owner).bytes);
+        }
+        const Slice own = slice(self);
+        if (own.bytes == 0) return;
+        std::byte* sum = leg.buffer;
+        if (overlap(sum, own.bytes, leg.input, leg.bytes)) {
+            sum = scratch(own.bytes);
+            schedule.end = Schedule::End::copy;
+            schedule.end_bytes = own.bytes;
+        }
+        for (std::uint32_t rank = 0; rank < members; ++rank) receive(rank, 0, sum, own.bytes);
+        schedule.receives[self].own = leg.input + own.offset;
+    }
+};
 
 }  // namespace
 

@@ -60,7 +60,7 @@ struct Outbound {
     BlockMap map;
     std::size_t bytes = 0;
     std::size_t sent = 0;
-    bool finished = false;
+    bool finished() const { return sent == bytes; }
 };
 
 struct Inbound {
@@ -71,7 +71,7 @@ struct Inbound {
     std::size_t bytes = 0;
     const std::byte* own = nullptr;  // this member's own contribution, which no message brings
     std::size_t taken = 0;
-    bool finished = false;
+    bool finished() const { return taken == bytes; }
 };
 
 struct Schedule {

@@ -178,7 +178,8 @@ bool Hierarchy::release(Operation& operation, Nanoseconds now) {
 }
 
 bool Hierarchy::step(Operation& operation, Nanoseconds now) {
-    bool moved = operation.request.kind == Kind::broadcast ? relay(operation, now) : release(operation, now);
+    const bool moved =
+        operation.request.kind == Kind::broadcast ? relay(operation, now) : release(operation, now);
     bool all_done = !operation.request.held();
     for (std::size_t level = 0; level < kLevels; ++level) {
         if (!operation.wanted[level]) continue;
@@ -189,11 +190,11 @@ bool Hierarchy::step(Operation& operation, Nanoseconds now) {
         }
         all_done = all_done && leg.done;
     }
-    if (all_done) {
-        finish(operation, now);
-        moved = true;
-    }
-    return moved;
+    if (!all_done) return moved;
+    operation.over = true;
+    while (first_open_ < next_ && at(first_open_).over) ++first_open_;
+    owner_.on_complete(operation.request.cookie, 0, now);
+    return true;
 }
 
 bool Hierarchy::progress(Nanoseconds now) {
@@ -205,12 +206,6 @@ bool Hierarchy::progress(Nanoseconds now) {
     for (std::uint64_t number = first_open_; number < next_ && error_ == 0; ++number)
         if (Operation& operation = at(number); !operation.over) moved |= step(operation, now);
     return moved;
-}
-
-void Hierarchy::finish(Operation& operation, Nanoseconds now) {
-    operation.over = true;
-    while (first_open_ < next_ && at(first_open_).over) ++first_open_;
-    owner_.on_complete(operation.request.cookie, 0, now);
 }
 
 Nanoseconds Hierarchy::next_deadline() const {

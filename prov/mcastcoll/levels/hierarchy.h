@@ -35,8 +35,7 @@ class Owner {
 };
 
 // From the inside out; the exchange is beside them, among all members wherever they are.
-enum class LevelName : std::uint8_t { host, segment, site, exchange };
-inline constexpr std::size_t kLevels = 4;
+enum : std::size_t { kHost, kSegment, kSite, kExchange, kLevels };
 
 class Hierarchy {
   public:
@@ -73,8 +72,6 @@ class Hierarchy {
         std::vector<std::byte> scratch;  // for a result that is nobody's here
     };
 
-    static constexpr std::size_t kHost = 0, kSegment = 1, kSite = 2, kExchange = 3;
-
     Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
     void plan_broadcast(Operation& operation);
     void plan_reduction(Operation& operation);
@@ -84,7 +81,6 @@ class Hierarchy {
     bool relay(Operation& operation, Nanoseconds now);
     bool release(Operation& operation, Nanoseconds now);
     bool step(Operation& operation, Nanoseconds now);
-    void finish(Operation& operation, Nanoseconds now);
 
     const Placement& placement_;
     const std::array<Level*, kLevels> levels_;

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "base/collective.h"
 
@@ -45,7 +44,6 @@ class Level {
     virtual Nanoseconds next_deadline() const = 0;
     // Ends every leg, present and future, with this error, on all members of the level.
     virtual void fail(int error, Nanoseconds now) = 0;
-    virtual std::string_view algorithm() const = 0;
 };
 
 }  // namespace mcastcoll::levels

@@ -9,35 +9,32 @@ bool PieceFlow::accept(Bytes message, wire::Decoded& decoded) {
     const bool ours = decoded.refusal == wire::Refusal::none && header.key == config_.key &&
                       header.epoch == config_.epoch && sender < config_.members && sender != config_.self &&
                       (header.kind == config_.piece || header.kind == config_.grant);
-    if (!ours) refuse();
+    if (!ours) ++counters_.bad_pieces;
     return ours;
 }
 
-bool PieceFlow::take_piece(Credit& credit, const wire::Decoded& piece) {
+bool PieceFlow::take_piece(FlowPeer& from, const wire::Decoded& piece) {
     const std::uint64_t cost = cost_of(piece.payload.size());
-    if (credit.kept + cost > config_.window_bytes) {
-        refuse();
+    if (from.kept + cost > config_.window_bytes) {
+        ++counters_.bad_pieces;
         return false;
     }
-    credit.kept += cost;
-    ++counters_.pieces_received;
-    counters_.bytes_received += piece.payload.size();
+    from.kept += cost;
     return true;
 }
 
-void PieceFlow::make_grant(std::uint32_t to, Credit& credit, Outgoing& message) {
-    credit.told = credit.used;
-    message.to = to;
+void PieceFlow::make_grant(FlowPeer& to, Outgoing& message) {
+    to.told = to.used;
+    message.to = to.rank;
     message.payload = {};
-    message.header = header(config_.grant, 0, 0, credit.used + config_.window_bytes, {});
-    ++counters_.grants_sent;
+    message.header = header(config_.grant, 0, 0, to.used + config_.window_bytes, {});
 }
 
-void PieceFlow::make_piece(std::uint32_t to, Credit& credit, std::uint64_t operation, std::uint64_t of,
-                           std::uint64_t offset, Outgoing& message) {
-    message.to = to;
+void PieceFlow::make_piece(FlowPeer& to, std::uint64_t operation, std::uint64_t of, std::uint64_t offset,
+                           Outgoing& message) {
+    message.to = to.rank;
     message.header = header(config_.piece, operation, of, offset, message.payload);
-    credit.sent += cost_of(message.payload.size());
+    to.sent += cost_of(message.payload.size());
     ++counters_.pieces_sent;
     counters_.bytes_sent += message.payload.size();
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "wire/packet.h"
@@ -22,8 +23,7 @@ struct Outgoing {
 };
 
 struct PieceCounters {
-    std::uint64_t pieces_sent = 0, pieces_received = 0, bytes_sent = 0, bytes_received = 0, grants_sent = 0,
-                  bad_pieces = 0;
+    std::uint64_t pieces_sent = 0, bytes_sent = 0, bad_pieces = 0;
 };
 
 // Pieces hold whole elements of every datatype.
@@ -33,12 +33,22 @@ constexpr std::uint64_t cost_of(std::size_t bytes) {
     return bytes + kPieceCost;
 }
 
-// Costs of pieces to and from one peer, all told.
-struct Credit {
+// One that was kept.
+struct Piece {
+    std::uint64_t operation = 0, offset = 0;
+    std::uint32_t of = 0;  // the length of all, its low 32 bits
+    std::vector<std::byte> bytes;
+};
+
+// What passes between this member and another.
+struct FlowPeer {
+    std::uint32_t rank = 0;
+    // Costs of pieces, all told.
     std::uint64_t sent = 0, granted = 0;         // to it; by it
     std::uint64_t kept = 0, used = 0, told = 0;  // of its: here now, used up, and used up as far as it knows
-
     std::uint64_t sent_when_lost = UINT64_MAX;
+    std::deque<Piece> pieces{};  // kept: early ones, and those whose turn to be combined has not come
+
     // Its process is gone. Nobody minds, unless something is sent to it later.
     void lose() {
         if (sent_when_lost == UINT64_MAX) sent_when_lost = sent;
@@ -50,6 +60,11 @@ struct Credit {
         kept -= cost_of(bytes);
         used += cost_of(bytes);
     }
+    auto find(std::uint64_t operation, std::uint64_t offset) {
+        return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+            return piece.operation == operation && piece.offset == offset;
+        });
+    }
 };
 
 struct PieceFlowConfig {
@@ -57,34 +72,34 @@ struct PieceFlowConfig {
     Epoch epoch{};
     std::uint32_t self = 0, members = 0;
     std::uint32_t window_bytes = 0;  // pieces that a receiver keeps for each sender
-    wire::Kind piece = wire::Kind::piece, grant = wire::Kind::grant;
+    wire::Kind piece{}, grant{};     // its kinds of messages
 };
 
 class PieceFlow {
   public:
     explicit PieceFlow(const PieceFlowConfig& config) : config_(config), watched_(config.members) {}
 
-    Credit new_credit() const { return {.granted = config_.window_bytes}; }
+    FlowPeer new_peer(std::uint32_t rank) const { return {.rank = rank, .granted = config_.window_bytes}; }
     // Of this group, from another member, and one of the two kinds; anything else is counted.
     bool accept(Bytes message, wire::Decoded& decoded);
     // What a grant says. Grants may overtake each other.
-    static void take_grant(Credit& credit, const wire::Header& header) {
-        credit.granted = std::max(credit.granted, header.total);
+    static void take_grant(FlowPeer& from, const wire::Header& header) {
+        from.granted = std::max(from.granted, header.total);
     }
     // False: it is more than was granted, and counted.
-    bool take_piece(Credit& credit, const wire::Decoded& piece);
+    bool take_piece(FlowPeer& from, const wire::Decoded& piece);
 
-    void make_grant(std::uint32_t to, Credit& credit, Outgoing& message);
+    bool grant_due(const FlowPeer& to) const { return to.used - to.told >= config_.window_bytes / 4; }
+    void make_grant(FlowPeer& to, Outgoing& message);
     // The payload is in the message already. `of` is the length that both must agree about.
-    void make_piece(std::uint32_t to, Credit& credit, std::uint64_t operation, std::uint64_t of,
-                    std::uint64_t offset, Outgoing& message);
+    void make_piece(FlowPeer& to, std::uint64_t operation, std::uint64_t of, std::uint64_t offset,
+                    Outgoing& message);
 
     // A member whose process is to be watched, because an operation has waited long for it; each once.
     void watch(std::uint32_t rank);
     bool watched(std::uint32_t rank) const { return watched_[rank]; }
     bool poll_watch(std::uint32_t& rank);
 
-    void refuse() { ++counters_.bad_pieces; }
     const PieceCounters& counters() const { return counters_; }
 
   private:

@@ -27,14 +27,9 @@ Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels,
       hierarchy_(placement, levels, most_open, *this),
       plans_(most_open) {}
 
-std::size_t Planner::result_bytes(const Request& request) const {
-    return request.kind == Kind::allgather ? request.bytes * placement_.members() : request.bytes;
-}
-
 // What the selection says, unless this group has not got what it takes.
 Selection::Decision Planner::decide(const Request& request) const {
-    Selection::Decision decision =
-        selection_.decide(request.kind, longest_buffer(request.kind, request.bytes, placement_.members()));
+    Selection::Decision decision = selection_.decide(request.kind, longest(request));
     Choice& choice = decision.choice;
     if (placement_.hosts() == 1) {
         choice = {};
@@ -55,12 +50,7 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     if (next_ - first_open_ == plans_.size()) return EAGAIN;
     if (open_ == 0) base_ = next_;  // the same memory again: it is in the cache
     Plan& plan = at(next_);
-    plan.request = request;
-    plan.choice = choice;
-    plan.over = plan.awaiting_part = plan.awaiting_slice = plan.held = false;
-    plan.parts = plan.window = 1;
-    plan.posted = plan.ended = 0;
-    plan.own = plan.awaited = kNoPart;
+    plan = {.request = request, .choice = choice, .scratch = std::move(plan.scratch)};
     tell(request, choice);
     if (!direct) set_up(plan);
     count(plan);
@@ -75,15 +65,7 @@ void Planner::tell(const Request& request, const Choice& choice) {
         static_cast<std::size_t>(request.kind) * kAlgorithms + static_cast<std::size_t>(choice.algorithm);
     if ((told_ >> bit & 1U) != 0) return;
     told_ |= std::uint64_t{1} << bit;
-    news_ = {request.kind, choice, longest_buffer(request.kind, request.bytes, placement_.members())};
-    has_news_ = true;
-}
-
-bool Planner::poll_news(News& news) {
-    if (!has_news_) return false;
-    news = news_;
-    has_news_ = false;
-    return true;
+    news_ = News{request.kind, choice, longest(request)};
 }
 
 void Planner::count(const Plan& plan) {
@@ -96,7 +78,7 @@ void Planner::count(const Plan& plan) {
 // Makes of a request what its parts are made of, and puts this member's own block into its place.
 void Planner::set_up(Plan& plan) {
     Request& request = plan.request;
-    const std::size_t result = result_bytes(request);
+    const std::size_t result = longest(request);
     if (result == 0) {  // nothing moves, but who disagrees about that shall find out
         request.kind = Kind::barrier;
         plan.choice = {};
@@ -120,7 +102,6 @@ void Planner::set_up_chains(Plan& plan) {
     const bool split = plan.choice.algorithm == Algorithm::split;
     plan.parts = placement_.members() + (split ? 1 : 0);
     plan.window = kOpenPerChain * chains + (split ? 1 : 0);
-    plan.next_offset = 0;
     plan.awaiting_slice = split;
     const std::size_t own_bytes = block_bytes(plan, self);
     counters_.block_bytes_broadcast += own_bytes;

@@ -27,6 +27,8 @@
 // longer one comes.
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "levels/hierarchy.h"
@@ -63,7 +65,7 @@ class Planner final : private Owner {
         Choice choice;
         std::uint64_t bytes = 0;  // of the longest buffer
     };
-    bool poll_news(News& news);
+    std::optional<News> poll_news() { return std::exchange(news_, {}); }
     const PlanCounters& counters() const { return counters_; }
 
   private:
@@ -89,7 +91,9 @@ class Planner final : private Owner {
     void set_up_chains(Plan& plan);
     void count(const Plan& plan);
     std::size_t block_bytes(const Plan& plan, std::uint32_t root) const;
-    std::size_t result_bytes(const Request& request) const;
+    std::uint64_t longest(const Request& request) const {
+        return longest_buffer(request.kind, request.bytes, placement_.members());
+    }
     Slice slice_for(const Plan& plan, std::uint32_t member) const;
     Request scatter_part(Plan& plan) const;
     Request part_of(Plan& plan) const;
@@ -107,8 +111,7 @@ class Planner final : private Owner {
     std::uint64_t base_ = 0;  // the number whose plan is the first in memory
     std::size_t open_ = 0;
     int error_ = 0;
-    News news_;
-    bool has_news_ = false;
+    std::optional<News> news_;
     std::uint64_t told_ = 0;  // a bit for each kind and algorithm
     PlanCounters counters_;
 };

@@ -18,7 +18,6 @@ class SegmentLevel final : public Level {
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override { return engine_.next_deadline(); }
     void fail(int error, Nanoseconds now) override;
-    std::string_view algorithm() const override { return "multicast"; }
 
     // Effects of the engine.
     void on_gathered(OperationId operation);

@@ -13,30 +13,18 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kHeadBytes = 2, kRuleBytes = 20;
 
-constexpr Range kSeveral{2, UINT64_MAX}, kAny{};
+// An allgather's, between hosts, whose blocks have up to so many bytes together.
+constexpr Row allgather_row(std::uint64_t most_bytes, Choice choice, std::string_view why) {
+    return {Kind::allgather, {}, {2, UINT64_MAX}, {0, most_bytes}, choice, 0, why};
+}
 
 constexpr std::array kBuiltIn = {
-    Row{Kind::allgather,
-        kAny,
-        kSeveral,
-        {0, 1024},
-        {Algorithm::reduction},
-        0,
-        "all blocks fit into one contribution: up the tree, down by multicast"},
-    Row{Kind::allgather,
-        kAny,
-        kSeveral,
-        {0, 1 << 20},
-        {Algorithm::chains, 16},
-        0,
-        "each member sends its block once, by multicast; receivers have room for as much at once"},
-    Row{Kind::allgather,
-        kAny,
-        kSeveral,
-        kAny,
-        {Algorithm::chains, 2},
-        0,
-        "each member sends its block once, by multicast; more at once would overrun receivers"},
+    allgather_row(1024, {Algorithm::reduction},
+                  "all blocks fit into one contribution: up the tree, down by multicast"),
+    allgather_row(1 << 20, {Algorithm::chains, 16},
+                  "each member sends its block once, by multicast; receivers have room for as much at once"),
+    allgather_row(UINT64_MAX, {Algorithm::chains, 2},
+                  "each member sends its block once, by multicast; more at once would overrun receivers"),
 };
 static_assert(kBuiltIn.size() <= kBuiltInMost);
 

@@ -25,11 +25,8 @@ SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
       config_(config),
       piece_bytes_((config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes)) /
                    kElementMultiple * kElementMultiple),
-      flow_({.key = config.key,
-             .epoch = config.epoch,
-             .self = placement.self(),
-             .members = placement.members(),
-             .window_bytes = config.window_bytes}) {
+      flow_({config.key, config.epoch, placement.self(), placement.members(), config.window_bytes,
+             wire::Kind::piece, wire::Kind::grant}) {
     assert(config.window_bytes >= 2 * cost_of(piece_bytes_));
 }
 
@@ -37,10 +34,7 @@ SiteLevel::Peer& SiteLevel::peer(std::uint32_t rank) {
     const auto found =
         std::find_if(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.rank == rank; });
     if (found != peers_.end()) return *found;
-    peers_.emplace_back();
-    peers_.back().rank = rank;
-    peers_.back().credit = flow_.new_credit();
-    return peers_.back();
+    return peers_.emplace_back(Peer{flow_.new_peer(rank)});
 }
 
 void SiteLevel::start(Nanoseconds now) {
@@ -66,7 +60,7 @@ void SiteLevel::on_greeting(Peer& from) {
         if (leader != placement_.self() && !peer(leader).greeted) return;
     if (greeted_) {
         // It asks again: the answer may have come before it knew the group.
-        from.grant_due = from.credit.used == 0 && from.credit.sent == 0;
+        from.grant_due = from.used == 0 && from.sent == 0;
         return;
     }
     greeted_ = true;
@@ -196,14 +190,12 @@ void SiteLevel::on_message(Bytes message, Nanoseconds) {
     moved_ = true;
     Peer& from = peer(index_of(header.sender));
     if (header.kind == wire::Kind::grant) {
-        PieceFlow::take_grant(from.credit, header);
+        PieceFlow::take_grant(from, header);
         on_greeting(from);
         return;
     }
-    if (!flow_.take_piece(from.credit, decoded)) return;
-    const std::uint64_t operation = number_of(header.operation);
-    from.pieces.push_back({operation >> 1,
-                           static_cast<Phase>(operation & 1),
+    if (!flow_.take_piece(from, decoded)) return;
+    from.pieces.push_back({number_of(header.operation),
                            header.total,
                            index_of(header.fragment),
                            {decoded.payload.begin(), decoded.payload.end()}});
@@ -214,13 +206,10 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     Source& source = receive.sources[index];
     Peer& from = peer(source.rank);
     const Leg& leg = *receive.transfer->leg;
-    const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
-        return piece.number == leg.number && piece.phase == receive.phase && piece.offset == source.taken &&
-               !source.finished(leg.bytes);
-    });
-    if (next == from.pieces.end()) return false;
+    const auto next = from.find(word_of(leg, receive.phase), source.taken);
+    if (next == from.pieces.end() || source.finished(leg.bytes)) return false;
     const std::size_t bytes = next->bytes.size();
-    if (next->total != static_cast<std::uint32_t>(leg.bytes) || bytes > leg.bytes - source.taken) {
+    if (next->of != static_cast<std::uint32_t>(leg.bytes) || bytes > leg.bytes - source.taken) {
         failure_ = EMSGSIZE;
         return false;
     }
@@ -236,9 +225,18 @@ bool SiteLevel::take(Receive& receive, std::size_t index) {
     }
     source.taken += bytes;
     source.heard = true;
-    from.credit.use(bytes);
+    from.use(bytes);
     from.pieces.erase(next);
     return true;
+}
+
+template <class Call>
+void SiteLevel::each_awaited(const Call& call) const {
+    for (const Receive& receive : receives_)
+        for (const Source& source : receive.sources)
+            if (!source.finished(receive.transfer->leg->bytes)) call(source.rank, receive.since);
+    for (const Peer& one : peers_)
+        if (!one.sends.empty()) call(one.rank, one.sends.front().since);
 }
 
 bool SiteLevel::progress(Nanoseconds now) {
@@ -257,23 +255,17 @@ bool SiteLevel::progress(Nanoseconds now) {
         (receive.phase == Phase::in ? transfer.combined : leg.arrived) = receive.sources.back().taken;
         if (transfer.exchanges) leg.arrived = transfer.combined;
         if (!all) {
-            watch_late(receive, now);
             ++i;
             continue;
         }
         receives_.erase(receives_.begin() + static_cast<std::ptrdiff_t>(i));
         settle(transfer);
     }
-    for (const Peer& one : peers_)
-        if (!one.sends.empty() && now - one.sends.front().since >= config_.watch_delay) flow_.watch(one.rank);
+    each_awaited([&](std::uint32_t rank, Nanoseconds since) {
+        if (now - since >= config_.watch_delay) flow_.watch(rank);
+    });
     if (failure_ != 0) fail(failure_, now);
     return moved;
-}
-
-void SiteLevel::watch_late(const Receive& receive, Nanoseconds now) {
-    if (now - receive.since < config_.watch_delay) return;
-    for (const Source& source : receive.sources)
-        if (is_late(receive, source)) flow_.watch(source.rank);
 }
 
 // Done when nothing of it is expected and nothing to be sent.
@@ -318,10 +310,9 @@ bool SiteLevel::next_piece(Peer& to, Outgoing& message) {
     const std::size_t bytes = std::min<std::size_t>(sendable(send) - send.sent, piece_bytes_);
     const bool last = send.sent + bytes == leg.bytes;
     if (!last && bytes < std::min<std::size_t>(kLeastPiece, piece_bytes_)) return false;
-    if (!is_due(send) || !to.credit.may_send(bytes)) return false;
+    if (!is_due(send) || !to.may_send(bytes)) return false;
     message.payload = Bytes(send.data + send.sent, bytes);
-    flow_.make_piece(to.rank, to.credit, leg.number << 1 | static_cast<std::uint64_t>(send.phase), leg.bytes,
-                     send.sent, message);
+    flow_.make_piece(to, word_of(leg, send.phase), leg.bytes, send.sent, message);
     send.sent += bytes;
     if (last) {
         to.sends.pop_front();
@@ -335,9 +326,9 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         turn_ = (turn_ + 1) % peers_.size();
         Peer& to = peers_[turn_];
-        if (to.grant_due || to.credit.used - to.credit.told >= config_.window_bytes / 4) {
+        if (to.grant_due || flow_.grant_due(to)) {
             to.grant_due = false;
-            flow_.make_grant(to.rank, to.credit, message);
+            flow_.make_grant(to, message);
             return true;
         }
         if (next_piece(to, message)) return true;
@@ -346,24 +337,18 @@ bool SiteLevel::poll_outgoing(Outgoing& message) {
 }
 
 bool SiteLevel::needs(std::uint32_t rank) const {
-    for (const Receive& receive : receives_)
-        for (const Source& source : receive.sources)
-            if (source.rank == rank && is_late(receive, source)) return true;
-    return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& one) {
-        return one.rank == rank && (!one.sends.empty() || one.credit.missed());
-    });
+    bool needed = std::any_of(peers_.begin(), peers_.end(),
+                              [&](const Peer& one) { return one.rank == rank && one.missed(); });
+    each_awaited([&](std::uint32_t awaited, Nanoseconds) { needed |= awaited == rank; });
+    return needed;
 }
 
 Nanoseconds SiteLevel::next_deadline() const {
     if (error_ != 0) return kNever;
     Nanoseconds next = greeted_ ? kNever : greet_at_;
-    for (const Receive& receive : receives_)
-        for (const Source& source : receive.sources)
-            if (is_late(receive, source) && !flow_.watched(source.rank))
-                next = std::min(next, receive.since + config_.watch_delay);
-    for (const Peer& one : peers_)
-        if (!one.sends.empty() && !flow_.watched(one.rank))
-            next = std::min(next, one.sends.front().since + config_.watch_delay);
+    each_awaited([&](std::uint32_t rank, Nanoseconds since) {
+        if (!flow_.watched(rank)) next = std::min(next, since + config_.watch_delay);
+    });
     return next;
 }
 

@@ -25,7 +25,6 @@
 #include <deque>
 #include <list>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "levels/level.h"
@@ -51,8 +50,6 @@ struct SiteConfig {
 
 class SiteLevel final : public Level {
   public:
-    using Outgoing = levels::Outgoing;
-
     SiteLevel(const Placement& placement, const SiteConfig& config);
 
     // Begins to greet. Nobody posts before greeted().
@@ -64,7 +61,6 @@ class SiteLevel final : public Level {
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
     void fail(int error, Nanoseconds now) override;
-    std::string_view algorithm() const override { return config_.algorithm.shape().name; }
 
     // Pieces and grants of this group; anything else is not ours.
     static bool takes(wire::Kind kind) { return kind == wire::Kind::piece || kind == wire::Kind::grant; }
@@ -75,7 +71,7 @@ class SiteLevel final : public Level {
     // A member whose process is to be watched, because an operation has waited long for it.
     bool poll_watch(std::uint32_t& rank) { return flow_.poll_watch(rank); }
     // This member is gone. It may have done its share, so that is no error by itself.
-    void lose(std::uint32_t rank) { peer(rank).credit.lose(); }
+    void lose(std::uint32_t rank) { peer(rank).lose(); }
     // Something that is open here waits for this member, or it is lost and was sent something since.
     bool needs(std::uint32_t rank) const;
 
@@ -83,6 +79,10 @@ class SiteLevel final : public Level {
 
   private:
     enum class Phase : std::uint8_t { in, out };
+    // How a header names the operation.
+    static std::uint64_t word_of(const Leg& leg, Phase phase) {
+        return leg.number << 1 | static_cast<std::uint64_t>(phase);
+    }
     enum class How : std::uint8_t { copy, combine, copy_then_combine, combine_own };
     // A leg on its way.
     struct Transfer {
@@ -104,18 +104,8 @@ class SiteLevel final : public Level {
         std::uint32_t parent = 0;
         std::vector<std::uint32_t> children;
     };
-    struct Piece {
-        std::uint64_t number = 0;
-        Phase phase = Phase::in;
-        std::uint64_t offset = 0;
-        std::uint32_t total = 0;  // the message's length, its low 32 bits
-        std::vector<std::byte> bytes;
-    };
-    struct Peer {
-        std::uint32_t rank = 0;
-        std::deque<Send> sends;    // in the order of operations
-        std::deque<Piece> pieces;  // early ones, and those whose turn to be combined has not come
-        Credit credit;
+    struct Peer : FlowPeer {
+        std::deque<Send> sends{};  // in the order of operations
         bool grant_due = false, greeted = false;
     };
     struct Source {
@@ -153,10 +143,9 @@ class SiteLevel final : public Level {
     bool is_due(const Send& send) const;
     bool next_piece(Peer& to, Outgoing& message);
     void settle(Transfer& transfer);
-    static bool is_late(const Receive& receive, const Source& source) {
-        return !source.finished(receive.transfer->leg->bytes);
-    }
-    void watch_late(const Receive& receive, Nanoseconds now);
+    // Calls with each member that something open waits for, and since when.
+    template <class Call>
+    void each_awaited(const Call& call) const;
 
     const Placement& placement_;
     const SiteConfig config_;

@@ -18,7 +18,6 @@ class TeamLevel final : public group::HostLevel {
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override { return open_ == 0 ? kNever : team_->next_deadline(); }
     void fail(int error, Nanoseconds now) override;
-    std::string_view algorithm() const override { return "shm"; }
 
     void end_because_of(std::uint32_t member, int error) override { team_->fail(error, member); }
     int failure() const override { return team_->failure(); }

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -41,11 +42,6 @@ using Modular =
     std::conditional_t<sizeof(T) <= sizeof(unsigned), unsigned,
                        std::conditional_t<sizeof(T) <= sizeof(std::uint64_t), std::uint64_t, Uint128>>;
 
-template <typename T>
-bool truth(T value) {
-    return value != T{};
-}
-
 // An operator without a form for a datatype has no kernel for it.
 struct Min {
     template <Ordered T>
@@ -59,67 +55,48 @@ struct Max {
         return in > inout ? in : inout;
     }
 };
-struct Sum {
+template <typename Op>
+struct Arithmetic {
     template <Integer T>
     static T apply(T inout, T in) {
-        return static_cast<T>(static_cast<Modular<T>>(inout) + static_cast<Modular<T>>(in));
+        return static_cast<T>(Op{}(static_cast<Modular<T>>(inout), static_cast<Modular<T>>(in)));
     }
     template <typename T>
     static T apply(T inout, T in) {
-        return inout + in;
-    }
-};
-struct Product {
-    template <Integer T>
-    static T apply(T inout, T in) {
-        return static_cast<T>(static_cast<Modular<T>>(inout) * static_cast<Modular<T>>(in));
-    }
-    template <typename T>
-    static T apply(T inout, T in) {
-        return inout * in;
+        return Op{}(inout, in);
     }
 };
 // The bitwise operators on truths do without a branch, which the vectoriser needs.
 struct LogicalOr {
     template <typename T>
     static T apply(T inout, T in) {
-        return static_cast<T>(truth(inout) | truth(in));
+        return static_cast<T>((inout != T{}) | (in != T{}));
     }
 };
 struct LogicalAnd {
     template <typename T>
     static T apply(T inout, T in) {
-        return static_cast<T>(truth(inout) & truth(in));
-    }
-};
-struct BitwiseOr {
-    template <Integer T>
-    static T apply(T inout, T in) {
-        return static_cast<T>(inout | in);
-    }
-};
-struct BitwiseAnd {
-    template <Integer T>
-    static T apply(T inout, T in) {
-        return static_cast<T>(inout & in);
+        return static_cast<T>((inout != T{}) & (in != T{}));
     }
 };
 struct LogicalXor {
     template <typename T>
     static T apply(T inout, T in) {
-        return static_cast<T>(truth(inout) ^ truth(in));
+        return static_cast<T>((inout != T{}) ^ (in != T{}));
     }
 };
-struct BitwiseXor {
+template <typename Op>
+struct Bitwise {
     template <Integer T>
     static T apply(T inout, T in) {
-        return static_cast<T>(inout ^ in);
+        return static_cast<T>(Op{}(inout, in));
     }
 };
 
 // In the order of enum fi_op.
 using Operators =
-    std::tuple<Min, Max, Sum, Product, LogicalOr, LogicalAnd, BitwiseOr, BitwiseAnd, LogicalXor, BitwiseXor>;
+    std::tuple<Min, Max, Arithmetic<std::plus<>>, Arithmetic<std::multiplies<>>, LogicalOr, LogicalAnd,
+               Bitwise<std::bit_or<>>, Bitwise<std::bit_and<>>, LogicalXor, Bitwise<std::bit_xor<>>>;
 static_assert(FI_MIN == 0 && FI_PROD == 3 && FI_LAND == 5 && FI_BAND == 7 && FI_LXOR == 8 && FI_BXOR == 9);
 
 template <typename Op, typename T>
