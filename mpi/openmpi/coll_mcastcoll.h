@@ -269,9 +269,7 @@ typedef struct {
     MccCollective collective;
     int rc;
 
-    size_t width;    // bytes of an element
-    bool divisible;  // may become several operations, one segment each
-
+    bool divisible;   // may become several operations, one segment each
     bool streamed;    // a large blocking broadcast of a derived datatype, packed segment by segment
     uint8_t* memory;  // of a non-blocking job
     int* vectors;     // of a non-blocking job: its own copy of counts and places

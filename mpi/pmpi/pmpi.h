@@ -104,8 +104,6 @@ typedef struct {
 
 // layout.c: messages as MPI describes them, and their packed bytes
 extern const MccFace pmpi_face;
-// Packed bytes, or -1 for what PMPI should complain about.
-int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type);
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
 
 #endif
