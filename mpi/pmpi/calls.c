@@ -20,81 +20,71 @@ static bool leave(const PmpiCall* c) {
     return false;
 }
 
-// True if the communicator's group has the operation; otherwise the call is left. To be called first,
-// whatever the arguments: see rule 2 in pmpi.h.
-static bool begin(PmpiCall* c, MPI_Comm comm, MccCollective operation) {
-    PmpiGroup* g = pmpi_group_of(comm);
-    if (NULL == g) return false;
-    const enum fi_collective_op collective = mcc_collective_ops[operation];
-    c->g = g;
-    c->operation = operation;
-    if (kPmpiLeft == g->state || 0 == (pmpi.settings.enabled >> operation & 1) ||
-        !mcc_provider_has(&pmpi.provider, collective, FI_VOID, FI_NOOP) || 0 != (g->refused >> operation & 1))
-        return leave(c);
-    mcc_begin_plan(&c->plan, &pmpi_face, (size_t)g->size, (size_t)g->rank);
-    c->plan.whole.collective = collective;
-    return true;
+// 0, or a positive FI_E code.
+static int operate(const PmpiCall* c) {
+    PmpiGroup* g = c->g;
+    ssize_t result;
+    mcc_enter(&pmpi.stand_in);
+    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
+        (void)pmpi_meanwhile(g);
+    mcc_leave(&pmpi.stand_in);
+    return 0 == result && !mcc_deliver(&c->plan) ? FI_EOTHER : (int)-result;
 }
 
-static bool in_range(uint64_t bytes) {
-    return bytes > 0 && bytes >= pmpi.settings.min_bytes && bytes <= pmpi.settings.max_bytes;
-}
-
-static bool fail(PmpiCall* c, int error, int* rc) {
+// Runs the operation, unless `error` tells that it could not be planned. True: the call ends with *rc. False:
+// it was not begun on any member, PMPI serves it. Either way this is the call's last use of the group: its
+// bounce buffer may be gone, and after a failure the group itself, since the program's error handler has been
+// called.
+static bool run(const PmpiCall* c, int error, int* rc) {
     PmpiGroup* g = c->g;
     const char* name = mcc_collective_names[c->operation];
-    pmpi_group_break(g);
+    if (0 == error) error = kPmpiBroken == g->state ? FI_EOPBADSTATE : operate(c);
     mcc_bounce_trim(&g->bounce, kMccKeptBounce);
+    if (FI_ENOSYS == error) {
+        g->refused |= 1U << c->operation;
+        if (0 == g->rank) pmpi_say(1, "the provider has no %s for %d members like these", name, g->size);
+    }
+    if (FI_ENOSYS == error || FI_EOPNOTSUPP == error) return leave(c);
+    *rc = MPI_SUCCESS;
+    if (0 == error) {
+        (void)atomic_fetch_add_explicit(&pmpi.served[c->operation], 1, memory_order_relaxed);
+        return true;
+    }
+    pmpi_group_break(g);
     pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->rank, g->size, fi_strerror(error));
     *rc = mcc_error_class(error);
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;
 }
 
-// Runs the operation and delivers what came in, unless `error` tells that it could not be planned. True: the
-// call ends with *rc. False: it was not begun on any member, PMPI serves it. Either way this is the call's
-// last use of the group: its bounce buffer may be gone, and after a failure the group itself, since the
-// program's error handler has been called.
-static bool run(PmpiCall* c, int error, int* rc) {
-    PmpiGroup* g = c->g;
-    if (0 == error && kPmpiBroken == g->state) error = FI_EOPBADSTATE;
-    if (0 != error) return fail(c, error, rc);
-    ssize_t result;
-    mcc_enter(&pmpi.stand_in);
-    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
-        (void)pmpi_meanwhile(g);
-    mcc_leave(&pmpi.stand_in);
-    if (-FI_ENOSYS == result || -FI_EOPNOTSUPP == result) {
-        mcc_bounce_trim(&g->bounce, kMccKeptBounce);
-        if (-FI_ENOSYS == result) g->refused |= 1U << c->operation;
-        if (-FI_ENOSYS == result && 0 == g->rank)
-            pmpi_say(1, "the provider has no %s for %d members like these",
-                     mcc_collective_names[c->operation], g->size);
-        return leave(c);
-    }
-    if (0 == result && !mcc_deliver(&c->plan)) result = -FI_EOTHER;
-    if (0 != result) return fail(c, (int)-result, rc);
-    mcc_bounce_trim(&g->bounce, kMccKeptBounce);
-    (void)atomic_fetch_add_explicit(&pmpi.served[c->operation], 1, memory_order_relaxed);
-    *rc = MPI_SUCCESS;
-    return true;
+// Whether the communicator's group has the operation, and its message is one that is served. libfabric deals
+// the result of a reduce_scatter out itself; MPI's is served where its counts say the same.
+static bool is_ours(PmpiCall* c, const MccCall* call) {
+    const PmpiGroup* g = c->g;
+    const PmpiSettings* s = &pmpi.settings;
+    const enum fi_collective_op collective = mcc_collective_ops[call->collective];
+    const struct fi_mcastcoll_request* whole = &c->plan.whole;
+    if (kPmpiLeft == g->state || 0 == (s->enabled >> call->collective & 1) ||
+        !mcc_provider_has(&pmpi.provider, collective, FI_VOID, FI_NOOP) ||
+        0 != (g->refused >> call->collective & 1) || call->root < 0 || call->root >= g->size)
+        return false;
+    mcc_begin_plan(&c->plan, &pmpi_face, (size_t)g->size, (size_t)g->rank);
+    const int64_t message = mcc_call_bytes(&c->plan, call);
+    if (kMccBarrier == call->collective) return true;
+    const uint64_t bytes = (uint64_t)message * (0 != c->plan.block ? (uint64_t)g->size : 1);
+    return message > 0 && bytes > 0 && bytes >= s->min_bytes && bytes <= s->max_bytes && c->plan.deal.even &&
+           mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op);
 }
 
-// False: PMPI serves the call, or complains. libfabric deals the result of a reduce_scatter out itself; MPI's
-// is served where its counts say the same.
+// False: PMPI serves the call, or complains. The group is asked for first, whatever the arguments: see rule 2
+// in pmpi.h.
 static bool serve(const MccCall* call, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    if (!begin(&c, comm, call->collective)) return false;
-    if (call->root < 0 || call->root >= c.g->size) return leave(&c);
-    const enum fi_collective_op collective = mcc_collective_ops[call->collective];
-    const struct fi_mcastcoll_request* whole = &c.plan.whole;
-    const int64_t bytes = mcc_call_bytes(&c.plan, call);
-    const uint64_t times = 0 != c.plan.block ? (uint64_t)c.g->size : 1;
-    if (kMccBarrier != call->collective &&
-        (bytes <= 0 || !in_range((uint64_t)bytes * times) || !c.plan.deal.even ||
-         !mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op)))
-        return leave(&c);
-    return run(&c, mcc_lay(&c.plan, call, collective), rc);
+    c.operation = call->collective;
+    c.g = pmpi_group_of(comm);
+    if (NULL == c.g) return false;
+    if (!is_ours(&c, call)) return leave(&c);
+    return run(&c, mcc_lay(&c.plan, call, mcc_collective_ops[call->collective]), rc);
 }
 
 // The signatures are MPI's, of one count type (int, MPI_Count) and one of displacements (int, MPI_Aint).
