@@ -83,7 +83,6 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* er
     *error = FI_ENOMEM;
     if (NULL == g) return NULL;
     pthread_mutex_lock(&c->fabric.lock);
-    g->join.address = FI_ADDR_NOTAVAIL;
     mcc_join_add(&c->fabric, &g->join);
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->rank = ompi_comm_rank(comm);
@@ -111,23 +110,14 @@ typedef struct {
     } of[];
 } Round;
 
-static int note(Round* r, int rc, ompi_request_t* request) {
-    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
-    return rc;
-}
-
-static int send_word(Round* r, int to) {
-    ompi_request_t* request = MPI_REQUEST_NULL;
-    const int rc = MCA_PML_CALL(
-        isend(&r->mine, 1, MPI_LONG_LONG, to, kAgreeTag, MCA_PML_BASE_SEND_STANDARD, r->comm, &request));
-    return note(r, rc, request);
-}
-
-static int receive_word(Round* r, int from) {
+static int begin_word(Round* r, int rank, bool sends) {
     ompi_request_t* request = MPI_REQUEST_NULL;
     const int rc =
-        MCA_PML_CALL(irecv(&r->of[from].word, 1, MPI_LONG_LONG, from, kAgreeTag, r->comm, &request));
-    return note(r, rc, request);
+        sends ? MCA_PML_CALL(isend(&r->mine, 1, MPI_LONG_LONG, rank, kAgreeTag, MCA_PML_BASE_SEND_STANDARD,
+                                   r->comm, &request))
+              : MCA_PML_CALL(irecv(&r->of[rank].word, 1, MPI_LONG_LONG, rank, kAgreeTag, r->comm, &request));
+    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
+    return rc;
 }
 
 static int wait_for_all(Round* r) {
@@ -147,17 +137,17 @@ static int wait_for_all(Round* r) {
 
 static int ask_all(Round* r) {
     int rc = OMPI_SUCCESS;
-    for (int from = 1; from < r->size && OMPI_SUCCESS == rc; ++from) rc = receive_word(r, from);
+    for (int from = 1; from < r->size && OMPI_SUCCESS == rc; ++from) rc = begin_word(r, from, false);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
     for (int from = 1; from < r->size; ++from)
         if (r->of[from].word > r->mine) r->mine = r->of[from].word;
-    for (int to = 1; to < r->size && OMPI_SUCCESS == rc; ++to) rc = send_word(r, to);
+    for (int to = 1; to < r->size && OMPI_SUCCESS == rc; ++to) rc = begin_word(r, to, true);
     return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
 }
 
 static int answer(Round* r) {
-    int rc = receive_word(r, 0);
-    if (OMPI_SUCCESS == rc) rc = send_word(r, 0);
+    int rc = begin_word(r, 0, false);
+    if (OMPI_SUCCESS == rc) rc = begin_word(r, 0, true);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
     r->mine = r->of[0].word;
     return rc;
