@@ -1,4 +1,4 @@
-// Calls that the rules want measured: both ways by turns, then the agreement (coll_mcastcoll_trial.h).
+// Calls that the rules want measured: both ways by turns, then the agreement (MccTrial).
 //
 // Every member is in step, since all that decides is equal on all: the calls of a class so far, which MPI has
 // in one order (blocking forms only), and numbers that the group has combined. Calls count once the group

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "coll_mcastcoll.h"
-#include "core/base.h"
 #include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/rte/rte.h"
