@@ -22,7 +22,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base.h"
 #include "core/collectives.h"
 #include "core/plan.h"
 #include "core/provider.h"
@@ -36,6 +35,12 @@
 #include "ompi_config.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/util/output.h"
+
+// For qsort().
+static inline int mcc_compare(const void* a, const void* b) {
+    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
+    return (first > second) - (first < second);
+}
 
 // Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;

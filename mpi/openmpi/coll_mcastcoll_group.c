@@ -135,21 +135,17 @@ static int wait_for_all(Round* r) {
     return OMPI_SUCCESS;
 }
 
-static int ask_all(Round* r) {
+// Rank 0 hears all others, and then tells them the worst; the others tell it theirs.
+static int exchange(Round* r, bool am_first) {
+    const int begin = am_first ? 1 : 0, end = am_first ? r->size : 1;
     int rc = OMPI_SUCCESS;
-    for (int from = 1; from < r->size && OMPI_SUCCESS == rc; ++from) rc = begin_word(r, from, false);
-    if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    for (int from = 1; from < r->size; ++from)
+    for (int from = begin; from < end && OMPI_SUCCESS == rc; ++from) rc = begin_word(r, from, false);
+    if (OMPI_SUCCESS == rc && am_first) rc = wait_for_all(r);
+    for (int from = 1; from < end; ++from)
         if (r->of[from].word > r->mine) r->mine = r->of[from].word;
-    for (int to = 1; to < r->size && OMPI_SUCCESS == rc; ++to) rc = begin_word(r, to, true);
-    return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
-}
-
-static int answer(Round* r) {
-    int rc = begin_word(r, 0, false);
-    if (OMPI_SUCCESS == rc) rc = begin_word(r, 0, true);
+    for (int to = begin; to < end && OMPI_SUCCESS == rc; ++to) rc = begin_word(r, to, true);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    r->mine = r->of[0].word;
+    if (!am_first) r->mine = r->of[0].word;
     return rc;
 }
 
@@ -163,7 +159,7 @@ static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* a
     r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mca_coll_mcastcoll_component.join_timeout_ms;
     r->size = size;
     r->mine = mcc_word(error, rank);
-    const int rc = 0 == rank ? ask_all(r) : answer(r);
+    const int rc = exchange(r, 0 == rank);
     *agreed_error = mcc_word_error(r->mine);
     *agreed_rank = mcc_word_rank(r->mine);
     if (0 == r->open) free(r);  // else what is under way still writes into it

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
 #include "pmpi.h"
 
 void pmpi_groups_reap(bool all) {
