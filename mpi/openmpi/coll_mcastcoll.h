@@ -21,6 +21,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/collectives.h"
 #include "core/plan.h"
@@ -29,11 +32,13 @@
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/request/request.h"
 #include "ompi_config.h"
 #include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
 
 // For qsort().
@@ -369,13 +374,8 @@ void mcc_measured(MccJob* job);
 bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
 
 // coll_mcastcoll_pack.c
-enum { kMccPackSlack = 4096 };  // the convertor stops between basic elements; so much more completes any part
 extern const MccFace mcc_open_mpi;
 size_t mcc_width(ompi_datatype_t* type);  // packed bytes of an element
-bool mcc_pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, size_t* filled, size_t wanted);
-bool mcc_prepare(opal_convertor_t* convertor, bool to_send, const void* buffer, size_t count,
-                 ompi_datatype_t* datatype);
-bool mcc_unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t bytes);
 static inline bool mcc_unpacks_derived(const MccJob* job) {
     const MccAfterwards what = job->plan.afterwards;
     return (kMccUnpack == what || kMccUnpackBlocks == what) &&

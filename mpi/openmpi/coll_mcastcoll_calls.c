@@ -9,10 +9,7 @@
 // segments by bytes of the packed form, and vectors into segments of whole elements. The operations on blocks
 // are not cut: blocks above coll_mcastcoll_segment, and more than 1 GiB of them together, are left to others.
 
-#include <stdlib.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 
 // Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
 // for MPI_Comm_idup in another place of the communicator's order on each rank.

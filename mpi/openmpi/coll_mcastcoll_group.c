@@ -19,15 +19,8 @@
 // have come by then, so that the time to answer is bounded. Who does not hear gets an error: what the others
 // have heard is not known then, and no member may guess.
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 #include "ompi/mca/pml/pml.h"
-#include "ompi/request/request.h"
-#include "opal/runtime/opal_progress.h"
 
 void mcc_groups_reap(bool all) {
     const int error = mcc_joins_reap(&mca_coll_mcastcoll_component.fabric, all);

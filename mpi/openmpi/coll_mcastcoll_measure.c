@@ -7,10 +7,7 @@
 // much is lost. So no lateness is counted. The agreement is the group's own allreduce, at the call that needs
 // it: nothing comes back into this component.
 
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 #include "ompi/errhandler/errhandler.h"
 
 // 0, or a positive FI_E code.

@@ -8,12 +8,7 @@
 // A provider that answers FI_ENOSYS does so on all members of the group and before anything was begun; from
 // then on the previous module serves what needs that operation on this communicator.
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
-#include "opal/runtime/opal_progress.h"
 
 // What the provider has is known on all members once there is a group.
 static bool is_offered(const MccJob* job, enum fi_collective_op needed) {

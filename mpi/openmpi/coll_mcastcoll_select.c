@@ -12,10 +12,6 @@
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
 
 // Whether a long broadcast gains depends on the links and processors: where links are slow it does, and where
@@ -138,7 +134,7 @@ static bool add(MccRules** rules, const Rule* rule) {
     return true;
 }
 
-static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
+static bool read_from(MccRules** rules, FILE* stream, const char* name, bool in_site, char* reason) {
     char line[kLineBytes];
     bool good = NULL != stream;
     if (!good) snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
@@ -147,6 +143,7 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, char* re
         const bool whole = NULL != strchr(line, '\n') || feof(stream);
         const int found = whole ? parse_line(line, &rule) : -1;
         if (0 == found) continue;
+        rule.in_site = in_site;
         if (found > 0 && (*rules)->count < kMostRules) {
             if (add(rules, &rule)) continue;
             break;
@@ -166,11 +163,8 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, char* re
 }
 
 static bool read_built_in(MccRules** rules, const char* text, bool in_site, char* reason) {
-    const size_t before = (*rules)->count;
-    if (!read_from(rules, fmemopen((void*)(uintptr_t)text, strlen(text), "r"), "the built-in table", reason))
-        return false;
-    for (size_t i = before; i < (*rules)->count; ++i) (*rules)->rules[i].in_site = in_site;
-    return true;
+    FILE* stream = fmemopen((void*)(uintptr_t)text, strlen(text), "r");
+    return read_from(rules, stream, "the built-in table", in_site, reason);
 }
 
 MccRules* mcc_rules_read(const char* path, char* reason) {
@@ -180,7 +174,7 @@ MccRules* mcc_rules_read(const char* path, char* reason) {
         return NULL;
     }
     const bool has_own = NULL != path && '\0' != path[0];
-    if ((!has_own || read_from(&rules, fopen(path, "r"), path, reason)) &&
+    if ((!has_own || read_from(&rules, fopen(path, "r"), path, false, reason)) &&
         read_built_in(&rules, kBuiltInMeasured, true, reason) &&
         read_built_in(&rules, kBuiltIn, false, reason) && read_built_in(&rules, kBuiltInSite, true, reason))
         return rules;

@@ -9,9 +9,6 @@
 // this one.
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "pmpi.h"
 

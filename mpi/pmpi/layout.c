@@ -5,7 +5,6 @@
 // plain bytes, which the standard does not promise; pmpi_packs_plainly() looks.
 
 #include <limits.h>
-#include <string.h>
 
 #include "pmpi.h"
 

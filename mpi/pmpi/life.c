@@ -7,9 +7,6 @@
 // (group.c).
 
 #include <rdma/fi_cm.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "pmpi.h"
 
