@@ -66,8 +66,7 @@ TESTS += %reldir%/test_peers %reldir%/test_select
 %canon_reldir%_test_peers_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
 %canon_reldir%_test_peers_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
 %canon_reldir%_test_peers_LDADD = $(LIBFABRIC_LIBS) $(CRITERION_LIBS)
-%canon_reldir%_test_select_SOURCES = %reldir%/test_select.c mpi/openmpi/coll_mcastcoll_select.c \
-	mpi/openmpi/coll_mcastcoll_trial.c mpi/core/collectives.c
+%canon_reldir%_test_select_SOURCES = %reldir%/test_select.c mpi/openmpi/coll_mcastcoll_select.c mpi/core/collectives.c
 %canon_reldir%_test_select_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) -I$(top_srcdir)/mpi/openmpi $(CRITERION_CFLAGS)
 %canon_reldir%_test_select_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
 %canon_reldir%_test_select_LDADD = -L$(OMPI_LIBDIR) -lmpi -lopen-pal $(CRITERION_LIBS)

@@ -1,6 +1,5 @@
 # What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
 mcc_mpi_core = \
-	%reldir%/base.h \
 	%reldir%/collectives.c \
 	%reldir%/collectives.h \
 	%reldir%/plan.c \

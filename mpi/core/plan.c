@@ -12,10 +12,8 @@
 // more of it the others' way, which sends none, is the safer one.
 enum { kFillingOneIn = 4 };
 
-static void begin(MccPlan* p, enum fi_collective_op collective, size_t bytes, int root) {
-    p->whole.collective = collective;
-    p->whole.count = bytes;
-    p->whole.root = (uint32_t)root;
+static bool is_in_place(const void* base) {
+    return MPI_IN_PLACE == base;
 }
 
 // What everybody has of such blocks.
@@ -69,9 +67,9 @@ static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const M
     return 0;
 }
 
-int mcc_lay_bcast(MccPlan* p, const MccLayout* layout, size_t bytes, int root) {
-    begin(p, FI_BROADCAST, bytes, root);
-    if (p->self != (size_t)root) return exchange(p, NULL, 0, layout, bytes);
+static int lay_bcast(MccPlan* p, const MccLayout* layout, bool at_root) {
+    const size_t bytes = p->whole.count;
+    if (!at_root) return exchange(p, NULL, 0, layout, bytes);
     const int error = exchange(p, layout, bytes, NULL, 0);
     p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input;
     p->whole.input = NULL;
@@ -81,7 +79,7 @@ int mcc_lay_bcast(MccPlan* p, const MccLayout* layout, size_t bytes, int root) {
 // Of who gets all blocks: packed where the local layouts are not contiguous, directly where they are.
 static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     const size_t own = p->self * p->block, all = p->members * p->block;
-    const bool in_place = mcc_is_in_place(in->base);
+    const bool in_place = is_in_place(in->base);
     const MccLayout result = times(out, p->members);
     uint8_t* blocks = (uint8_t*)(uintptr_t)p->face->contiguous(&result);
     p->whole.buffer = blocks;
@@ -97,17 +95,13 @@ static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     return NULL != p->whole.input ? 0 : FI_EOTHER;
 }
 
-int mcc_lay_allgather(MccPlan* p, const MccLayout* in, const MccLayout* out) {
-    begin(p, FI_ALLGATHER, p->block, 0);
-    return collect(p, in, out);
-}
-
-bool mcc_measure_blocks(const MccPlan* p, const MccLayout* out, MccList counts, size_t* largest) {
-    const int64_t width = (int64_t)p->face->width(out->type), members = (int64_t)p->members;
+// False: too much filling, or MPI should complain; the same on all members.
+static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* largest) {
+    const int64_t width = (int64_t)p->face->width(call->out.type), members = (int64_t)p->members;
     int64_t most = 0, sum = 0;
-    *largest = 0;
+    if (NULL == call->counts.at || NULL == call->places.at) return false;
     for (size_t i = 0; 0 != width && i < p->members; ++i) {
-        const int64_t count = mcc_item(counts, i);
+        const int64_t count = mcc_item(call->counts, i);
         if (count < 0 || count > INT64_MAX / 4 / width / members) return false;
         most = count > most ? count : most;
         sum += count;
@@ -124,9 +118,9 @@ static bool is_dense(const MccPlan* p, MccList counts, MccList places) {
     return true;
 }
 
-int mcc_lay_allgatherv(MccPlan* p, const MccLayout* in, const MccLayout* out, MccList counts,
-                       MccList places) {
-    begin(p, FI_ALLGATHER, p->block, 0);
+static int lay_allgatherv(MccPlan* p, const MccCall* call) {
+    const MccLayout *in = &call->in, *out = &call->out;
+    const MccList counts = call->counts, places = call->places;
     if (is_dense(p, counts, places)) {
         const MccLayout first = advance(p, out, mcc_item(places, 0), mcc_item(counts, 0));
         return collect(p, in, &first);
@@ -142,8 +136,7 @@ int mcc_lay_allgatherv(MccPlan* p, const MccLayout* in, const MccLayout* out, Mc
     uint8_t* own = blocks + p->self * p->block;
     const int64_t count = mcc_item(counts, p->self);
     const size_t bytes = (size_t)count * p->face->width(out->type);
-    const MccLayout mine =
-        mcc_is_in_place(in->base) ? advance(p, out, mcc_item(places, p->self), count) : *in;
+    const MccLayout mine = is_in_place(in->base) ? advance(p, out, mcc_item(places, p->self), count) : *in;
     if (bytes == p->block) {
         p->whole.input = packed(p, &mine, bytes, own);
         return NULL != p->whole.input ? 0 : FI_EOTHER;
@@ -153,15 +146,9 @@ int mcc_lay_allgatherv(MccPlan* p, const MccLayout* in, const MccLayout* out, Mc
     return 0 == bytes || p->face->pack(&mine, own, bytes) ? 0 : FI_EOTHER;
 }
 
-int mcc_lay_gather(MccPlan* p, const MccLayout* in, const MccLayout* out, int root) {
-    begin(p, FI_GATHER, p->block, root);
-    return p->self == (size_t)root ? collect(p, in, out) : exchange(p, in, p->block, NULL, 0);
-}
-
-int mcc_lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, int root) {
-    begin(p, FI_SCATTER, p->block, root);
-    if (p->self != (size_t)root) return exchange(p, NULL, 0, out, p->block);
-    const bool in_place = mcc_is_in_place(out->base);
+static int lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, bool at_root) {
+    if (!at_root) return exchange(p, NULL, 0, out, p->block);
+    const bool in_place = is_in_place(out->base);
     const MccLayout source = times(in, p->members);
     const int error = exchange(p, &source, p->members * p->block, in_place ? NULL : out, p->block);
     // In place its own block stays where it is.
@@ -169,61 +156,140 @@ int mcc_lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, int r
     return error;
 }
 
-int mcc_lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
+static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     const size_t all = p->members * p->block;
     const MccLayout result = times(out, p->members);
-    const MccLayout source = mcc_is_in_place(in->base) ? result : times(in, p->members);
-    begin(p, FI_ALLTOALL, p->block, 0);
+    const MccLayout source = is_in_place(in->base) ? result : times(in, p->members);
     return exchange(p, &source, all, &result, all);
 }
 
 // The reductions. Elements, operator and counts decide, which MPI wants to be the same on all members.
-void mcc_lay_reduction(MccPlan* p, enum fi_collective_op collective, const void* in, void* out, int root) {
-    const bool gets = FI_REDUCE != collective || p->self == (size_t)root;
+static void lay_reduction(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
+    const bool gets = FI_REDUCE != collective || p->self == (size_t)call->root;
     p->whole.collective = collective;
-    p->whole.input = mcc_is_in_place(in) ? out : in;
-    p->whole.buffer = gets ? out : NULL;
-    p->whole.root = (uint32_t)root;
+    p->whole.input = is_in_place(call->in.base) ? call->out.base : call->in.base;
+    p->whole.buffer = gets ? (void*)(uintptr_t)call->out.base : NULL;
+    p->whole.root = (uint32_t)call->root;
 }
 
-bool mcc_deal_counts(const MccPlan* p, MccList counts, MccDeal* deal) {
+// False: MPI should complain.
+static bool deal_counts(MccPlan* p, MccList counts) {
     const int64_t members = (int64_t)p->members;
-    *deal = (MccDeal){.even = true, .own = mcc_item(counts, p->self)};
+    if (NULL == counts.at) return false;
+    MccDeal deal = {.even = true, .own = mcc_item(counts, p->self)};
     for (size_t i = 0; i < p->members; ++i) {
         const int64_t count = mcc_item(counts, i);
-        if (count < 0 || count > INT64_MAX / 2 - deal->total) return false;
-        if (i == p->self) deal->before = deal->total;
-        deal->total += count;
+        if (count < 0 || count > INT64_MAX / 2 - deal.total) return false;
+        if (i == p->self) deal.before = deal.total;
+        deal.total += count;
     }
     for (int64_t i = 0; i < members; ++i) {
-        const int64_t slice = deal->total / members + (i < deal->total % members);
-        deal->even = deal->even && mcc_item(counts, (size_t)i) == slice;
+        const int64_t slice = deal.total / members + (i < deal.total % members);
+        deal.even = deal.even && mcc_item(counts, (size_t)i) == slice;
     }
+    p->deal = deal;
     return true;
 }
 
-bool mcc_deal_alike(const MccPlan* p, int64_t count, MccDeal* deal) {
+static bool deal_alike(MccPlan* p, int64_t count) {
     const int64_t members = (int64_t)p->members;
     if (count < 0 || count > INT64_MAX / 2 / members) return false;
-    *deal =
+    p->deal =
         (MccDeal){.total = count * members, .before = count * (int64_t)p->self, .own = count, .even = true};
     return true;
 }
 
 // In place the vector lies where its slice is to go, which the provider does not do; and a slice may be empty
 // and have no address.
-int mcc_lay_deal(MccPlan* p, const MccDeal* deal, const void* in, void* out, size_t width, bool whole) {
-    mcc_lay_reduction(p, whole ? FI_ALLREDUCE : FI_REDUCE_SCATTER, in, out, 0);
-    if (!whole && !mcc_is_in_place(in) && 0 != deal->own) return 0;
-    uint8_t* memory = p->face->memory(p, (size_t)(whole ? deal->total : deal->own + 1) * width);
+static int lay_deal(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
+    const MccDeal* deal = &p->deal;
+    const bool whole = FI_ALLREDUCE == collective;
+    lay_reduction(p, call, collective);
+    if (!whole && !is_in_place(call->in.base) && 0 != deal->own) return 0;
+    uint8_t* memory = p->face->memory(p, (size_t)(whole ? deal->total : deal->own + 1) * p->width);
     if (NULL == memory) return FI_ENOMEM;
     p->whole.buffer = memory;
     if (0 == deal->own) return 0;
     p->afterwards = kMccCopy;
-    p->from = memory + (whole ? (size_t)deal->before * width : 0);
-    p->bytes = (size_t)deal->own * width;
-    p->to.base = out;
+    p->from = memory + (whole ? (size_t)deal->before * p->width : 0);
+    p->bytes = (size_t)deal->own * p->width;
+    p->to.base = call->out.base;
     return 0;
+}
+
+static int64_t bytes_of(const MccPlan* p, const MccLayout* layout) {
+    const int64_t width = (int64_t)p->face->width(layout->type);
+    if (layout->count < 0 || (0 != width && layout->count > INT64_MAX / 4 / width)) return -1;
+    return layout->count * width;
+}
+
+static int64_t block_of(MccPlan* p, const MccLayout* block) {
+    const int64_t bytes = bytes_of(p, block);
+    p->block = (size_t)bytes;
+    return bytes;
+}
+
+// Of a vector of so many elements.
+static int64_t vector_of(MccPlan* p, const MccCall* call, int64_t count) {
+    if (count <= 0) return count;
+    if (!mcc_reduction(call->out.type, call->op, p->face->width, &p->whole.datatype, &p->whole.op, &p->width))
+        return -1;
+    p->whole.count = (size_t)count;
+    return count <= INT64_MAX / (int64_t)p->width ? count * (int64_t)p->width : -1;
+}
+
+int64_t mcc_call_bytes(MccPlan* p, const MccCall* call) {
+    const bool at_root = p->self == (size_t)call->root;
+    switch (call->collective) {
+        case kMccBarrier:
+            p->whole.datatype = FI_VOID;
+            return 0;
+        case kMccBcast:
+            return bytes_of(p, &call->out);
+        case kMccGather:
+            return block_of(p, at_root ? &call->out : &call->in);
+        case kMccScatter:
+            return block_of(p, at_root ? &call->in : &call->out);
+        case kMccAllgatherv:
+            return measure_blocks(p, call, &p->block) ? (int64_t)p->block : -1;
+        case kMccAllreduce:
+        case kMccReduce:
+            lay_reduction(p, call, mcc_collective_ops[call->collective]);  // all there is to do
+            return vector_of(p, call, call->out.count);
+        case kMccReduceScatter:
+            return deal_counts(p, call->counts) ? vector_of(p, call, p->deal.total) : -1;
+        case kMccReduceScatterBlock:
+            return deal_alike(p, call->out.count) ? vector_of(p, call, p->deal.total) : -1;
+        default:  // allgather, alltoall
+            return block_of(p, &call->out);
+    }
+}
+
+int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
+    const bool at_root = p->self == (size_t)call->root;
+    p->whole.collective = collective;
+    p->whole.root = (uint32_t)call->root;
+    if (0 != p->block) p->whole.count = p->block;
+    switch (call->collective) {
+        case kMccBcast:
+            p->whole.count = (size_t)bytes_of(p, &call->out);
+            return lay_bcast(p, &call->out, at_root);
+        case kMccAllgather:
+            return collect(p, &call->in, &call->out);
+        case kMccAllgatherv:
+            return lay_allgatherv(p, call);
+        case kMccGather:
+            return at_root ? collect(p, &call->in, &call->out) : exchange(p, &call->in, p->block, NULL, 0);
+        case kMccScatter:
+            return lay_scatter(p, &call->in, &call->out, at_root);
+        case kMccAlltoall:
+            return lay_alltoall(p, &call->in, &call->out);
+        case kMccReduceScatter:
+        case kMccReduceScatterBlock:
+            return lay_deal(p, call, collective);
+        default:  // barrier, allreduce, reduce
+            return 0;
+    }
 }
 
 static bool unpack_blocks(const MccPlan* p) {

@@ -1,7 +1,7 @@
-// A plan: one collective of MPI in the form in which the provider takes it, and what is left to do
-// afterwards.
+// A plan: one call of MPI in the form in which the provider takes it, and what is left to do afterwards.
 //
-// Why it exists: both faces decide for themselves who serves a call, but what they hand over is the same.
+// Why it exists: both faces decide for themselves who serves a call, but what they decide on and what they
+// hand over is the same.
 // Members of one operation may describe the same message differently, so every layout is served: contiguous
 // ones where they lie, the others packed into memory that goes with the call, and unpacked when it is over.
 //
@@ -11,10 +11,9 @@
 #define MCASTCOLL_MPI_CORE_PLAN_H
 
 #include <mpi.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+#include "core/collectives.h"
 #include "mcastcoll/mcastcoll.h"
 
 // So many elements, in the program's memory.
@@ -30,12 +29,18 @@ typedef struct {
     bool large;
 } MccList;
 
+// A collective as the program calls it. Of a broadcast there is only `out`, of a reduction `in` is a base.
+// What MPI does not look at on this member may be anything.
+typedef struct {
+    MccCollective collective;
+    MccLayout in, out;
+    MccList counts, places;
+    MPI_Op op;
+    int root;
+} MccCall;
+
 static inline int64_t mcc_item(MccList list, size_t index) {
     return list.large ? ((const MPI_Count*)list.at)[index] : ((const int*)list.at)[index];
-}
-
-static inline bool mcc_is_in_place(const void* base) {
-    return MPI_IN_PLACE == base;
 }
 
 typedef struct MccPlan MccPlan;
@@ -58,12 +63,21 @@ typedef enum {
     kMccCopy           // `from` has bytes for the layout's base
 } MccAfterwards;
 
+// How a reduce_scatter deals the result out, in elements.
+typedef struct {
+    int64_t total, before, own;
+    bool even;  // as libfabric's reduce_scatter does: as many for everybody, one more for each of the first
+                // few
+} MccDeal;
+
 struct MccPlan {
     const MccFace* face;
     size_t members, self;
     struct fi_mcastcoll_request whole;
-    size_t block;  // bytes, where there are blocks
+    size_t width;  // bytes of an element
+    size_t block;  // bytes, where there are blocks, or 0
     MccAfterwards afterwards;
+    MccDeal deal;
     // What follows is set only where it is needed.
     const uint8_t* from;
     size_t bytes;
@@ -77,37 +91,21 @@ static inline void mcc_begin_plan(MccPlan* p, const MccFace* face, size_t member
     p->members = members;
     p->self = self;
     p->whole = (struct fi_mcastcoll_request){.size = sizeof(p->whole), .datatype = FI_UINT8, .op = FI_NOOP};
+    p->width = 1;
+    p->block = 0;
     p->afterwards = kMccNothing;
+    p->deal.even = true;
 }
 
-// What goes out, what comes in, and what is left to do. To be called when it is
-// decided that the plan is served. 0, or a positive FI_E code. Of `in` and `out` only what MPI looks at on
-// this member is.
-int mcc_lay_bcast(MccPlan* p, const MccLayout* layout, size_t bytes, int root);
-// From here on `block` has to be set, from what the member knows: out's, but gather's but at the root and
-// scatter's at the root.
-int mcc_lay_allgather(MccPlan* p, const MccLayout* in, const MccLayout* out);
-int mcc_lay_gather(MccPlan* p, const MccLayout* in, const MccLayout* out, int root);
-int mcc_lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, int root);
-int mcc_lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out);
-// Blocks of unequal sizes travel as blocks of the largest size. False: too much of what travels would be
-// filling, or MPI should complain; the same on all members. The count of `out` is that of nothing.
-bool mcc_measure_blocks(const MccPlan* p, const MccLayout* out, MccList counts, size_t* largest);
-int mcc_lay_allgatherv(MccPlan* p, const MccLayout* in, const MccLayout* out, MccList counts, MccList places);
-
-// An allreduce or, with a root, a reduce.
-void mcc_lay_reduction(MccPlan* p, enum fi_collective_op collective, const void* in, void* out, int root);
-// How a reduce_scatter's counts deal the result out, in elements.
-typedef struct {
-    int64_t total, before, own;
-    bool even;  // as libfabric's reduce_scatter does: as many for everybody, one more for each of the first
-                // few
-} MccDeal;
-// False: MPI should complain.
-bool mcc_deal_counts(const MccPlan* p, MccList counts, MccDeal* deal);
-bool mcc_deal_alike(const MccPlan* p, int64_t count, MccDeal* deal);
-// `whole`: as an allreduce, of which one's own part is taken.
-int mcc_lay_deal(MccPlan* p, const MccDeal* deal, const void* in, void* out, size_t width, bool whole);
+// What decides who serves the call, the same on all members, whatever their datatypes: packed bytes of a
+// message, a vector or a block; for reductions elements and operator, too. 0: nothing moves. Negative: MPI
+// should serve it, or complain. Of an allgatherv, whose blocks travel as blocks of the largest size, also
+// where too much of what travels would be filling.
+int64_t mcc_call_bytes(MccPlan* p, const MccCall* call);
+// What goes out, what comes in, and what is left to do. To be called next, when it is decided that the plan
+// is served, as this one of the provider's: the call's own, or of a reduce_scatter an allreduce, of which
+// one's own part is taken. 0, or a positive FI_E code.
+int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective);
 
 // Once the provider is done: puts what came in where it belongs. False: MPI does not unpack it.
 bool mcc_deliver(const MccPlan* p);

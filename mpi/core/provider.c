@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
-
 static bool explain(char* reason, const char* name, const char* call, int error) {
     snprintf(reason, kMccProviderReasonBytes, "provider %s: %s: %s", name, call, fi_strerror(-error));
     return false;

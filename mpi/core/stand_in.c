@@ -7,8 +7,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "core/base.h"
-
 static void set_alarm(const MccStandIn* s, int64_t at_ns) {
     const struct itimerspec at = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
     (void)timerfd_settime(s->alarm, TFD_TIMER_ABSTIME, &at, NULL);

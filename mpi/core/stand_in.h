@@ -11,7 +11,6 @@
 #define MCASTCOLL_MPI_CORE_STAND_IN_H
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "core/provider.h"
 

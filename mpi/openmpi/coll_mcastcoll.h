@@ -21,9 +21,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "coll_mcastcoll_trial.h"
-#include "core/base.h"
 #include "core/collectives.h"
 #include "core/plan.h"
 #include "core/provider.h"
@@ -31,12 +32,20 @@
 #include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/request/request.h"
 #include "ompi_config.h"
 #include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
+
+// For qsort().
+static inline int mcc_compare(const void* a, const void* b) {
+    const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
+    return (first > second) - (first < second);
+}
 
 // Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
@@ -98,6 +107,44 @@ typedef enum {
     kMccMeasured,  // not known yet: both by turns
     kMccOver,      // nobody: nothing to do, or an error, and the job's rc is for the caller
 } MccRoute;
+
+// A trial: which of two ways is faster here, found by trying both (the word "measured" in
+// coll_mcastcoll_select.c).
+//
+// Why it exists: whether a long broadcast gains by multicast depends on links and processors, and no table
+// knows them. So some of a communicator's calls of a class of sizes go both ways by turns, and each member
+// notes how long each took. Then all take the maximum over the members, hence the same numbers, and decide
+// alike. The median of a way's turns counts, so that a member that was slow once decides nothing.
+//
+//     ours serve -> trial -> pause -> trial -> pause, twice as long -> trial ...
+//                     \-> the other way won: a rest, a second trial; if it won again, it serves now
+//
+// A group's first long operations touch their buffers for the first time and are slow, so they are no part of
+// a trial. A machine that is busy with something else makes a whole trial wrong. So one trial changes
+// nothing, and what was found is tried again, ever more seldom.
+//
+// Pure: no clock, no messages, nothing of Open MPI.
+enum {
+    kMccTrialTurns = 5,    // of each way that count; one before them does not
+    kMccTrialPerCent = 5,  // by so much the others have to be faster
+    kMccTrialFirst = 80,   // calls before the first trial: more than buffers that the engine takes in turn
+    kMccTrialRest = 30,    // calls between a trial that says otherwise and the second one
+    kMccTrialPause = 500,  // calls before what was found is tried again; then twice as many, and so on
+    kMccTrialLongestPause = 1 << 20,
+    kMccTrialClasses = 64,
+};
+
+typedef enum { kMccOurs, kMccOthers, kMccWays } MccWay;
+
+typedef struct {
+    unsigned turns;  // of the trial under way, or next
+    unsigned wait;   // calls until it begins
+    unsigned pause;  // the last long one
+    bool doubted;    // the last trial found the way that does not serve faster
+    bool closed;     // there is no further one
+    MccWay better;   // serves the calls between trials: ours, until two trials in a row say otherwise
+    uint64_t ns[kMccWays][kMccTrialTurns];  // mine, and once they are agreed on, the slowest member's
+} MccTrial;
 
 // What was selected (mcc_select): from 0 bytes on, and from each further step on.
 typedef struct {
@@ -249,6 +296,34 @@ void mcc_select_free(MccModule* m);
 // Here, previous or, of blocking forms only and until it is known, measured.
 MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
 
+// coll_mcastcoll_select.c: trials.
+// Powers of two of bytes, which MPI makes equal on all members.
+static inline unsigned mcc_trial_class(size_t bytes) {
+    return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
+}
+// A call comes. True: it has no part in a trial.
+static inline bool mcc_trial_rests(MccTrial* t) {
+    if (t->closed) return true;
+    if (0 == t->wait) return false;
+    --t->wait;
+    return true;
+}
+// All turns are taken: the members may agree, and decide.
+static inline bool mcc_trial_is_over(const MccTrial* t) {
+    return t->turns >= kMccWays * (kMccTrialTurns + 1);
+}
+static inline MccWay mcc_trial_turn(const MccTrial* t) {
+    return 0 == t->turns % kMccWays ? kMccOurs : kMccOthers;
+}
+// Nothing is tried any more, and ours serves.
+static inline void mcc_trial_close(MccTrial* t) {
+    t->closed = true;
+    t->better = kMccOurs;
+}
+void mcc_trial_note(MccTrial* t, uint64_t ns);
+uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
+void mcc_trial_decide(MccTrial* t);
+
 // coll_mcastcoll_calls.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);
 
@@ -269,9 +344,7 @@ typedef struct {
     MccCollective collective;
     int rc;
 
-    size_t width;    // bytes of an element
-    bool divisible;  // may become several operations, one segment each
-
+    bool divisible;   // may become several operations, one segment each
     bool streamed;    // a large blocking broadcast of a derived datatype, packed segment by segment
     uint8_t* memory;  // of a non-blocking job
     int* vectors;     // of a non-blocking job: its own copy of counts and places
@@ -301,13 +374,8 @@ void mcc_measured(MccJob* job);
 bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
 
 // coll_mcastcoll_pack.c
-enum { kMccPackSlack = 4096 };  // the convertor stops between basic elements; so much more completes any part
 extern const MccFace mcc_open_mpi;
 size_t mcc_width(ompi_datatype_t* type);  // packed bytes of an element
-bool mcc_pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, size_t* filled, size_t wanted);
-bool mcc_prepare(opal_convertor_t* convertor, bool to_send, const void* buffer, size_t count,
-                 ompi_datatype_t* datatype);
-bool mcc_unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t bytes);
 static inline bool mcc_unpacks_derived(const MccJob* job) {
     const MccAfterwards what = job->plan.afterwards;
     return (kMccUnpack == what || kMccUnpackBlocks == what) &&

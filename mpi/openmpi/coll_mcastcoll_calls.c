@@ -9,149 +9,72 @@
 // segments by bytes of the packed form, and vectors into segments of whole elements. The operations on blocks
 // are not cut: blocks above coll_mcastcoll_segment, and more than 1 GiB of them together, are left to others.
 
-#include <stdlib.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 
-static size_t bytes_of(const MccLayout* layout) {
-    return mcc_width(layout->type) * (size_t)layout->count;
-}
-
-// Here, unless the plan came to an end in a local error, after all ranks had decided to be served here.
-static MccRoute planned(MccJob* job, int error) {
-    if (0 == error) return kMccHere;
-    free(job->memory);
-    job->memory = NULL;
-    job->rc = mcc_fail(job->module->group, job, error);
-    return kMccOver;
-}
-
-static MccRoute plan_barrier(MccJob* job) {
-    job->plan.whole.collective = FI_BARRIER;
-    job->plan.whole.datatype = FI_VOID;
-    return mcc_route(job, FI_BARRIER, 0);
-}
-
-static MccRoute plan_bcast(MccLayout layout, int root, MccJob* job) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
-    const size_t bytes = bytes_of(&layout);
-    if (0 == bytes) return kMccOver;  // on every rank, by the signature
-    if (bytes < c->bcast_min_message || bytes > c->max_message) return kMccPrevious;
-    job->divisible = true;
-    const MccRoute route = mcc_route(job, FI_BROADCAST, bytes);
-    if (kMccHere != route) return route;
-    job->streamed =
-        kMccBlocking == job->form && bytes > c->segment && NULL == mcc_open_mpi.contiguous(&layout);
-    if (!job->streamed) return planned(job, mcc_lay_bcast(&job->plan, &layout, bytes, root));
-    job->plan.whole.collective = FI_BROADCAST;
-    job->plan.whole.count = bytes;
-    job->plan.whole.root = (uint32_t)root;
-    job->plan.to = layout;
-    return kMccHere;
-}
-
-enum { kMostTogether = 1 << 30 };
-
-// `block`: what this member knows of the size of one.
-static MccRoute route(MccJob* job, enum fi_collective_op needed, size_t block) {
-    const MccComponent* c = &mca_coll_mcastcoll_component;
-    const size_t most = c->max_message < kMostTogether ? c->max_message : kMostTogether;
-    job->plan.block = block;
-    if (0 == block) return kMccOver;  // on every rank, by the signature
-    if (block > c->segment || block > most / job->plan.members) return kMccPrevious;
-    return mcc_route(job, needed, block);
-}
-
-static MccRoute plan_allgather(MccLayout in, MccLayout out, MccJob* job) {
-    const MccRoute who = route(job, FI_ALLGATHER, bytes_of(&out));
-    return kMccHere == who ? planned(job, mcc_lay_allgather(&job->plan, &in, &out)) : who;
-}
-
-static MccRoute plan_allgatherv(MccLayout in, MccLayout out, MccList counts, MccList places, MccJob* job) {
-    size_t largest = 0;
-    if (!mcc_measure_blocks(&job->plan, &out, counts, &largest)) return kMccPrevious;
-    const MccRoute who = route(job, FI_ALLGATHER, largest);
-    return kMccHere == who ? planned(job, mcc_lay_allgatherv(&job->plan, &in, &out, counts, places)) : who;
-}
-
-static MccRoute plan_gather(MccLayout in, MccLayout out, int root, MccJob* job) {
-    const MccRoute who = route(job, FI_GATHER, bytes_of(job->plan.self == (size_t)root ? &out : &in));
-    return kMccHere == who ? planned(job, mcc_lay_gather(&job->plan, &in, &out, root)) : who;
-}
-
-static MccRoute plan_scatter(MccLayout in, MccLayout out, int root, MccJob* job) {
-    const MccRoute who = route(job, FI_SCATTER, bytes_of(job->plan.self == (size_t)root ? &in : &out));
-    return kMccHere == who ? planned(job, mcc_lay_scatter(&job->plan, &in, &out, root)) : who;
-}
-
-static MccRoute plan_alltoall(MccLayout in, MccLayout out, MccJob* job) {
-    const MccRoute who = route(job, FI_ALLTOALL, bytes_of(&out));
-    return kMccHere == who ? planned(job, mcc_lay_alltoall(&job->plan, &in, &out)) : who;
+// Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
+// for MPI_Comm_idup in another place of the communicator's order on each rank.
+static bool is_of_open_mpi(const MccJob* job, const MccCall* call) {
+    return kMccNonblocking == job->form && kMccAllreduce == call->collective && 1 == call->out.count &&
+           MPI_INT == call->out.type && (MPI_MAX == call->op || MPI_MIN == call->op);
 }
 
 // libfabric's reduce_scatter deals the vector as evenly as it can; other counts become an allreduce while the
 // vector is short, and are left to others when it is not.
-
-// Fills in datatype, operator, count and width. The bytes of the vector, or 0: left to others.
-static size_t describe(MccJob* job, size_t count, ompi_datatype_t* type, MPI_Op op) {
-    struct fi_mcastcoll_request* whole = &job->plan.whole;
-    if (!mcc_reduction(type, op, mcc_width, &whole->datatype, &whole->op, &job->width)) return 0;
-    whole->count = count;
-    const size_t most = mca_coll_mcastcoll_component.max_message;
-    return count <= most / job->width ? count * job->width : 0;
+static enum fi_collective_op choose(const MccJob* job) {
+    const enum fi_collective_op own = mcc_collective_ops[job->collective];
+    if (FI_REDUCE_SCATTER != own || (job->plan.deal.even && mcc_group_has(job->module, own))) return own;
+    return FI_ALLREDUCE;
 }
 
-// Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
-// for MPI_Comm_idup in another place of the communicator's order on each rank.
-static bool is_of_open_mpi(const MccJob* job, const ompi_datatype_t* type) {
-    return kMccNonblocking == job->form && 1 == job->plan.whole.count && MPI_INT == type &&
-           (FI_MAX == job->plan.whole.op || FI_MIN == job->plan.whole.op);
-}
-
-static MccRoute plan_allreduce(const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op,
-                               MccJob* job) {
-    if (0 == count) return kMccOver;
-    const size_t bytes = describe(job, (size_t)count, type, op);
-    mcc_lay_reduction(&job->plan, FI_ALLREDUCE, input, result, 0);
-    job->divisible = true;
-    return 0 != bytes && !is_of_open_mpi(job, type) ? mcc_route(job, FI_ALLREDUCE, bytes) : kMccPrevious;
-}
-
-static MccRoute plan_reduce(const void* input, void* result, int count, ompi_datatype_t* type, MPI_Op op,
-                            int root, MccJob* job) {
-    if (0 == count) return kMccOver;
-    const size_t bytes = describe(job, (size_t)count, type, op);
-    mcc_lay_reduction(&job->plan, FI_REDUCE, input, result, root);
-    job->divisible = true;
-    return 0 != bytes ? mcc_route(job, FI_REDUCE, bytes) : kMccPrevious;
-}
-
-static MccRoute plan_any_deal(const void* input, void* result, const MccDeal* deal, ompi_datatype_t* type,
-                              MPI_Op op, MccJob* job) {
+// By the parameters, of a message, a vector or a block of so many bytes.
+static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t bytes) {
+    enum { kMostTogether = 1 << 30 };
     const MccComponent* c = &mca_coll_mcastcoll_component;
-    if (0 == deal->total) return kMccOver;
-    const size_t bytes = describe(job, (size_t)deal->total, type, op);
-    if (0 == bytes || bytes > c->segment) return kMccPrevious;
-    const bool whole = !deal->even || !mcc_group_has(job->module, FI_REDUCE_SCATTER);
-    if (whole && bytes > c->reduce_scatter_small) return kMccPrevious;
-    const MccRoute route = mcc_route(job, whole ? FI_ALLREDUCE : FI_REDUCE_SCATTER, bytes);
+    const size_t together = c->max_message < kMostTogether ? c->max_message : kMostTogether;
+    switch (job->collective) {
+        case kMccBarrier:
+            return false;
+        case kMccBcast:
+            return bytes < c->bcast_min_message || bytes > c->max_message;
+        case kMccAllreduce:
+        case kMccReduce:
+            return bytes > c->max_message;
+        case kMccReduceScatter:
+        case kMccReduceScatterBlock:
+            return bytes > c->max_message || bytes > c->segment ||
+                   (FI_ALLREDUCE == chosen && bytes > c->reduce_scatter_small);
+        default:
+            return bytes > c->segment || bytes > together / job->plan.members;
+    }
+}
+
+static MccRoute plan(MccJob* job, const MccCall* call) {
+    const int64_t measured = mcc_call_bytes(&job->plan, call);
+    const size_t bytes = (size_t)measured;
+    if (0 == measured && kMccBarrier != call->collective) return kMccOver;  // on every rank, by the signature
+    const enum fi_collective_op chosen = choose(job);
+    if (measured < 0 || is_left(job, chosen, bytes) || is_of_open_mpi(job, call)) return kMccPrevious;
+    job->divisible =
+        kMccBcast == call->collective || kMccAllreduce == call->collective || kMccReduce == call->collective;
+    const MccRoute route = mcc_route(job, chosen, bytes);
     if (kMccHere != route) return route;
-    return planned(job, mcc_lay_deal(&job->plan, deal, input, result, job->width, whole));
-}
-
-static MccRoute plan_reduce_scatter(const void* input, void* result, MccList counts, ompi_datatype_t* type,
-                                    MPI_Op op, MccJob* job) {
-    MccDeal deal;
-    if (!mcc_deal_counts(&job->plan, counts, &deal)) return kMccPrevious;
-    return plan_any_deal(input, result, &deal, type, op, job);
-}
-
-static MccRoute plan_reduce_scatter_block(const void* input, void* result, int count, ompi_datatype_t* type,
-                                          MPI_Op op, MccJob* job) {
-    MccDeal deal;
-    if (!mcc_deal_alike(&job->plan, count, &deal)) return kMccPrevious;
-    return plan_any_deal(input, result, &deal, type, op, job);
+    job->streamed = kMccBcast == call->collective && kMccBlocking == job->form &&
+                    bytes > mca_coll_mcastcoll_component.segment &&
+                    NULL == mcc_open_mpi.contiguous(&call->out);
+    if (job->streamed) {
+        job->plan.whole.collective = FI_BROADCAST;
+        job->plan.whole.count = bytes;
+        job->plan.whole.root = (uint32_t)call->root;
+        job->plan.to = call->out;
+        return kMccHere;
+    }
+    const int error = mcc_lay(&job->plan, call, chosen);
+    if (0 == error) return kMccHere;
+    // A local error, after all ranks had decided to be served here.
+    free(job->memory);
+    job->memory = NULL;
+    job->rc = mcc_fail(job->module->group, job, error);
+    return kMccOver;
 }
 
 // A barrier inside a host takes a tenth of a microsecond, so only what is always looked at is written.
@@ -163,7 +86,6 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     job->collective = collective;
     job->rc = 0;
     mcc_begin_plan(&job->plan, &mcc_open_mpi, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
-    job->width = 1;
     job->divisible = job->streamed = false;
     job->memory = NULL;
     job->vectors = NULL;
@@ -171,13 +93,13 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
 }
 
 #define MCC_LIST(...) __VA_ARGS__
-// `parameters`, `arguments` and what the plan takes of them are lists in parentheses that end with a comma,
-// unless they are empty.
-#define MCC_CALLS(enumerator, name, parameters, arguments, of_plan)                                        \
+// `parameters`, `arguments` and the call's own parts are lists in parentheses; the first two end with a
+// comma, unless they are empty.
+#define MCC_CALLS(enumerator, name, parameters, arguments, ...)                                            \
     static int mcc_##name(MCC_LIST parameters ompi_communicator_t* comm, mca_coll_base_module_t* module) { \
         MccJob job;                                                                                        \
         begin(&job, comm, module, kMccBlocking, enumerator);                                               \
-        if (!mcc_run_job(&job, plan_##name(MCC_LIST of_plan & job))) {                                     \
+        if (!mcc_run_job(&job, plan(&job, &(MccCall){.collective = enumerator, __VA_ARGS__}))) {           \
             const MccPrevious* previous = &job.module->previous[kMccBlocking][enumerator];                 \
             job.rc = ((mca_coll_base_module_##name##_fn_t)previous->function)(MCC_LIST arguments comm,     \
                                                                               previous->module);           \
@@ -189,45 +111,46 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
                            mca_coll_base_module_t* module) {                                               \
         MccJob job;                                                                                        \
         begin(&job, comm, module, kMccNonblocking, enumerator);                                            \
-        if (mcc_start_job(&job, plan_##name(MCC_LIST of_plan & job), request)) return job.rc;              \
+        if (mcc_start_job(&job, plan(&job, &(MccCall){.collective = enumerator, __VA_ARGS__}), request))   \
+            return job.rc;                                                                                 \
         const MccPrevious* previous = &job.module->previous[kMccNonblocking][enumerator];                  \
         return ((mca_coll_base_module_i##name##_fn_t)previous->function)(MCC_LIST arguments comm, request, \
                                                                          previous->module);                \
     }
 
-#define MCC_LAYOUT(at, number, datatype) ((MccLayout){.base = at, .count = number, .type = datatype})
-#define MCC_EACH(items) ((MccList){.at = items})
-#define MCC_IN MCC_LAYOUT(input, sent, input_type)
-#define MCC_OUT MCC_LAYOUT(result, got, result_type)
+#define MCC_DATA(at, number, datatype) \
+    { .base = at, .count = number, .type = datatype }
+#define MCC_IN .in = MCC_DATA(input, sent, input_type)
+#define MCC_OUT .out = MCC_DATA(result, got, result_type)
+#define MCC_VECTOR(number) .in.base = input, .out = MCC_DATA(result, number, type), .op = op
 // clang-format off
 #define MCC_BLOCKS \
     const void *input, int sent, ompi_datatype_t *input_type, void *result, int got, ompi_datatype_t *result_type
 #define MCC_ELEMENTS const void *input, void *result, int count, ompi_datatype_t *type, MPI_Op op
-MCC_CALLS(kMccBarrier, barrier, (), (), ())
+MCC_CALLS(kMccBarrier, barrier, (), ())
 MCC_CALLS(kMccBcast, bcast, (void* buffer, int count, ompi_datatype_t* type, int root,),
-          (buffer, count, type, root,), (MCC_LAYOUT(buffer, count, type), root,))
-MCC_CALLS(kMccAllreduce, allreduce, (MCC_ELEMENTS,), (input, result, count, type, op,),
-          (input, result, count, type, op,))
+          (buffer, count, type, root,), .out = MCC_DATA(buffer, count, type), .root = root)
+MCC_CALLS(kMccAllreduce, allreduce, (MCC_ELEMENTS,), (input, result, count, type, op,), MCC_VECTOR(count))
 MCC_CALLS(kMccReduce, reduce, (MCC_ELEMENTS, int root,), (input, result, count, type, op, root,),
-          (input, result, count, type, op, root,))
+          MCC_VECTOR(count), .root = root)
 MCC_CALLS(kMccAllgather, allgather, (MCC_BLOCKS,), (input, sent, input_type, result, got, result_type,),
-          (MCC_IN, MCC_OUT,))
+          MCC_IN, MCC_OUT)
 MCC_CALLS(kMccAllgatherv, allgatherv,
           (const void* input, int sent, ompi_datatype_t* input_type, void* result, const int* counts,
            const int* places, ompi_datatype_t* result_type,),
           (input, sent, input_type, result, counts, places, result_type,),
-          (MCC_IN, MCC_LAYOUT(result, 0, result_type), MCC_EACH(counts), MCC_EACH(places),))
+          MCC_IN, .out = MCC_DATA(result, 0, result_type), .counts.at = counts, .places.at = places)
 MCC_CALLS(kMccGather, gather, (MCC_BLOCKS, int root,), (input, sent, input_type, result, got, result_type, root,),
-          (MCC_IN, MCC_OUT, root,))
+          MCC_IN, MCC_OUT, .root = root)
 MCC_CALLS(kMccScatter, scatter, (MCC_BLOCKS, int root,), (input, sent, input_type, result, got, result_type, root,),
-          (MCC_IN, MCC_OUT, root,))
+          MCC_IN, MCC_OUT, .root = root)
 MCC_CALLS(kMccAlltoall, alltoall, (MCC_BLOCKS,), (input, sent, input_type, result, got, result_type,),
-          (MCC_IN, MCC_OUT,))
+          MCC_IN, MCC_OUT)
 MCC_CALLS(kMccReduceScatter, reduce_scatter,
           (const void* input, void* result, const int* counts, ompi_datatype_t* type, MPI_Op op,),
-          (input, result, counts, type, op,), (input, result, MCC_EACH(counts), type, op,))
+          (input, result, counts, type, op,), MCC_VECTOR(0), .counts.at = counts)
 MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input, result, count, type, op,),
-          (input, result, count, type, op,))
+          MCC_VECTOR(count))
 // clang-format on
 
 // Inside a host a small barrier or broadcast takes less time than a job's bookkeeping. What needs none of

@@ -11,12 +11,8 @@
 // (sizes, cards, hosts), so no member is alone with it, and nothing is sent.
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"

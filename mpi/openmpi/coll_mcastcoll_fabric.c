@@ -17,12 +17,9 @@
 // MPI.
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/rte/rte.h"
-#include "opal/runtime/opal_progress.h"
 
 #define MCC_LIBFABRIC(X) \
     X(fi_version)        \

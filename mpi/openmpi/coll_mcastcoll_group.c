@@ -19,15 +19,8 @@
 // have come by then, so that the time to answer is bounded. Who does not hear gets an error: what the others
 // have heard is not known then, and no member may guess.
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 #include "ompi/mca/pml/pml.h"
-#include "ompi/request/request.h"
-#include "opal/runtime/opal_progress.h"
 
 void mcc_groups_reap(bool all) {
     const int error = mcc_joins_reap(&mca_coll_mcastcoll_component.fabric, all);
@@ -83,7 +76,6 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* er
     *error = FI_ENOMEM;
     if (NULL == g) return NULL;
     pthread_mutex_lock(&c->fabric.lock);
-    g->join.address = FI_ADDR_NOTAVAIL;
     mcc_join_add(&c->fabric, &g->join);
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->rank = ompi_comm_rank(comm);
@@ -111,23 +103,14 @@ typedef struct {
     } of[];
 } Round;
 
-static int note(Round* r, int rc, ompi_request_t* request) {
-    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
-    return rc;
-}
-
-static int send_word(Round* r, int to) {
-    ompi_request_t* request = MPI_REQUEST_NULL;
-    const int rc = MCA_PML_CALL(
-        isend(&r->mine, 1, MPI_LONG_LONG, to, kAgreeTag, MCA_PML_BASE_SEND_STANDARD, r->comm, &request));
-    return note(r, rc, request);
-}
-
-static int receive_word(Round* r, int from) {
+static int begin_word(Round* r, int rank, bool sends) {
     ompi_request_t* request = MPI_REQUEST_NULL;
     const int rc =
-        MCA_PML_CALL(irecv(&r->of[from].word, 1, MPI_LONG_LONG, from, kAgreeTag, r->comm, &request));
-    return note(r, rc, request);
+        sends ? MCA_PML_CALL(isend(&r->mine, 1, MPI_LONG_LONG, rank, kAgreeTag, MCA_PML_BASE_SEND_STANDARD,
+                                   r->comm, &request))
+              : MCA_PML_CALL(irecv(&r->of[rank].word, 1, MPI_LONG_LONG, rank, kAgreeTag, r->comm, &request));
+    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
+    return rc;
 }
 
 static int wait_for_all(Round* r) {
@@ -145,21 +128,17 @@ static int wait_for_all(Round* r) {
     return OMPI_SUCCESS;
 }
 
-static int ask_all(Round* r) {
+// Rank 0 hears all others, and then tells them the worst; the others tell it theirs.
+static int exchange(Round* r, bool am_first) {
+    const int begin = am_first ? 1 : 0, end = am_first ? r->size : 1;
     int rc = OMPI_SUCCESS;
-    for (int from = 1; from < r->size && OMPI_SUCCESS == rc; ++from) rc = receive_word(r, from);
-    if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    for (int from = 1; from < r->size; ++from)
+    for (int from = begin; from < end && OMPI_SUCCESS == rc; ++from) rc = begin_word(r, from, false);
+    if (OMPI_SUCCESS == rc && am_first) rc = wait_for_all(r);
+    for (int from = 1; from < end; ++from)
         if (r->of[from].word > r->mine) r->mine = r->of[from].word;
-    for (int to = 1; to < r->size && OMPI_SUCCESS == rc; ++to) rc = send_word(r, to);
-    return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
-}
-
-static int answer(Round* r) {
-    int rc = receive_word(r, 0);
-    if (OMPI_SUCCESS == rc) rc = send_word(r, 0);
+    for (int to = begin; to < end && OMPI_SUCCESS == rc; ++to) rc = begin_word(r, to, true);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    r->mine = r->of[0].word;
+    if (!am_first) r->mine = r->of[0].word;
     return rc;
 }
 
@@ -173,7 +152,7 @@ static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* a
     r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mca_coll_mcastcoll_component.join_timeout_ms;
     r->size = size;
     r->mine = mcc_word(error, rank);
-    const int rc = 0 == rank ? ask_all(r) : answer(r);
+    const int rc = exchange(r, 0 == rank);
     *agreed_error = mcc_word_error(r->mine);
     *agreed_rank = mcc_word_rank(r->mine);
     if (0 == r->open) free(r);  // else what is under way still writes into it

@@ -1,4 +1,4 @@
-// Calls that the rules want measured: both ways by turns, then the agreement (coll_mcastcoll_trial.h).
+// Calls that the rules want measured: both ways by turns, then the agreement (MccTrial).
 //
 // Every member is in step, since all that decides is equal on all: the calls of a class so far, which MPI has
 // in one order (blocking forms only), and numbers that the group has combined. Calls count once the group
@@ -7,10 +7,7 @@
 // much is lost. So no lateness is counted. The agreement is the group's own allreduce, at the call that needs
 // it: nothing comes back into this component.
 
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 #include "ompi/errhandler/errhandler.h"
 
 // 0, or a positive FI_E code.

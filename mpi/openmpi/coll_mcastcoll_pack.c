@@ -1,10 +1,6 @@
 // Derived datatypes: their bytes go through a bounce buffer, packed by Open MPI's convertor.
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
 
 // The module's is kept for the next call unless it is large.
 static uint8_t* memory(MccPlan* plan, size_t bytes) {
@@ -26,17 +22,16 @@ static ptrdiff_t extent_of(ompi_datatype_t* type) {
     return extent;
 }
 
-bool mcc_prepare(opal_convertor_t* convertor, bool to_send, const void* buffer, size_t count,
-                 ompi_datatype_t* datatype) {
-    const int rc = to_send ? opal_convertor_copy_and_prepare_for_send(
-                                 ompi_mpi_local_convertor, &datatype->super, count, buffer, 0, convertor)
-                           : opal_convertor_copy_and_prepare_for_recv(
-                                 ompi_mpi_local_convertor, &datatype->super, count, buffer, 0, convertor);
+static bool prepare(opal_convertor_t* convertor, bool to_send, const MccLayout* layout) {
+    const int rc = (to_send ? opal_convertor_copy_and_prepare_for_send
+                            : opal_convertor_copy_and_prepare_for_recv)(
+        ompi_mpi_local_convertor, &layout->type->super, (size_t)layout->count, layout->base, 0, convertor);
     return OPAL_SUCCESS == rc;
 }
 
 // Adds packed bytes to the bounce buffer until it is full or the message ends. False if the convertor fails.
-bool mcc_pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, size_t* filled, size_t wanted) {
+static bool pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, size_t* filled,
+                      size_t wanted) {
     while (*filled < wanted) {
         struct iovec iov = {.iov_base = bounce + *filled, .iov_len = room - *filled};
         uint32_t iov_count = 1;
@@ -47,7 +42,7 @@ bool mcc_pack_more(opal_convertor_t* convertor, uint8_t* bounce, size_t room, si
     return true;
 }
 
-bool mcc_unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t bytes) {
+static bool unpack_part(opal_convertor_t* convertor, const uint8_t* bounce, size_t bytes) {
     size_t offset = 0;
     while (offset < bytes) {
         struct iovec iov = {.iov_base = (void*)(uintptr_t)(bounce + offset), .iov_len = bytes - offset};
@@ -72,8 +67,7 @@ static bool pack(const MccLayout* from, uint8_t* to, size_t bytes) {
     size_t filled = 0;
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    const bool good = mcc_prepare(&convertor, true, from->base, (size_t)from->count, from->type) &&
-                      mcc_pack_more(&convertor, to, bytes, &filled, bytes);
+    const bool good = prepare(&convertor, true, from) && pack_more(&convertor, to, bytes, &filled, bytes);
     OBJ_DESTRUCT(&convertor);
     return good;
 }
@@ -81,8 +75,7 @@ static bool pack(const MccLayout* from, uint8_t* to, size_t bytes) {
 static bool unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    const bool good = mcc_prepare(&convertor, false, to->base, (size_t)to->count, to->type) &&
-                      mcc_unpack_part(&convertor, from, bytes);
+    const bool good = prepare(&convertor, false, to) && unpack_part(&convertor, from, bytes);
     OBJ_DESTRUCT(&convertor);
     return good;
 }
@@ -115,13 +108,12 @@ static int run_segments(MccJob* job, opal_convertor_t* convertor, uint8_t* bounc
     const bool am_root = job->plan.self == job->plan.whole.root;
     size_t filled = 0;
     for (size_t offset = 0; offset < bytes; offset += segment) {
-        struct fi_mcastcoll_request part = job->plan.whole;
+        struct fi_mcastcoll_request part = mcc_part(job, offset);
         part.buffer = bounce;
-        part.count = bytes - offset < segment ? bytes - offset : segment;
-        if (am_root && !mcc_pack_more(convertor, bounce, room, &filled, part.count)) return FI_EOTHER;
+        if (am_root && !pack_more(convertor, bounce, room, &filled, part.count)) return FI_EOTHER;
         const int error = mcc_run(job->module->group, &part);
         if (0 != error) return error;
-        if (!am_root && !mcc_unpack_part(convertor, bounce, part.count)) return FI_EOTHER;
+        if (!am_root && !unpack_part(convertor, bounce, part.count)) return FI_EOTHER;
         if (am_root) {
             filled -= part.count;
             memmove(bounce, bounce + part.count, filled);
@@ -131,7 +123,9 @@ static int run_segments(MccJob* job, opal_convertor_t* convertor, uint8_t* bounc
 }
 
 int mcc_run_streamed(MccJob* job) {
-    const size_t room = mca_coll_mcastcoll_component.longest + kMccPackSlack;
+    // The convertor stops between basic elements; so much more completes any part.
+    enum { kPackSlack = 4096 };
+    const size_t room = mca_coll_mcastcoll_component.longest + kPackSlack;
     uint8_t* bounce = mcc_open_mpi.memory(&job->plan, room);
     if (NULL == bounce)
         return FI_ENOMEM;  // the others' operation ends with the provider's error for a missing member
@@ -139,9 +133,7 @@ int mcc_run_streamed(MccJob* job) {
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     const bool am_root = job->plan.self == job->plan.whole.root;
     const int error =
-        mcc_prepare(&convertor, am_root, job->plan.to.base, (size_t)job->plan.to.count, job->plan.to.type)
-            ? run_segments(job, &convertor, bounce, room)
-            : FI_EOTHER;
+        prepare(&convertor, am_root, &job->plan.to) ? run_segments(job, &convertor, bounce, room) : FI_EOTHER;
     OBJ_DESTRUCT(&convertor);
     return error;
 }

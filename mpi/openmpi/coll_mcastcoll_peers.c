@@ -6,13 +6,7 @@
 // communicators to Open MPI. When a group forms its members exchange their cards once more, now with what
 // their providers have and at which address, or why they have none.
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "core/base.h"
-#include "ompi/constants.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/rte/rte.h"
 #include "ompi/proc/proc.h"

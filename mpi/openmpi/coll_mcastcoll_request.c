@@ -11,13 +11,7 @@
 // though its communicator may. All lists are under the component's lock. Requests are completed without it,
 // because that may call back into MPI.
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
-#include "opal/runtime/opal_progress.h"
 
 // MPI_I... itself keeps references to datatypes and operators behind what every request has: four pointers
 // (ompi_coll_base_nbc_request_t, whose header includes one that Debian does not ship). Some more, to be sure.

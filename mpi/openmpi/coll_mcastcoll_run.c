@@ -8,12 +8,7 @@
 // A provider that answers FI_ENOSYS does so on all members of the group and before anything was begun; from
 // then on the previous module serves what needs that operation on this communicator.
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "coll_mcastcoll.h"
-#include "ompi/constants.h"
-#include "opal/runtime/opal_progress.h"
 
 // What the provider has is known on all members once there is a group.
 static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
@@ -131,11 +126,11 @@ static size_t longest_part(const MccJob* job) {
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
     struct fi_mcastcoll_request part = job->plan.whole;
     if (!job->divisible) return part;
-    const size_t segment = longest_part(job) / job->width, left = part.count - offset;
+    const size_t segment = longest_part(job) / job->plan.width, left = part.count - offset;
     part.count = left < segment ? left : segment;
     // Nobody but the root has a result when there is a root.
-    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->width;
-    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->width;
+    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->plan.width;
+    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->plan.width;
     return part;
 }
 
@@ -167,7 +162,7 @@ int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     const bool more = '\0' != g->operation.text[0];
     char size[48] = "", root[32] = "";
     if (FI_BARRIER != job->plan.whole.collective)
-        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->width);
+        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->plan.width);
     if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
         snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
     if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)

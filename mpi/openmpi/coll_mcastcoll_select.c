@@ -8,16 +8,11 @@
 // which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
 // fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
 // a # is a comment. "measured": both serve some of a communicator's blocking calls of a class of sizes by
-// turns, and the faster one the others (coll_mcastcoll_trial.h); non-blocking forms follow it.
+// turns, and the faster one the others (MccTrial); non-blocking forms follow it.
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "coll_mcastcoll.h"
-#include "core/base.h"
 
 // Whether a long broadcast gains depends on the links and processors: where links are slow it does, and where
 // receivers share cores TCP copies their bytes once, and ours twice. Not over several sites, where Open MPI's
@@ -139,7 +134,7 @@ static bool add(MccRules** rules, const Rule* rule) {
     return true;
 }
 
-static bool read_from(MccRules** rules, FILE* stream, const char* name, char* reason) {
+static bool read_from(MccRules** rules, FILE* stream, const char* name, bool in_site, char* reason) {
     char line[kLineBytes];
     bool good = NULL != stream;
     if (!good) snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: %.100s cannot be opened", name);
@@ -148,6 +143,7 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, char* re
         const bool whole = NULL != strchr(line, '\n') || feof(stream);
         const int found = whole ? parse_line(line, &rule) : -1;
         if (0 == found) continue;
+        rule.in_site = in_site;
         if (found > 0 && (*rules)->count < kMostRules) {
             if (add(rules, &rule)) continue;
             break;
@@ -167,11 +163,8 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, char* re
 }
 
 static bool read_built_in(MccRules** rules, const char* text, bool in_site, char* reason) {
-    const size_t before = (*rules)->count;
-    if (!read_from(rules, fmemopen((void*)(uintptr_t)text, strlen(text), "r"), "the built-in table", reason))
-        return false;
-    for (size_t i = before; i < (*rules)->count; ++i) (*rules)->rules[i].in_site = in_site;
-    return true;
+    FILE* stream = fmemopen((void*)(uintptr_t)text, strlen(text), "r");
+    return read_from(rules, stream, "the built-in table", in_site, reason);
 }
 
 MccRules* mcc_rules_read(const char* path, char* reason) {
@@ -181,7 +174,7 @@ MccRules* mcc_rules_read(const char* path, char* reason) {
         return NULL;
     }
     const bool has_own = NULL != path && '\0' != path[0];
-    if ((!has_own || read_from(&rules, fopen(path, "r"), path, reason)) &&
+    if ((!has_own || read_from(&rules, fopen(path, "r"), path, false, reason)) &&
         read_built_in(&rules, kBuiltInMeasured, true, reason) &&
         read_built_in(&rules, kBuiltIn, false, reason) && read_built_in(&rules, kBuiltInSite, true, reason))
         return rules;
@@ -281,4 +274,37 @@ MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective
     if (kMccMeasured != who || kMccBlocking == form) return who;
     const MccTrial* trials = m->selection[kMccBlocking][collective].trials;
     return NULL != trials && kMccOthers == trials[mcc_trial_class(bytes)].better ? kMccPrevious : kMccHere;
+}
+
+void mcc_trial_note(MccTrial* t, uint64_t ns) {
+    const unsigned turn = t->turns / kMccWays;
+    if (turn > 0 && turn <= kMccTrialTurns) t->ns[mcc_trial_turn(t)][turn - 1] = ns;
+    ++t->turns;
+}
+
+uint64_t mcc_trial_median(const MccTrial* t, MccWay way) {
+    uint64_t sorted[kMccTrialTurns];
+    memcpy(sorted, t->ns[way], sizeof(sorted));
+    qsort(sorted, kMccTrialTurns, sizeof(*sorted), mcc_compare);
+    return sorted[kMccTrialTurns / 2];
+}
+
+static void pause_for(MccTrial* t, unsigned calls) {
+    t->wait = t->pause = calls < kMccTrialLongestPause ? calls : kMccTrialLongestPause;
+}
+
+void mcc_trial_decide(MccTrial* t) {
+    const uint64_t ours = mcc_trial_median(t, kMccOurs), others = mcc_trial_median(t, kMccOthers);
+    const MccWay faster = others + others * kMccTrialPerCent / 100 < ours ? kMccOthers : kMccOurs;
+    const bool again = t->doubted;
+    t->turns = 0;
+    t->doubted = faster != t->better && !again;
+    if (t->doubted) {
+        t->wait = kMccTrialRest;
+    } else if (faster == t->better && t->pause != 0) {
+        pause_for(t, 2 * t->pause);
+    } else {
+        t->better = faster;
+        pause_for(t, kMccTrialPause);
+    }
 }

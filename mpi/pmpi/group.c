@@ -9,11 +9,7 @@
 // this one.
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/base.h"
 #include "pmpi.h"
 
 void pmpi_groups_reap(bool all) {

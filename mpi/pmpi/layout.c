@@ -5,19 +5,10 @@
 // plain bytes, which the standard does not promise; pmpi_packs_plainly() looks.
 
 #include <limits.h>
-#include <string.h>
 
 #include "pmpi.h"
 
 enum { kDepth = 8 };
-
-int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type) {
-    MPI_Count width = 0;
-    if (count < 0 || MPI_DATATYPE_NULL == type) return -1;
-    if (MPI_SUCCESS != PMPI_Type_size_x(type, &width) || width < 0) return -1;
-    if (width > 0 && count > INT64_MAX / 4 / width) return -1;
-    return (int64_t)(count * width);
-}
 
 typedef struct {
     MPI_Count integers, addresses, large_counts, types;
@@ -71,8 +62,9 @@ static bool is_plain(MPI_Datatype type, int depth) {
 }
 
 static size_t width_of(MPI_Datatype type) {
-    const int64_t bytes = pmpi_bytes(1, type);
-    return bytes > 0 ? (size_t)bytes : 0;
+    MPI_Count width = 0;
+    const bool known = MPI_DATATYPE_NULL != type && MPI_SUCCESS == PMPI_Type_size_x(type, &width);
+    return known && width > 0 ? (size_t)width : 0;
 }
 
 static ptrdiff_t extent_of(MPI_Datatype type) {

@@ -7,11 +7,7 @@
 // (group.c).
 
 #include <rdma/fi_cm.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/base.h"
 #include "pmpi.h"
 
 Pmpi pmpi = {.provider = {.lock = PTHREAD_MUTEX_INITIALIZER}, .own_comm = MPI_COMM_NULL};

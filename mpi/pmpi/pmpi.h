@@ -27,6 +27,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/collectives.h"
 #include "core/plan.h"
@@ -104,8 +107,6 @@ typedef struct {
 
 // layout.c: messages as MPI describes them, and their packed bytes
 extern const MccFace pmpi_face;
-// Packed bytes, or -1 for what PMPI should complain about.
-int64_t pmpi_bytes(MPI_Count count, MPI_Datatype type);
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
 
 #endif

@@ -4,9 +4,6 @@
 #define _GNU_SOURCE  // sched_getaffinity()
 #include <sched.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "pmpi.h"
 
