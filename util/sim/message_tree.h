@@ -1,5 +1,5 @@
 // The yardstick: broadcasts along a tree of whole point-to-point messages, in the same network and without an
-// engine. The tree is the binomial one that MPI libraries use, or whatever the caller hands in (trees.h).
+// engine. The tree is the binomial one that MPI libraries use, or whatever the caller hands in.
 // Barriers have no place here.
 #pragma once
 
@@ -7,13 +7,42 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "network.h"
 #include "script.h"
-#include "trees.h"
 
 namespace mcastcoll::sim {
+
+// The trees that broadcasts of point-to-point messages walk, for Karonis et al., "Exploiting Hierarchy in
+// Parallel Computer Networks to Optimize Collective Operation Performance" (IPDPS 2000). All are built of one
+// piece: the members of a cluster are split into the clusters inside, whose leaders get the message first,
+// and so on inwards. The root leads its cluster at every level, otherwise the lowest rank does.
+//
+//   binomial    no clusters: what MPICH does without knowing where its processes are
+//   by machine  MagPIe's two levels with machines as clusters: flat between machines, binomial inside
+//   by site     the same with sites as clusters
+//   multilevel  sites, then machines, then processes; flat between sites, binomial otherwise
+//
+// Flat between sites, since with latencies that long all messages are under way at once; binomial where
+// sending costs more than waiting.
+//
+// The children of each rank, in the order in which it sends to them.
+using Tree = std::vector<std::vector<std::uint32_t>>;
+using TreeOf = std::function<Tree(std::uint32_t ranks, std::uint32_t root)>;
+
+enum class TreeShape : std::uint8_t { binomial, by_machine, by_site, multilevel };
+inline constexpr TreeShape kTreeShapes[] = {TreeShape::binomial, TreeShape::by_machine, TreeShape::by_site,
+                                            TreeShape::multilevel};
+constexpr std::string_view name_of(TreeShape shape) {
+    constexpr std::string_view kNames[] = {"binomial", "by_machine", "by_site", "multilevel"};
+    return kNames[static_cast<std::uint8_t>(shape)];
+}
+
+Tree binomial_tree(std::uint32_t ranks, std::uint32_t root);
+// Rank r is host r of the layout.
+TreeOf tree_of(TreeShape shape, const Layout& layout);
 
 class MessageTree : public Sink {
   public:

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "memory_meter.h"
-
 namespace mcastcoll::sim {
 namespace {
 

@@ -15,11 +15,25 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "memory_meter.h"
 #include "network.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
+
+// How much memory an engine has: every allocation made between the construction of a MemoryMeter and its end
+// counts. The program's operator new does the counting, so the engine needs to know nothing of it.
+class MemoryMeter {
+  public:
+    MemoryMeter();
+    MemoryMeter(const MemoryMeter&) = delete;
+    MemoryMeter& operator=(const MemoryMeter&) = delete;
+    ~MemoryMeter();
+    // Bytes allocated less bytes freed since the construction.
+    std::int64_t grown() const;
+
+  private:
+    std::int64_t before_;
+};
 
 // One group and what it does.
 struct Plan {
@@ -173,7 +187,6 @@ class World : public Sink {
     const std::vector<std::byte>& content(Group& group, std::uint64_t step);
     bool scribbled(const Posted& posted) const;
 
-    // streams.cc
     void fill(std::uint32_t member, std::uint64_t step);
     std::vector<std::byte>& streamed_into(Posted& posted) const;
     void take_gathered(std::uint32_t member, std::uint64_t step);

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "figure.h"
 #include "group_world.h"
 #include "message_tree.h"
-#include "trial.h"
 
 namespace mcastcoll::sim {
 namespace {
@@ -81,7 +81,7 @@ class Meter {
 };
 
 Model model_for(const FigureOptions& options, const Places& places) {
-    Model model = options.network->model();
+    Model model = options.network->model;
     model.layout = places.layout();
     return model;
 }
