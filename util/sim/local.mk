@@ -33,6 +33,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/scenario.h \
 	%reldir%/script.cc \
 	%reldir%/script.h \
+	%reldir%/simulation.h \
 	%reldir%/text.cc \
 	%reldir%/text.h \
 	%reldir%/world.cc \

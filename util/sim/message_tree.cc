@@ -14,19 +14,15 @@ constexpr wire::HeaderBytes kHeader{};
 
 }  // namespace
 
-MessageTree::MessageTree(std::uint32_t ranks, std::vector<Step> script, const Model& model,
-                         const Faults& faults, std::uint64_t seed, const Arrival& arrival, Nanoseconds settle,
-                         TreeOf tree_of)
-    : ranks_(ranks),
+MessageTree::MessageTree(const Conditions& conditions, std::uint32_t ranks, std::vector<Step> script,
+                         Nanoseconds settle, TreeOf tree_of, const Arrival& arrival)
+    : Simulation(conditions, first_numbers(ranks), std::vector<std::uint32_t>(ranks)),
+      ranks_(ranks),
       script_(std::move(script)),
       arrival_(arrival),
       settle_(settle),
       tree_of_(std::move(tree_of)),
-      random_(seed),
-      times_(script_.size()) {
-    network_ = std::make_unique<Network>(model, faults, ranks, first_numbers(ranks),
-                                         std::vector<std::uint32_t>(ranks, 0), random_.next(), *this);
-}
+      times_(script_.size()) {}
 
 void MessageTree::begin_step() {
     if (step_over) step_over(step_);
@@ -39,14 +35,14 @@ void MessageTree::begin_step() {
     times_[step_].resize(ranks_);
     has_[index_of(step.root)] = true;
     unfinished_ = ranks_;
-    began_at_ = network_->now() + settle_;
-    arrival_.wake(*network_, 0, ranks_, step, began_at_, 0, random_);
+    began_at_ = now() + settle_;
+    arrival_.wake(network_, 0, ranks_, step, began_at_, 0, random_);
 }
 
 void MessageTree::forward(std::uint32_t rank) {
     if (!entered_[rank] || !has_[rank]) return;
-    for (const std::uint32_t child : tree_[rank]) network_->send_message(rank, child, kHeader, content_);
-    times_[step_][rank] = network_->busy_until(rank) - began_at_;
+    for (const std::uint32_t child : tree_[rank]) network_.send_message(rank, child, kHeader, content_);
+    times_[step_][rank] = network_.busy_until(rank) - began_at_;
     if (--unfinished_ > 0) return;
     ++step_;
     begin_step();
@@ -55,7 +51,7 @@ void MessageTree::forward(std::uint32_t rank) {
 void MessageTree::on_message(std::uint32_t rank, std::uint32_t, Bytes message) {
     const Bytes payload = message.subspan(kHeader.size());
     if (!std::equal(payload.begin(), payload.end(), content_.begin(), content_.end()))
-        trouble_ = fmt::format("rank {} got wrong bytes in step {}", rank, step_);
+        complain(fmt::format("rank {} got wrong bytes in step {}", rank, step_));
     has_[rank] = true;
     forward(rank);
 }
@@ -67,10 +63,10 @@ void MessageTree::on_wake(std::uint32_t rank, std::uint32_t) {
 
 std::string MessageTree::run() {
     begin_step();
-    while (trouble_.empty() && network_->step()) {
+    while (wrong_.empty() && network_.step()) {
     }
-    if (trouble_.empty() && step_ < script_.size()) return fmt::format("step {} never ended", step_);
-    return trouble_;
+    if (wrong_.empty() && step_ < script_.size()) return fmt::format("step {} never ended", step_);
+    return wrong_;
 }
 
 namespace {

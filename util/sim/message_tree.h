@@ -5,12 +5,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "network.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
@@ -44,19 +42,15 @@ Tree binomial_tree(std::uint32_t ranks, std::uint32_t root);
 // Rank r is host r of the layout.
 TreeOf tree_of(TreeShape shape, const Layout& layout);
 
-class MessageTree : public Sink {
+class MessageTree : public Simulation {
   public:
-    MessageTree(std::uint32_t ranks, std::vector<Step> script, const Model& model, const Faults& faults,
-                std::uint64_t seed, const Arrival& arrival, Nanoseconds settle,
-                TreeOf tree_of = binomial_tree);
+    MessageTree(const Conditions& conditions, std::uint32_t ranks, std::vector<Step> script,
+                Nanoseconds settle, TreeOf tree_of = binomial_tree, const Arrival& arrival = {});
 
     // All broadcasts, each when the one before is over everywhere. Returns what went wrong, or "".
     std::string run();
     // Of every rank, from the start of a step until it is through with it.
     const std::vector<Nanoseconds>& times(std::uint64_t step) const { return times_[step]; }
-    Nanoseconds now() const { return network_->now(); }
-    const Network::Traffic& traffic() const { return network_->traffic(); }
-    const Network& network() const { return *network_; }
     // Called when a step is over everywhere, and before the first.
     std::function<void(std::uint64_t steps_done)> step_over;
 
@@ -73,15 +67,12 @@ class MessageTree : public Sink {
     const Nanoseconds settle_;
     const TreeOf tree_of_;
     Tree tree_;  // of the step under way
-    Random random_;
-    std::unique_ptr<Network> network_;
     std::uint64_t step_ = 0;
     std::uint32_t unfinished_ = 0;
     Nanoseconds began_at_{};
     std::vector<std::byte> content_;
     std::vector<bool> entered_, has_;
     std::vector<std::vector<Nanoseconds>> times_;
-    std::string trouble_;
 };
 
 }  // namespace mcastcoll::sim

@@ -153,9 +153,8 @@ class Network {
         std::uint64_t datagrams = 0, messages = 0, copies = 0, port_drops = 0, socket_drops = 0;
     };
 
-    // host_of: of every endpoint. address_of: of every endpoint, ascending; endpoints of one address are
-    // neighbours.
-    Network(const Model& model, const Faults& faults, std::uint32_t hosts, std::vector<std::uint32_t> host_of,
+    // host_of: of every endpoint. group_of: of every endpoint, ascending; groups have addresses of their own.
+    Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
             std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink);
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
@@ -163,6 +162,7 @@ class Network {
 
     Nanoseconds now() const { return now_; }
     const Traffic& traffic() const { return traffic_; }
+    // Of everything that was delivered and when, to tell whether two runs were the same.
     std::uint64_t digest() const { return digest_; }
 
     void send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload);
@@ -218,6 +218,7 @@ class Network {
         std::uint32_t endpoint = 0, next = kNothing;
     };
 
+    std::uint32_t host_count() const { return static_cast<std::uint32_t>(hosts_.size()); }
     Host& host_at(std::uint32_t endpoint) { return hosts_[host_of_[endpoint]]; }
     const Host& host_at(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]]; }
     Machine& machine_at(std::uint32_t endpoint) { return machines_[host_at(endpoint).machine]; }
@@ -244,9 +245,9 @@ class Network {
 
     const Model model_;
     const Nanoseconds retransmission_;
-    Weather weather_;
     Sink& sink_;
     std::vector<Host> hosts_;
+    Weather weather_;
     std::vector<Machine> machines_;
     WanLinks wan_;
     const std::vector<std::uint32_t> host_of_;

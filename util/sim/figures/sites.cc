@@ -101,7 +101,7 @@ Cost cost_of_tree(const FigureOptions& options, const Places& places, TreeShape 
     const Model model = model_for(options, places);
     std::vector<Step> script;
     for (const std::uint32_t root : every_root(places, 0)) script.push_back(broadcast(root, bytes));
-    MessageTree tree(places.ranks(), std::move(script), model, {}, options.seed, {}, kSettle,
+    MessageTree tree({.model = model, .seed = options.seed}, places.ranks(), std::move(script), kSettle,
                      tree_of(shape, model.layout));
     tree.step_over = [&](std::uint64_t) { meter.look(tree.network()); };
     if (const std::string wrong = tree.run(); !wrong.empty())
