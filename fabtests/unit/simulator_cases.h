@@ -32,7 +32,7 @@ inline std::vector<std::uint64_t> seeds(std::uint64_t first, std::uint64_t last)
 inline std::string describe(const Options& options) {
     const Faults& faults = options.faults;
     return fmt::format("n={} {} loss={} duplicate={} corrupt={} jitter={}us spike={} backpressure={}",
-                       options.group.members, engine::name_of(options.group.repair), faults.loss,
+                       options.group().members, engine::name_of(options.group().repair), faults.loss,
                        faults.duplicate, faults.corrupt, faults.jitter.value / 1000, faults.spike,
                        faults.backpressure);
 }
@@ -57,12 +57,12 @@ inline constexpr engine::Repair kPolicies[] = {engine::Repair::pull, engine::Rep
 
 inline Options options_of(std::uint32_t members, engine::Repair repair, std::uint64_t seed) {
     Options options;
-    options.group.members = members;
-    options.group.key = GroupKey{0x6d636173740000ULL + seed};
-    options.group.epoch = Epoch{1};
-    options.group.repair = repair;
-    options.group.operation_slots = 64;
-    options.group.checkpoint_every = 16;
+    options.group().members = members;
+    options.group().key = GroupKey{0x6d636173740000ULL + seed};
+    options.group().epoch = Epoch{1};
+    options.group().repair = repair;
+    options.group().operation_slots = 64;
+    options.group().checkpoint_every = 16;
     options.seed = seed;
     // Nothing but latency, so that a test can say what a loss may cost.
     options.model = {.latency = Nanoseconds::from_us(20),
@@ -71,8 +71,7 @@ inline Options options_of(std::uint32_t members, engine::Repair repair, std::uin
                      .gap = {},
                      .ns_per_byte = 0,
                      .socket_buffer = 100'000,
-                     .own_copies = true,
-                     .read_every = {}};
+                     .own_copies = true};
     options.time_limit = Nanoseconds::from_ms(60'000);
     return options;
 }

@@ -78,7 +78,7 @@ Test(groups, a_death_is_heard_of_by_everybody) {
         for (const std::uint64_t after : {0U, 5U, 40U}) {
             GroupOptions options = everybody(3, 3, 1);
             options.groups[0].script = all_kinds(9);
-            options.death = GroupOptions::Event{.process = victim, .at = kNever, .after = after};
+            options.death = Strike{.host = victim, .after = after};
             expect_fine(std::move(options));
         }
 }
@@ -92,7 +92,7 @@ Test(groups, a_process_that_starts_again) {
                 GroupOptions options = everybody(3, 3, 1);
                 options.groups[0].script = all_kinds(9);
                 options.counted = counted;
-                options.restart = GroupOptions::Event{.process = victim, .after = after};
+                options.restart = Strike{.host = victim, .after = after};
                 const bool early = after == UINT64_MAX;
                 if (early) options.restart->at = Nanoseconds{};
                 const std::uint64_t done = expect_fine(std::move(options));

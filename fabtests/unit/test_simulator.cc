@@ -76,8 +76,8 @@ Test(simulator, every_root_and_the_sizes_at_the_edges) {
             for (std::uint64_t seed : seeds(1, 2)) {
                 Options options = options_of(6, repair, seed);
                 options.faults.loss = loss;
-                const std::uint64_t fragment = options.group.fragment_bytes,
-                                    retained = options.group.retransmit_bytes;
+                const std::uint64_t fragment = options.group().fragment_bytes,
+                                    retained = options.group().retransmit_bytes;
                 std::vector<Step> script;
                 for (std::uint32_t root = 0; root < 6; ++root)
                     for (std::uint64_t bytes :
@@ -97,8 +97,8 @@ Test(simulator, smallest_and_largest_fragments_and_windows) {
         for (const auto& c : cases)
             for (std::uint64_t seed : seeds(1, 3)) {
                 Options options = options_of(5, repair, seed);
-                options.group.fragment_bytes = c.fragment;
-                options.group.window = c.window;
+                options.group().fragment_bytes = c.fragment;
+                options.group().window = c.window;
                 options.faults.loss = seed % 2 == 0 ? 0 : 0.1;
                 options.faults.jitter = Nanoseconds::from_us(20);
                 options.faults.messages_overtake = true;
@@ -116,7 +116,7 @@ Test(simulator, same_seed_same_world) {
             options.think = Nanoseconds::from_us(50);
             World world(options);
             expect_success(world, options, mixed_script(3, 7, 60, 60000));
-            return world.digest();
+            return world.network().digest();
         };
         cr_assert_eq(digest(1), digest(1));
         cr_assert_neq(digest(1), digest(2), "the digest does not see the difference");
@@ -128,15 +128,15 @@ Test(simulator, members_without_a_socket) {
         for (std::uint64_t seed : seeds(1, 12)) {
             const std::uint32_t members = 2 + static_cast<std::uint32_t>(seed % 8);
             Options options = options_of(members, repair, seed);
-            options.no_socket.assign(members, false);
-            options.no_socket[seed % members] = true;
-            options.no_socket[seed * 5 % members] = true;
+            options.plans[0].no_socket.assign(members, false);
+            options.plans[0].no_socket[seed % members] = true;
+            options.plans[0].no_socket[seed * 5 % members] = true;
             options.faults.loss = seed % 3 == 0 ? 0.1 : 0;
             options.faults.messages_overtake = seed % 2 == 0;
             World world(options);
             expect_success(world, options, mixed_script(seed, members, 80, 100000));
             for (std::uint32_t r = 0; r < members; ++r)
-                if (options.no_socket[r])
+                if (options.plans[0].no_socket[r])
                     cr_assert(world.engine(0).graph().deaf(rank_of(r)), "%s", replay(options).c_str());
         }
 }
@@ -152,7 +152,7 @@ Test(simulator, questions_that_overtake_each_other) {
     options.faults.messages_overtake = true;
     options.think = Nanoseconds::from_us(100);
     options.in_flight = 6;
-    options.no_socket = {false, true, false, false, false, true, false};
+    options.plans[0].no_socket = {false, true, false, false, false, true, false};
     for (std::uint64_t seed : seeds(1, 20)) {
         options.seed = seed;
         expect_success(options, mixed_script(seed, 7, 100, 300000));
@@ -173,10 +173,11 @@ Test(simulator, slow_readers_with_small_buffers) {
             // larger than the buffer here, so losses are to be expected, but no more datagrams than
             // fragments.
             std::uint64_t fragments = 0;
-            for (std::uint64_t bytes : {400000, 8, 300000, 9000}) fragments += options.group.fragments(bytes);
+            for (std::uint64_t bytes : {400000, 8, 300000, 9000})
+                fragments += options.group().fragments(bytes);
             const engine::Counters total = world.total();
             cr_assert_leq(total.datagrams_sent - total.fragments_resent,
-                          fragments + 2 + 5 * options.group.probes);
+                          fragments + 2 + 5 * options.group().probes);
         }
 }
 
@@ -220,7 +221,7 @@ Test(simulator, safety_then_liveness) {
             options.faults.backpressure = 0.5;
             options.faults.heal_at = Nanoseconds::from_ms(100);
             options.time_limit = Nanoseconds::from_ms(500);
-            expect_success(options, mixed_script(seed, options.group.members, 60, 60000));
+            expect_success(options, mixed_script(seed, options.group().members, 60, 60000));
         }
 }
 
@@ -245,7 +246,7 @@ Test(simulator, channels) {
         for (double loss : {0.0, 0.1})
             for (std::uint64_t seed : seeds(1, 2)) {
                 Options options = options_of(7, engine::Repair::sync, seed);
-                options.group.channels = channels;
+                options.group().channels = channels;
                 options.faults.loss = loss;
                 options.in_flight = 70;
                 World world(options);
@@ -273,8 +274,8 @@ Test(simulator, every_root_synchronisation) {
         for (engine::Repair repair : kPolicies)
             for (std::uint64_t seed : seeds(1, 3)) {
                 Options options = options_of(6, repair, seed);
-                options.group.root_sync = sync;
-                options.group.root_delay = Nanoseconds::from_us(50);
+                options.group().root_sync = sync;
+                options.group().root_delay = Nanoseconds::from_us(50);
                 options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
                 options.faults.messages_overtake = true;
                 options.think = Nanoseconds::from_us(40);

@@ -15,7 +15,7 @@ void expect_ended_soon(const World& world, const Options& options, const std::st
     cr_assert(wrong.empty(), "%s; victim %u (%s)", wrong.c_str(), victim, replay(options).c_str());
     if (world.killed_at() == kNever) return;
     const Nanoseconds took = world.now() - world.killed_at();
-    cr_assert_leq(took.value, 4 * options.group.watch_delay.value, "%ld us; victim %u (%s)",
+    cr_assert_leq(took.value, 4 * options.group().watch_delay.value, "%ld us; victim %u (%s)",
                   static_cast<long>(took.value / 1000), victim, replay(options).c_str());
 }
 
@@ -32,9 +32,9 @@ Test(death, of_each_member_at_each_stage) {
                         Options options = options_of(members, repair, seed);
                         options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
                         options.think = Nanoseconds::from_us(seed % 2 == 0 ? 2000 : 0);
+                        options.deaths = {{.host = victim, .after = after}};
                         World world(options);
-                        const auto wrong =
-                            world.run_killing(mixed_script(seed, members, 30, 60000), rank_of(victim), after);
+                        const auto wrong = world.run(mixed_script(seed, members, 30, 60000));
                         expect_ended_soon(world, options, wrong, victim);
                     }
 }
@@ -43,10 +43,10 @@ Test(death, at_the_join) {
     for (std::uint32_t members : {2U, 5U})
         for (std::uint32_t victim = 0; victim < members; ++victim)
             for (std::int64_t at_us : {0, 10, 30, 50, 90, 1000, 2000, 3050, 3090, 3120, 50070, 50090}) {
-                const Options options = options_of(members, engine::Repair::pull, 1);
+                Options options = options_of(members, engine::Repair::pull, 1);
+                options.deaths = {{.host = victim, .at = Nanoseconds::from_us(at_us)}};
                 World world(options);
-                const auto wrong = world.run_killing_at(mixed_script(1, members, 20, 60000), rank_of(victim),
-                                                        Nanoseconds::from_us(at_us));
+                const auto wrong = world.run(mixed_script(1, members, 20, 60000));
                 expect_ended_soon(world, options, wrong, victim);
             }
 }
@@ -58,10 +58,10 @@ Test(death, at_any_moment_of_a_large_broadcast) {
             for (std::int64_t at_us = 3090; at_us < 3500; at_us += 17) {
                 Options options = options_of(5, repair, static_cast<std::uint64_t>(at_us));
                 options.faults.loss = 0.05;
-                options.group.window = 64;
+                options.group().window = 64;
+                options.deaths = {{.host = victim, .at = Nanoseconds::from_us(at_us)}};
                 World world(options);
-                const auto wrong = world.run_killing_at({broadcast(1, 400'000), broadcast(0, 8)},
-                                                        rank_of(victim), Nanoseconds::from_us(at_us));
+                const auto wrong = world.run({broadcast(1, 400'000), broadcast(0, 8)});
                 expect_ended_soon(world, options, wrong, victim);
                 noticed += world.status((victim + 1) % 5) == ECONNRESET;
             }
@@ -78,9 +78,9 @@ Test(death, while_some_have_closed) {
             options.model.read_every[seed * 3 % members] = Nanoseconds::from_ms(5);
             options.faults.loss = 0.1;
             const auto victim = static_cast<std::uint32_t>(seed * 7 % members);
+            options.deaths = {{.host = victim, .after = 25 + seed % 6}};
             World world(options);
-            const auto wrong =
-                world.run_killing(mixed_script(seed, members, 30, 60000), rank_of(victim), 25 + seed % 6);
+            const auto wrong = world.run(mixed_script(seed, members, 30, 60000));
             expect_ended_soon(world, options, wrong, victim);
         }
 }
@@ -89,10 +89,10 @@ Test(death, of_a_member_served_point_to_point) {
     for (std::uint32_t victim = 0; victim < 6; ++victim)
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(6, engine::Repair::pull, seed);
-            options.no_socket = {false, true, false, true, true, false};
+            options.plans[0].no_socket = {false, true, false, true, true, false};
+            options.deaths = {{.host = victim, .after = seed * 7}};
             World world(options);
-            const auto wrong =
-                world.run_killing(mixed_script(seed, 6, 30, 100000), rank_of(victim), seed * 7);
+            const auto wrong = world.run(mixed_script(seed, 6, 30, 100000));
             expect_ended_soon(world, options, wrong, victim);
         }
 }
@@ -103,15 +103,16 @@ Test(death, of_who_had_still_to_report) {
     for (std::uint32_t dead : {8U, 9U, 12U})
         for (std::uint64_t at = 1; at <= 20; ++at) {
             Options options = options_of(13, engine::Repair::sync, at);
-            options.group.channels = 2;
-            options.group.fragment_bytes = 512;
-            options.group.retransmit_bytes = 512;
+            options.group().channels = 2;
+            options.group().fragment_bytes = 512;
+            options.group().retransmit_bytes = 512;
             options.in_flight = 2;
             std::vector<Step> script;
             for (std::uint32_t i = 0; i < 60; ++i) script.push_back(broadcast(i % 13, 14'053));
+            options.deaths = {
+                {.host = dead, .at = Nanoseconds::from_us(static_cast<std::int64_t>(3500 + 97 * at))}};
             World world(options);
-            const std::string wrong = world.run_killing_at(
-                script, rank_of(dead), Nanoseconds::from_us(static_cast<std::int64_t>(3500 + 97 * at)));
+            const std::string wrong = world.run(script);
             cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
         }
 }

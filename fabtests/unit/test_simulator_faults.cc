@@ -70,7 +70,7 @@ Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
 static Nanoseconds last_member(engine::Repair repair, std::uint32_t members, std::uint64_t bytes,
                                double loss) {
     Options options = options_of(members, repair, 1);
-    options.group.least_silence = options.group.least_tail = options.group.least_gap = {};
+    options.group().least_silence = options.group().least_tail = options.group().least_gap = {};
     options.in_flight = 1;
     std::mt19937_64 random(members);
     options.faults.drop = [&](const wire::Header& header, Rank) {
@@ -143,7 +143,7 @@ Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
     World lossy(options);
     expect_success(lossy, options, script);
     const Nanoseconds cost = lossy.duration(kAt) - clean.duration(kAt);
-    const Nanoseconds silence = options.group.least_silence;
+    const Nanoseconds silence = options.group().least_silence;
     cr_assert(cost >= silence && cost <= Nanoseconds{2 * silence.value}, "%ld us",
               static_cast<long>(cost.value / 1000));
 }
@@ -153,13 +153,13 @@ Test(faults, each_fragment_for_each_receiver) {
         for (std::uint32_t receiver = 1; receiver < 4; ++receiver)
             for (std::uint32_t fragment = 0; fragment < 9; ++fragment) {
                 Options options = options_of(4, repair, 1);
-                options.group.retransmit_bytes = 4 * options.group.fragment_bytes;
+                options.group().retransmit_bytes = 4 * options.group().fragment_bytes;
                 options.faults.drop = [=](const wire::Header& header, Rank to) {
                     return header.kind == wire::Kind::fragment && index_of(header.fragment) == fragment &&
                            to == rank_of(receiver);
                 };
-                expect_success(options, {broadcast(0, 9ULL * options.group.fragment_bytes), barrier(),
-                                         broadcast(0, 3ULL * options.group.fragment_bytes)});
+                expect_success(options, {broadcast(0, 9ULL * options.group().fragment_bytes), barrier(),
+                                         broadcast(0, 3ULL * options.group().fragment_bytes)});
             }
 }
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kLarge = 10'000'000;
 
 Options slow_options(engine::Repair repair, std::uint64_t seed) {
     Options options = options_of(kMembers, repair, seed);
-    options.group.window = kWindow;
+    options.group().window = kWindow;
     options.model = {};
     options.model.socket_buffer = kWindow;
     options.faults.slow = {{kSlow, 10}};
@@ -60,12 +60,9 @@ Test(pacing, only_a_slow_member_makes_it_slow) {
 Test(pacing, nobody_starves) {
     for (engine::Repair repair : kPolicies) {
         Options options = slow_options(repair, 1);
-        Plan large{.config = options.group, .hosts = {}, .script = {broadcast(0, kLarge)}, .no_socket = {}};
+        Plan large{.config = options.group(), .script = {broadcast(0, kLarge)}};
         for (int i = 0; i < 10; ++i) large.script.push_back(broadcast(1, 8));
-        Plan other{.config = options.group,
-                   .hosts = {},
-                   .script = std::vector<Step>(50, broadcast(2, 100)),
-                   .no_socket = {}};
+        Plan other{.config = options.group(), .script = std::vector<Step>(50, broadcast(2, 100))};
         other.config.key = GroupKey{99};
         options.in_flight = 11;
         options.plans = {large, other};
@@ -106,9 +103,9 @@ Test(pacing, many_large_broadcasts_of_one_root) {
         for (engine::Repair repair : kPolicies)
             for (std::uint64_t seed : seeds(1, 4)) {
                 Options options = options_of(members, repair, seed);
-                options.group.window = 16;
-                options.group.fragment_bytes = 512;
-                options.group.retransmit_bytes = 512;
+                options.group().window = 16;
+                options.group().fragment_bytes = 512;
+                options.group().retransmit_bytes = 512;
                 options.in_flight = 40;
                 options.faults.duplicate = 0.1;
                 std::vector<Step> script;

@@ -17,14 +17,14 @@ namespace {
 Options split(const std::vector<std::uint32_t>& lengths, bool relay,
               engine::Repair repair = engine::Repair::pull) {
     Options options = options_of(1, repair, 1);
-    options.group.relay = relay;
-    options.group.ranges = static_cast<std::uint32_t>(lengths.size());
+    options.group().relay = relay;
+    options.group().ranges = static_cast<std::uint32_t>(lengths.size());
     std::uint8_t range = 0;
     for (const std::uint32_t length : lengths) {
-        options.group.range_of.insert(options.group.range_of.end(), length, range);
+        options.group().range_of.insert(options.group().range_of.end(), length, range);
         ++range;
     }
-    options.group.members = static_cast<std::uint32_t>(options.group.range_of.size());
+    options.group().members = static_cast<std::uint32_t>(options.group().range_of.size());
     return options;
 }
 
@@ -41,17 +41,18 @@ void run_all(std::uint64_t seed, const Faults& faults) {
                 Options options = split(lengths, relay, repair);
                 options.faults = faults;
                 options.seed = seed;
-                expect_success(options, mixed_script(seed, options.group.members, 80, 200'000));
+                expect_success(options, mixed_script(seed, options.group().members, 80, 200'000));
             }
 }
 
 // One broadcast from the first member, nothing lost.
-World once(const std::vector<std::uint32_t>& lengths, bool relay, std::uint64_t bytes) {
-    World world(split(lengths, relay));
-    const std::string trouble = world.run({{CollectiveKind::broadcast, rank_of(0), bytes}});
-    cr_assert(trouble.empty(), "%s", trouble.c_str());
-    return world;
-}
+struct Once : World {
+    Once(const std::vector<std::uint32_t>& lengths, bool relay, std::uint64_t bytes)
+        : World(split(lengths, relay)) {
+        const std::string trouble = run({{CollectiveKind::broadcast, rank_of(0), bytes}});
+        cr_assert(trouble.empty(), "%s", trouble.c_str());
+    }
+};
 
 }  // namespace
 
@@ -76,7 +77,7 @@ Test(simulator_ranges, faults_of_every_sort_are_repaired) {
 Test(simulator_ranges, a_range_that_goes_silent_is_served_all_the_same) {
     for (const bool relay : {false, true}) {
         Options options = split({4, 4, 2}, relay);
-        const auto range_of = options.group.range_of;
+        const auto range_of = options.group().range_of;
         options.faults.drop = [range_of](const wire::Header& header, Rank to) {
             return header.kind != wire::Kind::probe && range_of[index_of(to)] == 1;
         };
@@ -93,7 +94,7 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
               std::vector<bool>{true, false, false, false, true, true, true, true, false, false},
               std::vector<bool>{false, false, false, false, true, true, true, true, true, true}}) {
             Options options = split({4, 4, 2}, relay);
-            options.no_socket = no_socket;
+            options.plans[0].no_socket = no_socket;
             World world(options);
             const std::string trouble = world.run(mixed_script(5, 10, 80, 200'000));
             cr_assert(trouble.empty(), "relay %d, member 1 deaf %d: %s", relay, +no_socket[0],
@@ -105,13 +106,13 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
 Test(simulator_ranges, what_is_sent) {
     constexpr std::uint64_t kBytes = 100'000;
     const std::uint32_t fragments = engine::GroupConfig{}.fragments(kBytes);
-    World chained = once({4, 4, 8}, false, kBytes);
+    Once chained({4, 4, 8}, false, kBytes);
     cr_assert_eq(chained.engine(0).counters().datagrams_sent,
                  3 * fragments + chained.engine(0).counters().probes_sent);
     cr_assert_eq(chained.total().duplicates, 0);
     cr_assert_eq(chained.total().fragments_by_multicast, 15 * fragments);
 
-    World tree = once({4, 4, 8}, true, kBytes);
+    Once tree({4, 4, 8}, true, kBytes);
     cr_assert_eq(tree.engine(0).counters().datagrams_sent, fragments + tree.engine(0).counters().probes_sent);
     cr_assert_eq(tree.engine(4).counters().fragments_relayed, fragments);
     cr_assert_eq(tree.engine(8).counters().fragments_relayed, fragments);
@@ -135,8 +136,10 @@ Test(simulator_ranges, a_range_without_an_able_leader_is_chained) {
 
 Test(simulator_ranges, a_dead_leader_ends_the_group) {
     for (const bool relay : {false, true}) {
-        World world(split({2, 4}, relay));
-        const std::string trouble = world.run_killing(mixed_script(9, 6, 60, 100'000), rank_of(2), 20);
+        Options options = split({2, 4}, relay);
+        options.deaths = {{.host = 2, .after = 20}};
+        World world(options);
+        const std::string trouble = world.run(mixed_script(9, 6, 60, 100'000));
         cr_assert(trouble.empty(), "%s", trouble.c_str());
     }
 }

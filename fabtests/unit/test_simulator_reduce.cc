@@ -42,7 +42,7 @@ Test(reduction, held_streamed_and_in_place) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 6)) {
             Options options = options_of(2 + static_cast<std::uint32_t>(seed * 5 % 17), repair, seed);
-            options.group.tree_arity = 1 + static_cast<std::uint32_t>(seed % 5);
+            options.group().tree_arity = 1 + static_cast<std::uint32_t>(seed % 5);
             options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
             options.faults.messages_overtake = seed % 3 == 0;
             options.in_flight = 5;
@@ -61,8 +61,8 @@ Test(reduction, small_windows) {
     for (std::uint32_t window : {16U, 64U})
         for (std::uint64_t seed : seeds(1, 3)) {
             Options options = options_of(11, engine::Repair::pull, seed);
-            options.group.window = window;
-            options.group.tree_arity = 3;
+            options.group().window = window;
+            options.group().tree_arity = 3;
             options.model.ns_per_byte = 0.8;
             options.faults.messages_overtake = true;
             options.faults.jitter = Nanoseconds::from_us(100);
@@ -113,6 +113,7 @@ Test(reduction, a_member_that_dies) {
                 Options options = options_of(7, engine::Repair::pull, seed);
                 options.think = Nanoseconds::from_us(100);
                 options.stream_pace = Nanoseconds::from_ms(5);
+                options.deaths = {{.host = dead, .after = 3 + seed}};
                 World world(options);
                 std::vector<Step> script(12, allreduce(bytes));
                 for (std::size_t i = 0; i < script.size(); ++i) {
@@ -120,7 +121,7 @@ Test(reduction, a_member_that_dies) {
                     script[i].streamed = i % 3 == 2;
                 }
                 script.insert(script.begin() + 5, reduce(bytes));
-                const std::string wrong = world.run_killing(script, rank_of(dead), 3 + seed);
+                const std::string wrong = world.run(script);
                 cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
             }
 }

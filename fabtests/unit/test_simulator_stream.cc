@@ -35,8 +35,8 @@ Test(stream, a_slow_root_raises_no_storm) {
         const std::uint64_t bytes = 1'000'000;
         expect_success(world, options, {streamed(0, bytes), broadcast(1, 8)});
         const engine::Counters total = world.total();
-        const std::uint64_t fragments = options.group.fragments(bytes);
-        cr_assert_leq(total.datagrams_sent, fragments + 1 + 16 * options.group.probes);
+        const std::uint64_t fragments = options.group().fragments(bytes);
+        cr_assert_leq(total.datagrams_sent, fragments + 1 + 16 * options.group().probes);
         cr_assert_lt(total.fragments_supplied, fragments, "%zu of %zu fragments to 15 members",
                      static_cast<std::size_t>(total.fragments_supplied), static_cast<std::size_t>(fragments));
     }
@@ -58,10 +58,10 @@ Test(stream, a_root_that_dies_while_it_waits) {
     for (std::uint64_t seed : seeds(1, 6)) {
         Options options = options_of(5, engine::Repair::pull, seed);
         options.stream_pace = Nanoseconds::from_ms(30);
+        options.deaths = {{.host = 1, .at = Nanoseconds::from_ms(20 + static_cast<std::int64_t>(seed))}};
         World world(options);
         const std::string wrong =
-            world.run_killing_at({streamed(1, seed % 2 == 0 ? 5000 : 900'000), broadcast(0, 10), barrier()},
-                                 rank_of(1), Nanoseconds::from_ms(20 + static_cast<std::int64_t>(seed)));
+            world.run({streamed(1, seed % 2 == 0 ? 5000 : 900'000), broadcast(0, 10), barrier()});
         cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
     }
 }

@@ -89,8 +89,8 @@ std::vector<Counted> run_ours(const Model& model, std::uint64_t bytes, const Fau
 }
 
 std::vector<Counted> run_tree(const Model& model, TreeShape shape, std::uint64_t bytes) {
-    MessageTree tree(ranks_of(model), every_root(model, bytes), model, {}, 5, {}, Nanoseconds::from_us(100),
-                     tree_of(shape, model.layout));
+    MessageTree tree({.model = model, .seed = 5}, ranks_of(model), every_root(model, bytes),
+                     Nanoseconds::from_us(100), tree_of(shape, model.layout));
     std::vector<Counted> steps;
     Counted before;
     tree.step_over = [&](std::uint64_t done) {
@@ -218,7 +218,7 @@ Test(sites, each_way_takes_its_time) {
     Model model = model_of({{2, 1}, {1}}, false);
     model.wan = {.latency = Nanoseconds::from_ms(1), .ns_per_byte = 10, .mesh = false};
     const std::uint64_t bytes = 10'000, all = bytes + wire::kHeaderBytes;
-    MessageTree tree(4, {broadcast(0, bytes)}, model, {}, 1, {}, Nanoseconds::from_us(100),
+    MessageTree tree({model}, 4, {broadcast(0, bytes)}, Nanoseconds::from_us(100),
                      [](std::uint32_t, std::uint32_t) {
                          return Tree{{3, 2, 1}, {}, {}, {}};
                      });
@@ -238,7 +238,7 @@ Test(sites, each_way_takes_its_time) {
 Test(sites, a_link_has_a_queue) {
     Model model = model_of({{1}, {1, 1}}, false);
     model.wan = {.latency = Nanoseconds::from_ms(1), .ns_per_byte = 100, .mesh = false};
-    MessageTree tree(3, {broadcast(0, 10'000)}, model, {}, 1, {}, Nanoseconds::from_us(100),
+    MessageTree tree({model}, 3, {broadcast(0, 10'000)}, Nanoseconds::from_us(100),
                      [](std::uint32_t, std::uint32_t) {
                          return Tree{{1, 2}, {}, {}};
                      });

@@ -41,7 +41,7 @@ void World::post_pipelined(std::uint32_t index) {
     if (options_.separated) return;
     while (can_post(member)) {
         if (member.next_post > now()) {
-            if (!member.post_due) network_->wake(index, member.next_post, kPost);
+            if (!member.post_due) network_.wake(index, member.next_post, kPost);
             member.post_due = true;
             return;
         }
@@ -72,8 +72,7 @@ void World::post_one(std::uint32_t index) {
     if (options_.tamper) options_.tamper(rank_of(index - group.begin), number, operation);
     bool taken = false;
     call(index, [&](engine::Engine& engine) { taken = engine.submit(operation, now()).ok(); });
-    if (!taken && !member.failed) trouble(fmt::format("{} refused step {}", name_of(index), number));
-    ++posted_operations_;
+    if (!taken && !member.failed) complain(fmt::format("{} refused step {}", name_of(index), number));
 }
 
 void World::close(std::uint32_t index) {
@@ -88,9 +87,9 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
     Group& group = groups_[member.group];
     const std::uint64_t number = number_of(effect.operation);
     if (number >= member.posted.size())
-        return trouble(fmt::format("{} completed step {}, which it never posted", name_of(index), number));
+        return complain(fmt::format("{} completed step {}, which it never posted", name_of(index), number));
     Posted& posted = member.posted[number];
-    if (posted.done) return trouble(fmt::format("{} completed step {} twice", name_of(index), number));
+    if (posted.done) return complain(fmt::format("{} completed step {} twice", name_of(index), number));
     posted.done = true;
     posted.status = effect.status;
     posted.done_at = now();
@@ -100,8 +99,8 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
         const std::vector<std::byte>& right = content(group, number);
         if (std::memcmp(right.data(), posted.buffer.data(), right.size()) != 0) {
             const auto wrong = std::mismatch(right.begin(), right.end(), posted.buffer.begin()).first;
-            trouble(fmt::format("{} has a wrong byte {} in step {}", name_of(index), wrong - right.begin(),
-                                number));
+            complain(fmt::format("{} has a wrong byte {} in step {}", name_of(index), wrong - right.begin(),
+                                 number));
         }
     }
     std::fill(posted.buffer.begin(), posted.buffer.end(), kScribble);
@@ -143,7 +142,7 @@ void World::retire(std::uint32_t index, std::uint64_t step) {
         retired_.pop_front();
         Posted& posted = members_[oldest.member].posted[oldest.step];
         if (!scribbled(posted))
-            trouble(fmt::format("{} wrote into step {} after its end", name_of(oldest.member), oldest.step));
+            complain(fmt::format("{} wrote into step {} after its end", name_of(oldest.member), oldest.step));
         retired_bytes_ -= posted.buffer.size();
         std::vector<std::byte>().swap(posted.buffer);
     }
@@ -157,13 +156,13 @@ void World::one_more_joined(Group& group) {
 void World::member_joined(std::uint32_t index) {
     Member& member = members_[index];
     Group& group = groups_[member.group];
-    if (member.joined) return trouble(fmt::format("{} joined twice", name_of(index)));
+    if (member.joined) return complain(fmt::format("{} joined twice", name_of(index)));
     member.joined = true;
     member.joined_bytes = member.bytes;
     one_more_joined(group);
     if (!options_.separated && member.next_post <= now() && !member.post_due) {
         member.post_due = true;
-        network_->wake(index, now(), kPost);
+        network_.wake(index, now(), kPost);
     }
 }
 
@@ -172,15 +171,15 @@ void World::begin_step(Group& group) {
     const Nanoseconds start = now() + options_.settle;
     if (group.step == group.plan->script.size()) {
         if (++groups_done_ == groups_.size()) {
-            traffic_of_operations_ = network_->traffic();
+            traffic_of_operations_ = network_.traffic();
             traffic_of_operations_.datagrams -= traffic_at_begin_.datagrams;
             traffic_of_operations_.messages -= traffic_at_begin_.messages;
         }
-        return network_->wake_run(group.begin, group.members, start, kClose);
+        return network_.wake_run(group.begin, group.members, start, kClose);
     }
-    if (group.step == 0 && ++groups_begun_ == groups_.size()) traffic_at_begin_ = network_->traffic();
+    if (group.step == 0 && ++groups_begun_ == groups_.size()) traffic_at_begin_ = network_.traffic();
     group.began_at[group.step] = start;
-    options_.arrival.wake(*network_, group.begin, group.members, group.plan->script[group.step], start, kPost,
+    options_.arrival.wake(network_, group.begin, group.members, group.plan->script[group.step], start, kPost,
                           random_);
 }
 
@@ -217,14 +216,14 @@ std::string World::first_unfinished() const {
 }
 
 std::string World::check() const {
-    if (!trouble_.empty()) return trouble_;
+    if (!wrong_.empty()) return wrong_;
     // A group that lost a member may have failed; all others must have succeeded.
     for (const Group& group : groups_) {
         bool bereaved = false;
         for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index)
-            bereaved = bereaved || network_->dead(index);
+            bereaved = bereaved || network_.dead(index);
         for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index) {
-            if (network_->dead(index)) continue;
+            if (network_.dead(index)) continue;
             if (std::string wrong = check_member(index, !bereaved); !wrong.empty())
                 return fmt::format("{} (at {} us)", wrong, now().value / 1000);
         }
@@ -266,6 +265,124 @@ std::int64_t World::peak_bytes_per_member() const {
     std::int64_t most = 0;
     for (const Member& member : members_) most = std::max(most, member.peak_bytes);
     return most;
+}
+
+// What members put into their operations, and what comes of it before the end: bytes that come bit by bit, as
+// if from another level of a hierarchy; reductions that rank 0 holds until it has added something; and the
+// oracle of what has arrived: it grows, is there, and is right, at every moment that the application may
+// look.
+// Where the bytes are that a member brings to a step.
+std::vector<std::byte>& World::streamed_into(Posted& posted) const {
+    return posted.input.empty() ? posted.buffer : posted.input;
+}
+
+// A stream may have some of its bytes from the start. In the place of the others are wrong ones, so that a
+// member that takes them too early is caught.
+void World::fill(std::uint32_t index, std::uint64_t number) {
+    Member& member = members_[index];
+    Group& group = groups_[member.group];
+    const Step& step = group.plan->script[number];
+    Posted& posted = member.posted[number];
+    const std::uint32_t rank = index - group.begin;
+    const bool reduction = engine::reduces(step.kind);
+    posted.buffer.assign(step.bytes, kUntouched);
+    if (!reduction && rank != index_of(step.root)) return;
+    std::vector<std::byte> right =
+        reduction ? vector_of(member.group, number, rank, step.bytes) : content(group, number);
+    if (reduction && !step.in_place) posted.input.assign(step.bytes, kUntouched);
+    std::vector<std::byte>& into = streamed_into(posted);
+    if (!step.streamed || step.bytes == 0) {
+        into = std::move(right);
+        return;
+    }
+    posted.ready = random_.chance(0.5) ? 0 : random_.below(step.bytes);
+    std::memcpy(into.data(), right.data(), posted.ready);
+    posted.source = std::move(right);
+    if (member.streams.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kAdvance);
+    member.streams.push_back(number);
+}
+
+void World::advance_streams(std::uint32_t index) {
+    Member& member = members_[index];
+    for (std::size_t i = 0; i < member.streams.size() && !member.failed;) {
+        const std::uint64_t step = member.streams[i];
+        Posted& posted = member.posted[step];
+        const std::uint64_t bytes = posted.source.size(), before = posted.ready;
+        const std::uint64_t most = random_.chance(0.2) ? bytes : bytes / 8 + 1;
+        posted.ready = std::min(bytes, before + 1 + random_.below(most));
+        const std::uint64_t ready = posted.ready;
+        std::memcpy(streamed_into(posted).data() + before, posted.source.data() + before, ready - before);
+        if (ready == bytes) {
+            std::vector<std::byte>().swap(posted.source);
+            member.streams.erase(member.streams.begin() + static_cast<std::ptrdiff_t>(i));
+        } else {
+            ++i;
+        }
+        call(index, [&](engine::Engine& engine) { engine.advance(operation_of(step), ready, now()); });
+    }
+    if (member.failed) return;
+    if (!member.streams.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kAdvance);
+    post_pipelined(index);
+}
+
+// Only now may rank 0 change the buffer, which it does a little later.
+void World::take_gathered(std::uint32_t index, std::uint64_t number) {
+    Member& member = members_[index];
+    const Group& group = groups_[member.group];
+    if (number >= member.posted.size() || member.posted[number].done || index != group.begin ||
+        !group.plan->script[number].hold)
+        return complain(fmt::format("{} was told that step {} is gathered", name_of(index), number));
+    if (member.held.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kRelease);
+    member.held.push_back(number);
+}
+
+void World::release_held(std::uint32_t index) {
+    Member& member = members_[index];
+    while (!member.held.empty() && !member.failed) {
+        const std::uint64_t number = member.held.back();
+        member.held.pop_back();
+        const Step& step = groups_[member.group].plan->script[number];
+        if (step.bytes > 0)
+            combiner_of(step.combination)(member.posted[number].buffer.data(),
+                                          vector_of(member.group, number, kOutside, step.bytes).data(),
+                                          step.bytes);
+        bool released = false;
+        call(index, [&](engine::Engine& engine) { released = engine.release(operation_of(number), now()); });
+        if (!released && !member.failed)
+            complain(fmt::format("{} could not release step {}", name_of(index), number));
+    }
+    if (!member.failed) post_pipelined(index);
+}
+
+bool World::gets_result(std::uint32_t index, std::uint64_t step) const {
+    const Group& group = groups_[members_[index].group];
+    return group.plan->script[step].kind != CollectiveKind::reduce || index == group.begin;
+}
+
+// Of the operation that was posted last.
+void World::check_arrived(std::uint32_t index) {
+    Member& member = members_[index];
+    if (member.posted.empty() || member.posted.back().done || member.failed) return;
+    const std::uint64_t step = member.posted.size() - 1;
+    Posted& posted = member.posted.back();
+    const std::uint64_t arrived = member.engine->arrived(operation_of(step));
+    if (arrived == posted.arrived) return;
+    const std::uint64_t most = std::min<std::uint64_t>(posted.buffer.size(), posted.ready);
+    if (arrived < posted.arrived || arrived > most)
+        return complain(fmt::format("{} has {} bytes of step {} after {}, of {}", name_of(index), arrived,
+                                    step, posted.arrived, most));
+    Group& group = groups_[member.group];
+    const bool unreleased = index == group.begin && group.plan->script[step].hold;  // with more to come
+    if (unreleased) {
+        posted.arrived = arrived;
+        return;
+    }
+    const std::vector<std::byte>& right = content(group, step);
+    if (std::memcmp(posted.buffer.data() + posted.arrived, right.data() + posted.arrived,
+                    arrived - posted.arrived) != 0)
+        complain(fmt::format("{} says that {} bytes of step {} have arrived, but not all are right",
+                             name_of(index), arrived, step));
+    posted.arrived = arrived;
 }
 
 }  // namespace mcastcoll::sim

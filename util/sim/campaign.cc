@@ -1,8 +1,6 @@
 // Each job is a process, so that a seed that trips an assert or never ends takes only its job with it: the
 // parent reports the seed and lets a new job go on behind it. All jobs write lines into one pipe: "B job
 // seed" before a seed, "F job seed what" when it failed. Such a line is written at once, or not at all.
-#include "campaign.h"
-
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,11 @@
 #include "faults.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
+
+#include "text.h"
 
 namespace mcastcoll::sim {
 namespace {
@@ -81,6 +86,207 @@ Nanoseconds Weather::message_arrival(Nanoseconds at, std::uint32_t sender, std::
     }
     if (at > planned) held_until_[pair] = at;
     return at;
+}
+
+// The little language in which faults are written on the command line and in reports: words of the form
+// key=value, separated by commas. Parsing what to_string() wrote gives the same faults.
+namespace {
+
+using Parts = std::vector<std::string_view>;
+
+// "1ms-5ms", or "1ms-" without an end.
+bool read(std::string_view text, Window& window) {
+    const std::size_t dash = text.find('-');
+    if (dash == std::string_view::npos) return false;
+    const auto from = parse_time(text.substr(0, dash));
+    const std::string_view end = text.substr(dash + 1);
+    const auto to = end.empty() ? kNever : parse_time(end);
+    if (!from || !to || *to < *from) return false;
+    window = {*from, *to};
+    return true;
+}
+bool read(std::string_view text, double& share) {
+    const auto value = parse_share(text);
+    if (value) share = *value;
+    return value.has_value();
+}
+bool read(std::string_view text, std::uint32_t& number) {
+    const auto value = parse_count(text);
+    if (!value || *value >= UINT32_MAX) return false;
+    number = static_cast<std::uint32_t>(*value);
+    return true;
+}
+bool read(std::string_view text, Nanoseconds& time) {
+    const auto value = parse_time(text);
+    if (value) time = *value;
+    return value.has_value();
+}
+
+bool read_partition(Faults& faults, const Parts& parts, bool messages) {
+    Faults::Partition partition;
+    partition.messages = messages;
+    const bool good = parts.size() == 2 && read(parts[0], partition.cut) && read(parts[1], partition.when);
+    if (!good || (messages && partition.when.to == kNever)) return false;  // messages never wait for ever
+    faults.partitions.push_back(partition);
+    return true;
+}
+
+bool read_silence(Faults& faults, const Parts& parts, std::uint32_t Faults::Silence::*who) {
+    Faults::Silence silence;
+    if (who != nullptr && (parts.size() != 2 || !read(parts[0], silence.*who))) return false;
+    if (who == nullptr && parts.size() != 1) return false;
+    if (!read(parts.back(), silence.when)) return false;
+    faults.silences.push_back(silence);
+    return true;
+}
+
+bool read_slow(Faults& faults, const Parts& parts) {
+    Faults::AtHost slow;
+    if (parts.size() != 2 || !read(parts[0], slow.host)) return false;
+    const auto factor = parse_number(parts[1]);
+    if (!factor || *factor < 1 || *factor > 10'000) return false;
+    slow.amount = *factor;
+    faults.slow.push_back(slow);
+    return true;
+}
+
+bool read_receiver(Faults& faults, const Parts& parts) {
+    Faults::AtHost receiver;
+    if (parts.size() != 2 || !read(parts[0], receiver.host) || !read(parts[1], receiver.amount)) return false;
+    faults.receiver_loss.push_back(receiver);
+    return true;
+}
+
+bool read_burst(Faults& faults, const Parts& parts) {
+    return parts.size() == 3 && read(parts[0], faults.burst_begin) && read(parts[1], faults.burst_end) &&
+           read(parts[2], faults.burst_loss) && faults.burst_end > 0;
+}
+
+struct Word {
+    const char *key, *value, *meaning;
+    bool (*take)(Faults&, const Parts&);
+};
+constexpr Word kWords[] = {
+    {"loss", "SHARE", "each receiver loses that share of the multicasts",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.loss); }},
+    {"switch-loss", "SHARE", "all receivers lose the same datagrams",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.switch_loss); }},
+    {"burst", "BEGIN:END:LOSS", "Gilbert-Elliott: odds to begin and to end a burst per datagram, loss in it",
+     read_burst},
+    {"nth", "N", "every Nth copy is lost",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.nth); }},
+    {"receiver", "HOST:SHARE", "loss of one receiver", read_receiver},
+    {"duplicate", "SHARE", "copies that come twice",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.duplicate); }},
+    {"corrupt", "SHARE", "copies with a wrong byte",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.corrupt); }},
+    {"reorder", "SHARE:TIME", "copies that are late by a time",
+     [](Faults& f, const Parts& p) {
+         return p.size() == 2 && read(p[0], f.reorder) && read(p[1], f.reorder_delay);
+     }},
+    {"dead", "FROM-TO", "the multicast carries nothing between two times; '1ms-' has no end",
+     [](Faults& f, const Parts& p) { return read_silence(f, p, nullptr); }},
+    {"deaf", "HOST:FROM-TO", "one receiver hears nothing",
+     [](Faults& f, const Parts& p) { return read_silence(f, p, &Faults::Silence::receiver); }},
+    {"mute", "HOST:FROM-TO", "nobody hears one sender",
+     [](Faults& f, const Parts& p) { return read_silence(f, p, &Faults::Silence::sender); }},
+    {"partition", "CUT:FROM-TO", "no multicast between hosts below CUT and the others",
+     [](Faults& f, const Parts& p) { return read_partition(f, p, false); }},
+    {"split", "CUT:FROM-TO", "the same, and messages wait for its end",
+     [](Faults& f, const Parts& p) { return read_partition(f, p, true); }},
+    {"message-loss", "SHARE", "messages that wait for a retransmission",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.message_loss); }},
+    {"spike", "SHARE:TIME", "messages that are late by a time",
+     [](Faults& f, const Parts& p) {
+         return p.size() == 2 && read(p[0], f.spike) && read(p[1], f.spike_delay);
+     }},
+    {"overtake", "", "messages of a pair may overtake each other",
+     [](Faults& f, const Parts& p) { return p.empty() && (f.messages_overtake = true); }},
+    {"delay", "TIME", "everything is late by up to a time",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.jitter); }},
+    {"slow", "HOST:FACTOR", "all that a host does takes that many times as long", read_slow},
+    {"backpressure", "SHARE", "of the times that sending is refused",
+     [](Faults& f, const Parts& p) {
+         return p.size() == 1 && read(p[0], f.backpressure) && f.backpressure < 1;
+     }},
+    {"heal", "TIME", "from here on nothing goes wrong any more",
+     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.heal_at); }},
+};
+
+std::string to_string(const Window& when) {
+    return sim::to_string(when.from) + "-" + (when.to == kNever ? "" : sim::to_string(when.to));
+}
+
+}  // namespace
+
+const char* faults_help() {
+    static const std::string help = [] {
+        std::string text;
+        for (const Word& word : kWords)
+            text += fmt::format("  {:<28} {}\n",
+                                fmt::format("{}{}{}", word.key, *word.value == '\0' ? "" : "=", word.value),
+                                word.meaning);
+        return text;
+    }();
+    return help.c_str();
+}
+
+Result<Faults> parse_faults(std::string_view text) {
+    Faults faults;
+    if (text.empty() || text == "none") return faults;
+    for (std::string_view item : split(text, ',')) {
+        const std::size_t equals = item.find('=');
+        const Parts parts = equals == std::string_view::npos ? Parts{} : split(item.substr(equals + 1), ':');
+        const Word* word = nullptr;
+        for (const Word& candidate : kWords)
+            if (item.substr(0, equals) == candidate.key) word = &candidate;
+        if (word == nullptr) {
+            std::string keys;
+            for (const Word& candidate : kWords) keys += fmt::format(" {}", candidate.key);
+            return Error{EINVAL, fmt::format("'{}' is no fault; there are:{}", item.substr(0, equals), keys)};
+        }
+        if (!word->take(faults, parts))
+            return Error{EINVAL, *word->value == '\0' ? fmt::format("'{}' takes no value", word->key)
+                                                      : fmt::format("'{}': expected {}={} ({})", item,
+                                                                    word->key, word->value, word->meaning)};
+    }
+    return faults;
+}
+
+std::string to_string(const Faults& f) {
+    std::string text;
+    auto add = [&text](std::string word) { text += (text.empty() ? "" : ",") + word; };
+    auto share = [&](const char* key, double value) {
+        if (value > 0) add(fmt::format("{}={}", key, value));
+    };
+    share("loss", f.loss);
+    share("switch-loss", f.switch_loss);
+    if (f.burst_begin > 0) add(fmt::format("burst={}:{}:{}", f.burst_begin, f.burst_end, f.burst_loss));
+    if (f.nth > 0) add(fmt::format("nth={}", f.nth));
+    for (const auto& one : f.receiver_loss) add(fmt::format("receiver={}:{}", one.host, one.amount));
+    share("duplicate", f.duplicate);
+    share("corrupt", f.corrupt);
+    if (f.reorder > 0) add(fmt::format("reorder={}:{}", f.reorder, to_string(f.reorder_delay)));
+    for (const auto& silence : f.silences) {
+        const std::string when = to_string(silence.when);
+        if (silence.receiver != kAnybody)
+            add(fmt::format("deaf={}:{}", silence.receiver, when));
+        else if (silence.sender != kAnybody)
+            add(fmt::format("mute={}:{}", silence.sender, when));
+        else
+            add("dead=" + when);
+    }
+    for (const auto& partition : f.partitions)
+        add(fmt::format("{}={}:{}", partition.messages ? "split" : "partition", partition.cut,
+                        to_string(partition.when)));
+    share("message-loss", f.message_loss);
+    if (f.spike > 0) add(fmt::format("spike={}:{}", f.spike, to_string(f.spike_delay)));
+    if (f.messages_overtake) add("overtake");
+    if (f.jitter.value > 0) add("delay=" + to_string(f.jitter));
+    for (const auto& slow : f.slow) add(fmt::format("slow={}:{}", slow.host, slow.amount));
+    share("backpressure", f.backpressure);
+    if (f.heal_at != kNever) add("heal=" + to_string(f.heal_at));
+    return text.empty() ? "none" : text;
 }
 
 }  // namespace mcastcoll::sim

@@ -29,7 +29,7 @@ std::uint32_t endpoints_of(const GroupOptions& options) {
 Model model_of(const GroupOptions& options) {
     Model model = options.model;
     model.layout = {options.host_of, options.site_of};
-    if (options.restart) model.layout.machine_of.push_back(options.host_of[options.restart->process]);
+    if (options.restart) model.layout.machine_of.push_back(options.host_of[options.restart->host]);
     return model;
 }
 
@@ -46,11 +46,9 @@ GroupOptions one_group(Model model) {
 }
 
 GroupWorld::GroupWorld(GroupOptions options)
-    : options_(std::move(options)),
-      random_(options_.seed),
-      network_(model_of(options_), options_.faults, endpoints_of(options_),
-               first_numbers(endpoints_of(options_)), std::vector<std::uint32_t>(endpoints_of(options_)),
-               random_.next(), *this),
+    : Simulation({model_of(options), options.faults, options.seed}, first_numbers(endpoints_of(options)),
+                 std::vector<std::uint32_t>(endpoints_of(options))),
+      options_(std::move(options)),
       slots_(endpoints_of(options_)),
       tracks_(options_.groups.size()) {
     for (std::uint32_t endpoint = 0; endpoint < slots_.size(); ++endpoint)
@@ -65,10 +63,6 @@ GroupWorld::GroupWorld(GroupOptions options)
                 options_.never_calls != process)
                 start(process, group, when);
     }
-}
-
-void GroupWorld::complain(std::string what) {
-    if (wrong_.empty()) wrong_ = std::move(what);
 }
 
 void GroupWorld::start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at) {
@@ -234,17 +228,17 @@ void GroupWorld::start_again(std::uint32_t process) {
 
 // What the plan has in store, when its time has come.
 void GroupWorld::strike() {
-    const auto due = [&](const std::optional<GroupOptions::Event>& event, bool& done) {
+    const auto due = [&](const std::optional<Strike>& event, bool& done) {
         if (!event || done || (now() < event->at && completions_ < event->after)) return false;
         return done = true;
     };
-    if (due(options_.death, died_)) kill(options_.death->process);
-    if (bool begun = restarted_; due(options_.restart, begun)) start_again(options_.restart->process);
+    if (due(options_.death, died_)) kill(options_.death->host);
+    if (bool begun = restarted_; due(options_.restart, begun)) start_again(options_.restart->host);
     if (due(options_.pause, paused_)) {
         harmed_at_ = now() + options_.pause_length;
-        network_.occupy_until(endpoint_now(options_.pause->process), harmed_at_);
+        network_.occupy_until(endpoint_now(options_.pause->host), harmed_at_);
     }
-    const std::uint32_t leaves = options_.gives_up ? endpoint_now(options_.gives_up->process) : 0;
+    const std::uint32_t leaves = options_.gives_up ? endpoint_now(options_.gives_up->host) : 0;
     if (due(options_.gives_up, gave_up_) && slots_[leaves].process) {
         harmed_at_ = now();
         for (const auto& member : slots_[leaves].process->members()) member->give_up();
@@ -263,9 +257,9 @@ std::string GroupWorld::run() {
 // Whether a group of these has a reason to fail.
 bool GroupWorld::harmed(const GroupPlan& plan) const {
     const bool stalls = paused_ && options_.stall_timeout <= options_.pause_length;
-    return stalls || (died_ && has(plan, options_.death->process)) ||
-           (restarted_ && has(plan, options_.restart->process)) ||
-           (gave_up_ && has(plan, options_.gives_up->process)) ||
+    return stalls || (died_ && has(plan, options_.death->host)) ||
+           (restarted_ && has(plan, options_.restart->host)) ||
+           (gave_up_ && has(plan, options_.gives_up->host)) ||
            (options_.no_memory && has(plan, *options_.no_memory)) ||
            (options_.never_calls && has(plan, *options_.never_calls));
 }

@@ -15,36 +15,28 @@
 
 #include "group_member.h"
 #include "host_memory.h"
-#include "network.h"
+#include "simulation.h"
 
 namespace mcastcoll::sim {
 
-struct GroupOptions {
+struct GroupOptions : Conditions {       // the model's layout follows from the rest
     std::vector<std::uint32_t> host_of;  // of each process
     std::vector<std::uint32_t> site_of;  // of each host
     std::vector<GroupPlan> groups;       // joined by each of their processes in this order
-    std::uint64_t seed = 1;
-    Model model;  // its layout follows from the above
-    Faults faults;
-    double words_doubled = 0;           // of a join, later, as by somebody who has heard them
-    std::size_t messages_at_once = 32;  // that one process may have under way
-    bool tells_failed_sends = true;     // to processes that are gone
+    double words_doubled = 0;            // of a join, later, as by somebody who has heard them
+    std::size_t messages_at_once = 32;   // that one process may have under way
+    bool tells_failed_sends = true;      // to processes that are gone
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);
     std::set<std::uint32_t> no_multicast;  // processes without
     Nanoseconds calls_within;              // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);
-    // A moment, or when all members together have completed so many operations.
-    struct Event {
-        std::uint32_t process = 0;
-        Nanoseconds at = kNever;
-        std::uint64_t after = UINT64_MAX;
-    };
-    std::optional<Event> death, pause;
-    std::optional<Event> restart;  // dies, and another starts in its place, which counts its joins anew
-    std::uint32_t counted = 0;     // joins of the same members before, by processes that have not restarted
+    // after: all members together have completed that many. Hosts are processes here.
+    std::optional<Strike> death, pause;
+    std::optional<Strike> restart;  // dies, and another starts in its place, which counts its joins anew
+    std::uint32_t counted = 0;      // joins of the same members before, by processes that have not restarted
     std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
     Nanoseconds pause_length;
-    std::optional<Event> gives_up;           // closes what it has not joined yet
+    std::optional<Strike> gives_up;          // closes what it has not joined yet
     Nanoseconds stall_timeout = kNever;      // after which whoever is waited for is given up
     std::optional<std::uint32_t> no_memory;  // a process that cannot share memory
 };
@@ -52,15 +44,13 @@ struct GroupOptions {
 // One group of all processes of a layout, which can have as many messages under way as links hold.
 GroupOptions one_group(Model model);
 
-class GroupWorld final : private Sink {
+class GroupWorld final : public Simulation {
   public:
     explicit GroupWorld(GroupOptions options);
     // Until nothing happens any more. Returns what went wrong, or "".
     std::string run();
 
     const GroupOptions& options() const { return options_; }
-    const Network& network() const { return network_; }
-    Nanoseconds now() const { return network_.now(); }
     Random& random() { return random_; }
     std::uint64_t completions() const { return completions_; }
     // Of every rank, from the start of an operation of a group with separated ones until it is through.
@@ -72,7 +62,6 @@ class GroupWorld final : private Sink {
 
     // For processes and members.
     bool has_memory(std::uint32_t process) const { return options_.no_memory != process; }
-    void complain(std::string what);
     // A member has joined, or come through one more operation.
     void came_through(std::uint32_t group, std::uint32_t rank, Address process, bool joined);
     // How many operations of this group may have begun by now.
@@ -118,11 +107,11 @@ class GroupWorld final : private Sink {
         return process == number_of(process) ? number_of(process) : processes();
     }
     Address address_at(std::uint32_t endpoint) const {
-        return endpoint < processes() ? endpoint : address_of(options_.restart->process, 1);
+        return endpoint < processes() ? endpoint : address_of(options_.restart->host, 1);
     }
     std::uint32_t processes() const { return static_cast<std::uint32_t>(options_.host_of.size()); }
     std::uint32_t endpoint_now(std::uint32_t number) const {
-        return restarted_ && options_.restart->process == number ? processes() : number;
+        return restarted_ && options_.restart->host == number ? processes() : number;
     }
     void kill(std::uint32_t process);
     void start_again(std::uint32_t process);
@@ -132,8 +121,6 @@ class GroupWorld final : private Sink {
     std::string judge_group(std::uint32_t number) const;
 
     const GroupOptions options_;
-    Random random_;
-    Network network_;
     Nanoseconds harmed_at_{};  // when somebody died or gave up, the last of them
     Nanoseconds called_at_{};  // the last that a join is called
     std::vector<Slot> slots_;  // by endpoint
@@ -154,7 +141,6 @@ class GroupWorld final : private Sink {
     std::vector<std::unique_ptr<GroupMember>> retired_;
     std::uint64_t completions_ = 0, steps_ = 0;
     bool died_ = false, paused_ = false, gave_up_ = false, restarted_ = false;
-    std::string wrong_;
 };
 
 }  // namespace mcastcoll::sim

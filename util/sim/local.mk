@@ -4,31 +4,17 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 %canon_reldir%_libmccsim_la_SOURCES = \
 	%reldir%/application.cc \
 	%reldir%/campaign.cc \
-	%reldir%/campaign.h \
-	%reldir%/command_line.cc \
-	%reldir%/command_line.h \
 	%reldir%/event_queue.h \
-	%reldir%/fault_words.cc \
 	%reldir%/faults.cc \
 	%reldir%/faults.h \
 	%reldir%/figures/acceptance.cc \
-	%reldir%/figures/acceptance.h \
 	%reldir%/figures/channels.cc \
-	%reldir%/figures/command.cc \
-	%reldir%/figures/command.h \
+	%reldir%/figures/figure.cc \
 	%reldir%/figures/figure.h \
-	%reldir%/figures/networks.cc \
-	%reldir%/figures/networks.h \
-	%reldir%/figures/odds.cc \
 	%reldir%/figures/sites.cc \
-	%reldir%/figures/trial.cc \
-	%reldir%/figures/trial.h \
 	%reldir%/figures/two_stage.cc \
-	%reldir%/figures/write.cc \
 	%reldir%/group_member.cc \
 	%reldir%/group_member.h \
-	%reldir%/group_process.cc \
-	%reldir%/group_process.h \
 	%reldir%/group_world.cc \
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \
@@ -36,12 +22,10 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
 	%reldir%/memory_meter.cc \
-	%reldir%/memory_meter.h \
 	%reldir%/message_tree.cc \
 	%reldir%/message_tree.h \
 	%reldir%/network.cc \
 	%reldir%/network.h \
-	%reldir%/parcel.h \
 	%reldir%/program.cc \
 	%reldir%/program.h \
 	%reldir%/random.h \
@@ -49,12 +33,9 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/scenario.h \
 	%reldir%/script.cc \
 	%reldir%/script.h \
-	%reldir%/streams.cc \
+	%reldir%/simulation.h \
 	%reldir%/text.cc \
 	%reldir%/text.h \
-	%reldir%/trees.cc \
-	%reldir%/trees.h \
-	%reldir%/wan_links.h \
 	%reldir%/world.cc \
 	%reldir%/world.h
 %canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/util -I$(top_srcdir)/%reldir%

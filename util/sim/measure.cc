@@ -61,12 +61,12 @@ void take_times(Measured& result, const Experiment& experiment, TimesOf&& times_
 
 Measured measure_binomial(const Experiment& experiment) {
     Measured result;
-    MessageTree tree(experiment.ranks, script_of(experiment), experiment.model, experiment.faults,
-                     experiment.seed, experiment.arrival, experiment.settle);
+    MessageTree tree(experiment, experiment.ranks, script_of(experiment), experiment.settle, binomial_tree,
+                     experiment.arrival);
     result.trouble = tree.run();
     result.failures = result.trouble.empty() ? 0 : 1;
     take_times(result, experiment, [&](std::uint32_t step) { return tree.times(step); });
-    result.traffic = tree.traffic();
+    result.traffic = tree.network().traffic();
     result.configuration = "a tree of messages, no engine";
     result.duration = tree.now();
     return result;
@@ -74,15 +74,14 @@ Measured measure_binomial(const Experiment& experiment) {
 
 Options options_for(const Experiment& experiment, const engine::GroupConfig& config) {
     Options options;
+    static_cast<Conditions&>(options) = experiment;
+    options.plans.resize(experiment.groups);
     for (std::uint32_t group = 0; group < experiment.groups; ++group) {
-        Plan& plan = options.plans.emplace_back();
+        Plan& plan = options.plans[group];
         plan.config = config;
         plan.config.key = GroupKey{0x6d63617374000000ULL + group};
         plan.script = script_of(experiment);
     }
-    options.model = experiment.model;
-    options.faults = experiment.faults;
-    options.seed = experiment.seed;
     options.separated = !experiment.sustained;
     options.in_flight = 1;
     options.arrival = experiment.arrival;

@@ -10,10 +10,10 @@
 
 namespace mcastcoll::sim {
 
-struct Experiment {
+struct Experiment : Conditions {
     std::uint32_t ranks = 16, operations = 100, groups = 1;
     std::uint32_t warm_up = 0;  // operations before the counted ones, in which engines measure round trips
-    std::uint64_t bytes = 8, seed = 1;
+    std::uint64_t bytes = 8;
     std::optional<std::uint32_t> root;     // none: every rank in turn
     std::optional<engine::Repair> policy;  // none: the binomial tree, without an engine
     std::optional<std::uint32_t> slots, window, fragment_bytes, retransmit_bytes;
@@ -23,8 +23,6 @@ struct Experiment {
     // Each rank enters the next broadcast as soon as it is through with the one before.
     bool sustained = false;
     bool checkpoints = true;  // no: nobody ever agrees on what everybody has, as if nothing were repaired
-    Model model;
-    Faults faults;
     Arrival arrival;
     Nanoseconds settle = Nanoseconds::from_us(200);
     std::function<void(Nanoseconds now, std::uint64_t events)> progress;

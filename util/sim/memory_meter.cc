@@ -1,10 +1,10 @@
-#include "memory_meter.h"
-
 #include <malloc.h>
 
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+
+#include "world.h"
 
 namespace {
 

@@ -1,33 +1,56 @@
 // The yardstick: broadcasts along a tree of whole point-to-point messages, in the same network and without an
-// engine. The tree is the binomial one that MPI libraries use, or whatever the caller hands in (trees.h).
+// engine. The tree is the binomial one that MPI libraries use, or whatever the caller hands in.
 // Barriers have no place here.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "network.h"
 #include "script.h"
-#include "trees.h"
 
 namespace mcastcoll::sim {
 
-class MessageTree : public Sink {
+// The trees that broadcasts of point-to-point messages walk, for Karonis et al., "Exploiting Hierarchy in
+// Parallel Computer Networks to Optimize Collective Operation Performance" (IPDPS 2000). All are built of one
+// piece: the members of a cluster are split into the clusters inside, whose leaders get the message first,
+// and so on inwards. The root leads its cluster at every level, otherwise the lowest rank does.
+//
+//   binomial    no clusters: what MPICH does without knowing where its processes are
+//   by machine  MagPIe's two levels with machines as clusters: flat between machines, binomial inside
+//   by site     the same with sites as clusters
+//   multilevel  sites, then machines, then processes; flat between sites, binomial otherwise
+//
+// Flat between sites, since with latencies that long all messages are under way at once; binomial where
+// sending costs more than waiting.
+//
+// The children of each rank, in the order in which it sends to them.
+using Tree = std::vector<std::vector<std::uint32_t>>;
+using TreeOf = std::function<Tree(std::uint32_t ranks, std::uint32_t root)>;
+
+enum class TreeShape : std::uint8_t { binomial, by_machine, by_site, multilevel };
+inline constexpr TreeShape kTreeShapes[] = {TreeShape::binomial, TreeShape::by_machine, TreeShape::by_site,
+                                            TreeShape::multilevel};
+constexpr std::string_view name_of(TreeShape shape) {
+    constexpr std::string_view kNames[] = {"binomial", "by_machine", "by_site", "multilevel"};
+    return kNames[static_cast<std::uint8_t>(shape)];
+}
+
+Tree binomial_tree(std::uint32_t ranks, std::uint32_t root);
+// Rank r is host r of the layout.
+TreeOf tree_of(TreeShape shape, const Layout& layout);
+
+class MessageTree : public Simulation {
   public:
-    MessageTree(std::uint32_t ranks, std::vector<Step> script, const Model& model, const Faults& faults,
-                std::uint64_t seed, const Arrival& arrival, Nanoseconds settle,
-                TreeOf tree_of = binomial_tree);
+    MessageTree(const Conditions& conditions, std::uint32_t ranks, std::vector<Step> script,
+                Nanoseconds settle, TreeOf tree_of = binomial_tree, const Arrival& arrival = {});
 
     // All broadcasts, each when the one before is over everywhere. Returns what went wrong, or "".
     std::string run();
     // Of every rank, from the start of a step until it is through with it.
     const std::vector<Nanoseconds>& times(std::uint64_t step) const { return times_[step]; }
-    Nanoseconds now() const { return network_->now(); }
-    const Network::Traffic& traffic() const { return network_->traffic(); }
-    const Network& network() const { return *network_; }
     // Called when a step is over everywhere, and before the first.
     std::function<void(std::uint64_t steps_done)> step_over;
 
@@ -44,15 +67,12 @@ class MessageTree : public Sink {
     const Nanoseconds settle_;
     const TreeOf tree_of_;
     Tree tree_;  // of the step under way
-    Random random_;
-    std::unique_ptr<Network> network_;
     std::uint64_t step_ = 0;
     std::uint32_t unfinished_ = 0;
     Nanoseconds began_at_{};
     std::vector<std::byte> content_;
     std::vector<bool> entered_, has_;
     std::vector<std::vector<Nanoseconds>> times_;
-    std::string trouble_;
 };
 
 }  // namespace mcastcoll::sim

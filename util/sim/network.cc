@@ -11,16 +11,15 @@ std::uint32_t one_more_than(const std::vector<std::uint32_t>& numbers, std::uint
 
 }  // namespace
 
-Network::Network(const Model& model, const Faults& faults, std::uint32_t hosts,
-                 std::vector<std::uint32_t> host_of, std::vector<std::uint32_t> group_of, std::uint64_t seed,
-                 Sink& sink)
+Network::Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
+                 std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink)
     : model_(model),
       retransmission_(model.retransmission.value > 0 ? model.retransmission
                                                      : Nanoseconds{4 * model.round_trip(64).value}),
-      weather_(faults, hosts, seed),
       sink_(sink),
-      hosts_(hosts),
-      machines_(one_more_than(model.layout.machine_of, hosts)),
+      hosts_(one_more_than(host_of, 1)),
+      weather_(faults, host_count(), seed),
+      machines_(one_more_than(model.layout.machine_of, host_count())),
       wan_(one_more_than(model.layout.site_of, 1), model.wan),
       host_of_(std::move(host_of)),
       group_of_(std::move(group_of)),
@@ -31,12 +30,12 @@ Network::Network(const Model& model, const Faults& faults, std::uint32_t hosts,
     for (std::uint32_t endpoint = 0; endpoint < group_of_.size(); ++endpoint)
         while (group_begin_.size() <= group_of_[endpoint]) group_begin_.push_back(endpoint);
     group_begin_.push_back(static_cast<std::uint32_t>(group_of_.size()));
-    for (std::uint32_t host = 0; host < hosts; ++host) {
+    for (std::uint32_t host = 0; host < host_count(); ++host) {
         hosts_[host].machine = model.layout.machine(host);
         hosts_[host].site = model.layout.site(host);
     }
     for (const Faults::AtHost& slow : faults.slow)
-        if (slow.host < hosts) hosts_[slow.host].factor = static_cast<float>(slow.amount);
+        if (slow.host < host_count()) hosts_[slow.host].factor = static_cast<float>(slow.amount);
 }
 
 Network::~Network() {

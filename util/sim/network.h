@@ -8,7 +8,7 @@
 // So far a host is a machine with one processor. A layout may say otherwise: hosts that share a machine are
 // its processors, each with an inbox, behind one adapter and one port; messages between them go through
 // memory, where the receiver copies. Machines may stand in several sites, each with a switch, between which
-// there are links (wan_links.h) that take messages and no multicast.
+// there are links (WanLinks) that take messages and no multicast.
 //
 // One class, however many methods: what goes out meets processor, adapter, switch, port and inbox in one
 // event after the other, and each step has one.
@@ -17,14 +17,82 @@
 // it tells its Sink what arrives where.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "event_queue.h"
 #include "faults.h"
-#include "wan_links.h"
 
 namespace mcastcoll::sim {
+
+inline Nanoseconds time_of(std::size_t bytes, double ns_per_byte) {
+    return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
+}
+
+struct Wan {
+    Nanoseconds latency = Nanoseconds::from_ms(5);
+    double ns_per_byte = 8;  // 1 Gbit/s
+    bool mesh = false;
+};
+
+// What went through one place in one direction.
+struct Crossed {
+    std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
+
+    void add(const Parcel& parcel) {
+        ++packets;
+        bytes += parcel.size();
+        payload_bytes += parcel.payload_bytes;
+    }
+    Crossed operator-(const Crossed& other) const {
+        return {packets - other.packets, bytes - other.bytes, payload_bytes - other.payload_bytes};
+    }
+};
+
+// The links between sites. Every link has two directions, each with a latency, a time per byte and a queue in
+// which packets wait; none is dropped, since only reliable messages cross. Either all sites hang on site 0,
+// and what goes from site 1 to site 2 crosses two links, or each two sites have a link of their own.
+//
+// A link cuts through like the switches: a packet's last byte is what comes late, not its first. No link may
+// be faster than a host's adapter, or it would have to wait for bytes.
+//
+// What crosses is counted here, by link and direction: the figure by which hierarchy is judged.
+class WanLinks {
+  public:
+    WanLinks(std::uint32_t sites, const Wan& wan)
+        : wan_(wan), sites_(sites), directions_(std::size_t{sites} * sites) {}
+
+    std::uint32_t sites() const { return sites_; }
+    bool linked(std::uint32_t from, std::uint32_t to) const {
+        return from != to && (wan_.mesh || from == 0 || to == 0);
+    }
+    // Where a packet at site `at` that is for site `to` goes next.
+    std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return linked(at, to) ? to : 0; }
+    // Takes a packet across one link; when it enters the switch there. onward: the time that its bytes take
+    // on the next wire, if it is a host's.
+    Nanoseconds cross(std::uint32_t from, std::uint32_t to, const Parcel& parcel, Nanoseconds now,
+                      Nanoseconds onward) {
+        Direction& direction = directions_[std::size_t{from} * sites_ + to];
+        const Nanoseconds begin = std::max(direction.free, now);
+        direction.free = begin + wire_time(parcel.size());
+        direction.crossed.add(parcel);
+        return std::max(begin, direction.free - onward) + wan_.latency;
+    }
+    Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, wan_.ns_per_byte); }
+    const Crossed& crossed(std::uint32_t from, std::uint32_t to) const {
+        return directions_[std::size_t{from} * sites_ + to].crossed;
+    }
+
+  private:
+    struct Direction {
+        Nanoseconds free{};
+        Crossed crossed;
+    };
+    const Wan wan_;
+    const std::uint32_t sites_;
+    std::vector<Direction> directions_;
+};
 
 // Which machine each host belongs to, and which site each machine.
 struct Layout {
@@ -59,7 +127,7 @@ struct Model {
     Layout layout{};
     Memory memory{};
     Wan wan{};
-    std::vector<Nanoseconds> read_every;  // hosts that look at their inbox only this often; shorter: all do
+    std::vector<Nanoseconds> read_every{};  // hosts that look at their inbox only this often; shorter: all do
 
     Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
     Nanoseconds one_way(std::size_t bytes) const {
@@ -85,9 +153,8 @@ class Network {
         std::uint64_t datagrams = 0, messages = 0, copies = 0, port_drops = 0, socket_drops = 0;
     };
 
-    // host_of: of every endpoint. address_of: of every endpoint, ascending; endpoints of one address are
-    // neighbours.
-    Network(const Model& model, const Faults& faults, std::uint32_t hosts, std::vector<std::uint32_t> host_of,
+    // host_of: of every endpoint. group_of: of every endpoint, ascending; groups have addresses of their own.
+    Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
             std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink);
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
@@ -95,6 +162,7 @@ class Network {
 
     Nanoseconds now() const { return now_; }
     const Traffic& traffic() const { return traffic_; }
+    // Of everything that was delivered and when, to tell whether two runs were the same.
     std::uint64_t digest() const { return digest_; }
 
     void send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload);
@@ -150,6 +218,7 @@ class Network {
         std::uint32_t endpoint = 0, next = kNothing;
     };
 
+    std::uint32_t host_count() const { return static_cast<std::uint32_t>(hosts_.size()); }
     Host& host_at(std::uint32_t endpoint) { return hosts_[host_of_[endpoint]]; }
     const Host& host_at(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]]; }
     Machine& machine_at(std::uint32_t endpoint) { return machines_[host_at(endpoint).machine]; }
@@ -176,9 +245,9 @@ class Network {
 
     const Model model_;
     const Nanoseconds retransmission_;
-    Weather weather_;
     Sink& sink_;
     std::vector<Host> hosts_;
+    Weather weather_;
     std::vector<Machine> machines_;
     WanLinks wan_;
     const std::vector<std::uint32_t> host_of_;

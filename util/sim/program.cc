@@ -3,17 +3,219 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <exception>
+#include <bit>
 #include <nlohmann/json.hpp>
 
-#include "campaign.h"
-#include "command_line.h"
+#include "arguments/arguments.h"
+#include "figures/figure.h"
+#include "scenario.h"
+#include "text.h"
 
+namespace mcastcoll::sim {
 namespace {
 
-using namespace mcastcoll;
-using namespace mcastcoll::sim;
+struct Command {
+    Experiment experiment;
+    std::string policy = "pull";
+    double loss_percent = 0;
+    bool json = false;
+    Campaign campaign;  // without seeds: measure
+    std::string figure, out, network;
+    bool quick = false, acceptance = false, full = false;
+    std::string replay;  // this command again
+};
+
+// What is bound to the options before it is understood.
+struct Words {
+    std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8";
+    std::string latency, overhead, gap, settle, retransmission;
+    double gigabits = 0;
+};
+
+std::string wrong_with_time(const std::string& text) {
+    return parse_time(text) ? std::string{} : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+    unsigned shift = 0;
+    if (text.ends_with('K')) shift = 10;
+    if (text.ends_with('M')) shift = 20;
+    if (text.ends_with('G')) shift = 30;
+    if (shift > 0) text.remove_suffix(1);
+    const auto value = parse_count(text);
+    if (!value || *value > (std::uint64_t{1} << 30) >> shift) return std::nullopt;
+    return *value << shift;
+}
+
+std::string take_arrival(const std::string& text, Arrival& arrival) {
+    static constexpr struct {
+        const char* name;
+        Arrival::Pattern pattern;
+    } kPatterns[] = {{"skew", Arrival::Pattern::skew},
+                     {"root-first", Arrival::Pattern::root_first},
+                     {"root-late", Arrival::Pattern::root_late},
+                     {"one-late", Arrival::Pattern::one_late}};
+    if (text == "together") return {};
+    const auto parts = split(text, ':');
+    for (const auto& known : kPatterns) {
+        if (parts[0] != known.name) continue;
+        const auto by = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
+        if (!by) break;
+        arrival = {known.pattern, *by};
+        return {};
+    }
+    return fmt::format(
+        "--arrival '{}': allowed are together, skew:TIME, root-first:TIME, root-late:TIME, one-late:TIME",
+        text);
+}
+
+std::string take_root_sync(const std::string& text, Experiment& experiment) {
+    const auto parts = split(text, ':');
+    for (std::uint8_t i = 0; i < engine::kRootSyncCount; ++i) {
+        const auto sync = static_cast<engine::RootSync>(i);
+        if (parts[0] != engine::name_of(sync)) continue;
+        const bool wants_time = sync == engine::RootSync::delay;
+        const auto delay = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
+        if (wants_time != (parts.size() == 2) || (wants_time && !delay)) break;
+        experiment.root_sync = sync;
+        if (delay) experiment.root_delay = *delay;
+        return {};
+    }
+    return fmt::format("--root-sync '{}': allowed are none, delay:TIME, random, adaptive", text);
+}
+
+std::string take_root(const std::string& text, Experiment& experiment) {
+    if (text == "rotate") return {};
+    const auto rank = parse_count(text);
+    if (!rank || *rank >= experiment.ranks)
+        return fmt::format("--root '{}': allowed are 0 to {}, and rotate", text, experiment.ranks - 1);
+    experiment.root = static_cast<std::uint32_t>(*rank);
+    return {};
+}
+
+void set_time(const std::string& text, Nanoseconds& time) {
+    if (!text.empty()) time = *parse_time(text);
+}
+
+// Understands the words; returns a complaint or "".
+std::string digest(const Words& words, Command& command) {
+    Experiment& experiment = command.experiment;
+    const auto size = parse_size(words.size);
+    if (!size) return fmt::format("--size '{}': allowed are 0 to 1G bytes, with K, M or G", words.size);
+    experiment.bytes = *size;
+    if (std::string wrong = take_root(words.root, experiment); !wrong.empty()) return wrong;
+    if (std::string wrong = take_arrival(words.arrival, experiment.arrival); !wrong.empty()) return wrong;
+    if (std::string wrong = take_root_sync(words.root_sync, experiment); !wrong.empty()) return wrong;
+    auto faults = parse_faults(words.faults);
+    if (!faults) return fmt::format("--faults {}", faults.error().message);
+    experiment.faults = faults.value();
+    if (command.loss_percent > 0) experiment.faults.loss = command.loss_percent / 100;
+    if (const NamedNetwork* network = network_named(command.network)) experiment.model = network->model;
+    if (words.gigabits > 0) experiment.model.ns_per_byte = 8 / words.gigabits;
+    set_time(words.latency, experiment.model.latency);
+    set_time(words.overhead, experiment.model.send_overhead);
+    set_time(words.overhead, experiment.model.receive_overhead);
+    set_time(words.gap, experiment.model.gap);
+    set_time(words.settle, experiment.settle);
+    set_time(words.retransmission, experiment.model.retransmission);
+    if (experiment.slots && !std::has_single_bit(*experiment.slots))
+        return fmt::format("--slots {}: allowed are powers of two from 8 to 1024", *experiment.slots);
+    if (command.policy == "binomial") return {};
+    for (std::uint8_t i = 0; i < engine::kRepairCount; ++i)
+        if (command.policy == engine::name_of(static_cast<engine::Repair>(i)))
+            experiment.policy = static_cast<engine::Repair>(i);
+    return {};
+}
+
+template <typename Named>
+std::vector<std::string> names_of(std::span<const Named> all) {
+    std::vector<std::string> names;
+    for (const Named& one : all) names.emplace_back(one.name);
+    return names;
+}
+
+void add_options(Arguments& arguments, Words& words, Command& command) {
+    Experiment& e = command.experiment;
+    arguments.option("--ranks", e.ranks, "processes, one on each host").range(2, 1 << 20);
+    arguments.option("--size", words.size, "bytes of a broadcast, with K, M or G");
+    arguments.option("--ops", e.operations, "broadcasts").range(1, 1'000'000);
+    arguments.option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
+        .range(0.0, 100.0);
+    arguments
+        .option("--policy", command.policy, "who repairs, or binomial: a tree of messages without an engine")
+        .one_of({"push", "pull", "sync", "auto", "binomial"});
+    arguments.option("--seed", e.seed, "decides everything: the same seed gives the same run");
+    arguments.option("--root", words.root, "a rank, or rotate: every rank in turn");
+    arguments.option(
+        "--arrival", words.arrival,
+        "when the ranks come to an operation: together, skew:TIME (each up to so late), root-first:TIME "
+        "(the others so late), root-late:TIME, one-late:TIME (another one every time)");
+    arguments.option("--faults", words.faults, "what goes wrong, see below");
+    arguments.option("--root-sync", words.root_sync,
+                     "what a root waits for: none, delay:TIME, random, adaptive");
+    arguments.option("--groups", e.groups, "groups over the same hosts, all at work at once").range(1, 64);
+    arguments.option("--slots", e.slots, "operations between the slowest and the fastest member")
+        .range(8, 1024);
+    arguments.option("--window", e.window, "fragments a root may be ahead").range(16, 4096);
+    arguments.option("--fragment", e.fragment_bytes, "bytes of payload in a datagram").range(64, 8192);
+    arguments
+        .option("--stash", e.retransmit_bytes,
+                "bytes up to which a message counts as small: its retransmit buffer")
+        .range(64, 1 << 20);
+    arguments.option("--latency", words.latency, "of the wires between two hosts [10us]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--overhead", words.overhead, "of a processor per packet sent or received [1us]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--gap", words.gap, "between two packets of an adapter [500ns]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--bandwidth", words.gigabits, "in Gbit/s [10]").range(0.001, 10'000.0);
+    arguments.option("--port-buffer", e.model.port_buffer,
+                     "bytes of multicast that wait at an output port of the switch");
+    arguments.option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
+    arguments.option("--retransmission", words.retransmission, "of a lost message [4 round trips]")
+        .check(wrong_with_time, "TIME");
+    arguments.option("--settle", words.settle, "pause between two operations [200us]")
+        .check(wrong_with_time, "TIME");
+    arguments.flag("--json", command.json, "print one JSON object instead of a table");
+    arguments
+        .option("--campaign", command.campaign.seeds,
+                "run that many seeds, each its own scenario, under all oracles")
+        .range(1, 1'000'000'000);
+    arguments.option("--first", command.campaign.first, "the first seed of a campaign");
+    arguments.option("--jobs", command.campaign.jobs, "processes of a campaign").range(1, 1024);
+    arguments.option("--figure", command.figure,
+                     "compute a figure of the literature from this engine; list names them");
+    arguments.option("--out", command.out,
+                     "where a figure goes: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
+    arguments.option("--network", command.network,
+                     fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")));
+    arguments.flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
+    arguments.flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
+    arguments.flag("--full", command.full, "--acceptance with up to 65,536 ranks");
+    arguments.remark(
+        std::string(
+            "Words of --faults, separated by commas; a SHARE is 0..1 or a percentage, a TIME has a unit:\n") +
+        faults_help());
+}
+
+int complain(const std::string& what) {
+    fmt::print(stderr, "mcastcoll-sim: {}\n", what);
+    return 2;
+}
+
+// What the program ends with at once, after --help or after a complaint on stderr.
+std::optional<int> parse(int argc, char** argv, Command& command) {
+    Arguments arguments("mcastcoll-sim",
+                        "Runs the protocol engine of mcastcoll in a simulated network, in virtual time.",
+                        MCC_VERSION);
+    Words words;
+    add_options(arguments, words, command);
+    command.replay = "mcastcoll-sim";
+    for (int i = 1; i < argc; ++i) command.replay += fmt::format(" {}", argv[i]);
+    if (const auto ended = arguments.parse(argc, argv)) return ended;
+    if (std::string wrong = digest(words, command); !wrong.empty()) return complain(wrong);
+    return std::nullopt;
+}
 
 // Of an empty message between two idle hosts.
 Nanoseconds round_trip(const Command& command) {
@@ -92,19 +294,67 @@ int run_measurement(Command& command) {
     return 1;
 }
 
-}  // namespace
+int list() {
+    for (const NamedFigure& figure : all_figures()) fmt::print("{:<18} {}\n", figure.name, figure.what);
+    fmt::print("\nnetworks, for --network:\n");
+    for (const NamedNetwork& network : all_networks()) fmt::print("{:<18} {}\n", network.name, network.where);
+    return 0;
+}
 
-namespace mcastcoll::sim {
+int draw(const Command& command, const NamedFigure& figure, FigureOptions& options) {
+    if (options.network == nullptr && figure.network != nullptr)
+        options.network = network_named(figure.network);
+    Figure drawn = figure.compute(options);
+    const std::string conditions = fmt::format("seed {}{}", options.seed, options.quick ? ", quick" : "");
+    if (figure.network != nullptr) {
+        drawn.title += fmt::format(" ({})", options.network->name);
+        drawn.remarks.push_back(fmt::format("network {}: {}", options.network->name, options.network->where));
+    }
+    drawn.remarks.push_back(conditions);
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+    std::string begin = command.out;
+    while (true) {  // one computation for several files: --out a.csv,a.svg
+        const std::size_t comma = begin.find(',');
+        if (const std::string wrong = write_figure(drawn, begin.substr(0, comma)); !wrong.empty()) {
+            complain(wrong);
+            return 1;
+        }
+        if (comma == std::string::npos) return 0;
+        begin = begin.substr(comma + 1);
+    }
+}
+
+int run_figure_command(const Command& command) {
+    FigureOptions options;
+    options.seed = command.experiment.seed;
+    options.quick = command.quick;
+    if (!command.network.empty() && (options.network = network_named(command.network)) == nullptr)
+        return complain(fmt::format("--network '{}': allowed are {}", command.network,
+                                    fmt::join(names_of(all_networks()), ", ")));
+    if (isatty(STDERR_FILENO) != 0)
+        options.progress = [](const std::string& point) { fmt::print(stderr, "\r\033[K{} ", point); };
+    if (command.acceptance) return run_acceptance(options, command.full) ? 0 : 1;
+    if (command.figure == "list") return list();
+    const NamedFigure* figure = figure_named(command.figure);
+    if (figure == nullptr)
+        return complain(fmt::format("--figure '{}': allowed are list, {}", command.figure,
+                                    fmt::join(names_of(all_figures()), ", ")));
+    for (const std::string& end : {std::string(".csv"), std::string(".svg")})
+        if (command.out.empty() || command.out.ends_with(end)) return draw(command, *figure, options);
+    return complain(fmt::format("--out '{}': the name must end in .csv or .svg", command.out));
+}
+
+}  // namespace
 
 int run_program(int argc, char** argv) {
     try {
         Command command;
         if (const auto ended = parse(argc, argv, command)) return *ended;
-        if (command.figures.wanted()) return run_figure_command(command.figures, command.experiment.seed);
-        if (command.campaign > 0) return run_campaign({command.campaign, command.first, command.jobs});
+        if (!command.figure.empty() || command.acceptance) return run_figure_command(command);
+        if (command.campaign.seeds > 0) return run_campaign(command.campaign);
         return run_measurement(command);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "mcastcoll-sim: {}\n", error.what());
+        complain(error.what());
         return 1;
     }
 }

@@ -86,8 +86,9 @@ std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, boo
 void draw_plans(Random& random, std::uint32_t hosts, Options& options) {
     const std::uint32_t groups =
         hosts > 40 || random.chance(0.75) ? 1 : static_cast<std::uint32_t>(random.between(2, 3));
+    options.plans.resize(groups);
     for (std::uint32_t group = 0; group < groups; ++group) {
-        Plan& plan = options.plans.emplace_back();
+        Plan& plan = options.plans[group];
         plan.hosts = draw_members(random, hosts, group == 0);
         plan.config = draw_config(random);
         plan.config.members = static_cast<std::uint32_t>(plan.hosts.size());
@@ -224,9 +225,9 @@ GroupPlan draw_group(Random& random, std::uint32_t processes) {
     return plan;
 }
 
-GroupOptions::Event draw_event(Random& random, std::uint32_t processes, std::uint64_t operations) {
-    GroupOptions::Event event;
-    event.process = one_of(random, processes);
+Strike draw_event(Random& random, std::uint32_t processes, std::uint64_t operations) {
+    Strike event;
+    event.host = one_of(random, processes);
     if (random.chance(0.5))
         event.at = random.up_to(pick(random, {Nanoseconds::from_us(500), Nanoseconds::from_ms(20)}));
     else
@@ -285,11 +286,10 @@ GroupOptions draw_groups(std::uint64_t seed) {
     return options;
 }
 
-std::string describe(const char* what, const std::optional<GroupOptions::Event>& event) {
+std::string describe(const char* what, const std::optional<Strike>& event) {
     if (!event) return {};
-    return event->at != kNever
-               ? fmt::format(", {} {} at {} us", event->process, what, event->at.value / 1000)
-               : fmt::format(", {} {} after {} operations", event->process, what, event->after);
+    return event->at != kNever ? fmt::format(", {} {} at {} us", event->host, what, event->at.value / 1000)
+                               : fmt::format(", {} {} after {} operations", event->host, what, event->after);
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ Options draw_scenario(std::uint64_t seed) {
     draw_faults(random, hosts, options.faults);
     draw_timing(random, options);
     if (random.chance(0.15)) {
-        Death& death = options.deaths.emplace_back();
+        Strike& death = options.deaths.emplace_back();
         death.host = one_of(random, hosts);
         if (random.chance(0.5))
             death.at = us_between(random, 1, 20'000);
@@ -324,7 +324,7 @@ std::string summary_of(const Options& options) {
             plan.config.fragment_bytes, plan.config.ranges, plan.config.relay ? ", relayed" : "");
     text += fmt::format("{}, latency {}, faults {}", options.separated ? "separated" : "pipelined",
                         to_string(options.model.latency), to_string(options.faults));
-    for (const Death& death : options.deaths)
+    for (const Strike& death : options.deaths)
         text += death.at != kNever ? fmt::format(", host {} dies at {}", death.host, to_string(death.at))
                                    : fmt::format(", host {} dies after {} ops", death.host, death.after);
     return text;

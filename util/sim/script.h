@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/effects.h"
-#include "network.h"
+#include "simulation.h"
 
 namespace mcastcoll::sim {
 

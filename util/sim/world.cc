@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "memory_meter.h"
-
 namespace mcastcoll::sim {
 namespace {
 
@@ -25,41 +23,39 @@ std::uint32_t most_in_flight(const engine::GroupConfig& config) {
         std::min<std::uint64_t>(UINT32_MAX, config.operation_slots * per_slot + 4ULL * config.members + 64));
 }
 
-}  // namespace
-
-World::World(Options options) : options_(std::move(options)), random_(options_.seed) {
-    if (options_.plans.empty())
-        options_.plans.push_back(
-            {.config = options_.group, .hosts = {}, .script = {}, .no_socket = options_.no_socket});
-    std::uint32_t hosts = 1;
-    std::vector<std::uint32_t> host_of, group_of;
-    for (const Plan& plan : options_.plans) {
-        Group& group = groups_.emplace_back();
-        group.plan = &plan;
-        group.begin = static_cast<std::uint32_t>(host_of.size());
-        group.members = plan.config.members;
-        for (std::uint32_t rank = 0; rank < group.members; ++rank) {
-            host_of.push_back(plan.hosts.empty() ? rank : plan.hosts[rank]);
-            group_of.push_back(static_cast<std::uint32_t>(groups_.size() - 1));
-            hosts = std::max(hosts, host_of.back() + 1);
-        }
+// By endpoint: the members of one group after those of the other.
+std::vector<std::uint32_t> hosts_of(const std::vector<Plan>& plans) {
+    std::vector<std::uint32_t> hosts;
+    for (const Plan& plan : plans) {
+        const auto here = plan.hosts.empty() ? first_numbers(plan.config.members) : plan.hosts;
+        hosts.insert(hosts.end(), here.begin(), here.end());
     }
-    network_ = std::make_unique<Network>(options_.model, options_.faults, hosts, std::move(host_of),
-                                         std::move(group_of), random_.next(), *this);
-    make_members();
+    return hosts;
 }
 
-void World::make_members() {
-    for (std::uint32_t number = 0; number < groups_.size(); ++number) {
-        const Plan& plan = *groups_[number].plan;
-        for (std::uint32_t rank = 0; rank < groups_[number].members; ++rank) {
+std::vector<std::uint32_t> groups_of(const std::vector<Plan>& plans) {
+    std::vector<std::uint32_t> groups;
+    for (std::uint32_t group = 0; group < plans.size(); ++group)
+        groups.insert(groups.end(), plans[group].config.members, group);
+    return groups;
+}
+
+}  // namespace
+
+World::World(Options options)
+    : Simulation(options, hosts_of(options.plans), groups_of(options.plans)), options_(std::move(options)) {
+    for (std::uint32_t number = 0; number < options_.plans.size(); ++number) {
+        const Plan& plan = options_.plans[number];
+        Group& group = groups_.emplace_back();
+        group.plan = &plan;
+        group.begin = static_cast<std::uint32_t>(members_.size());
+        group.members = plan.config.members;
+        for (std::uint32_t rank = 0; rank < group.members; ++rank) {
             engine::GroupConfig config = plan.config;
             config.self = rank_of(rank);
-            if (rank < plan.no_socket.size() && plan.no_socket[rank]) {
-                config.multicast = false;
-            }
+            if (rank < plan.no_socket.size() && plan.no_socket[rank]) config.multicast = false;
             if (options_.each) options_.each(config);
-            network_->listen(
+            network_.listen(
                 static_cast<std::uint32_t>(members_.size()),
                 config.multicast ? static_cast<std::uint8_t>(config.range(config.self)) : Network::kNoRange);
             Member& member = members_.emplace_back();
@@ -79,10 +75,6 @@ std::string World::name_of(std::uint32_t index) const {
                                : fmt::format("member {} of group {}", rank, member.group);
 }
 
-void World::trouble(std::string what) {
-    if (trouble_.empty()) trouble_ = std::move(what);
-}
-
 bool World::poll(std::uint32_t index, engine::Allowed allowed, engine::Effect& effect) {
     Member& member = members_[index];
     const MemoryMeter meter;
@@ -96,15 +88,15 @@ void World::pump(std::uint32_t index) {
     engine::Effect effect;
     for (;;) {
         engine::Allowed allowed;
-        allowed.multicast = network_->may_send(index);
-        allowed.message = network_->may_send(index);
+        allowed.multicast = network_.may_send(index);
+        allowed.message = network_.may_send(index);
         if (poll(index, allowed, effect)) {
             take_effect(index, effect);
             continue;
         }
         if ((!allowed.multicast || !allowed.message) && !member.poll_due) {
             member.poll_due = true;
-            network_->wake(index, network_->free_at(index), kPoll);
+            network_.wake(index, network_.free_at(index), kPoll);
         }
         break;
     }
@@ -115,10 +107,10 @@ void World::pump(std::uint32_t index) {
     // Elections in mid-run may list more exceptions than the join's: ranks in two verdicts and a message.
     const std::int64_t verdicts = 48 * std::int64_t{groups_[member.group].members} + 256;
     if (member.joined && member.bytes > member.joined_bytes + verdicts)
-        trouble(fmt::format("the engine of {} has grown from {} to {} bytes since the join", name_of(index),
-                            member.joined_bytes, member.bytes));
-    if (network_->in_flight(index) > member.in_flight_limit)
-        trouble(fmt::format("{} has {} packets on their way", name_of(index), network_->in_flight(index)));
+        complain(fmt::format("the engine of {} has grown from {} to {} bytes since the join", name_of(index),
+                             member.joined_bytes, member.bytes));
+    if (network_.in_flight(index) > member.in_flight_limit)
+        complain(fmt::format("{} has {} packets on their way", name_of(index), network_.in_flight(index)));
     if (!member.over && is_over(*member.engine)) {
         member.over = true;
         ++over_;
@@ -135,21 +127,21 @@ void World::take_effect(std::uint32_t index, const engine::Effect& effect) {
                 bytes.insert(bytes.end(), effect.payload.begin(), effect.payload.end());
                 tap(bytes);
             }
-            return network_->multicast(index, effect.range, effect.header, effect.payload);
+            return network_.multicast(index, effect.range, effect.header, effect.payload);
         case engine::Effect::Kind::message:
             if (effect.header.size() + effect.payload.size() > member.engine->config().message_bytes)
-                trouble(fmt::format("{} sent a message with {} bytes of payload", name_of(index),
-                                    effect.payload.size()));
-            return network_->send_message(index, begin_of(member.group) + index_of(effect.to), effect.header,
-                                          effect.payload);
+                complain(fmt::format("{} sent a message with {} bytes of payload", name_of(index),
+                                     effect.payload.size()));
+            return network_.send_message(index, begin_of(member.group) + index_of(effect.to), effect.header,
+                                         effect.payload);
         case engine::Effect::Kind::complete:
             return take_completion(index, effect);
         case engine::Effect::Kind::gathered:
             return take_gathered(index, number_of(effect.operation));
         case engine::Effect::Kind::watch:
             member.watched.push_back(effect.to);
-            if (network_->dead(begin_of(member.group) + index_of(effect.to)))
-                network_->wake(index, now() + options_.model.latency, kPeerLost);
+            if (network_.dead(begin_of(member.group) + index_of(effect.to)))
+                network_.wake(index, now() + options_.model.latency, kPeerLost);
             return;
         case engine::Effect::Kind::joined:
             return member_joined(index);
@@ -170,7 +162,7 @@ void World::on_packet(std::uint32_t index, Bytes datagram) {
 
 void World::on_message(std::uint32_t index, std::uint32_t from, Bytes message) {
     if (members_[from].group != members_[index].group)
-        trouble(fmt::format("{} got a message from another group", name_of(index)));
+        complain(fmt::format("{} got a message from another group", name_of(index)));
     call(index, [&](engine::Engine& engine) { engine.on_message(message, now()); });
     post_pipelined(index);
 }
@@ -181,16 +173,16 @@ void World::arm_timer(std::uint32_t index) {
     const Nanoseconds deadline = member.engine->next_deadline();
     if (deadline >= member.timer) return;
     member.timer = deadline;
-    network_->wake(index, deadline, kTimer);
+    network_.wake(index, deadline, kTimer);
 }
 
 void World::on_timer(std::uint32_t index) {
     Member& member = members_[index];
     if (member.timer > now()) return;  // an earlier one has done it
-    const Nanoseconds busy = network_->busy_until(index);
+    const Nanoseconds busy = network_.busy_until(index);
     if (busy > now()) {
         member.timer = busy;
-        return network_->wake(index, busy, kTimer);
+        return network_.wake(index, busy, kTimer);
     }
     member.timer = kNever;
     if (member.engine->next_deadline() > now()) return arm_timer(index);
@@ -202,7 +194,7 @@ void World::tell_lost(std::uint32_t index) {
     const Member& member = members_[index];
     for (std::size_t i = 0; i < member.watched.size(); ++i) {
         const Rank lost = member.watched[i];
-        if (!network_->dead(begin_of(member.group) + index_of(lost))) continue;
+        if (!network_.dead(begin_of(member.group) + index_of(lost))) continue;
         call(index, [&](engine::Engine& engine) { engine.on_peer_lost(lost, ECONNRESET, now()); });
     }
 }
@@ -223,7 +215,7 @@ void World::on_wake(std::uint32_t index, std::uint32_t tag) {
         case kPeerLost:
             return tell_lost(index);
         case kDeath:
-            doomed_.push_back(network_->host_of(index));
+            doomed_.push_back(network_.host_of(index));
             return;
         case kClose:
             return close(index);
@@ -235,16 +227,16 @@ void World::on_wake(std::uint32_t index, std::uint32_t tag) {
 }
 
 void World::kill_after(std::uint64_t completed) {
-    for (const Death& death : options_.deaths)
-        if (death.after <= completed && !network_->host_dead(death.host)) doomed_.push_back(death.host);
+    for (const Strike& death : options_.deaths)
+        if (death.after <= completed && !network_.host_dead(death.host)) doomed_.push_back(death.host);
 }
 
 // A process ends: all its members stop at once, and whoever watched them hears of it.
 void World::kill(std::uint32_t host) {
-    if (network_->host_dead(host)) return;
+    if (network_.host_dead(host)) return;
     for (std::uint32_t index = 0; index < members_.size(); ++index) {
         Member& member = members_[index];
-        if (network_->host_of(index) != host) continue;
+        if (network_.host_of(index) != host) continue;
         killed_at_ = std::min(killed_at_, now());
         if (!member.over) ++over_;
         member.over = true;
@@ -253,45 +245,35 @@ void World::kill(std::uint32_t host) {
         for (std::uint32_t other = group.begin; other < group.begin + group.members; ++other) {
             const std::vector<Rank>& watched = members_[other].watched;
             if (std::find(watched.begin(), watched.end(), rank) != watched.end())
-                network_->wake(other, now() + options_.model.latency, kPeerLost);
+                network_.wake(other, now() + options_.model.latency, kPeerLost);
         }
     }
-    network_->kill(host);
+    network_.kill(host);
     // The others no longer wait for it to come to an operation.
     for (std::uint32_t index = 0; index < members_.size(); ++index)
-        if (network_->host_of(index) == host) forget_unfinished(index);
+        if (network_.host_of(index) == host) forget_unfinished(index);
 }
 
 bool World::in_time() {
     if (now() > options_.time_limit)
-        trouble(fmt::format("still at work after {} us: {}", now().value / 1000, first_unfinished()));
+        complain(fmt::format("still at work after {} us: {}", now().value / 1000, first_unfinished()));
     std::uint64_t work = 0;
     for (const Group& group : groups_)
         work += std::uint64_t{group.members} * (100 + group.plan->script.size());
     if (steps_ > 2'000'000 + 20'000 * work)
-        trouble(fmt::format("no end in sight after {} events, {} us: {}", steps_, now().value / 1000,
-                            first_unfinished()));
-    return trouble_.empty();
+        complain(fmt::format("no end in sight after {} events, {} us: {}", steps_, now().value / 1000,
+                             first_unfinished()));
+    return wrong_.empty();
 }
 
 void World::inject(std::uint32_t index, Bytes datagram) {
     members_[index].engine->on_packet(datagram, now());
-    network_->wake(index, now(), kPoll);
+    network_.wake(index, now(), kPoll);
 }
 
 std::string World::run(std::vector<Step> script) {
     options_.plans[0].script = std::move(script);
     return run();
-}
-
-std::string World::run_killing(std::vector<Step> script, Rank rank, std::uint64_t after) {
-    options_.deaths.push_back({.host = index_of(rank), .at = kNever, .after = after});
-    return run(std::move(script));
-}
-
-std::string World::run_killing_at(std::vector<Step> script, Rank rank, Nanoseconds at) {
-    options_.deaths.push_back({.host = index_of(rank), .at = at, .after = UINT64_MAX});
-    return run(std::move(script));
 }
 
 void World::start() {
@@ -302,20 +284,20 @@ void World::start() {
     }
     for (std::uint32_t index = 0; index < members_.size(); ++index) {
         if (options_.start_skew.value > 0)
-            network_->wake(index, now() + random_.up_to(options_.start_skew), kStart);
-        for (const Death& death : options_.deaths)
-            if (death.at != kNever && network_->host_of(index) == death.host)
-                network_->wake(index, death.at, kDeath);
+            network_.wake(index, now() + random_.up_to(options_.start_skew), kStart);
+        for (const Strike& death : options_.deaths)
+            if (death.at != kNever && network_.host_of(index) == death.host)
+                network_.wake(index, death.at, kDeath);
     }
     if (options_.start_skew.value <= 0)
-        network_->wake_run(0, static_cast<std::uint32_t>(members_.size()), now(), kStart);
+        network_.wake_run(0, static_cast<std::uint32_t>(members_.size()), now(), kStart);
     kill_after(0);
 }
 
 std::string World::run() {
     start();
     constexpr std::uint64_t kLookEvery = 1024;
-    while (over_ < members_.size() && trouble_.empty()) {
+    while (over_ < members_.size() && wrong_.empty()) {
         while (!doomed_.empty()) {
             const std::uint32_t host = doomed_.back();
             doomed_.pop_back();
@@ -325,9 +307,9 @@ std::string World::run() {
             if (!in_time()) break;
             if (options_.progress) options_.progress(now(), steps_);
         }
-        if (!network_->step()) break;
+        if (!network_.step()) break;
     }
-    if (trouble_.empty()) in_time();
+    if (wrong_.empty()) in_time();
     return check();
 }
 

@@ -15,35 +15,36 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "memory_meter.h"
-#include "network.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
 
+// How much memory an engine has: every allocation made between the construction of a MemoryMeter and its end
+// counts. The program's operator new does the counting, so the engine needs to know nothing of it.
+class MemoryMeter {
+  public:
+    MemoryMeter();
+    MemoryMeter(const MemoryMeter&) = delete;
+    MemoryMeter& operator=(const MemoryMeter&) = delete;
+    ~MemoryMeter();
+    // Bytes allocated less bytes freed since the construction.
+    std::int64_t grown() const;
+
+  private:
+    std::int64_t before_;
+};
+
 // One group and what it does.
 struct Plan {
-    engine::GroupConfig config;        // self is filled in for every member
-    std::vector<std::uint32_t> hosts;  // of the ranks; empty: rank r is on host r
-    std::vector<Step> script;
-    std::vector<bool> no_socket;  // ranks without a multicast socket
+    engine::GroupConfig config{};        // self is filled in for every member
+    std::vector<std::uint32_t> hosts{};  // of the ranks; empty: rank r is on host r
+    std::vector<Step> script{};
+    std::vector<bool> no_socket{};  // ranks without a multicast socket
 };
 
-struct Death {
-    std::uint32_t host = 0;
-    Nanoseconds at = kNever;
-    std::uint64_t after = UINT64_MAX;  // or when some member has completed that many operations
-};
-
-struct Options {
-    // Either one group, whose script run() is given, or several.
-    engine::GroupConfig group;
-    std::vector<bool> no_socket;
-    std::vector<Plan> plans;
-    Model model;
-    Faults faults;
-    std::vector<Death> deaths;
-    std::uint64_t seed = 1;
+struct Options : Conditions {
+    std::vector<Plan> plans = std::vector<Plan>(1);
+    std::vector<Strike> deaths;  // after: some member has completed that many
     // Either all members come to an operation when the one before is over everywhere, plus the arrival
     // pattern, or each keeps some posted and waits up to `think` between two posts.
     bool separated = false;
@@ -60,19 +61,20 @@ struct Options {
     // What the application of a member really posts, when it is not what the script says. Only for canaries.
     std::function<void(Rank, std::uint64_t step, Collective&)> tamper;
     std::function<void(Nanoseconds now, std::uint64_t events)> progress;  // called now and then
+
+    // Of the only group, or the first.
+    engine::GroupConfig& group() { return plans[0].config; }
+    const engine::GroupConfig& group() const { return plans[0].config; }
 };
 
-class World : public Sink {
+class World : public Simulation {
   public:
     explicit World(Options options);
 
     // Joins, does the scripts, closes. Returns what went wrong, or "". Once.
     std::string run();
-    // The same for the only group.
+    // The same for the first group, whose script it is.
     std::string run(std::vector<Step> script);
-    // The same, with a death when `after` operations have completed on some member, or at a moment.
-    std::string run_killing(std::vector<Step> script, Rank rank, std::uint64_t after);
-    std::string run_killing_at(std::vector<Step> script, Rank rank, Nanoseconds at);
 
     const engine::Engine& engine(std::uint32_t rank, std::uint32_t group = 0) const {
         return *members_[begin_of(group) + rank].engine;
@@ -82,7 +84,6 @@ class World : public Sink {
         return members_[begin_of(group) + rank].status;
     }
     engine::Counters total() const;
-    Nanoseconds now() const { return network_->now(); }
     Nanoseconds killed_at() const { return killed_at_; }
     // From the first post of a step until its last completion.
     Nanoseconds duration(std::uint64_t step, std::uint32_t group = 0) const;
@@ -92,12 +93,9 @@ class World : public Sink {
     Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
     // What was sent from the start of the first separated operation to the end of the last.
     Network::Traffic traffic_of_operations() const { return traffic_of_operations_; }
-    const Network::Traffic& traffic() const { return network_->traffic(); }
     std::int64_t peak_bytes_per_member() const;
     std::uint64_t events() const { return steps_; }
     std::uint64_t failed_operations() const { return failed_operations_; }
-    // A digest of everything that was delivered and when, to tell whether two runs were the same.
-    std::uint64_t digest() const { return network_->digest(); }
     // Hands a member a datagram as if it had come from the wire.
     void inject(std::uint32_t member, Bytes datagram);
     // Called with every datagram that is multicast: what a listener on the wire sees.
@@ -141,7 +139,6 @@ class World : public Sink {
     };
 
     // world.cc
-    void make_members();
     void start();
     void on_packet(std::uint32_t member, Bytes datagram) override;
     void on_message(std::uint32_t member, std::uint32_t from, Bytes message) override;
@@ -173,7 +170,6 @@ class World : public Sink {
     const std::vector<std::byte>& content(Group& group, std::uint64_t step);
     bool scribbled(const Posted& posted) const;
 
-    // streams.cc
     void fill(std::uint32_t member, std::uint64_t step);
     std::vector<std::byte>& streamed_into(Posted& posted) const;
     void take_gathered(std::uint32_t member, std::uint64_t step);
@@ -188,25 +184,21 @@ class World : public Sink {
 
     std::uint32_t begin_of(std::uint32_t group) const { return groups_[group].begin; }
     std::string name_of(std::uint32_t member) const;
-    void trouble(std::string what);
 
     Options options_;
     std::vector<Group> groups_;
     std::vector<Member> members_;
-    std::unique_ptr<Network> network_;
-    Random random_;
     struct Retired {
         std::uint32_t member;
         std::uint64_t step;
     };
     std::deque<Retired> retired_;  // completed, their buffers still watched
     std::uint64_t retired_bytes_ = 0;
-    std::uint64_t steps_ = 0, failed_operations_ = 0, posted_operations_ = 0;
+    std::uint64_t steps_ = 0, failed_operations_ = 0;
     std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;
     std::vector<std::uint32_t> doomed_;  // hosts to end when the present event is over
     Network::Traffic traffic_at_begin_, traffic_of_operations_;
     Nanoseconds killed_at_ = kNever;
-    std::string trouble_;
 };
 
 // Every call into an engine goes through here: its memory is accounted for, and what comes out is taken.

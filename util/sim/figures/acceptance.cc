@@ -1,5 +1,4 @@
-#include "acceptance.h"
-
+// The criteria of acceptance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "trial.h"
+#include "figure.h"
 
 namespace mcastcoll::sim {
 namespace {

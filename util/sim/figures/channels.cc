@@ -2,7 +2,7 @@
 // Support in LA-MPI over Quadrics" (2005).
 #include <fmt/format.h>
 
-#include "trial.h"
+#include "figure.h"
 
 namespace mcastcoll::sim {
 namespace {

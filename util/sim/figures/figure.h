@@ -9,9 +9,30 @@
 #include <string_view>
 #include <vector>
 
-#include "networks.h"
+#include "measure.h"
 
 namespace mcastcoll::sim {
+
+// The networks that figures are drawn for: a handful of published or plainly assumed LogGP parameters under a
+// name, so that a figure says what it was drawn for.
+struct NamedNetwork {
+    const char* name;
+    const char* where;  // what the numbers stand for
+    Model model;
+};
+
+std::span<const NamedNetwork> all_networks();
+
+// Null when there is none of that name.
+template <typename Named>
+const Named* named(std::span<const Named> all, std::string_view name) {
+    for (const Named& one : all)
+        if (name == one.name) return &one;
+    return nullptr;
+}
+inline const NamedNetwork* network_named(std::string_view name) {
+    return named(all_networks(), name);
+}
 
 struct FigureOptions {
     std::uint64_t seed = 1;
@@ -50,7 +71,7 @@ inline const NamedFigure* figure_named(std::string_view name) {
     return named(all_figures(), name);
 }
 
-// Two-stage broadcast (two_stage.cc, odds.cc) and broadcast channels (channels.cc).
+// Two-stage broadcast (two_stage.cc) and broadcast channels (channels.cc).
 Figure figure_size(const FigureOptions& options);
 Figure figure_ranks(const FigureOptions& options);
 Figure figure_first_last(const FigureOptions& options);
@@ -69,5 +90,21 @@ Figure figure_karonis_clusters(const FigureOptions& options);
 // Writes a table as text, or a picture through gnuplot, depending on how the name ends. Returns a complaint
 // or "". An empty name: the table to the standard output.
 std::string write_figure(const Figure& figure, const std::string& path);
+
+// One point of a figure: broadcasts of one size by one algorithm in one group.
+using Policy = std::optional<engine::Repair>;
+inline constexpr Policy kBinomial = std::nullopt;
+std::string_view name_of(const Policy& policy);
+
+// Rank 0 is the root, and a few broadcasts are not counted.
+Experiment trial_for(const FigureOptions& options, const Policy& policy, std::uint32_t ranks,
+                     std::uint32_t operations, std::uint64_t bytes = 8);
+// Says which point it is. Throws std::runtime_error with what an oracle said.
+Measured run_trial(const FigureOptions& options, const std::string& point, const Experiment& experiment);
+
+// The criteria that the protocol is held to, measured in virtual time: a run says the same on every machine.
+// quick: small groups only; full: up to 65,536 ranks. Prints a line for each criterion; true when all are
+// met.
+bool run_acceptance(const FigureOptions& options, bool full);
 
 }  // namespace mcastcoll::sim

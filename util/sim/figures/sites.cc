@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "figure.h"
 #include "group_world.h"
 #include "message_tree.h"
-#include "trial.h"
 
 namespace mcastcoll::sim {
 namespace {
@@ -81,7 +81,7 @@ class Meter {
 };
 
 Model model_for(const FigureOptions& options, const Places& places) {
-    Model model = options.network->model();
+    Model model = options.network->model;
     model.layout = places.layout();
     return model;
 }
@@ -101,7 +101,7 @@ Cost cost_of_tree(const FigureOptions& options, const Places& places, TreeShape 
     const Model model = model_for(options, places);
     std::vector<Step> script;
     for (const std::uint32_t root : every_root(places, 0)) script.push_back(broadcast(root, bytes));
-    MessageTree tree(places.ranks(), std::move(script), model, {}, options.seed, {}, kSettle,
+    MessageTree tree({.model = model, .seed = options.seed}, places.ranks(), std::move(script), kSettle,
                      tree_of(shape, model.layout));
     tree.step_over = [&](std::uint64_t) { meter.look(tree.network()); };
     if (const std::string wrong = tree.run(); !wrong.empty())

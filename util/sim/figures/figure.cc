@@ -1,14 +1,14 @@
-// Tables and pictures.
+// Tables, pictures and their points.
+#include "figure.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-
-#include "figure.h"
+#include <stdexcept>
 
 namespace mcastcoll::sim {
 namespace {
@@ -29,6 +29,39 @@ constexpr NamedFigure kFigures[] = {
     {"karonis-lan", "trees against hierarchy, local area", "ethernet", figure_karonis_lan},
     {"karonis-both", "trees against hierarchy, both", "ethernet", figure_karonis_both},
     {"karonis-clusters", "the same with a cluster at each of two sites", "ethernet", figure_karonis_clusters},
+};
+
+const NamedNetwork kNetworks[] = {
+    {"ethernet", "10 Gbit/s Ethernet and kernel sockets, one switch; assumed", {}},  // Model's defaults
+    // 4x SDR carries 8 Gbit/s of data, which is 1 ns a byte. A small MPI message took about 4.5 us one way;
+    // how that divides into wire and processors is assumed.
+    {"infiniband-2007",
+     "4x SDR InfiniBand, MPI on verbs: 8 Gbit/s, 4.5 us one way; the division is assumed",
+     {.latency = Nanoseconds{2900},
+      .send_overhead = Nanoseconds{800},
+      .receive_overhead = Nanoseconds{800},
+      .gap = Nanoseconds{700},
+      .ns_per_byte = 1.0}},
+    // Elan4 moves about 900 MB/s. A small MPI message took about 3 us one way.
+    {"quadrics-2005",
+     "QsNet II (Elan4): 900 MB/s, 3 us one way; the division is assumed",
+     {.latency = Nanoseconds{1600},
+      .send_overhead = Nanoseconds{700},
+      .receive_overhead = Nanoseconds{700},
+      .gap = Nanoseconds{500},
+      .ns_per_byte = 1.1}},
+    // Sites 30 ms apart, machines that talk TCP over fast Ethernet, processes of a machine through its own
+    // MPI.
+    {"grid-2000",
+     "machines of a grid in 2000: TCP at 100 Mbit/s between, 100 MB/s inside, 10 Mbit/s and 30 ms between "
+     "sites; assumed",
+     {.latency = Nanoseconds{300'000},
+      .send_overhead = Nanoseconds{100'000},
+      .receive_overhead = Nanoseconds{100'000},
+      .gap = Nanoseconds{1000},
+      .ns_per_byte = 80,
+      .memory = {.latency = Nanoseconds{20'000}, .overhead = Nanoseconds{10'000}, .ns_per_byte = 10},
+      .wan = {.latency = Nanoseconds{30'000'000}, .ns_per_byte = 800}}},
 };
 
 std::string table_of(const Figure& figure) {
@@ -102,6 +135,37 @@ std::span<const NamedFigure> all_figures() {
 std::string write_figure(const Figure& figure, const std::string& path) {
     if (path.ends_with(".svg")) return draw(figure, path);
     return write_text(table_of(figure), path);
+}
+
+std::span<const NamedNetwork> all_networks() {
+    return kNetworks;
+}
+
+std::string_view name_of(const Policy& policy) {
+    return policy ? engine::name_of(*policy) : "binomial";
+}
+
+Experiment trial_for(const FigureOptions& options, const Policy& policy, std::uint32_t ranks,
+                     std::uint32_t operations, std::uint64_t bytes) {
+    Experiment experiment;
+    experiment.policy = policy;
+    experiment.ranks = ranks;
+    experiment.operations = operations;
+    experiment.bytes = bytes;
+    experiment.root = 0;
+    experiment.warm_up = 8;
+    experiment.seed = options.seed;
+    if (options.network != nullptr) experiment.model = options.network->model;
+    return experiment;
+}
+
+Measured run_trial(const FigureOptions& options, const std::string& point, const Experiment& experiment) {
+    if (options.progress) options.progress(point);
+    Measured measured = measure(experiment);
+    if (measured.failures > 0)
+        throw std::runtime_error(fmt::format("{} ranks, {} bytes, {}: {}", experiment.ranks, experiment.bytes,
+                                             name_of(experiment.policy), measured.trouble));
+    return measured;
 }
 
 }  // namespace mcastcoll::sim
