@@ -3,15 +3,15 @@
 
 #include <random>
 
-#include "topology/map.h"
-#include "topology/place_codec.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::topology;
+using mcastcoll::test::common;
 using mcastcoll::test::grid;
 using mcastcoll::test::place;
 using mcastcoll::test::places;
+using mcastcoll::test::together;
 
 namespace {
 
@@ -38,18 +38,17 @@ Test(topology_place, survives_its_encoding) {
                 "host=cccccccccccccccccccccccccccc "
                 "package=1 numa=2 l3=3 l2=4 core=5"});
     for (const Place& one : all) {
-        const EncodedPlace code = encode(one);
-        cr_assert_leq(code.bytes().size(), 128);
-        const auto back = decode_place(code.bytes());
+        const std::vector<std::byte> code = encode(one);
+        cr_assert_leq(code.size(), 128);
+        const auto back = decode_place(code);
         cr_assert(back.has_value());
         cr_assert(*back == one, "%s became %s", one.to_string().c_str(), back->to_string().c_str());
     }
-    cr_assert_eq(encode(all.back()).bytes().size(), kMostPlaceBytes, "the longest is tested");
+    cr_assert_eq(encode(all.back()).size(), kMostPlaceBytes, "the longest is tested");
 }
 
 Test(topology_place, hostile_bytes_are_refused) {
-    const EncodedPlace good = encode(place("site=A segment=s host=h1 package=1 core=3"));
-    const std::vector<std::byte> bytes(good.bytes().begin(), good.bytes().end());
+    const std::vector<std::byte> bytes = encode(place("site=A segment=s host=h1 package=1 core=3"));
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
         cr_assert_not(decode_place(Bytes(bytes).first(cut)), "cut at %zu", cut);
     std::vector<std::byte> longer = bytes;
@@ -76,7 +75,7 @@ Test(topology_place, hostile_bytes_are_refused) {
         const auto decoded = decode_place(spoilt);
         if (!decoded) continue;
         ++taken;
-        cr_assert_eq(encode(*decoded).bytes().size(), spoilt.size());
+        cr_assert_eq(encode(*decoded).size(), spoilt.size());
         for (const char c : decoded->to_string()) cr_assert(c >= ' ' && c <= '~');
     }
     cr_assert_gt(taken, 1000);
@@ -85,7 +84,6 @@ Test(topology_place, hostile_bytes_are_refused) {
 Test(topology_place, tells_where_it_is) {
     cr_assert_eq(place("site=A host=h1 core=3").to_string(), "site A, host h1, core 3");
     cr_assert_eq(Place().to_string(), "nowhere in particular");
-    cr_assert_eq(place("site=A host=h1 core=3").depth(), 4);
     cr_assert_eq(Name("abcdefghijklmnopqrstuvwxyz").view(), "abcdefghijklmnopqrstu..");
     cr_assert_eq(Name("a\nb\x80").view(), "a?b?");
 }
@@ -105,13 +103,11 @@ Test(topology_map, clusters_nest_and_are_numbered_by_first_rank) {
     cr_assert_eq(map.leader(Level::host, 0), rank_of(0));
     cr_assert_eq(map.leader(Level::host, 0, rank_of(3)), rank_of(3));
     cr_assert_eq(map.leader(Level::host, 0, rank_of(2)), rank_of(0));
-    cr_assert(numbers(map.leaders_within(Level::site, 0, Level::host)) == (std::vector<unsigned>{0, 2}));
-    cr_assert(numbers(map.leaders_within(Level::site, 0, Level::host, rank_of(3))) ==
-              (std::vector<unsigned>{3, 2}));
-    cr_assert(map.common(rank_of(0), rank_of(3)) == Level::host);
-    cr_assert(map.common(rank_of(0), rank_of(2)) == Level::segment);
-    cr_assert(map.common(rank_of(0), rank_of(1)) == Level::wan);
-    cr_assert(map.common(rank_of(0), rank_of(0)) == Level::core);
+    cr_assert(numbers(map.connected_by(Level::site, 0)) == (std::vector<unsigned>{0, 2}));
+    cr_assert(numbers(map.connected_by(Level::site, 0, rank_of(3))) == (std::vector<unsigned>{3, 2}));
+    cr_assert(common(map, rank_of(0), rank_of(3)) == Level::host);
+    cr_assert(common(map, rank_of(0), rank_of(2)) == Level::segment);
+    cr_assert(common(map, rank_of(0), rank_of(1)) == Level::wan);
 }
 
 Test(topology_map, levels_that_divide_nothing_are_explained) {
@@ -142,24 +138,22 @@ Test(topology_map, an_unbound_process_hangs_directly_below_its_host) {
                   {});
     cr_assert_eq(map.clusters(Level::host), 1);
     cr_assert_eq(map.clusters(Level::package), 4);
-    cr_assert(map.common(rank_of(2), rank_of(3)) == Level::host);
-    cr_assert(map.common(rank_of(0), rank_of(1)) == Level::package);
-    cr_assert_eq(map.depth(rank_of(0)), 4);
-    cr_assert_eq(map.depth(rank_of(2)), 2);
+    cr_assert(common(map, rank_of(2), rank_of(3)) == Level::host);
+    cr_assert(common(map, rank_of(0), rank_of(1)) == Level::package);
 }
 
 Test(topology_map, who_does_not_know_its_host_is_alone_but_hears_its_segment) {
     const Map map(places({"", "", "segment=s", "host=h", "host=h"}), {});
     cr_assert_eq(map.clusters(Level::host), 4);
     cr_assert_eq(map.clusters(Level::segment), 2);
-    cr_assert(map.together(rank_of(0), rank_of(3), Level::segment));
+    cr_assert(together(map, rank_of(0), rank_of(3), Level::segment));
 }
 
 Test(topology_map, a_host_is_in_one_segment) {
     const Map map(places({"segment=a host=h", "segment=b host=h", "segment=b host=g"}), {});
     cr_assert_eq(map.clusters(Level::host), 2);
-    cr_assert(map.together(rank_of(0), rank_of(1), Level::segment));
-    cr_assert_not(map.together(rank_of(1), rank_of(2), Level::segment));
+    cr_assert(together(map, rank_of(0), rank_of(1), Level::segment));
+    cr_assert_not(together(map, rank_of(1), rank_of(2), Level::segment));
     // Sites are the user's word, and stand.
     const Map sites(places({"site=a segment=s host=h", "site=b segment=s host=h"}), {});
     cr_assert_eq(sites.clusters(Level::host), 2);

@@ -6,9 +6,7 @@
 #include <random>
 
 #include "topology/discover.h"
-#include "topology/map.h"
 #include "topology/site_survey.h"
-#include "topology/sites.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
@@ -244,9 +242,9 @@ Test(topology_sites, a_survey_makes_sites_of_networks) {
     cr_assert_str_eq(lines[2].c_str(), "south and far: no answer, two sites");
     survey.apply(places);
     const Map after(places, Policy{});
-    cr_assert(after.together(rank_of(0), rank_of(1), Level::site));
-    cr_assert_not(after.together(rank_of(0), rank_of(1), Level::segment));
-    cr_assert_not(after.together(rank_of(0), rank_of(5), Level::site));
-    cr_assert_not(after.together(rank_of(0), rank_of(3), Level::site));
+    cr_assert(test::together(after, rank_of(0), rank_of(1), Level::site));
+    cr_assert_not(test::together(after, rank_of(0), rank_of(1), Level::segment));
+    cr_assert_not(test::together(after, rank_of(0), rank_of(5), Level::site));
+    cr_assert_not(test::together(after, rank_of(0), rank_of(3), Level::site));
     cr_assert(after.title(Level::site, after.cluster(rank_of(1), Level::site)) == "north");
 }

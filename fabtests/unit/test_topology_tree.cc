@@ -5,13 +5,11 @@
 #include <random>
 #include <string_view>
 
-#include "topology/tree.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::topology;
-using mcastcoll::test::grid;
-using mcastcoll::test::places;
+using namespace mcastcoll::test;
 using namespace std::string_view_literals;
 
 namespace {
@@ -23,8 +21,9 @@ void check_tree(const Map& map, const Tree& tree) {
         const Rank rank = rank_of(i);
         const Rank parent = tree.parent(rank);
         cr_assert_eq(parent == kNoRank, rank == tree.root());
-        cr_assert_lt(tree.distance(rank), map.members(), "a ring");
-        if (parent != kNoRank) cr_assert(tree.level(rank) == std::min(map.common(rank, parent), Level::host));
+        cr_assert_lt(distance(tree, rank), map.members(), "a ring");
+        if (parent != kNoRank)
+            cr_assert(tree.level(rank) == std::min(common(map, rank, parent), Level::host));
         Level last = Level::wan;
         for (const Rank child : tree.children(rank)) {
             ++edges;
@@ -38,7 +37,7 @@ void check_tree(const Map& map, const Tree& tree) {
         std::vector<unsigned> entered(map.clusters(level));
         for (std::size_t r = 0; r < map.members(); ++r) {
             const Rank parent = tree.parent(rank_of(r));
-            if (parent != kNoRank && !map.together(rank_of(r), parent, level))
+            if (parent != kNoRank && !together(map, rank_of(r), parent, level))
                 ++entered[map.cluster(rank_of(r), level)];
         }
         for (std::uint32_t c = 0; c < entered.size(); ++c)
@@ -124,7 +123,7 @@ Test(topology_tree, many_members) {
     cr_assert_eq(map.members(), 65536);
     const Tree tree = make_tree(map, rank_of(40000));
     std::size_t farthest = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) farthest = std::max(farthest, tree.distance(rank_of(i)));
+    for (std::size_t i = 0; i < all.size(); ++i) farthest = std::max(farthest, distance(tree, rank_of(i)));
     cr_assert_eq(farthest, 3, "site, host, process: one step each");
 }
 

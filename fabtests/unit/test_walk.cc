@@ -46,7 +46,7 @@ std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t send
                                 const topology::Algorithm& algorithm) {
     if (algorithm.shape().name == "multicast") return own.segment()[sender];
     const auto hosts = static_cast<std::uint32_t>(own.segment().size());
-    const std::uint32_t arity = std::max<std::uint32_t>(1, algorithm.arity());
+    const std::uint32_t arity = std::max<std::uint32_t>(1, algorithm.arity);
     return own.segment()[index_of(
         engine::SupplyGraph(hosts).supplier(rank_of(sender), rank_of(own.segment_self()), arity))];
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "topology/levels.h"
+#include "topology/place.h"
 
 namespace mcastcoll::topo {
 

@@ -10,18 +10,18 @@
 // tell.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
-#include "topology/group_report.h"
+#include "topology/map.h"
 
 namespace mcastcoll::topology {
+
+struct Report {
+    std::vector<ReportedGroup> groups;
+    std::vector<std::pair<std::string, std::uint64_t>> counters;
+};
 
 class JobReport {
   public:
@@ -50,8 +50,8 @@ std::vector<std::string> report_folders();
 
 // Opens a folder that belongs to this user and is closed to others, and makes it if asked to.
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
-// Removes files of dead processes; returns how many.
-std::size_t remove_stale_reports(const FileDescriptor& folder);
+// The names of all reports that are complete. Removes those of dead processes before.
+std::vector<std::string> list_reports(const FileDescriptor& folder);
 
 // Out of a file's name, nothing when it is not one of ours.
 struct ReportName {

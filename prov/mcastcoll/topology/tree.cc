@@ -28,12 +28,6 @@ std::vector<Rank> nodes_of(const Map& map, Level level, std::uint32_t cluster, R
 
 }  // namespace
 
-std::size_t Tree::distance(Rank rank) const {
-    std::size_t edges = 0;
-    for (Rank at = rank; parent(at) != kNoRank; at = parent(at)) ++edges;
-    return edges;
-}
-
 Tree make_tree(const Map& map, Rank root) {
     assert(index_of(root) < map.members());
     Tree tree;

@@ -8,9 +8,6 @@
 // This is what the levels walk; fabtests/unit/test_walk.cc compares the two for every root.
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include "topology/map.h"
 
 namespace mcastcoll::topology {
@@ -28,8 +25,6 @@ class Tree {
         const std::size_t i = index_of(rank);
         return std::span(children_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
     }
-    // Edges between this rank and the root.
-    std::size_t distance(Rank rank) const;
 
   private:
     friend Tree make_tree(const Map& map, Rank root);
