@@ -68,7 +68,7 @@ Test(topology_machine, processes_are_where_their_processors_are) {
     cr_assert_eq(map.clusters(Level::numa), 12);
     cr_assert_eq(map.clusters(Level::l3), 24);
     cr_assert_eq(map.why(Level::package), "connects 12 NUMA nodes in 6 packages");
-    const Tree tree = make_tree(map, rank_of(100));
+    const Tree tree(map, rank_of(100));
     cr_assert_eq(tree.children(rank_of(100)).size(), 63, "all of its host, whose first sends to the others");
     cr_assert_eq(tree.children(rank_of(64)).size(), 2);
 }

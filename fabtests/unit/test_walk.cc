@@ -75,7 +75,7 @@ Test(walk, everybody_hears_from_its_parent_in_the_tree, .timeout = 300) {
             const std::string wrong = group.run({{levels::Kind::broadcast, root, 100, false}});
             cr_assert(wrong.empty(), "%s (root %u, seed %zu)", wrong.c_str(), root,
                       static_cast<std::size_t>(seed));
-            const topology::Tree tree = topology::make_tree(map, rank_of(root));
+            const topology::Tree tree(map, rank_of(root));
             for (std::uint32_t rank = 0; rank < map.members(); ++rank) {
                 if (rank == root) continue;
                 cr_assert_eq(heard_from(group, rank, drawn.policy), index_of(tree.parent(rank_of(rank))),

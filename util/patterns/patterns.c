@@ -319,9 +319,7 @@ int main(int argc, char** argv) {
     report(&run, kernel, iterations, MPI_Wtime() - start, json);
     if (!kernel->iterate) pingpong(&run, json);
     if (json && (fprintf(json, "}\n") < 0 || fclose(json) != 0)) MPI_Abort(MPI_COMM_WORLD, 1);
-    const uint64_t wrong = run.wrong;
-    uint64_t anywhere = 0;
-    MPI_Allreduce(&wrong, &anywhere, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &run.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
-    return anywhere != 0;
+    return run.wrong != 0;
 }

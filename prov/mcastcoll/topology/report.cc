@@ -167,39 +167,26 @@ std::vector<std::string> list_reports(const FileDescriptor& folder) {
     return names;
 }
 
-Result<JobReport> JobReport::open(unsigned part) {
+Result<JobReport> JobReport::open(unsigned part, const std::vector<std::string>& folders) {
     Error last;
-    for (const std::string& folder : report_folders()) {
-        auto opened = open_in(folder, part);
-        if (opened) return opened;
+    for (const std::string& folder : folders) {
+        auto opened = open_report_folder(folder, true);
+        if (opened) return JobReport(folder, std::move(opened).value(), part);
         last = opened.error();
     }
     return last;
 }
 
-Result<JobReport> JobReport::open_in(const std::string& folder, unsigned part) {
-    JobReport report;
-    auto opened = open_report_folder(folder, true);
-    if (!opened) return opened.error();
-    report.folder_ = std::move(opened).value();
-    report.folder_name_ = folder;
-    report.owner_ = ::getpid();
-    if (auto start = process_start_time(::getpid())) report.start_time_ = start.value();
-    report.file_name_ = to_string(ReportName{static_cast<std::uint64_t>(report.owner_), report.start_time_,
-                                             own_pid_namespace(), part, true});
-    list_reports(report.folder_);  // removes what the dead have left
-    return report;
+JobReport::JobReport(std::string folder_name, FileDescriptor folder, unsigned part)
+    : folder_name_(std::move(folder_name)), folder_(std::move(folder)), owner_(::getpid()) {
+    ReportName name{static_cast<std::uint64_t>(owner_), 0, own_pid_namespace(), part, true};
+    if (auto start = process_start_time(owner_)) name.start_time = start.value();
+    file_name_ = to_string(name);
+    list_reports(folder_);  // removes what the dead have left
 }
 
-JobReport::JobReport(JobReport&& other) noexcept
-    : folder_name_(std::move(other.folder_name_)),
-      file_name_(std::exchange(other.file_name_, {})),
-      folder_(std::move(other.folder_)),
-      start_time_(other.start_time_),
-      owner_(other.owner_) {}
-
 JobReport::~JobReport() {
-    if (!file_name_.empty() && ::getpid() == owner_) ::unlinkat(folder_.get(), file_name_.c_str(), 0);
+    if (folder_.valid() && ::getpid() == owner_) ::unlinkat(folder_.get(), file_name_.c_str(), 0);
 }
 
 Result<void> JobReport::write(const Report& report) {

@@ -14,6 +14,8 @@ namespace mcastcoll::topology {
 
 class Tree {
   public:
+    // `root` is a member.
+    Tree(const Map& map, Rank root);
     Rank root() const { return root_; }
     std::size_t members() const { return parents_.size(); }
     // kNoRank for the root.
@@ -27,15 +29,11 @@ class Tree {
     }
 
   private:
-    friend Tree make_tree(const Map& map, Rank root);
-    Rank root_ = kNoRank;
+    Rank root_;
     std::vector<Rank> parents_;
     std::vector<Level> edge_levels_;
     std::vector<Rank> children_;  // by parent
     std::vector<std::uint32_t> starts_;
 };
-
-// `root` is a member.
-Tree make_tree(const Map& map, Rank root);
 
 }  // namespace mcastcoll::topology
