@@ -34,7 +34,7 @@ for layer in wire engine feed levels topology trunk group; do
             own='wire|topology'
             sources=()
             for file in "$source_dir/$layer"/*.h "$source_dir/$layer"/*.cc; do
-                case ${file##*/} in discover.*|host_identity.*|machine*|report*) ;; *) sources+=("$file") ;; esac
+                case ${file##*/} in discover.*|machine*|report*) ;; *) sources+=("$file") ;; esac
             done ;;
     esac
     while IFS= read -r line; do

@@ -1,17 +1,16 @@
-// Places, their encoding, and the clusters a map makes of them.
+// Places, their encoding, and the clusters a map makes of them; the multilevel tree, which has the properties
+// its users rely on whatever the places, root and algorithms.
 #include <criterion/criterion.h>
+#include <fmt/format.h>
 
 #include <random>
 
-#include "topology/map.h"
-#include "topology/place_codec.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::topology;
-using mcastcoll::test::grid;
-using mcastcoll::test::place;
-using mcastcoll::test::places;
+using namespace mcastcoll::test;
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -29,6 +28,37 @@ bool holds(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
+// Every member once, one edge into each cluster that the root is not in, children and parents agree.
+void check_tree(const Map& map, const Tree& tree) {
+    std::size_t edges = 0;
+    for (std::size_t i = 0; i < map.members(); ++i) {
+        const Rank rank = rank_of(i);
+        const Rank parent = tree.parent(rank);
+        cr_assert_eq(parent == kNoRank, rank == tree.root());
+        cr_assert_lt(distance(tree, rank), map.members(), "a ring");
+        if (parent != kNoRank)
+            cr_assert(tree.level(rank) == std::min(common(map, rank, parent), Level::host));
+        Level last = Level::wan;
+        for (const Rank child : tree.children(rank)) {
+            ++edges;
+            cr_assert_eq(tree.parent(child), rank);
+            cr_assert(tree.level(child) >= last, "the farthest is served first");
+            last = tree.level(child);
+        }
+    }
+    cr_assert_eq(edges, map.members() - 1);
+    for (const Level level : {Level::wan, Level::site, Level::segment, Level::host}) {
+        std::vector<unsigned> entered(map.clusters(level));
+        for (std::size_t r = 0; r < map.members(); ++r) {
+            const Rank parent = tree.parent(rank_of(r));
+            if (parent != kNoRank && !together(map, rank_of(r), parent, level))
+                ++entered[map.cluster(rank_of(r), level)];
+        }
+        for (std::uint32_t c = 0; c < entered.size(); ++c)
+            cr_assert_eq(entered[c], map.cluster(tree.root(), level) == c ? 0u : 1u);
+    }
+}
+
 }  // namespace
 
 Test(topology_place, survives_its_encoding) {
@@ -38,18 +68,17 @@ Test(topology_place, survives_its_encoding) {
                 "host=cccccccccccccccccccccccccccc "
                 "package=1 numa=2 l3=3 l2=4 core=5"});
     for (const Place& one : all) {
-        const EncodedPlace code = encode(one);
-        cr_assert_leq(code.bytes().size(), 128);
-        const auto back = decode_place(code.bytes());
+        const std::vector<std::byte> code = encode(one);
+        cr_assert_leq(code.size(), 128);
+        const auto back = decode_place(code);
         cr_assert(back.has_value());
         cr_assert(*back == one, "%s became %s", one.to_string().c_str(), back->to_string().c_str());
     }
-    cr_assert_eq(encode(all.back()).bytes().size(), kMostPlaceBytes, "the longest is tested");
+    cr_assert_eq(encode(all.back()).size(), kMostPlaceBytes, "the longest is tested");
 }
 
 Test(topology_place, hostile_bytes_are_refused) {
-    const EncodedPlace good = encode(place("site=A segment=s host=h1 package=1 core=3"));
-    const std::vector<std::byte> bytes(good.bytes().begin(), good.bytes().end());
+    const std::vector<std::byte> bytes = encode(place("site=A segment=s host=h1 package=1 core=3"));
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
         cr_assert_not(decode_place(Bytes(bytes).first(cut)), "cut at %zu", cut);
     std::vector<std::byte> longer = bytes;
@@ -76,7 +105,7 @@ Test(topology_place, hostile_bytes_are_refused) {
         const auto decoded = decode_place(spoilt);
         if (!decoded) continue;
         ++taken;
-        cr_assert_eq(encode(*decoded).bytes().size(), spoilt.size());
+        cr_assert_eq(encode(*decoded).size(), spoilt.size());
         for (const char c : decoded->to_string()) cr_assert(c >= ' ' && c <= '~');
     }
     cr_assert_gt(taken, 1000);
@@ -85,7 +114,6 @@ Test(topology_place, hostile_bytes_are_refused) {
 Test(topology_place, tells_where_it_is) {
     cr_assert_eq(place("site=A host=h1 core=3").to_string(), "site A, host h1, core 3");
     cr_assert_eq(Place().to_string(), "nowhere in particular");
-    cr_assert_eq(place("site=A host=h1 core=3").depth(), 4);
     cr_assert_eq(Name("abcdefghijklmnopqrstuvwxyz").view(), "abcdefghijklmnopqrstu..");
     cr_assert_eq(Name("a\nb\x80").view(), "a?b?");
 }
@@ -105,13 +133,11 @@ Test(topology_map, clusters_nest_and_are_numbered_by_first_rank) {
     cr_assert_eq(map.leader(Level::host, 0), rank_of(0));
     cr_assert_eq(map.leader(Level::host, 0, rank_of(3)), rank_of(3));
     cr_assert_eq(map.leader(Level::host, 0, rank_of(2)), rank_of(0));
-    cr_assert(numbers(map.leaders_within(Level::site, 0, Level::host)) == (std::vector<unsigned>{0, 2}));
-    cr_assert(numbers(map.leaders_within(Level::site, 0, Level::host, rank_of(3))) ==
-              (std::vector<unsigned>{3, 2}));
-    cr_assert(map.common(rank_of(0), rank_of(3)) == Level::host);
-    cr_assert(map.common(rank_of(0), rank_of(2)) == Level::segment);
-    cr_assert(map.common(rank_of(0), rank_of(1)) == Level::wan);
-    cr_assert(map.common(rank_of(0), rank_of(0)) == Level::core);
+    cr_assert(numbers(map.connected_by(Level::site, 0)) == (std::vector<unsigned>{0, 2}));
+    cr_assert(numbers(map.connected_by(Level::site, 0, rank_of(3))) == (std::vector<unsigned>{3, 2}));
+    cr_assert(common(map, rank_of(0), rank_of(3)) == Level::host);
+    cr_assert(common(map, rank_of(0), rank_of(2)) == Level::segment);
+    cr_assert(common(map, rank_of(0), rank_of(1)) == Level::wan);
 }
 
 Test(topology_map, levels_that_divide_nothing_are_explained) {
@@ -142,24 +168,22 @@ Test(topology_map, an_unbound_process_hangs_directly_below_its_host) {
                   {});
     cr_assert_eq(map.clusters(Level::host), 1);
     cr_assert_eq(map.clusters(Level::package), 4);
-    cr_assert(map.common(rank_of(2), rank_of(3)) == Level::host);
-    cr_assert(map.common(rank_of(0), rank_of(1)) == Level::package);
-    cr_assert_eq(map.depth(rank_of(0)), 4);
-    cr_assert_eq(map.depth(rank_of(2)), 2);
+    cr_assert(common(map, rank_of(2), rank_of(3)) == Level::host);
+    cr_assert(common(map, rank_of(0), rank_of(1)) == Level::package);
 }
 
 Test(topology_map, who_does_not_know_its_host_is_alone_but_hears_its_segment) {
     const Map map(places({"", "", "segment=s", "host=h", "host=h"}), {});
     cr_assert_eq(map.clusters(Level::host), 4);
     cr_assert_eq(map.clusters(Level::segment), 2);
-    cr_assert(map.together(rank_of(0), rank_of(3), Level::segment));
+    cr_assert(together(map, rank_of(0), rank_of(3), Level::segment));
 }
 
 Test(topology_map, a_host_is_in_one_segment) {
     const Map map(places({"segment=a host=h", "segment=b host=h", "segment=b host=g"}), {});
     cr_assert_eq(map.clusters(Level::host), 2);
-    cr_assert(map.together(rank_of(0), rank_of(1), Level::segment));
-    cr_assert_not(map.together(rank_of(1), rank_of(2), Level::segment));
+    cr_assert(together(map, rank_of(0), rank_of(1), Level::segment));
+    cr_assert_not(together(map, rank_of(1), rank_of(2), Level::segment));
     // Sites are the user's word, and stand.
     const Map sites(places({"site=a segment=s host=h", "site=b segment=s host=h"}), {});
     cr_assert_eq(sites.clusters(Level::host), 2);
@@ -193,4 +217,96 @@ Test(topology_map, levels_can_be_left_out) {
     const Map four(all, no_site);
     cr_assert_eq(four.clusters(Level::site), 1);
     cr_assert_eq(four.clusters(Level::segment), 2);
+}
+
+Test(topology_tree, holds_for_any_root_algorithm_and_ragged_places) {
+    std::mt19937 random(11);
+    for (int turn = 0; turn < 400; ++turn) {
+        std::vector<Place> all(random() % 40 + 1);
+        for (Place& one : all)
+            for (std::size_t i = 1; i < kLevels; ++i)
+                if (random() % 4 != 0) one.set(level_of(i), random() % 3);
+        Policy policy;
+        policy.flat = random() % 10 == 0;
+        for (std::size_t i = 1; i < kLevels; ++i)
+            if (random() % 6 == 0) policy.off.add(level_of(i));
+        for (std::size_t i = 0; i < kLevels; ++i)
+            for (;;) {
+                const auto algorithm = algorithm_of(static_cast<std::uint8_t>(random() % 6),
+                                                    static_cast<std::uint8_t>(random() % 2 * 3));
+                if (!algorithm || !algorithm->allowed_at(level_of(i))) continue;
+                policy.algorithms.set(level_of(i), *algorithm);
+                break;
+            }
+        const auto code = encode(policy);
+        cr_assert(decode_policy(code) == policy);
+        const Map map(all, policy);
+        for (std::size_t root = 0; root < all.size(); ++root) check_tree(map, Tree(map, rank_of(root)));
+    }
+}
+
+Test(topology_tree, shapes_are_what_their_names_say) {
+    const auto tree_of = [](const char* level, const char* name, std::size_t root) {
+        std::vector<std::string> words;
+        for (int i = 0; i < 8; ++i) words.push_back(fmt::format("site={}", level == "wan"sv ? i : 0));
+        Policy policy;
+        policy.algorithms.set(*level_named(level), *algorithm_named(name));
+        return Tree(Map(places(words), policy), rank_of(root));
+    };
+    const auto children = [](const Tree& tree, std::size_t rank) {
+        std::vector<std::uint32_t> result;
+        for (const Rank child : tree.children(rank_of(rank))) result.push_back(index_of(child));
+        return result;
+    };
+    using Ranks = std::vector<std::uint32_t>;
+    cr_assert(children(tree_of("wan", "flat", 2), 2) == (Ranks{0, 1, 3, 4, 5, 6, 7}));
+    cr_assert(children(tree_of("segment", "multicast", 2), 2) == (Ranks{3, 4, 5, 6, 7, 0, 1}), "a ring");
+    cr_assert(children(tree_of("segment", "chain", 6), 7) == Ranks{0});
+    cr_assert(children(tree_of("segment", "chain", 6), 5).empty());
+    cr_assert(children(tree_of("wan", "chain", 6), 6) == Ranks{0});
+    cr_assert(children(tree_of("wan", "chain", 6), 5) == Ranks{7});
+    cr_assert(children(tree_of("wan", "binomial", 0), 0) == (Ranks{1, 2, 4}));
+    cr_assert(children(tree_of("wan", "binomial", 0), 4) == (Ranks{5, 6}));
+    cr_assert(children(tree_of("segment", "2-ary", 0), 1) == (Ranks{3, 4}));
+    for (const char* name :
+         {"", "ary", "-ary", "1-ary", "65-ary", "100-ary", "02-ary", "K-ary", "tree", "Flat"})
+        cr_assert_not(algorithm_named(name), "%s", name);
+    cr_assert_eq(algorithm_named("64-ary")->name(), "64-ary");
+}
+
+Test(topology_tree, a_slow_link_is_crossed_once_per_site) {
+    const std::vector<Place> all = grid({.sites = 3, .hosts = 4, .packages = 2, .cores = 8});
+    const Map map(all, {});
+    for (const std::size_t root : {0UL, 63UL, 64UL, 100UL, 191UL}) {
+        const Tree tree(map, rank_of(root));
+        std::array<unsigned, kLevels> edges{};
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (i != root) ++edges[index_of(tree.level(rank_of(i)))];
+        cr_assert_eq(edges[index_of(Level::wan)], 2);
+        cr_assert_eq(edges[index_of(Level::segment)], 9);
+        cr_assert_eq(edges[index_of(Level::host)], 180);
+        check_tree(map, tree);
+    }
+}
+
+Test(topology_tree, many_members) {
+    const std::vector<Place> all = grid({.sites = 4, .hosts = 64, .packages = 2, .cores = 128});
+    const Map map(all, {});
+    cr_assert_eq(map.members(), 65536);
+    const Tree tree(map, rank_of(40000));
+    std::size_t farthest = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) farthest = std::max(farthest, distance(tree, rank_of(i)));
+    cr_assert_eq(farthest, 3, "site, host, process: one step each");
+}
+
+Test(topology_policy, hostile_bytes_are_refused) {
+    const auto good = encode(Policy{});
+    cr_assert(decode_policy(good).has_value());
+    cr_assert_not(decode_policy(Bytes(good).first(kPolicyBytes - 1)));
+    for (const auto& [at, value] :
+         {std::pair{0, 2}, {1, 2}, {2, 0xff}, {3, 1}, {4, 4}, {4, 6}, {4, 3}, {5, 1}}) {
+        auto bad = good;
+        bad[static_cast<std::size_t>(at)] = static_cast<std::byte>(value);
+        cr_assert_not(decode_policy(bad), "byte %d is %d", at, value);
+    }
 }

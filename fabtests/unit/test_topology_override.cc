@@ -1,4 +1,5 @@
 // The user's words about the topology, networks, and which of them are one site.
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <unistd.h>
 
@@ -6,9 +7,7 @@
 #include <random>
 
 #include "topology/discover.h"
-#include "topology/map.h"
 #include "topology/site_survey.h"
-#include "topology/sites.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
@@ -19,16 +18,8 @@ namespace {
 
 // Of IPv4.
 std::vector<std::byte> address(const std::string& text) {
-    std::vector<std::byte> bytes;
-    unsigned value = 0;
-    for (const char c : text + '.') {
-        if (c == '.') {
-            bytes.push_back(static_cast<std::byte>(value));
-            value = 0;
-        } else {
-            value = value * 10 + static_cast<unsigned>(c - '0');
-        }
-    }
+    std::vector<std::byte> bytes(4);
+    cr_assert_eq(::inet_pton(AF_INET, text.c_str(), bytes.data()), 1);
     return bytes;
 }
 
@@ -244,9 +235,9 @@ Test(topology_sites, a_survey_makes_sites_of_networks) {
     cr_assert_str_eq(lines[2].c_str(), "south and far: no answer, two sites");
     survey.apply(places);
     const Map after(places, Policy{});
-    cr_assert(after.together(rank_of(0), rank_of(1), Level::site));
-    cr_assert_not(after.together(rank_of(0), rank_of(1), Level::segment));
-    cr_assert_not(after.together(rank_of(0), rank_of(5), Level::site));
-    cr_assert_not(after.together(rank_of(0), rank_of(3), Level::site));
+    cr_assert(test::together(after, rank_of(0), rank_of(1), Level::site));
+    cr_assert_not(test::together(after, rank_of(0), rank_of(1), Level::segment));
+    cr_assert_not(test::together(after, rank_of(0), rank_of(5), Level::site));
+    cr_assert_not(test::together(after, rank_of(0), rank_of(3), Level::site));
     cr_assert(after.title(Level::site, after.cluster(rank_of(1), Level::site)) == "north");
 }

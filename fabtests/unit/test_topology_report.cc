@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -49,13 +50,13 @@ Test(topology_report, is_read_as_it_was_written) {
     const Report report = example();
     std::string path;
     {
-        auto job = JobReport::open_in(folder.path, 0);
+        auto job = JobReport::open(0, {folder.path});
         cr_assert(job.ok());
         path = job.value().path();
         cr_assert_neq(::access(path.c_str(), F_OK), 0, "nothing is there before the first report");
         cr_assert(job.value().write(Report{}).ok());
         cr_assert(job.value().write(report).ok());
-        auto other_part = JobReport::open_in(folder.path, 1);
+        auto other_part = JobReport::open(1, {folder.path});
         cr_assert(other_part.ok() && other_part.value().write(report).ok());
 
         const topo::LoadedReports loaded = topo::load_reports({folder.path, "/no/such/folder"});
@@ -80,7 +81,7 @@ Test(topology_report, is_read_as_it_was_written) {
 
 Test(topology_report, spoilt_ones_are_refused) {
     const Folder folder;
-    auto job = JobReport::open_in(folder.path, 0);
+    auto job = JobReport::open(0, {folder.path});
     cr_assert(job.ok() && job.value().write(example()).ok());
     const std::string good = text_of(job.value().path());
     cr_assert(topo::parse_report(good).ok());
@@ -102,7 +103,7 @@ Test(topology_report, dead_processes_leave_nothing_behind) {
     const Folder folder;
     const pid_t child = ::fork();
     if (child == 0) {
-        auto job = JobReport::open_in(folder.path, 0);
+        auto job = JobReport::open(0, {folder.path});
         if (job && job.value().write(example())) ::kill(::getpid(), SIGKILL);
         ::_exit(1);
     }
@@ -119,20 +120,21 @@ Test(topology_report, dead_processes_leave_nothing_behind) {
         std::ofstream(std::string(folder.path) + '/' + name) << "{}";
     auto opened = open_report_folder(folder.path, false);
     cr_assert(opened.ok());
-    cr_assert_eq(remove_stale_reports(opened.value()), 2);
+    cr_assert(list_reports(opened.value()) == std::vector{elsewhere});
     for (const std::string& name : {elsewhere, std::string("notes.json")})
         cr_assert_eq(::unlinkat(opened.value().get(), name.c_str(), 0), 0, "%s is left alone", name.c_str());
+    cr_assert(std::filesystem::is_empty(folder.path), "those of the dead are gone");
 }
 
 Test(topology_report, folders_of_others_are_left_alone) {
     const Folder folder;
     cr_assert_eq(::chmod(folder.path, 0755), 0);
-    const auto open = JobReport::open_in(folder.path, 0);
+    const auto open = JobReport::open(0, {folder.path});
     cr_assert(!open.ok() && open.error().code == EPERM);
     const std::string link = std::string(folder.path) + ".link";
     cr_assert_eq(::chmod(folder.path, 0700), 0);
     cr_assert_eq(::symlink(folder.path, link.c_str()), 0);
-    cr_assert_not(JobReport::open_in(link, 0).ok(), "a link may lead anywhere");
+    cr_assert_not(JobReport::open(0, {link}).ok(), "a link may lead anywhere");
     ::unlink(link.c_str());
 }
 

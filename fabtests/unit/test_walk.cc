@@ -46,7 +46,7 @@ std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t send
                                 const topology::Algorithm& algorithm) {
     if (algorithm.shape().name == "multicast") return own.segment()[sender];
     const auto hosts = static_cast<std::uint32_t>(own.segment().size());
-    const std::uint32_t arity = std::max<std::uint32_t>(1, algorithm.arity());
+    const std::uint32_t arity = std::max<std::uint32_t>(1, algorithm.arity);
     return own.segment()[index_of(
         engine::SupplyGraph(hosts).supplier(rank_of(sender), rank_of(own.segment_self()), arity))];
 }
@@ -75,7 +75,7 @@ Test(walk, everybody_hears_from_its_parent_in_the_tree, .timeout = 300) {
             const std::string wrong = group.run({{levels::Kind::broadcast, root, 100, false}});
             cr_assert(wrong.empty(), "%s (root %u, seed %zu)", wrong.c_str(), root,
                       static_cast<std::size_t>(seed));
-            const topology::Tree tree = topology::make_tree(map, rank_of(root));
+            const topology::Tree tree(map, rank_of(root));
             for (std::uint32_t rank = 0; rank < map.members(); ++rank) {
                 if (rank == root) continue;
                 cr_assert_eq(heard_from(group, rank, drawn.policy), index_of(tree.parent(rank_of(rank))),

@@ -8,7 +8,6 @@ endif
 	%reldir%/test_topology_discover.cc \
 	%reldir%/test_topology_override.cc \
 	%reldir%/test_topology_report.cc \
-	%reldir%/test_topology_tree.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h
 %canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util

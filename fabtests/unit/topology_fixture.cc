@@ -47,4 +47,21 @@ std::vector<Place> grid(const Grid& sizes) {
     return result;
 }
 
+bool together(const topology::Map& map, Rank one, Rank other, Level level) {
+    return map.cluster(one, level) == map.cluster(other, level);
+}
+
+Level common(const topology::Map& map, Rank one, Rank other) {
+    Level innermost = Level::wan;
+    for (const Level level : map.levels())
+        if (together(map, one, other, level)) innermost = level;
+    return innermost;
+}
+
+std::size_t distance(const topology::Tree& tree, Rank rank) {
+    std::size_t edges = 0;
+    for (Rank at = rank; tree.parent(at) != kNoRank; at = tree.parent(at)) ++edges;
+    return edges;
+}
+
 }  // namespace mcastcoll::test

@@ -1,10 +1,7 @@
 // Places that tests make up.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "topology/levels.h"
+#include "topology/tree.h"
 
 namespace mcastcoll::test {
 
@@ -17,5 +14,11 @@ struct Grid {
     unsigned sites = 1, hosts = 1, packages = 1, cores = 1;
 };
 std::vector<topology::Place> grid(const Grid& sizes);
+
+bool together(const topology::Map& map, Rank one, Rank other, topology::Level level);
+// The level that connects them: the innermost in the tree at which they are together.
+topology::Level common(const topology::Map& map, Rank one, Rank other);
+// Edges between this rank and the root.
+std::size_t distance(const topology::Tree& tree, Rank rank);
 
 }  // namespace mcastcoll::test

@@ -5,8 +5,7 @@ noinst_PROGRAMS += %reldir%/patterns
 	%reldir%/kernels.c \
 	%reldir%/patterns.c \
 	%reldir%/patterns.h \
-	%reldir%/tcp_watch.c \
-	%reldir%/tcp_watch.h
+	%reldir%/tcp_watch.c
 %canon_reldir%_patterns_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_patterns_LDADD = $(mcc_mpi_ldadd)
 endif

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,10 +65,6 @@ static void count(struct run* run, int to, size_t bytes) {
     all->at[i].messages++;
 }
 
-static int exists(const struct run* run, int peer) {
-    return peer >= 0 && peer != run->rank;
-}
-
 void compute(struct run* run, double milliseconds) {
     if (run->counting) return;
     const double ns = milliseconds * 1e6 / run->speed;
@@ -88,23 +83,21 @@ void exchange_many(struct run* run, const int* peers, int peer_count, size_t byt
     bytes = scaled(run, bytes);
     if (bytes * (size_t)peer_count > run->room) bytes = run->room / (size_t)peer_count;
     run->step++;
+    int with[kManyPeers], n = 0;
     for (int i = 0; i < peer_count; i++)
-        if (exists(run, peers[i])) count(run, peers[i], bytes);
+        if (peers[i] >= 0 && peers[i] != run->rank) with[n++] = peers[i];
+    for (int i = 0; i < n; i++) count(run, with[i], bytes);
     if (run->counting) return;
-    int used = 0;
-    for (int i = 0; i < peer_count; i++)
-        if (exists(run, peers[i]))
-            MPI_Irecv(run->in + bytes * (size_t)i, (int)bytes, MPI_BYTE, peers[i], 1, MPI_COMM_WORLD,
-                      &requests[used++]);
-    for (int i = 0; i < peer_count; i++) {
-        if (!exists(run, peers[i])) continue;
-        write_stamp(run, run->out + bytes * (size_t)i, bytes, peers[i]);
-        MPI_Isend(run->out + bytes * (size_t)i, (int)bytes, MPI_BYTE, peers[i], 1, MPI_COMM_WORLD,
-                  &requests[used++]);
+    for (int i = 0; i < n; i++)
+        MPI_Irecv(run->in + bytes * (size_t)i, (int)bytes, MPI_BYTE, with[i], 1, MPI_COMM_WORLD,
+                  &requests[i]);
+    for (int i = 0; i < n; i++) {
+        write_stamp(run, run->out + bytes * (size_t)i, bytes, with[i]);
+        MPI_Isend(run->out + bytes * (size_t)i, (int)bytes, MPI_BYTE, with[i], 1, MPI_COMM_WORLD,
+                  &requests[n + i]);
     }
-    MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < peer_count; i++)
-        if (exists(run, peers[i])) check_stamp(run, run->in + bytes * (size_t)i, bytes, peers[i]);
+    MPI_Waitall(2 * n, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < n; i++) check_stamp(run, run->in + bytes * (size_t)i, bytes, with[i]);
 }
 
 void exchange(struct run* run, int to, int from, size_t bytes) {
@@ -326,9 +319,7 @@ int main(int argc, char** argv) {
     report(&run, kernel, iterations, MPI_Wtime() - start, json);
     if (!kernel->iterate) pingpong(&run, json);
     if (json && (fprintf(json, "}\n") < 0 || fclose(json) != 0)) MPI_Abort(MPI_COMM_WORLD, 1);
-    const uint64_t wrong = run.wrong;
-    uint64_t anywhere = 0;
-    MPI_Allreduce(&wrong, &anywhere, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &run.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
-    return anywhere != 0;
+    return run.wrong != 0;
 }

@@ -1,12 +1,33 @@
-// Communication patterns with the features of the NAS kernels.  What a pattern needs to say who sends how
-// much to whom, and when.
+// Communication patterns with the features of the NAS kernels: what a pattern needs to say who sends how much
+// to whom, and when; and what TCP does to the process's connections meanwhile.
 #ifndef MCASTCOLL_UTIL_PATTERNS_H
 #define MCASTCOLL_UTIL_PATTERNS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tcp_watch.h"
+// tcp_watch.c: what happens to this process's own long connections, as the kernel tells it (TCP_INFO).
+enum { kWatchedMost = 1024 };
+
+struct tcp_watch {
+    uint32_t long_us;  // a connection with a longer round trip than this is a long one
+    struct {
+        uint32_t sent;  // segments with data, by the last look
+        uint8_t idle;   // by the last look
+        uint8_t known;
+    } at[kWatchedMost];  // by descriptor
+    uint64_t idle_restarts;
+    uint64_t looked_ms;
+    int forgetful;  // by the last look, whether the network's setting lets pauses cost windows
+};
+
+struct tcp_sums {
+    uint64_t connections, idle_restarts, retransmissions, duplicates, reordered;  // of long ones
+    uint64_t all_connections, all_retransmissions;
+};
+
+void tcp_watch_look(struct tcp_watch* watch);
+void tcp_watch_sum(struct tcp_watch* watch, struct tcp_sums* sums);
 
 enum { kLengthsMost = 32 };  // as many lengths of messages as a kernel may send across the middle
 

@@ -1,4 +1,7 @@
-#include "tcp_watch.h"
+// Idle restarts are no counter of the kernel's: it forgets the congestion window when it sends after a pause
+// of more than the retransmission timeout with nothing under way.  So the watch looks before each burst,
+// though not more often than each 10 ms, which connections are in that state, and counts those that have sent
+// by the next look.
 
 #include <dirent.h>
 #include <linux/tcp.h>
@@ -9,6 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+
+#include "patterns.h"
 
 enum { kLookEvery_ms = 10 };  // far less than any retransmission timeout
 

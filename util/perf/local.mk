@@ -12,8 +12,6 @@ dist_perf_DATA = \
 	$(perf_sources) \
 	%reldir%/perf_arguments.py \
 	%reldir%/perf_bench.py \
-	%reldir%/perf_job.py \
-	%reldir%/perf_plot.py \
 	%reldir%/perf_report.py \
 	%reldir%/perf_selection.py \
 	%reldir%/perf_stacks.py \

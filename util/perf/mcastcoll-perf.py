@@ -2,7 +2,7 @@
 """Measures collectives of libfabric or MPI, one stack beside the others, taking turns in one run.
 
 Why it exists: on a shared machine two runs cannot be compared with each other, only turns of one run can.  The arguments are here;
-perf_bench.py measures, perf_stacks.py knows the stacks, perf_report.py and perf_plot.py say what came of it.
+perf_bench.py measures, perf_stacks.py knows the stacks, perf_report.py says what came of it.
 """
 import argparse
 import os
@@ -14,11 +14,9 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):
         sys.path.insert(0, os.path.realpath(folder))
 
-import perf_plot  # noqa: E402
 import perf_report  # noqa: E402
-from perf_arguments import MOST_RANKS, number, numbers, places_of, sizes, version, words  # noqa: E402
+from perf_arguments import MOST_RANKS, add_times, number, numbers, places_of, sizes, version, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
-from perf_stacks import HERE as MODULES  # noqa: E402
 from perf_stacks import StackError, cores, read_tables  # noqa: E402
 
 MPI = ("bcast", "barrier", "reduce", "allreduce", "allgather", "allgatherv", "gather", "gatherv", "scatter", "scatterv", "alltoall",
@@ -50,10 +48,7 @@ def arguments():
     p.add_argument("--list-stacks", action="store_true", help="name them")
     p.add_argument("--inner", metavar="PROVIDER", help="FI_MCASTCOLL_INNER, as tcp or shm")
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
-    p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help="turns of each stack at each cell (5)")
-    p.add_argument("--seconds", type=number(0.01, 600, float), default=0.3, metavar="S", help="of each turn (0.3)")
-    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="a turn that takes longer has hung (60)")
-    p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="of the whole run: fewer rounds where time is short")
+    add_times(p, "turns of each stack at each cell (5)", seconds=0.3)
     p.add_argument("--metric", choices=("last", "max"), default="last", help="last: the last rank's end minus the start; "
                    "max: the longest of all ranks' own times, as OSU and IMB have it (last)")
     p.add_argument("--yield", dest="yields", choices=("auto", "yes", "no"), default="auto",
@@ -88,15 +83,13 @@ def choose_operations(p, args):
 
 
 def choose_stacks(p, args):
-    tables = [os.path.join(MODULES, "stacks.conf"), *args.stacks_file]
     try:
-        known = read_tables(tables, args.stack)
+        known = read_tables(args.stacks_file, args.stack)
     except StackError as problem:
         p.error(str(problem))
     if args.list_stacks:
         for stack in known.values():
-            settings = [f"{name}={value}" for name, value in stack.settings.items()]
-            print(f"{stack.name:<15} {stack.level():<7} {' '.join(settings + stack.options)}")
+            print(f"{stack.name:<15} {stack.level():<7} {' '.join(stack.words())}")
         sys.exit(0)
     fits = [name for name, stack in known.items() if stack.level() == args.level]
     named = [row.partition("=")[0] for row in args.stack]
@@ -117,7 +110,7 @@ def main():
     for path in filter(None, (args.csv, args.json, args.markdown, args.svg)):
         if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             p.error(f"no folder for {path}")
-    if args.svg and not perf_plot.can_plot():
+    if args.svg and not perf_report.can_plot():
         p.error("argument --svg: needs gnuplot: run util/install-deps")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the jobs are ended
     bench = Bench(stacks, places, cells, rounds=args.rounds, seconds=args.seconds, timeout_s=args.timeout, limit_s=args.limit,
@@ -136,7 +129,7 @@ def main():
             perf_report.write_json(args.json, rows, about, bench.notes)
         if args.markdown:
             perf_report.write_markdown(args.markdown, rows)
-        problem = perf_plot.write_svg(args.svg, rows, args.metric) if args.svg else None
+        problem = perf_report.write_svg(args.svg, rows, args.metric) if args.svg else None
         if problem:
             print(f"mcastcoll-perf: --svg: {problem}", file=sys.stderr)
     for row in rows:

@@ -16,11 +16,10 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):
         sys.path.insert(0, os.path.realpath(folder))
 
-from perf_arguments import MOST_RANKS, number, numbers, places_of, sizes, version, words  # noqa: E402
+from perf_arguments import MOST_RANKS, add_times, number, numbers, places_of, sizes, version, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
 from perf_report import cells_of  # noqa: E402
-from perf_selection import COMPONENT, PROVIDER, choices, names_for, table_text  # noqa: E402
-from perf_stacks import HERE as MODULES  # noqa: E402
+from perf_selection import COMPONENT, PROVIDER, choices, table_text  # noqa: E402
 from perf_stacks import Stack, StackError, cores, read_tables  # noqa: E402
 
 COMPONENT_OPERATIONS = ("bcast", "barrier", "reduce", "allreduce", "allgather", "allgatherv", "gather", "scatter", "alltoall",
@@ -45,10 +44,7 @@ def arguments():
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
     p.add_argument("--margin", type=number(0, 100, float), default=5.0, metavar="P",
                    help="percent by which another must be faster than the first of the alternatives (5)")
-    p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help="turns of each alternative (5)")
-    p.add_argument("--seconds", type=number(0.01, 600, float), default=0.2, metavar="S", help="of each turn (0.2)")
-    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="a turn that takes longer has hung (60)")
-    p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="of the whole run: fewer rounds where time is short")
+    add_times(p, "turns of each alternative (5)", seconds=0.2)
     p.add_argument("--version", action="version", version=version("mcastcoll-tune"))
     return p
 
@@ -64,19 +60,15 @@ def everything_here(folder):
 def stacks_for(args, operation, known, folder):
     """One for each alternative, the one that is kept in doubt first."""
     base, here = known[args.stack], everything_here(folder)
-    settings = [f"{name}={value}" for name, value in base.settings.items()]
     if args.table == "component":
         other = known[args.previous]
-        other_settings = [f"{name}={value}" for name, value in other.settings.items()]
-        return [Stack("here", base.launcher, settings + base.options + here),
-                Stack("previous", other.launcher, other_settings + other.options)]
+        return [Stack("here", base.launcher, base.words() + here), Stack("previous", other.launcher, other.words())]
     stacks = []
-    for name in names_for("provider", operation):
+    for name in PROVIDER[operation]:
         path = os.path.join(folder, f"{operation}.{name.replace(':', '.')}")
         with open(path, "w") as file:
             file.write(f"{operation} * * * {name}\n")
-        stacks.append(Stack(name.replace(":", "."), base.launcher,
-                            [*settings, f"FI_MCASTCOLL_SELECTION={path}", *base.options, *here]))
+        stacks.append(Stack(name.replace(":", "."), base.launcher, [*base.words(), f"FI_MCASTCOLL_SELECTION={path}", *here]))
     return stacks
 
 
@@ -109,7 +101,7 @@ def main():
     if not os.path.isdir(os.path.dirname(os.path.abspath(args.out))):
         p.error(f"argument --out: no folder for {args.out}")
     try:
-        known = read_tables([os.path.join(MODULES, "stacks.conf"), *args.stacks_file], [])
+        known = read_tables(args.stacks_file, [])
     except StackError as problem:
         p.error(str(problem))
     for option in ("stack", "previous"):

@@ -10,10 +10,11 @@ MOST_BYTES = 1 << 30
 
 
 def size(text):
-    number = text[:-1] if text[-1:] in ("K", "M", "G") else text
-    if not number.isdigit() or int(number) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0) > MOST_BYTES:
+    shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
+    digits = text[:-1] if shift else text
+    if not digits.isdigit() or int(digits) << shift > MOST_BYTES:
         raise argparse.ArgumentTypeError(f"'{text}': give bytes up to 1G, comma-separated, with K, M or G")
-    return int(number) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
+    return int(digits) << shift
 
 
 def sizes(text):
@@ -39,6 +40,13 @@ def numbers(low, high):
 
 def words(text):
     return [word for word in dict.fromkeys(text.split(",")) if word]
+
+
+def add_times(p, rounds, seconds):
+    p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help=rounds)
+    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"of each turn ({seconds})")
+    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="a turn that takes longer has hung (60)")
+    p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="of the whole run: fewer rounds where time is short")
 
 
 def version(tool):

@@ -101,6 +101,81 @@ static inline bool perf_guarded(const uint8_t* buffer, uint64_t bytes) {
     return true;
 }
 
+/* What an operation does with its data. */
+enum {
+    kPerfRooted = 1,  /* all wait for what the root has */
+    kPerfToRoot = 2,  /* the root alone gets the result */
+    kPerfReduces = 4, /* adds doubles */
+    kPerfSpreads = 8, /* each gets a part of the sum */
+    kPerfDeals = 16,  /* has a block for each rank */
+    kPerfTakes = 32   /* gets a block from each rank */
+};
+
+/* One rank's side of the operations of one cell. */
+struct perf_side {
+    int does, rank, size, root;
+    int summed;                       /* ranks whose addends are in the sum, from 0 on */
+    uint64_t bytes;                   /* as the user gave them: see mcastcoll-perf(1) */
+    uint64_t elements;                /* of reductions: doubles of the whole vector */
+    uint64_t own_first, own_elements; /* of them, what this rank gets */
+    uint64_t send_bytes, receive_bytes;
+    uint8_t *send, *receive;
+    uint64_t serial; /* no two operations have the same data */
+};
+
+/* How many elements of a sum that is spread `rank` gets: one more for the first few where that does not come
+ * out even. */
+static inline uint64_t perf_part(const struct perf_side* s, int rank) {
+    const uint64_t size = (uint64_t)s->size;
+    return s->elements / size + ((uint64_t)rank < s->elements % size ? 1 : 0);
+}
+
+/* How long the buffers are; what stands before them in the struct is known. */
+static inline void perf_lay_out(struct perf_side* s) {
+    const uint64_t size = (uint64_t)s->size;
+    s->summed = s->size;
+    s->own_first = 0;
+    s->own_elements = s->elements;
+    s->send_bytes = s->receive_bytes = s->does & kPerfReduces ? s->elements * 8 : s->bytes;
+    if (s->does & kPerfDeals) s->send_bytes = s->bytes * size;
+    if (s->does & kPerfTakes) s->receive_bytes = s->bytes * size;
+    if (!(s->does & kPerfSpreads)) return;
+    for (int r = 0; r < s->rank; ++r) s->own_first += perf_part(s, r);
+    s->own_elements = perf_part(s, s->rank);
+    s->receive_bytes = s->own_elements * 8;
+}
+
+/* New data for the operation `serial`, and a result that is wrong as yet. */
+static inline void perf_prepare(struct perf_side* s) {
+    const bool at_root = s->rank == s->root, rooted = (s->does & kPerfRooted) != 0;
+    perf_spoil(s->receive, s->receive_bytes);
+    if (s->does & kPerfReduces) {
+        perf_fill_addends(s->send, s->elements, s->serial, s->rank);
+    } else if (s->does & kPerfDeals) {
+        for (int to = 0; to < s->size && (at_root || !rooted); ++to)
+            perf_fill(s->send + (uint64_t)to * s->bytes, s->bytes,
+                      perf_block(s->serial, s->size, s->rank, to));
+    } else if (at_root || !rooted) {
+        perf_fill(rooted ? s->receive : s->send, s->bytes, perf_block(s->serial, s->size, s->rank, 0));
+    }
+}
+
+/* Whether the right data has come, and nothing behind it. */
+static inline bool perf_verify(const struct perf_side* s) {
+    if (!perf_guarded(s->receive, s->receive_bytes)) return false;
+    if ((s->does & kPerfToRoot) && s->rank != s->root) return true;
+    if (s->does & kPerfReduces)
+        return perf_holds_sums(s->receive, s->own_first, s->own_elements, s->serial, s->summed);
+    const int to = s->does & kPerfDeals ? s->rank : 0;
+    if (s->does & kPerfRooted)
+        return perf_holds(s->receive, s->bytes, perf_block(s->serial, s->size, s->root, to));
+    bool good = true;
+    for (int from = 0; from < s->size; ++from)
+        good &= perf_holds(s->receive + (uint64_t)from * s->bytes, s->bytes,
+                           perf_block(s->serial, s->size, from, to));
+    return good;
+}
+
 /* How many operations come next, by one rank's clock: half of what the time left allows, so that a bad guess
  * costs little. */
 static inline uint64_t perf_next_count(uint64_t warmed, uint64_t done, double begin_us, double end_us) {

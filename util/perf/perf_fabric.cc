@@ -34,21 +34,19 @@ namespace {
 struct Operation {
     const char* name;
     fi_collective_op collective;
-    bool rooted;        // all wait for what the root has
-    bool reduces;       // doubles
-    bool deals, takes;  // has a block for each member; gets one from each
+    int does;
 };
 
 constexpr std::array kOperations = {
-    Operation{"broadcast", FI_BROADCAST, true, false, false, false},
-    Operation{"barrier", FI_BARRIER, false, false, false, false},
-    Operation{"reduce", FI_REDUCE, false, true, false, false},
-    Operation{"allreduce", FI_ALLREDUCE, false, true, false, false},
-    Operation{"allgather", FI_ALLGATHER, false, false, false, true},
-    Operation{"gather", FI_GATHER, false, false, false, true},
-    Operation{"scatter", FI_SCATTER, true, false, true, false},
-    Operation{"alltoall", FI_ALLTOALL, false, false, true, true},
-    Operation{"reduce_scatter", FI_REDUCE_SCATTER, false, true, false, false},
+    Operation{"broadcast", FI_BROADCAST, kPerfRooted},
+    Operation{"barrier", FI_BARRIER, 0},
+    Operation{"reduce", FI_REDUCE, kPerfReduces | kPerfToRoot},
+    Operation{"allreduce", FI_ALLREDUCE, kPerfReduces},
+    Operation{"allgather", FI_ALLGATHER, kPerfTakes},
+    Operation{"gather", FI_GATHER, kPerfTakes | kPerfToRoot},
+    Operation{"scatter", FI_SCATTER, kPerfRooted | kPerfDeals},
+    Operation{"alltoall", FI_ALLTOALL, kPerfDeals | kPerfTakes},
+    Operation{"reduce_scatter", FI_REDUCE_SCATTER, kPerfReduces | kPerfSpreads},
 };
 
 struct Times {
@@ -94,7 +92,7 @@ Cell read_cell(const std::string& text) {
         if (std::strcmp(one.name, name.data()) == 0) cell.operation = &one;
     if (cell.operation == nullptr) fail("'{}': no such operation", text);
     cell.bytes = cell.operation->collective == FI_BARRIER ? 0 : bytes;
-    if (cell.operation->reduces && cell.bytes % 8 != 0)
+    if ((cell.operation->does & kPerfReduces) != 0 && cell.bytes % 8 != 0)
         fail("'{}': reductions need multiples of 8 bytes", text);
     return cell;
 }
@@ -110,7 +108,7 @@ class Call {
     // From the call to its completion. False when the group does not have this collective; nobody has it
     // then.
     bool perform();
-    bool verify() const;
+    bool verify() const { return perf_verify(&side_); }
 
   private:
     ssize_t post(Ticket& ticket);
@@ -119,11 +117,10 @@ class Call {
     Member& me_;
     const Join& group_;
     const Operation& operation_;
-    const unsigned root_;
-    const int rank_, size_;
-    const std::uint64_t bytes_, elements_;
-    std::uint64_t own_first_ = 0, own_elements_, send_bytes_, receive_bytes_, serial_ = 0;
+    perf_side side_{};
     Memory send_{nullptr, &std::free}, receive_{nullptr, &std::free};
+    const fi_datatype type_;
+    std::size_t count_;
     fi_mcastcoll_group_ops* blocking_ = nullptr;
 };
 
@@ -131,67 +128,51 @@ Call::Call(Member& me, const Join& group, const Settings& settings, const Cell& 
     : me_(me),
       group_(group),
       operation_(*cell.operation),
-      root_(settings.root),
-      rank_(static_cast<int>(me.rank())),
-      size_(static_cast<int>(me.size())),
-      bytes_(cell.bytes),
-      elements_(operation_.reduces ? cell.bytes / 8 : cell.bytes),
-      own_elements_(elements_),
-      send_bytes_(operation_.deals ? bytes_ * me.size() : bytes_),
-      receive_bytes_(operation_.takes ? bytes_ * me.size() : bytes_) {
-    if (operation_.collective == FI_REDUCE_SCATTER) {
-        const std::uint64_t each = elements_ / me.size(), more = elements_ % me.size(), self = me.rank();
-        own_first_ = each * self + std::min(self, more);
-        own_elements_ = each + (self < more ? 1 : 0);
-        receive_bytes_ = own_elements_ * 8;
-    }
-    send_.reset(perf_memory(send_bytes_));
-    receive_.reset(perf_memory(receive_bytes_));
-    if (!send_ || !receive_) fail("no memory for {} bytes", send_bytes_ + receive_bytes_);
+      type_((operation_.does & kPerfReduces) != 0 ? FI_DOUBLE : FI_UINT8),
+      count_(type_ == FI_DOUBLE ? cell.bytes / 8 : cell.bytes) {
+    side_.does = operation_.does;
+    side_.rank = static_cast<int>(me.rank());
+    side_.size = static_cast<int>(me.size());
+    side_.root = static_cast<int>(settings.root);
+    side_.bytes = cell.bytes;
+    side_.elements = count_;
+    perf_lay_out(&side_);
+    send_.reset(side_.send = perf_memory(side_.send_bytes));
+    receive_.reset(side_.receive = perf_memory(side_.receive_bytes));
+    if (!send_ || !receive_) fail("no memory for {} bytes", side_.send_bytes + side_.receive_bytes);
     if (settings.form == "blocking")
         CHECK_RETURNS(0, fi_open_ops(&group.mc->fid, FI_MCASTCOLL_GROUP_OPS, 0,
                                      reinterpret_cast<void**>(&blocking_), nullptr));
 }
 
 void Call::prepare(std::uint64_t serial) {
-    serial_ = serial;
-    perf_spoil(receive_.get(), receive_bytes_);
-    const bool at_root = me_.rank() == root_;
-    if (operation_.reduces) return perf_fill_addends(send_.get(), elements_, serial, rank_);
-    if (operation_.collective == FI_BROADCAST) {
-        if (at_root) perf_fill(receive_.get(), bytes_, perf_block(serial, size_, rank_, 0));
-        return;
-    }
-    if (!operation_.deals) return perf_fill(send_.get(), bytes_, perf_block(serial, size_, rank_, 0));
-    for (int to = 0; to < size_ && (at_root || !operation_.rooted); ++to)
-        perf_fill(send_.get() + static_cast<std::uint64_t>(to) * bytes_, bytes_,
-                  perf_block(serial, size_, rank_, to));
+    side_.serial = serial;
+    perf_prepare(&side_);
 }
 
 ssize_t Call::post(Ticket& ticket) {
-    const fi_datatype type = operation_.reduces ? FI_DOUBLE : FI_UINT8;
-    const fi_addr_t root = root_, to = group_.address();
+    const fi_addr_t root = static_cast<fi_addr_t>(side_.root), to = group_.address();
     fid_ep* const ep = me_.ep();
     void *const in = send_.get(), *const out = receive_.get();
     switch (operation_.collective) {
         case FI_BROADCAST:
-            return fi_broadcast(ep, out, elements_, nullptr, to, root, type, 0, &ticket);
+            return fi_broadcast(ep, out, count_, nullptr, to, root, type_, 0, &ticket);
         case FI_BARRIER:
             return fi_barrier(ep, to, &ticket);
         case FI_REDUCE:
-            return fi_reduce(ep, in, elements_, nullptr, out, nullptr, to, root, type, FI_SUM, 0, &ticket);
+            return fi_reduce(ep, in, count_, nullptr, out, nullptr, to, root, type_, FI_SUM, 0, &ticket);
         case FI_ALLREDUCE:
-            return fi_allreduce(ep, in, elements_, nullptr, out, nullptr, to, type, FI_SUM, 0, &ticket);
+            return fi_allreduce(ep, in, count_, nullptr, out, nullptr, to, type_, FI_SUM, 0, &ticket);
         case FI_ALLGATHER:
-            return fi_allgather(ep, in, elements_, nullptr, out, nullptr, to, type, 0, &ticket);
+            return fi_allgather(ep, in, count_, nullptr, out, nullptr, to, type_, 0, &ticket);
         case FI_GATHER:
-            return fi_gather(ep, in, elements_, nullptr, out, nullptr, to, root, type, 0, &ticket);
+            return fi_gather(ep, in, count_, nullptr, out, nullptr, to, root, type_, 0, &ticket);
         case FI_SCATTER:
-            return fi_scatter(ep, in, elements_, nullptr, out, nullptr, to, root, type, 0, &ticket);
+            return fi_scatter(ep, in, count_, nullptr, out, nullptr, to, root, type_, 0, &ticket);
         case FI_ALLTOALL:
-            return fi_alltoall(ep, in, elements_, nullptr, out, nullptr, to, type, 0, &ticket);
+            return fi_alltoall(ep, in, count_, nullptr, out, nullptr, to, type_, 0, &ticket);
         case FI_REDUCE_SCATTER:
-            return fi_reduce_scatter(ep, in, elements_, nullptr, out, nullptr, to, type, FI_SUM, 0, &ticket);
+            return fi_reduce_scatter(ep, in, count_, nullptr, out, nullptr, to, type_, FI_SUM, 0, &ticket);
     }
     return -FI_EINVAL;
 }
@@ -202,10 +183,10 @@ ssize_t Call::run_blocking() {
     request.collective = operation_.collective;
     request.input = send_.get();
     request.buffer = receive_.get();
-    request.count = elements_;
-    request.datatype = operation_.reduces ? FI_DOUBLE : FI_UINT8;
+    request.count = count_;
+    request.datatype = type_;
     request.op = FI_SUM;
-    request.root = root_;
+    request.root = static_cast<std::uint32_t>(side_.root);
     return blocking_->run(group_.mc.get(), &request, nullptr, nullptr);
 }
 
@@ -221,22 +202,6 @@ bool Call::perform() {
     if (result != 0) fail("{} returned {}", operation_.name, describe(result));
     if (ticket) me_.finish(*ticket);
     return true;
-}
-
-bool Call::verify() const {
-    if (!perf_guarded(receive_.get(), receive_bytes_)) return false;
-    const bool at_root = me_.rank() == root_;
-    const fi_collective_op what = operation_.collective;
-    if (what == FI_BARRIER || (!at_root && (what == FI_REDUCE || what == FI_GATHER))) return true;
-    if (operation_.reduces) return perf_holds_sums(receive_.get(), own_first_, own_elements_, serial_, size_);
-    if (operation_.rooted)
-        return perf_holds(receive_.get(), bytes_,
-                          perf_block(serial_, size_, static_cast<int>(root_), operation_.deals ? rank_ : 0));
-    bool good = true;
-    for (int from = 0; from < size_; ++from)
-        good &= perf_holds(receive_.get() + static_cast<std::uint64_t>(from) * bytes_, bytes_,
-                           perf_block(serial_, size_, from, operation_.deals ? rank_ : 0));
-    return good;
 }
 
 // The board's words that are used here.
@@ -280,7 +245,7 @@ bool Bench::run(Call& call, const Operation& operation, std::uint64_t slot, std:
         const bool there = call.perform();
         const double end = perf_now_us();
         if (!there) return false;
-        const bool starts = !operation.rooted || me_.rank() == settings_.root;
+        const bool starts = (operation.does & kPerfRooted) == 0 || me_.rank() == settings_.root;
         times_.of(me_.rank())[i] = {starts ? start : 0, end, end - start};
         // Who is early would else verify on a core that others still need to end.
         me_.meet();

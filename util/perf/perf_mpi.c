@@ -113,8 +113,8 @@ static void line_up(struct bench* b) {
 
 // One operation from its entry to its end, computing in between for compute_us.
 static bool once(struct bench* b, struct perf_call* call, uint64_t slot, double compute_us, int probes) {
-    call->serial = ++b->serial - 1;
-    perf_prepare(call);
+    call->side.serial = ++b->serial;
+    perf_prepare(&call->side);
     line_up(b);
     MPI_Request request = MPI_REQUEST_NULL;
     const double start = perf_now_us();
@@ -124,10 +124,10 @@ static bool once(struct bench* b, struct perf_call* call, uint64_t slot, double 
     const double end = perf_now_us();
     b->ends[slot] = end;
     b->own[slot] = end - start;
-    b->starts[slot] = perf_is_rooted(call->operation.kind) && b->rank != b->root ? 0 : start;
+    b->starts[slot] = (call->side.does & kPerfRooted) && b->rank != b->root ? 0 : start;
     // Who is early would else verify, and fill the next buffers, on a core that others still need to end.
     MPI_Barrier(MPI_COMM_WORLD);
-    return code == MPI_SUCCESS && perf_verify(call);
+    return code == MPI_SUCCESS && perf_verify(&call->side);
 }
 
 static uint64_t run(struct bench* b, struct perf_call* call, uint64_t slot, uint64_t count) {
@@ -136,7 +136,7 @@ static uint64_t run(struct bench* b, struct perf_call* call, uint64_t slot, uint
         if (once(b, call, i, 0, 0)) continue;
         if (bad++ == 0)
             fprintf(stderr, "mcastcoll-perf-mpi: rank %d: %s of %llu bytes: an error, or wrong data\n",
-                    b->rank, perf_name(call->operation), (unsigned long long)call->bytes);
+                    b->rank, perf_name(call->operation), (unsigned long long)call->side.bytes);
     }
     return bad;
 }
@@ -160,7 +160,7 @@ static double overlap(struct bench* b, struct perf_call* call, const struct cell
 // Valid on rank 0.
 static struct perf_result sum_up(struct bench* b, const struct perf_call* call, uint64_t done) {
     struct perf_result result = {
-        .operation = perf_name(call->operation), .bytes = call->bytes, .samples = done};
+        .operation = perf_name(call->operation), .bytes = call->side.bytes, .samples = done};
     result.ranks = b->size;
     result.overlap_percent = -1;
     double* first = malloc(3 * done * sizeof(double));
@@ -179,8 +179,8 @@ static struct perf_result sum_up(struct bench* b, const struct perf_call* call, 
 }
 
 static struct perf_result measure(struct bench* b, const struct cell* cell) {
-    struct perf_call call = {.operation = cell->operation, .bytes = cell->bytes};
-    call.rank = b->rank, call.size = b->size, call.root = b->root;
+    struct perf_call call = {.operation = cell->operation};
+    call.side = (struct perf_side){.rank = b->rank, .size = b->size, .root = b->root, .bytes = cell->bytes};
     const char* error = perf_open(&call);
     if (error != NULL) give_up(perf_name(cell->operation), error);
     const double begin = perf_now_us(), end = begin + cell->seconds * 1e6;

@@ -15,10 +15,6 @@ COMPONENT = ("here", "previous")
 BLOCKS = ("allgather", "allgatherv", "gather", "scatter", "alltoall")
 
 
-def names_for(table, operation):
-    return PROVIDER[operation] if table == "provider" else COMPONENT
-
-
 def bytes_in(table, operation, size, ranks):
     """The bytes by which rows are chosen: the message or vector; of those that move blocks, in the provider's table all members'
     blocks together, in the component's one block."""

@@ -45,6 +45,9 @@ class Stack:
     def level(self):
         return "fabric" if self.launcher == "fabric" else "mpi"
 
+    def words(self):
+        return [f"{name}={value}" for name, value in self.settings.items()] + self.options
+
 
 def parse_row(text, where):
     try:
@@ -59,9 +62,9 @@ def parse_row(text, where):
 
 
 def read_tables(paths, rows):
-    """Stacks by name; rows are those of --stack, 'NAME=LAUNCHER WORDS...'."""
+    """Stacks by name: those of stacks.conf and other tables; rows are those of --stack, 'NAME=LAUNCHER WORDS...'."""
     stacks = {}
-    for path in paths:
+    for path in [os.path.join(HERE, "stacks.conf"), *paths]:
         try:
             with open(path) as file:
                 lines = file.readlines()
@@ -203,8 +206,7 @@ def launch_line(stack, place, timeout_s):
         return fabric_command(stack, place, timeout_s), env
     if place.inner:
         env["FI_MCASTCOLL_INNER"] = place.inner
-        stack = Stack(stack.name, stack.launcher, [*stack.options, *(f"{n}={v}" for n, v in stack.settings.items()),
-                                                   f"FI_MCASTCOLL_INNER={place.inner}"])
+        stack = Stack(stack.name, stack.launcher, [*stack.words(), f"FI_MCASTCOLL_INNER={place.inner}"])
     line = openmpi_command if stack.launcher == "openmpi" else mpich_command
     return line(stack, place, compiled_for(stack.launcher), env), env
 

@@ -1,19 +1,14 @@
 #include "job.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/system.h"
-#include "topology/place_codec.h"
+#include "topology/discover.h"
 
 namespace mcastcoll::topo {
 namespace {
@@ -73,18 +68,11 @@ ReportedGroup group_from(const json& object) {
     return group;
 }
 
-Result<std::string> read_report(int folder, const char* name) {
-    const FileDescriptor file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!file.valid()) return system_error(errno, name);
-    std::string text;
-    std::array<char, 16384> chunk;
-    for (;;) {
-        const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
-        if (got < 0) return system_error(errno, name);
-        if (got == 0) return text;
-        text.append(chunk.data(), static_cast<std::size_t>(got));
-        if (text.size() > kMostReportBytes) return Error{EFBIG, fmt::format("{}: too long", name)};
-    }
+Result<std::string> read_report(int folder, const std::string& name) {
+    const FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    auto text = topology::read_text(file, name, kMostReportBytes);
+    if (!text && text.error().code == EFBIG) return Error{EFBIG, fmt::format("{}: too long", name)};
+    return text;
 }
 
 }  // namespace
@@ -114,14 +102,9 @@ LoadedReports load_reports(const std::vector<std::string>& folders) {
             if (opened.error().code != ENOENT) loaded.complaints.push_back(opened.error().message);
             continue;
         }
-        topology::remove_stale_reports(opened.value());
-        const int copy = ::openat(opened.value().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy), &::closedir);
-        while (const dirent* entry = list == nullptr ? nullptr : ::readdir(list.get())) {
-            const auto name = topology::parse_report_name(entry->d_name);
-            if (!name || !name->complete) continue;
-            const std::string path = fmt::format("{}/{}", folder, entry->d_name);
-            auto text = read_report(opened.value().get(), entry->d_name);
+        for (const std::string& name : topology::list_reports(opened.value())) {
+            const std::string path = fmt::format("{}/{}", folder, name);
+            auto text = read_report(opened.value().get(), name);
             if (!text && text.error().code == ENOENT) continue;  // it has just gone
             auto parsed = text ? parse_report(text.value()) : Result<LoadedReport>(text.error());
             if (!parsed) {

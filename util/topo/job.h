@@ -1,12 +1,6 @@
 // Running jobs, from what their processes report (topology/report.h).
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "base/result.h"
 #include "topology/report.h"
 
 namespace mcastcoll::topo {

@@ -1,11 +1,8 @@
-#include "json.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "selection.h"
-#include "show.h"
+#include "topo.h"
 
 namespace mcastcoll::topo {
 namespace {
@@ -51,7 +48,7 @@ Json as_object(const Map& map, const Tree& tree, const std::vector<ReportedLevel
 
 Json as_object(const JobGroup& job, Rank root) {
     const Map map(job.group->places, job.group->policy);
-    Json object = as_object(map, topology::make_tree(map, root), job.group->levels);
+    Json object = as_object(map, topology::Tree(map, root), job.group->levels);
     object["key"] = fmt::format("{:016x}", job.group->key);
     object["state"] = job.group->state;
     object["reporting"] = Json::array();

@@ -2,15 +2,11 @@
 bin_PROGRAMS += %reldir%/mcastcoll-topo
 %canon_reldir%_mcastcoll_topo_SOURCES = \
 	%reldir%/json.cc \
-	%reldir%/json.h \
 	%reldir%/main.cc \
 	%reldir%/members.cc \
-	%reldir%/members.h \
-	%reldir%/selection.cc \
-	%reldir%/selection.h \
 	%reldir%/show.cc \
-	%reldir%/show.h \
 	%reldir%/svg.cc \
+	%reldir%/topo.h \
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'

@@ -1,24 +1,14 @@
 // mcastcoll-topo: where processes are, and which trees that makes; of this host, of groups that are
 // described, and of running jobs.
-#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include "arguments/arguments.h"
-#include "job.h"
-#include "json.h"
-#include "members.h"
 #include "provider/selection_file.h"
-#include "selection.h"
-#include "show.h"
-#include "topology/discover.h"
-#include "topology/machine.h"
+#include "topo.h"
 #include "transport/socket_address.h"
 
 namespace {
@@ -40,13 +30,6 @@ int complain(const std::string& what, int code = 2) {
     return code;
 }
 
-Result<std::string> read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::string text((std::istreambuf_iterator<char>(file)), {});
-    if (!file.is_open() || file.bad()) return Error{EIO, fmt::format("cannot read {}", path)};
-    return text;
-}
-
 bool write_svg(const Command& command, const topology::Map& map, const topology::Tree& tree) {
     if (command.svg.empty()) return true;
     std::ofstream file(command.svg);
@@ -60,7 +43,7 @@ int show_group(const Command& command, const std::vector<topology::Place>& place
     if (command.root >= places.size())
         return complain(fmt::format("--root {}: allowed are 0 to {}", command.root, places.size() - 1));
     const topology::Map map(places, policy);
-    const topology::Tree tree = topology::make_tree(map, rank_of(command.root));
+    const topology::Tree tree(map, rank_of(command.root));
     const auto levels = topology::describe_levels(map);
     if (!write_svg(command, map, tree)) return complain(fmt::format("cannot write {}", command.svg), 1);
     if (command.json) {
@@ -125,7 +108,7 @@ int show_job(const Command& command) {
         if (command.root >= map.members())
             return complain(fmt::format("--root {}: group {:016x} has ranks 0 to {}", command.root,
                                         job.group->key, map.members() - 1));
-        const topology::Tree tree = topology::make_tree(map, rank_of(command.root));
+        const topology::Tree tree(map, rank_of(command.root));
         if (&job == &groups.front() && !write_svg(command, map, tree))
             return complain(fmt::format("cannot write {}", command.svg), 1);
         if (command.json) continue;
@@ -203,9 +186,10 @@ int run(int argc, char** argv) {
     }
     std::string text;
     if (described) {
-        auto read = read_file(command.members);
-        if (!read) return complain(read.error().message, 1);
-        text = read.value();
+        const FileDescriptor file(::open(command.members.c_str(), O_RDONLY | O_CLOEXEC));
+        auto read = topology::read_text(file, command.members, SIZE_MAX);
+        if (!read) return complain(fmt::format("cannot read {}", command.members), 1);
+        text = std::move(read).value();
     }
     auto places = described ? parse_members(text, command.members) : make_members(command.made_up);
     if (!places) return complain(places.error().message);

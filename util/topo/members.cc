@@ -1,18 +1,17 @@
-#include "members.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 
 #include <charconv>
-#include <optional>
 
-#include "topology/machine.h"
+#include "topo.h"
 
 namespace mcastcoll::topo {
 namespace {
 
 using topology::Level;
 using topology::Place;
+
+constexpr std::size_t kMostMembers = 1 << 20;
 
 std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most) {
     std::uint64_t value = 0;

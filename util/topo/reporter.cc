@@ -14,7 +14,7 @@ using namespace mcastcoll::topology;
 
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
-    auto job = JobReport::open_in(argv[1], 0);
+    auto job = JobReport::open(0, {argv[1]});
     if (!job) {
         std::fprintf(stderr, "%s\n", job.error().message.c_str());
         return 1;

@@ -1,8 +1,6 @@
-#include "show.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "topo.h"
 
 namespace mcastcoll::topo {
 
@@ -11,7 +9,7 @@ using topology::Map;
 using topology::ReportedLevel;
 using topology::Tree;
 
-std::string ranges(const std::vector<Rank>& ranks) {
+std::string ranges(std::span<const Rank> ranks) {
     std::string text;
     for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
         last = first;
@@ -67,15 +65,36 @@ std::string tree_as_text(const Map& map, const Tree& tree) {
         for (const Rank child : children) (tree.children(child).empty() ? leaves : inner).push_back(child);
         for (std::size_t first = 0, last = 0; first < leaves.size(); first = last) {
             while (last < leaves.size() && tree.level(leaves[last]) == tree.level(leaves[first])) ++last;
-            const std::vector<Rank> same(leaves.begin() + static_cast<std::ptrdiff_t>(first),
-                                         leaves.begin() + static_cast<std::ptrdiff_t>(last));
-            text += fmt::format("{:{}}{} by {}\n", "", 2 * depth + 2, ranges(same),
+            text += fmt::format("{:{}}{} by {}\n", "", 2 * depth + 2,
+                                ranges(std::span(leaves).subspan(first, last - first)),
                                 topology::name_of(tree.level(leaves[first])));
         }
         for (auto child = inner.rbegin(); child != inner.rend(); ++child)
             stack.push_back({*child, depth + 1});
     }
     return text;
+}
+
+std::vector<levels::Row> all_rows(const std::vector<levels::Row>& user) {
+    std::vector<levels::Row> rows = user;
+    rows.insert(rows.end(), levels::built_in_rows().begin(), levels::built_in_rows().end());
+    return rows;
+}
+
+std::string reason(const levels::Row& row, const std::string& file) {
+    return row.line > 0 ? fmt::format("{} line {}", file, row.line) : fmt::format("built in: {}", row.why);
+}
+
+std::string selection_as_text(const std::vector<levels::Row>& user, const std::string& file) {
+    std::string text =
+        "# The first row that matches decides; that of a group's rank 0 holds for the group.\n"
+        "# Bytes: of the longest buffer that a member has.\n"
+        "# operation     members  hosts    bytes         algorithm\n";
+    for (const levels::Row& row : all_rows(user))
+        text += fmt::format("{:<62}  # {}\n", levels::to_text(row), reason(row, file));
+    return text +
+           "# On one host everything takes levels, which is shared memory there. Whatever else is not above\n"
+           "# takes levels, or messages if it moves blocks.\n";
 }
 
 }  // namespace mcastcoll::topo

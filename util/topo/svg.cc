@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "show.h"
+#include "topo.h"
 
 namespace mcastcoll::topo {
 namespace {
@@ -54,19 +54,14 @@ Layout lay_out(const Tree& tree) {
 std::string escape(const std::string& text) {
     std::string result;
     for (const char c : text) {
-        switch (c) {
-            case '&':
-                result += "&amp;";
-                break;
-            case '<':
-                result += "&lt;";
-                break;
-            case '>':
-                result += "&gt;";
-                break;
-            default:
-                result += c;
-        }
+        if (c == '&')
+            result += "&amp;";
+        else if (c == '<')
+            result += "&lt;";
+        else if (c == '>')
+            result += "&gt;";
+        else
+            result += c;
     }
     return result;
 }

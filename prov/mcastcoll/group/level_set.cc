@@ -105,7 +105,7 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     if (algorithm.shape().name != "multicast") {
         config.multicast = false;
         no_multicast_ = fmt::format("FI_MCASTCOLL_TOPOLOGY={}@segment", algorithm.name());
-        config.tree_arity = config.large_tree_arity = std::max<std::uint32_t>(1, algorithm.arity());
+        config.tree_arity = config.large_tree_arity = std::max<std::uint32_t>(1, algorithm.arity);
     }
     engine_ = std::make_unique<engine::Engine>(config);
     segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_);

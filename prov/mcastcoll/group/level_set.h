@@ -14,7 +14,6 @@
 #include "levels/planner.h"
 #include "levels/segment_level.h"
 #include "levels/site_level.h"
-#include "topology/group_report.h"
 #include "topology/map.h"
 
 namespace mcastcoll::group {

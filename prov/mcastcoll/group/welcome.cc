@@ -1,7 +1,5 @@
 #include "group/welcome.h"
 
-#include "topology/place_codec.h"
-
 namespace mcastcoll::group {
 
 wire::ByteString encode_policy(const topology::Policy& policy) {
@@ -10,8 +8,7 @@ wire::ByteString encode_policy(const topology::Policy& policy) {
 }
 
 wire::ByteString encode_place(const topology::Place& place) {
-    const topology::EncodedPlace encoded = topology::encode(place);
-    return {encoded.bytes().begin(), encoded.bytes().end()};
+    return topology::encode(place);
 }
 
 topology::Place decode_place(const wire::ByteString& place) {

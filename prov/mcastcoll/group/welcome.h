@@ -8,7 +8,6 @@
 #include "group/port.h"
 #include "levels/selection.h"
 #include "topology/map.h"
-#include "topology/policy.h"
 
 namespace mcastcoll::group {
 

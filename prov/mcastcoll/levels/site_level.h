@@ -30,7 +30,7 @@
 #include "levels/level.h"
 #include "levels/piece_flow.h"
 #include "levels/placement.h"
-#include "topology/algorithm.h"
+#include "topology/policy.h"
 
 namespace mcastcoll::levels {
 

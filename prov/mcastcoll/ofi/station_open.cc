@@ -23,7 +23,7 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
     topology::Discovery found =
         topology::discover(given, address ? address.value().address_bytes() : Bytes());
     if (const auto room = host::Segment::probe(kRoomWanted); !room && found.place.at(topology::Level::host)) {
-        found.place.clear(topology::Level::host);
+        found.place.at(topology::Level::host).reset();
         found.notes.push_back("served as a host of its own: " + room.error().message);
     }
     return found;

@@ -9,21 +9,20 @@
 #include <charconv>
 #include <cstring>
 
+#include "topology/subnet.h"
+
 namespace mcastcoll::relay {
 namespace {
-
-constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 Error bad(std::string_view text, const char* why) {
     return Error{EINVAL, '"' + std::string(text) + "\" " + why};
 }
 
 Endpoint unmapped(Endpoint endpoint) {
-    if (endpoint.family != Family::v6 ||
-        std::memcmp(endpoint.address.data(), kMappedPrefix.data(), kMappedPrefix.size()) != 0)
-        return endpoint;
+    const Bytes bare = topology::unwrap(endpoint.address);
+    if (endpoint.family != Family::v6 || bare.size() != 4) return endpoint;
     Endpoint v4{Family::v4, endpoint.port, {}};
-    std::copy_n(endpoint.address.begin() + kMappedPrefix.size(), 4, v4.address.begin());
+    std::copy(bare.begin(), bare.end(), v4.address.begin());
     return v4;
 }
 

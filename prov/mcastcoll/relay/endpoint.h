@@ -7,7 +7,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "base/result.h"

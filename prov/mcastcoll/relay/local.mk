@@ -1,5 +1,5 @@
-# What the gateway, the library that is loaded into programs and the provider share: the preface and the sites file.  It needs neither fmt nor
-# libfabric, since it goes into foreign programs.
+# What the gateway, the library that is loaded into programs and the provider share: the preface and the sites
+# file.  It needs neither fmt nor libfabric, since it goes into foreign programs.
 noinst_LTLIBRARIES += %reldir%/libmccsites.la
 %canon_reldir%_libmccsites_la_SOURCES = \
 	%reldir%/endpoint.cc \
@@ -7,3 +7,4 @@ noinst_LTLIBRARIES += %reldir%/libmccsites.la
 	%reldir%/preface.h \
 	%reldir%/sites.cc \
 	%reldir%/sites.h
+EXTRA_DIST += %reldir%/README.md

@@ -10,9 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 

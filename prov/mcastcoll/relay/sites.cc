@@ -1,13 +1,13 @@
 #include "relay/sites.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+
+#include "base/file_descriptor.h"
 
 namespace mcastcoll::relay {
 namespace {
@@ -37,9 +37,10 @@ bool read_number(std::string_view text, Unsigned least, Unsigned most, Unsigned&
     return status == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
 }
 
-// Reads line by line; every complaint is one sentence, the caller puts file and line in front.
+// Reads line by line; every complaint is one sentence, behind file and line.
 class Parser {
   public:
+    explicit Parser(std::string_view file) : file_(file) {}
     Result<void> line(std::string_view text, unsigned number) {
         number_ = number;
         text = trim(text.substr(0, text.find_first_of("#;")));
@@ -63,20 +64,15 @@ class Parser {
         return {};
     }
     Sites take() { return std::move(all_); }
-    // Of the line that the last complaint is about.
-    unsigned blamed() const { return blamed_; }
 
   private:
     enum class Where { nowhere, site, trunks };
 
-    Error wrong(std::string what) {
-        blamed_ = number_;
-        return Error{EINVAL, std::move(what)};
+    Error wrong_at(unsigned line, const std::string& what) const {
+        return Error{EINVAL, file_ + ':' + std::to_string(line) + ": " + what};
     }
-    Error wrong_section(std::string what) {
-        blamed_ = section_line_;
-        return Error{EINVAL, std::move(what)};
-    }
+    Error wrong(const std::string& what) const { return wrong_at(number_, what); }
+    Error wrong_section(const std::string& what) const { return wrong_at(section_line_, what); }
 
     Result<void> close_section() {
         if (where_ != Where::site) return {};
@@ -170,30 +166,25 @@ class Parser {
         return {};
     }
 
+    const std::string file_;
     Sites all_;
     Where where_ = Where::nowhere;
     bool trunks_seen_ = false;
     std::vector<std::string> seen_;
-    unsigned number_ = 0, section_line_ = 0, blamed_ = 0;
+    unsigned number_ = 0, section_line_ = 0;
 };
 
-Error unreadable(const std::string& path, int code) {
-    return Error{code, path + ": " + std::strerror(code)};
-}
-
 Result<std::string> read_file(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return unreadable(path, errno);
+    const auto unreadable = [&path](int code) { return Error{code, path + ": " + std::strerror(code)}; };
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.valid()) return unreadable(errno);
     std::string text;
     char block[16384];
-    ssize_t size = 0;
-    int code = 0;
-    while (text.size() <= kMaxFile && (size = ::read(file, block, sizeof block)) > 0)
+    while (const ssize_t size = ::read(file.get(), block, sizeof block)) {
+        if (size < 0) return unreadable(errno);
         text.append(block, static_cast<std::size_t>(size));
-    if (size < 0) code = errno;
-    ::close(file);
-    if (code != 0) return unreadable(path, code);
-    if (text.size() > kMaxFile) return unreadable(path, EFBIG);
+        if (text.size() > kMaxFile) return unreadable(EFBIG);
+    }
     return text;
 }
 
@@ -219,18 +210,14 @@ const Site* Sites::named(std::string_view name) const {
 }
 
 Result<Sites> parse_sites(std::string_view text, std::string_view name) {
-    Parser parser;
+    Parser parser(name);
     unsigned number = 0;
-    const auto blame = [&](const Error& error) {
-        return Error{error.code,
-                     std::string(name) + ':' + std::to_string(parser.blamed()) + ": " + error.message};
-    };
     while (!text.empty()) {
         const std::size_t end = std::min(text.find('\n'), text.size());
-        if (auto done = parser.line(text.substr(0, end), ++number); !done) return blame(done.error());
+        if (auto done = parser.line(text.substr(0, end), ++number); !done) return done.error();
         text.remove_prefix(std::min(end + 1, text.size()));
     }
-    if (auto done = parser.end(); !done) return blame(done.error());
+    if (auto done = parser.end(); !done) return done.error();
     return parser.take();
 }
 

@@ -12,12 +12,8 @@
 //     key = FILE                             # relative to the sites file
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "relay/endpoint.h"
 #include "topology/subnet.h"
 

@@ -5,16 +5,12 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <memory>
 
-#include "base/file_descriptor.h"
 #include "base/system.h"
-#include "topology/host_identity.h"
 #include "topology/machine.h"
 #include "transport/socket_address.h"
 
@@ -23,20 +19,7 @@ namespace {
 
 constexpr std::size_t kMostFileBytes = 1 << 20;
 
-Result<std::string> read_file(const std::string& path) {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.valid()) return system_error(errno, path);
-    std::string text;
-    std::array<char, 4096> chunk;
-    for (;;) {
-        const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
-        if (got < 0) return system_error(errno, path);
-        if (got == 0) return text;
-        text.append(chunk.data(), static_cast<std::size_t>(got));
-        if (text.size() > kMostFileBytes)
-            return Error{EFBIG, fmt::format("{}: longer than {} bytes", path, kMostFileBytes)};
-    }
-}
+constexpr std::uint64_t kSeed = 0x6d6363686f737401;
 
 unsigned bits_of(const sockaddr* mask) {
     const Bytes bytes =
@@ -47,19 +30,6 @@ unsigned bits_of(const sockaddr* mask) {
     for (const std::byte byte : bytes)
         bits += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
     return bits;
-}
-
-}  // namespace
-
-Result<Override> read_override(const std::string& value) {
-    constexpr std::string_view kFile = "file:";
-    const bool named = value.starts_with(kFile);
-    if (!named && !value.starts_with('/') && !value.starts_with("./") && !value.starts_with("../"))
-        return Override::parse_words(value);
-    const std::string path = named ? value.substr(kFile.size()) : value;
-    auto text = read_file(path);
-    if (!text) return text.error();
-    return Override::parse_file(text.value(), path);
 }
 
 Result<Subnet> own_subnet(Bytes address) {
@@ -96,6 +66,19 @@ Discovery discover_host() {
     return found;
 }
 
+}  // namespace
+
+Result<Override> read_override(const std::string& value) {
+    constexpr std::string_view kFile = "file:";
+    const bool named = value.starts_with(kFile);
+    if (!named && !value.starts_with('/') && !value.starts_with("./") && !value.starts_with("../"))
+        return Override::parse_words(value);
+    const std::string path = named ? value.substr(kFile.size()) : value;
+    auto text = read_text(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, kMostFileBytes);
+    if (!text) return text.error();
+    return Override::parse_file(text.value(), path);
+}
+
 Discovery discover(const Override& override, Bytes address) {
     static const Discovery host = discover_host();
     Discovery found = host;
@@ -109,6 +92,59 @@ Discovery discover(const Override& override, Bytes address) {
     }
     override.apply(found.place, address);
     return found;
+}
+
+Result<HostIdentity> read_host_identity() {
+    constexpr const char* kBoot = "/proc/sys/kernel/random/boot_id";
+    HostIdentity identity;
+    auto boot = read_text(FileDescriptor(::open(kBoot, O_RDONLY | O_CLOEXEC)), kBoot, kMostFileBytes);
+    if (!boot) return boot.error();
+    if (boot.value().empty()) return system_error(EIO, kBoot);
+    identity.boot = std::move(boot).value();
+
+    struct stat found = {};
+    for (const auto& [path, inode] : {std::pair{"/proc/self/ns/pid", &identity.pid_namespace},
+                                      {"/proc/self/ns/net", &identity.net_namespace},
+                                      {"/proc/self/ns/user", &identity.user_namespace}}) {
+        if (::stat(path, &found) != 0) return system_error(errno, path);
+        *inode = found.st_ino;
+    }
+    if (::stat("/dev/shm", &found) != 0) return system_error(errno, "/dev/shm");
+    if (!S_ISDIR(found.st_mode)) return Error{ENOTDIR, "/dev/shm is no folder"};
+    if (::access("/dev/shm", W_OK | X_OK) != 0) return system_error(errno, "/dev/shm");
+    identity.shm_device = found.st_dev;
+    identity.shm_inode = found.st_ino;
+    identity.user = ::geteuid();
+    return identity;
+}
+
+std::uint64_t host_id(const HostIdentity& identity) {
+    const std::string text =
+        fmt::format("{} pid {} net {} user {} shm {} {} uid {}", identity.boot, identity.pid_namespace,
+                    identity.net_namespace, identity.user_namespace, identity.shm_device, identity.shm_inode,
+                    identity.user);
+    const std::uint64_t hash = stable_hash(std::as_bytes(std::span(text)), kSeed);
+    return hash == 0 ? 1 : hash;
+}
+
+std::string host_name() {
+    std::array<char, 256> text{};
+    if (::gethostname(text.data(), text.size() - 1) != 0) return "";
+    const std::string_view name = text.data();
+    return std::string(name.substr(0, name.find('.')));
+}
+
+Result<std::string> read_text(const FileDescriptor& file, const std::string& name, std::size_t most) {
+    if (!file.valid()) return system_error(errno, name);
+    std::string text;
+    std::array<char, 16384> chunk;
+    for (;;) {
+        const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
+        if (got < 0) return system_error(errno, name);
+        if (got == 0) return text;
+        text.append(chunk.data(), static_cast<std::size_t>(got));
+        if (text.size() > most) return Error{EFBIG, fmt::format("{}: longer than {} bytes", name, most)};
+    }
 }
 
 }  // namespace mcastcoll::topology

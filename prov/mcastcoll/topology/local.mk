@@ -5,24 +5,16 @@ noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 	%reldir%/subnet.h
 %canon_reldir%_libmcctopology_la_LIBADD = %reldir%/libmccsubnet.la
 mcc_parts += \
-	%reldir%/algorithm.cc \
-	%reldir%/algorithm.h \
-	%reldir%/group_report.cc \
-	%reldir%/group_report.h \
-	%reldir%/levels.cc \
-	%reldir%/levels.h \
 	%reldir%/map.cc \
 	%reldir%/map.h \
 	%reldir%/override.cc \
 	%reldir%/override.h \
-	%reldir%/place_codec.cc \
-	%reldir%/place_codec.h \
+	%reldir%/place.cc \
+	%reldir%/place.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
 	%reldir%/site_survey.cc \
 	%reldir%/site_survey.h \
-	%reldir%/sites.cc \
-	%reldir%/sites.h \
 	%reldir%/tree.cc \
 	%reldir%/tree.h
 nodist_%canon_reldir%_libmcctopology_la_SOURCES = %reldir%/all.cc
@@ -33,8 +25,6 @@ noinst_LTLIBRARIES += %reldir%/libmccdiscover.la
 %canon_reldir%_libmccdiscover_la_SOURCES = \
 	%reldir%/discover.cc \
 	%reldir%/discover.h \
-	%reldir%/host_identity.cc \
-	%reldir%/host_identity.h \
 	%reldir%/machine.h \
 	%reldir%/report.cc \
 	%reldir%/report.h

@@ -1,6 +1,5 @@
 // What is inside a host: its packages, NUMA nodes, shared caches and cores, as hwloc sees them, and where in
-// them a set of processors lies. The same code for this machine, one described by an XML file and one made up
-// from a few words.
+// them a set of processors lies. The same code for this machine and one made up from a few words.
 //
 // Numbers have to be the same for all processes of a host, also for those that may use only a part of it. So
 // the whole machine is looked at, and objects are known by the system's numbers or their lowest processor,
@@ -8,11 +7,11 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
-#include "topology/levels.h"
+#include "topology/place.h"
+
+struct hwloc_topology;
 
 namespace mcastcoll::topology {
 
@@ -22,10 +21,9 @@ using Processors = std::vector<unsigned>;
 class Machine {
   public:
     // This one; hwloc's own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC) may say otherwise.
-    static Result<Machine> of_this_system();
-    static Result<Machine> of_xml(const std::string& file);
+    static Result<Machine> of_this_system() { return load(nullptr); }
     // "package:2 numa:2 l3:2 core:8 pu:2"
-    static Result<Machine> of_synthetic(const std::string& description);
+    static Result<Machine> of_synthetic(const std::string& description) { return load(description.c_str()); }
 
     // Those this process may run on: its binding, or all that its control group leaves it.
     Processors own() const;
@@ -38,13 +36,10 @@ class Machine {
     void locate(const Processors& processors, Place& place) const;
 
   private:
-    struct Topology;
-    struct Free {
-        void operator()(Topology* topology) const;
-    };
-    explicit Machine(std::unique_ptr<Topology, Free> topology) : topology_(std::move(topology)) {}
-    static Result<Machine> load(const char* xml, const char* synthetic);
-    std::unique_ptr<Topology, Free> topology_;
+    using Topology = std::unique_ptr<hwloc_topology, void (*)(hwloc_topology*)>;
+    explicit Machine(Topology topology) : topology_(std::move(topology)) {}
+    static Result<Machine> load(const char* synthetic);
+    Topology topology_;
 };
 
 }  // namespace mcastcoll::topology

@@ -3,40 +3,14 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <optional>
+#include <algorithm>
 
 #include "base/system.h"
 #include "topology/machine.h"
 
 namespace mcastcoll::topology {
 
-struct Machine::Topology {
-    hwloc_topology_t handle = nullptr;
-    ~Topology() {
-        if (handle != nullptr) hwloc_topology_destroy(handle);
-    }
-};
-
-void Machine::Free::operator()(Topology* topology) const {
-    delete topology;
-}
-
 namespace {
-
-class Bitmap {
-  public:
-    Bitmap() : bitmap_(hwloc_bitmap_alloc()) {}
-    explicit Bitmap(const Processors& processors) : Bitmap() {
-        for (const unsigned processor : processors) hwloc_bitmap_set(bitmap_, processor);
-    }
-    Bitmap(const Bitmap&) = delete;
-    Bitmap& operator=(const Bitmap&) = delete;
-    ~Bitmap() { hwloc_bitmap_free(bitmap_); }
-    hwloc_bitmap_t get() const { return bitmap_; }
-
-  private:
-    hwloc_bitmap_t bitmap_;
-};
 
 Processors processors_of(hwloc_const_bitmap_t bitmap) {
     Processors processors;
@@ -97,37 +71,21 @@ unsigned long wanted_flags() {
 
 }  // namespace
 
-Result<Machine> Machine::load(const char* xml, const char* synthetic) {
-    std::unique_ptr<Topology, Free> topology(new Topology);
-    if (hwloc_topology_init(&topology->handle) != 0) return system_error(errno, "hwloc");
-    hwloc_topology_t handle = topology->handle;
-    if (xml != nullptr && hwloc_topology_set_xml(handle, xml) != 0)
-        return system_error(errno, std::string("hwloc cannot read ") + xml);
+Result<Machine> Machine::load(const char* synthetic) {
+    hwloc_topology_t handle = nullptr;
+    if (hwloc_topology_init(&handle) != 0) return system_error(errno, "hwloc");
+    Topology topology(handle, &hwloc_topology_destroy);
     if (synthetic != nullptr && hwloc_topology_set_synthetic(handle, synthetic) != 0)
         return Error{EINVAL, std::string("hwloc does not understand the machine \"") + synthetic +
                                  "\"; it is to be like \"package:2 l3:2 core:4 pu:2\""};
     hwloc_topology_set_flags(handle, wanted_flags());
-    if (hwloc_topology_load(handle) != 0) {
-        const int code = errno != 0 ? errno : EIO;
-        return system_error(code, "hwloc cannot look at the machine");
-    }
+    if (hwloc_topology_load(handle) != 0)
+        return system_error(errno != 0 ? errno : EIO, "hwloc cannot look at the machine");
     return Machine(std::move(topology));
 }
 
-Result<Machine> Machine::of_this_system() {
-    return load(nullptr, nullptr);
-}
-
-Result<Machine> Machine::of_xml(const std::string& file) {
-    return load(file.c_str(), nullptr);
-}
-
-Result<Machine> Machine::of_synthetic(const std::string& description) {
-    return load(nullptr, description.c_str());
-}
-
 Processors Machine::allowed() const {
-    return processors_of(hwloc_topology_get_allowed_cpuset(topology_->handle));
+    return processors_of(hwloc_topology_get_allowed_cpuset(topology_.get()));
 }
 
 Processors Machine::own() const {
@@ -137,31 +95,30 @@ Processors Machine::own() const {
     cpu_set_t bound;
     CPU_ZERO(&bound);
     if (::sched_getaffinity(::getpid(), sizeof bound, &bound) != 0) return allowed();
-    const Bitmap set;
-    for (unsigned i = 0; i < CPU_SETSIZE; ++i)
-        if (CPU_ISSET(i, &bound) != 0) hwloc_bitmap_set(set.get(), i);
-    hwloc_topology_t handle = topology_->handle;
-    hwloc_bitmap_and(set.get(), set.get(), hwloc_topology_get_allowed_cpuset(handle));
-    return hwloc_bitmap_iszero(set.get()) ? allowed() : processors_of(set.get());
+    Processors all = allowed(), own;
+    for (const unsigned processor : all)
+        if (processor < CPU_SETSIZE && CPU_ISSET(processor, &bound) != 0) own.push_back(processor);
+    return own.empty() ? all : own;
 }
 
 std::vector<Processors> Machine::objects(Level level) const {
     std::vector<Processors> result;
-    for_each_object(topology_->handle, level,
+    for_each_object(topology_.get(), level,
                     [&](hwloc_obj_t object) { result.push_back(processors_of(object->cpuset)); });
     return result;
 }
 
 void Machine::locate(const Processors& processors, Place& place) const {
     if (processors.empty()) return;
-    const Bitmap set(processors);
     for (std::size_t i = index_of(Level::host) + 1; i < kLevels; ++i) {
         const Level level = level_of(i);
         // The lowest number, where several hold it: two kinds of memory beside the same processors.
         std::optional<unsigned> number;
-        for_each_object(topology_->handle, level, [&](hwloc_obj_t object) {
-            if (hwloc_bitmap_isincluded(set.get(), object->cpuset) == 0) return;
-            if (!number || number_of(object) < *number) number = number_of(object);
+        for_each_object(topology_.get(), level, [&](hwloc_obj_t object) {
+            const bool holds_all = std::all_of(processors.begin(), processors.end(), [object](unsigned one) {
+                return hwloc_bitmap_isset(object->cpuset, one) != 0;
+            });
+            if (holds_all && (!number || number_of(object) < *number)) number = number_of(object);
         });
         if (number) place.set(level, *number);
     }

@@ -4,28 +4,9 @@
 #include "topology/machine.h"
 
 namespace mcastcoll::topology {
-namespace {
 
-Error unknown() {
-    return {EOPNOTSUPP, "built without hwloc: what is inside a host is not known"};
-}
-
-}  // namespace
-
-struct Machine::Topology {};
-
-void Machine::Free::operator()(Topology* topology) const {
-    delete topology;
-}
-
-Result<Machine> Machine::of_this_system() {
-    return unknown();
-}
-Result<Machine> Machine::of_xml(const std::string&) {
-    return unknown();
-}
-Result<Machine> Machine::of_synthetic(const std::string&) {
-    return unknown();
+Result<Machine> Machine::load(const char*) {
+    return Error{EOPNOTSUPP, "built without hwloc: what is inside a host is not known"};
 }
 Processors Machine::own() const {
     return {};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <tuple>
+#include <map>
 
 namespace mcastcoll::topology {
 namespace {
@@ -14,25 +14,6 @@ struct Key {
     std::uint64_t id = 0;
     auto operator<=>(const Key&) const = default;
 };
-
-// Dense numbers in the order of first appearance.
-std::vector<std::uint32_t> number(const std::vector<Key>& keys) {
-    std::vector<std::uint32_t> by_key(keys.size());
-    for (std::uint32_t i = 0; i < by_key.size(); ++i) by_key[i] = i;
-    std::sort(by_key.begin(), by_key.end(), [&keys](std::uint32_t a, std::uint32_t b) {
-        return std::tie(keys[a], a) < std::tie(keys[b], b);
-    });
-    std::vector<std::uint32_t> first_of(keys.size());
-    for (std::size_t i = 0; i < by_key.size(); ++i) {
-        const bool same = i > 0 && keys[by_key[i]] == keys[by_key[i - 1]];
-        first_of[by_key[i]] = same ? first_of[by_key[i - 1]] : by_key[i];
-    }
-    std::vector<std::uint32_t> cluster_of(keys.size());
-    std::uint32_t next = 0;
-    for (std::uint32_t i = 0; i < keys.size(); ++i)
-        cluster_of[i] = first_of[i] == i ? next++ : cluster_of[first_of[i]];
-    return cluster_of;
-}
 
 bool counts_at(const Place& place, const Policy& policy, Level level) {
     return policy.counts(level) && place.at(level).has_value();
@@ -51,11 +32,18 @@ Key key_of(const Place& place, const Policy& policy, Level level, std::uint32_t 
     return {outside, Key::Kind::alone, rank};
 }
 
+// The clusters of a level inside those outside it, by rank: dense numbers in the order of first appearance.
 std::vector<std::uint32_t> refine(std::span<const Place> places, const Policy& policy, Level level,
                                   const std::vector<std::uint32_t>& outside) {
-    std::vector<Key> keys(places.size());
-    for (std::uint32_t i = 0; i < keys.size(); ++i) keys[i] = key_of(places[i], policy, level, outside[i], i);
-    return number(keys);
+    std::map<Key, std::uint32_t> numbers;
+    std::vector<std::uint32_t> cluster_of;
+    cluster_of.reserve(places.size());
+    for (std::uint32_t i = 0; i < places.size(); ++i) {
+        const Key key = key_of(places[i], policy, level, outside[i], i);
+        const auto next = static_cast<std::uint32_t>(numbers.size());
+        cluster_of.push_back(numbers.try_emplace(key, next).first->second);
+    }
+    return cluster_of;
 }
 
 // A host is in the segment of its first rank.
@@ -67,11 +55,7 @@ void settle_segments(std::vector<Place>& places, const Policy& policy,
     for (std::size_t i = 0; i < places.size(); ++i) {
         const Place*& first = first_of[host_of[i]];
         if (first == nullptr) first = &places[i];
-        const auto& segment = first->at(Level::segment);
-        if (segment)
-            places[i].set(Level::segment, segment->id, segment->name.view());
-        else
-            places[i].clear(Level::segment);
+        places[i].at(Level::segment) = first->at(Level::segment);
     }
 }
 
@@ -107,13 +91,9 @@ Map::Map(std::span<const Place> places, const Policy& policy)
     add(std::move(alone));
 
     name_levels();
-    depths_.assign(members_, 1);
-    for (std::size_t rank = 0; rank < members_; ++rank) {
-        for (std::size_t i = 1; i < kLevels; ++i) {
-            if (places[rank].at(level_of(i))) known_.add(level_of(i));
-            if (counts_at(places[rank], policy_, level_of(i))) ++depths_[rank];
-        }
-    }
+    for (const Place& place : places)
+        for (std::size_t i = 1; i < kLevels; ++i)
+            if (place.at(level_of(i))) known_.add(level_of(i));
 }
 
 // Of levels that divide alike one speaks for all: the host if it is among them, else the innermost outside
@@ -141,41 +121,21 @@ std::span<const Rank> Map::members_of(Level level, std::uint32_t cluster) const 
         .subspan(partition.starts[cluster], partition.starts[cluster + 1] - partition.starts[cluster]);
 }
 
-Level Map::common(Rank one, Rank other) const {
-    std::size_t i = kLevels - 1;
-    while (i > 0 && !together(one, other, level_of(i))) --i;
-    return speakers_[i];
-}
-
 Rank Map::leader(Level level, std::uint32_t cluster_number, Rank root) const {
     if (index_of(root) < members_ && cluster(root, level) == cluster_number) return root;
-    return leader(level, cluster_number);
-}
-
-std::vector<Rank> Map::leaders_within(const Partition& outer, std::uint32_t cluster, const Partition& inner,
-                                      Rank root) const {
-    std::vector<Rank> leaders;
-    if (cluster + std::size_t{1} >= outer.starts.size()) return leaders;
-    for (std::uint32_t i = outer.starts[cluster]; i < outer.starts[cluster + 1]; ++i) {
-        const Rank rank = outer.members[i];
-        const std::uint32_t own = inner.cluster_of[index_of(rank)];
-        if (inner.members[inner.starts[own]] != rank) continue;
-        const bool has_root = index_of(root) < members_ && inner.cluster_of[index_of(root)] == own;
-        leaders.push_back(has_root ? root : rank);
-    }
-    return leaders;
-}
-
-std::vector<Rank> Map::leaders_within(Level outer, std::uint32_t cluster, Level inner) const {
-    return leaders_within(at(outer), cluster, at(inner), kNoRank);
-}
-
-std::vector<Rank> Map::leaders_within(Level outer, std::uint32_t cluster, Level inner, Rank root) const {
-    return leaders_within(at(outer), cluster, at(inner), root);
+    return members_of(level, cluster_number).front();
 }
 
 std::vector<Rank> Map::connected_by(Level level, std::uint32_t cluster, Rank root) const {
-    return leaders_within(at(level), cluster, below(level), root);
+    const Partition& inner = below(level);
+    const bool has_root = index_of(root) < members_;
+    std::vector<Rank> leaders;
+    for (const Rank rank : members_of(level, cluster)) {
+        const std::uint32_t own = inner.cluster_of[index_of(rank)];
+        if (inner.members[inner.starts[own]] != rank) continue;
+        leaders.push_back(has_root && inner.cluster_of[index_of(root)] == own ? root : rank);
+    }
+    return leaders;
 }
 
 std::string Map::title(Level level, std::uint32_t cluster) const {
@@ -208,6 +168,28 @@ std::string Map::why(Level level) const {
     const std::string speaker(name_of(speakers_[index_of(level)]));
     if (clusters(level) == 1) return "everybody is in the same " + speaker;
     return "divides as the " + speaker + " does";
+}
+
+std::vector<ReportedLevel> describe_levels(const Map& map) {
+    std::vector<ReportedLevel> result;
+    for (std::size_t i = 0; i < kLevels; ++i) {
+        const Level level = level_of(i);
+        ReportedLevel& one = result.emplace_back();
+        one.level = level;
+        one.connects = map.connects(level);
+        one.why = map.why(level);
+        if (!one.connects) continue;
+        if (is_inside_host(level)) {
+            one.connects = false;
+            one.why = "only barriers go by it: in a host all read what one has written";
+            continue;
+        }
+        one.algorithm = map.policy().algorithms.at(level).name();
+        one.lane = level == Level::host           ? "shared memory"
+                   : one.algorithm == "multicast" ? "multicast"
+                                                  : "messages";
+    }
+    return result;
 }
 
 }  // namespace mcastcoll::topology

@@ -19,13 +19,8 @@
 // for all.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "topology/levels.h"
 #include "topology/policy.h"
 
 namespace mcastcoll::topology {
@@ -44,30 +39,18 @@ class Map {
     // One sentence: what the level connects, or why it is not in the tree.
     std::string why(Level level) const;
 
-    // Levels at which something is known of this member and counts, the wan included.
-    std::size_t depth(Rank rank) const { return depths_[index_of(rank)]; }
-
     // Clusters have dense numbers in the order of their first ranks. These answer for all levels, also those
     // that connect nothing or do not count.
     std::size_t clusters(Level level) const { return at(level).starts.size() - 1; }
     std::uint32_t cluster(Rank rank, Level level) const { return at(level).cluster_of[index_of(rank)]; }
     // In ascending order, none for a cluster that does not exist.
     std::span<const Rank> members_of(Level level, std::uint32_t cluster) const;
-    bool together(Rank one, Rank other, Level level) const {
-        return cluster(one, level) == cluster(other, level);
-    }
-    // The level that connects them: the innermost at which they are together.
-    Level common(Rank one, Rank other) const;
 
     // Who speaks for a cluster: its lowest rank, or the root of the operation where that is a member.
-    Rank leader(Level level, std::uint32_t cluster) const { return members_of(level, cluster).front(); }
-    Rank leader(Level level, std::uint32_t cluster, Rank root) const;
-    // The leaders of all clusters of `inner` that lie in one of `outer`, by their clusters' numbers:
-    // (segment, s, host) are those who multicast in segment s.
-    std::vector<Rank> leaders_within(Level outer, std::uint32_t cluster, Level inner) const;
-    std::vector<Rank> leaders_within(Level outer, std::uint32_t cluster, Level inner, Rank root) const;
-    // Leaders of what this level connects in one of its clusters.
-    std::vector<Rank> connected_by(Level level, std::uint32_t cluster, Rank root) const;
+    Rank leader(Level level, std::uint32_t cluster, Rank root = kNoRank) const;
+    // Leaders of what this level connects in one of its clusters, by their clusters' numbers: of a segment
+    // those who multicast in it.
+    std::vector<Rank> connected_by(Level level, std::uint32_t cluster, Rank root = kNoRank) const;
 
     // What people call a cluster: "A", "10.0.0.0/24", "package 1"; empty where it has no name.
     std::string title(Level level, std::uint32_t cluster) const;
@@ -83,8 +66,6 @@ class Map {
     const Partition& at(Level level) const { return partitions_[index_of(level)]; }
     // Divides what this level connects.
     const Partition& below(Level level) const { return partitions_[below_[index_of(level)]]; }
-    std::vector<Rank> leaders_within(const Partition& outer, std::uint32_t cluster, const Partition& inner,
-                                     Rank root) const;
 
     std::size_t members_ = 0;
     Policy policy_;
@@ -93,9 +74,29 @@ class Map {
     std::vector<Level> levels_;
     std::array<Level, kLevels> speakers_{};      // by level: whoever speaks for all that divide alike
     std::array<std::uint8_t, kLevels> below_{};  // by level: the next partition that is another one
-    std::vector<std::size_t> depths_;
-    std::vector<Partition> partitions_;  // of each level, and after them the single members
-    std::vector<Place> firsts_;          // places, for titles
+    std::vector<Partition> partitions_;          // of each level, and after them the single members
+    std::vector<Place> firsts_;                  // places, for titles
+};
+
+// What a process tells mcastcoll-topo of its groups (report.h).
+struct ReportedLevel {
+    Level level{};
+    bool connects = false;
+    std::string lane;       // what carries it: "multicast", "shared memory", "messages"
+    std::string algorithm;  // "flat"
+    std::string why;        // one sentence
+};
+
+// What the map and its policy have to say, to be corrected where the group does otherwise.
+std::vector<ReportedLevel> describe_levels(const Map& map);
+
+struct ReportedGroup {
+    std::uint64_t key = 0;
+    Rank rank{};  // of the process that reports
+    std::vector<Place> places;
+    Policy policy;
+    std::vector<ReportedLevel> levels;
+    std::string state;  // "ready", "failed: ..."
 };
 
 }  // namespace mcastcoll::topology

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 namespace mcastcoll::topology {
 namespace {
@@ -48,17 +47,15 @@ constexpr std::string_view kLines = "a line begins with auto, flat, level, algor
 // Takes one statement after the other and keeps the first complaint.
 class OverrideParser {
   public:
-    explicit OverrideParser(std::string where) : where_(std::move(where)) {}
+    std::string where;  // begins each complaint
 
-    void set_where(std::string where) { where_ = std::move(where); }
-    bool good() const { return good_; }
+    bool good() const { return complaint_.empty(); }
     Result<Override> finish() && {
-        if (!good_) return Error{EINVAL, complaint_};
+        if (!good()) return Error{EINVAL, complaint_};
         return std::move(override_);
     }
     void complain(Token at, const std::string& what) {
-        if (good_) complaint_ = where_ + "character " + std::to_string(at.at + 1) + ": " + what;
-        good_ = false;
+        if (good()) complaint_ = where + "character " + std::to_string(at.at + 1) + ": " + what;
     }
 
     void take_flat() { override_.policy_.flat = true; }
@@ -118,9 +115,7 @@ class OverrideParser {
     }
 
     Override override_;
-    std::string where_;
     std::string complaint_;
-    bool good_ = true;
 };
 
 namespace {
@@ -163,7 +158,7 @@ void take_line(OverrideParser& parser, std::span<const Token> words) {
 }  // namespace
 
 Result<Override> Override::parse_words(std::string_view text) {
-    OverrideParser parser("");
+    OverrideParser parser;
     Level list = Level::wan;  // where NAME:SUBNET goes on; the wan: nowhere
     for (const Token raw : split(text, ",")) {
         if (!parser.good()) break;
@@ -201,10 +196,10 @@ Result<Override> Override::parse_words(std::string_view text) {
 }
 
 Result<Override> Override::parse_file(std::string_view text, std::string_view file) {
-    OverrideParser parser("");
+    OverrideParser parser;
     std::size_t number = 0;
     for (const Token line : split(text, "\n")) {
-        parser.set_where(std::string(file) + " line " + std::to_string(++number) + ", ");
+        parser.where = std::string(file) + " line " + std::to_string(++number) + ", ";
         std::vector<Token> words = split(line.text.substr(0, line.text.find('#')), kBlanks);
         std::erase_if(words, [](const Token& word) { return word.text.empty(); });
         if (!words.empty()) take_line(parser, words);

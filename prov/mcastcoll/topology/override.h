@@ -1,5 +1,5 @@
-// What the user says about the topology: FI_MCASTCOLL_TOPOLOGY, a few words or a file. Pure; reading the file
-// is read_override.h's.
+// What the user says about the topology: FI_MCASTCOLL_TOPOLOGY, a few words or a file. Pure: discover.h
+// reads the file.
 //
 // Words, separated by commas:
 //
@@ -19,12 +19,7 @@
 //     algorithm LEVEL ALGORITHM
 #pragma once
 
-#include <array>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
-#include "topology/levels.h"
 #include "topology/policy.h"
 #include "topology/subnet.h"
 

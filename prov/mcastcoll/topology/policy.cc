@@ -1,24 +1,97 @@
 #include "topology/policy.h"
 
+#include <charconv>
+
 #include "wire/bytes.h"
 
 namespace mcastcoll::topology {
 namespace {
 
+enum ShapeNumber : std::uint8_t { kFlat, kChain, kBinomial, kAry, kMulticast, kShm, kShapes };
+
+// The root sends to each; with multicast or shared memory, to all at once.
+std::size_t flat(std::size_t, std::size_t) {
+    return 0;
+}
+// Each hands on to the next.
+std::size_t chain(std::size_t node, std::size_t) {
+    return node - 1;
+}
+// Whoever has it sends to one more, again and again. The lowest bit that is set goes: node 12 (1100) hangs
+// from 8 (1000) and has 13 and 14 below it.
+std::size_t binomial(std::size_t node, std::size_t) {
+    return node & (node - 1);
+}
+std::size_t k_ary(std::size_t node, std::size_t arity) {
+    return (node - 1) / arity;
+}
+
+constexpr std::array<Shape, kShapes> kTable{{
+    {"flat", flat, Level::wan, Level::site},
+    {"chain", chain, Level::wan, Level::segment},
+    {"binomial", binomial, Level::wan, Level::site},
+    {"K-ary", k_ary, Level::wan, Level::segment},
+    {"multicast", flat, Level::segment, Level::segment},
+    {"shm", flat, Level::host, Level::core},
+}};
+
+constexpr std::string_view kArySuffix = "-ary";
 constexpr std::uint8_t kPolicyVersion = 1;
 constexpr std::size_t kAlgorithmsAt = 4;
 
 }  // namespace
 
+const Shape& Algorithm::shape() const {
+    return kTable[number];
+}
+
+std::string Algorithm::name() const {
+    return number == kAry ? std::to_string(arity) + std::string(kArySuffix) : std::string(shape().name);
+}
+
+std::optional<Algorithm> algorithm_of(std::uint8_t shape, std::uint8_t arity) {
+    const bool has_arity = shape == kAry;
+    if (shape >= kShapes || (!has_arity && arity != 0)) return std::nullopt;
+    if (has_arity && (arity < 2 || arity > Algorithm::kMostArity)) return std::nullopt;
+    return Algorithm{shape, arity};
+}
+
+std::optional<Algorithm> algorithm_named(std::string_view name) {
+    for (std::uint8_t i = 0; i < kShapes; ++i)
+        if (i != kAry && name == kTable[i].name) return Algorithm{i};
+    if (!name.ends_with(kArySuffix)) return std::nullopt;
+    name.remove_suffix(kArySuffix.size());
+    std::uint8_t arity = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), arity);
+    if (error != std::errc() || end != name.data() + name.size() || name[0] == '0') return std::nullopt;
+    return algorithm_of(kAry, arity);
+}
+
+std::string algorithm_names(Level level) {
+    std::string text;
+    for (std::uint8_t i = 0; i < kShapes; ++i) {
+        if (!Algorithm{i}.allowed_at(level)) continue;
+        if (!text.empty()) text += ", ";
+        text += kTable[i].name;
+        if (i == kAry) text += " (K from 2 to " + std::to_string(Algorithm::most_arity(level)) + ')';
+    }
+    return text;
+}
+
+Algorithms::Algorithms() {
+    set(Level::segment, Algorithm{kMulticast});
+    for (std::size_t i = index_of(Level::host); i < kLevels; ++i) set(level_of(i), Algorithm{kShm});
+}
+
 std::array<std::byte, kPolicyBytes> encode(const Policy& policy) {
     std::array<std::byte, kPolicyBytes> out{};
     wire::put(out.data(), kPolicyVersion);
     wire::put(out.data() + 1, static_cast<std::uint8_t>(policy.flat ? 1 : 0));
-    wire::put(out.data() + 2, policy.off.bits());
+    wire::put(out.data() + 2, policy.off.bits);
     for (std::size_t i = 0; i < kLevels; ++i) {
         const Algorithm algorithm = policy.algorithms.at(level_of(i));
-        wire::put(out.data() + kAlgorithmsAt + 2 * i, algorithm.number());
-        wire::put(out.data() + kAlgorithmsAt + 2 * i + 1, algorithm.arity());
+        wire::put(out.data() + kAlgorithmsAt + 2 * i, algorithm.number);
+        wire::put(out.data() + kAlgorithmsAt + 2 * i + 1, algorithm.arity);
     }
     return out;
 }
@@ -31,7 +104,7 @@ std::optional<Policy> decode_policy(Bytes bytes) {
     if (flat > 1 || off >= 1U << kLevels || (off & 1U) != 0) return std::nullopt;
     Policy policy;
     policy.flat = flat == 1;
-    policy.off = LevelSet::from_bits(off);
+    policy.off = LevelSet{off};
     for (std::size_t i = 0; i < kLevels; ++i) {
         const std::byte* at = bytes.data() + kAlgorithmsAt + 2 * i;
         const auto algorithm = algorithm_of(wire::get<std::uint8_t>(at), wire::get<std::uint8_t>(at + 1));

@@ -15,8 +15,7 @@
 #include <memory>
 
 #include "base/system.h"
-#include "topology/host_identity.h"
-#include "topology/place_codec.h"
+#include "topology/discover.h"
 #include "transport/watch_point.h"
 
 namespace mcastcoll::topology {
@@ -31,10 +30,9 @@ std::uint64_t own_pid_namespace() {
 }
 
 std::string program_name() {
-    const FileDescriptor file(::open("/proc/self/comm", O_RDONLY | O_CLOEXEC));
-    std::array<char, 64> text;
-    const ssize_t got = file.valid() ? ::read(file.get(), text.data(), text.size()) : 0;
-    return got <= 1 ? "" : std::string(text.data(), static_cast<std::size_t>(got - 1));
+    constexpr const char* kName = "/proc/self/comm";
+    auto text = read_text(FileDescriptor(::open(kName, O_RDONLY | O_CLOEXEC)), kName, 64);
+    return text && !text.value().empty() ? text.value().substr(0, text.value().size() - 1) : "";
 }
 
 std::string hex(Bytes bytes) {
@@ -96,7 +94,7 @@ std::string to_json(const ReportedGroup& group) {
         R"({{"key": "{:016x}", "rank": {}, "state": {}, "policy": "{}", "levels": {}, "places": {}}})",
         group.key, index_of(group.rank), quoted(group.state), hex(encode(group.policy)),
         list_of(group.levels, [](const ReportedLevel& level) { return to_json(level); }),
-        list_of(group.places, [](const Place& place) { return '"' + hex(encode(place).bytes()) + '"'; }));
+        list_of(group.places, [](const Place& place) { return '"' + hex(encode(place)) + '"'; }));
 }
 
 // The process is known to be gone, or another one has its number.
@@ -151,54 +149,44 @@ std::string to_string(const ReportName& name) {
                        name.complete ? "" : kUnfinished);
 }
 
-std::size_t remove_stale_reports(const FileDescriptor& folder) {
+std::vector<std::string> list_reports(const FileDescriptor& folder) {
     const std::uint64_t own_namespace = own_pid_namespace();
+    std::vector<std::string> names;
     const int copy = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (copy < 0) return 0;
+    if (copy < 0) return names;
     const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(copy), &::closedir);
-    if (list == nullptr) return ::close(copy), 0;
-    std::size_t removed = 0;
+    if (list == nullptr) return ::close(copy), names;
     while (const dirent* entry = ::readdir(list.get())) {
         const auto name = parse_report_name(entry->d_name);
-        if (!name || name->pid_namespace != own_namespace || !is_dead(*name)) continue;
-        if (::unlinkat(folder.get(), entry->d_name, 0) == 0) ++removed;
+        if (!name) continue;
+        if (name->pid_namespace == own_namespace && is_dead(*name))
+            ::unlinkat(folder.get(), entry->d_name, 0);
+        else if (name->complete)
+            names.emplace_back(entry->d_name);
     }
-    return removed;
+    return names;
 }
 
-Result<JobReport> JobReport::open(unsigned part) {
+Result<JobReport> JobReport::open(unsigned part, const std::vector<std::string>& folders) {
     Error last;
-    for (const std::string& folder : report_folders()) {
-        auto opened = open_in(folder, part);
-        if (opened) return opened;
+    for (const std::string& folder : folders) {
+        auto opened = open_report_folder(folder, true);
+        if (opened) return JobReport(folder, std::move(opened).value(), part);
         last = opened.error();
     }
     return last;
 }
 
-Result<JobReport> JobReport::open_in(const std::string& folder, unsigned part) {
-    JobReport report;
-    auto opened = open_report_folder(folder, true);
-    if (!opened) return opened.error();
-    report.folder_ = std::move(opened).value();
-    report.folder_name_ = folder;
-    report.owner_ = ::getpid();
-    if (auto start = process_start_time(::getpid())) report.start_time_ = start.value();
-    report.file_name_ = to_string(ReportName{static_cast<std::uint64_t>(report.owner_), report.start_time_,
-                                             own_pid_namespace(), part, true});
-    remove_stale_reports(report.folder_);
-    return report;
+JobReport::JobReport(std::string folder_name, FileDescriptor folder, unsigned part)
+    : folder_name_(std::move(folder_name)), folder_(std::move(folder)), owner_(::getpid()) {
+    ReportName name{static_cast<std::uint64_t>(owner_), 0, own_pid_namespace(), part, true};
+    if (auto start = process_start_time(owner_)) name.start_time = start.value();
+    file_name_ = to_string(name);
+    list_reports(folder_);  // removes what the dead have left
 }
 
-JobReport::JobReport(JobReport&& other) noexcept
-    : folder_name_(std::move(other.folder_name_)),
-      file_name_(std::exchange(other.file_name_, {})),
-      folder_(std::move(other.folder_)),
-      start_time_(other.start_time_),
-      owner_(other.owner_) {}
-
 JobReport::~JobReport() {
-    if (!file_name_.empty() && ::getpid() == owner_) ::unlinkat(folder_.get(), file_name_.c_str(), 0);
+    if (folder_.valid() && ::getpid() == owner_) ::unlinkat(folder_.get(), file_name_.c_str(), 0);
 }
 
 Result<void> JobReport::write(const Report& report) {

@@ -10,25 +10,27 @@
 // tell.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
-#include "topology/group_report.h"
+#include "topology/map.h"
 
 namespace mcastcoll::topology {
 
+struct Report {
+    std::vector<ReportedGroup> groups;
+    std::vector<std::pair<std::string, std::uint64_t>> counters;
+};
+
+// Where reports of this user may be, the best first.
+std::vector<std::string> report_folders();
+
 class JobReport {
   public:
-    // In the first folder of report_folders() that can be used. Parts of a process have different numbers.
-    static Result<JobReport> open(unsigned part = 0);
-    static Result<JobReport> open_in(const std::string& folder, unsigned part);
-    JobReport(JobReport&& other) noexcept;
+    // In the first of the folders that can be used. Parts of a process have different numbers.
+    static Result<JobReport> open(unsigned part, const std::vector<std::string>& folders = report_folders());
+    JobReport(JobReport&&) = default;
     JobReport& operator=(JobReport&&) = delete;
     ~JobReport();
 
@@ -37,21 +39,17 @@ class JobReport {
     std::string path() const { return folder_name_ + '/' + file_name_; }
 
   private:
-    JobReport() = default;
+    JobReport(std::string folder_name, FileDescriptor folder, unsigned part);
     std::string folder_name_;
     std::string file_name_;
     FileDescriptor folder_;
-    std::uint64_t start_time_ = 0;
-    int owner_ = 0;  // a child of fork() leaves its parent's file alone
+    int owner_;  // a child of fork() leaves its parent's file alone
 };
-
-// Where reports of this user may be, the best first.
-std::vector<std::string> report_folders();
 
 // Opens a folder that belongs to this user and is closed to others, and makes it if asked to.
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
-// Removes files of dead processes; returns how many.
-std::size_t remove_stale_reports(const FileDescriptor& folder);
+// The names of all reports that are complete. Removes those of dead processes before.
+std::vector<std::string> list_reports(const FileDescriptor& folder);
 
 // Out of a file's name, nothing when it is not one of ours.
 struct ReportName {

@@ -1,10 +1,24 @@
 #include "topology/site_survey.h"
 
 #include <algorithm>
-#include <iterator>
+#include <numeric>
 
 namespace mcastcoll::topology {
 namespace {
+
+constexpr Nanoseconds kNear = Nanoseconds::from_ms(1), kCampus = Nanoseconds::from_ms(10);
+constexpr std::int64_t kFactor = 10;
+
+// Round trips up to this long are within a site.
+Nanoseconds site_diameter(std::span<const RoundTrip> round_trips) {
+    std::vector<Nanoseconds> times;
+    for (const RoundTrip& one : round_trips)
+        if (one.time >= kNear) times.push_back(one.time);
+    std::sort(times.begin(), times.end());
+    for (std::size_t i = 0; i + 1 < times.size() && times[i] < kCampus; ++i)
+        if (times[i + 1].value / kFactor >= times[i].value) return times[i];
+    return kNear - Nanoseconds{1};
+}
 
 // The site was taken from the segment: nobody has named it.
 bool is_network(const Place& place) {
@@ -14,6 +28,25 @@ bool is_network(const Place& place) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> merge_sites(std::uint32_t count, std::span<const RoundTrip> round_trips) {
+    const Nanoseconds diameter = site_diameter(round_trips);
+    std::vector<std::uint32_t> first_of(count);
+    std::iota(first_of.begin(), first_of.end(), 0U);
+    const auto find = [&first_of](std::uint32_t at) {
+        while (first_of[at] != at) at = first_of[at] = first_of[first_of[at]];
+        return at;
+    };
+    for (const RoundTrip& trip : round_trips) {
+        if (trip.one >= count || trip.other >= count || trip.time > diameter) continue;
+        const std::uint32_t one = find(trip.one), other = find(trip.other);
+        first_of[std::max(one, other)] = std::min(one, other);
+    }
+    std::vector<std::uint32_t> site_of(count);
+    std::uint32_t next = 0;
+    for (std::uint32_t i = 0; i < count; ++i) site_of[i] = find(i) == i ? next++ : site_of[find(i)];
+    return site_of;
+}
 
 SiteSurvey::SiteSurvey(std::span<const Place> places) {
     for (std::size_t rank = 0; rank < places.size(); ++rank)
@@ -39,9 +72,8 @@ void SiteSurvey::learn(std::size_t one, std::size_t other, Nanoseconds round_tri
 }
 
 std::vector<std::uint32_t> SiteSurvey::sites() const {
-    std::vector<RoundTrip> measured;
-    std::copy_if(round_trips_.begin(), round_trips_.end(), std::back_inserter(measured),
-                 [](const RoundTrip& trip) { return trip.time < kFar; });
+    std::vector<RoundTrip> measured = round_trips_;
+    std::erase_if(measured, [](const RoundTrip& trip) { return trip.time >= kFar; });
     return merge_sites(static_cast<std::uint32_t>(networks_.size()), measured);
 }
 
@@ -53,8 +85,7 @@ void SiteSurvey::apply(std::span<Place> places) const {
         if (!network) continue;
         // A site is called after its first network.
         const auto first = std::find(site_of.begin(), site_of.end(), site_of[*network]) - site_of.begin();
-        const Coordinate& site = networks_[static_cast<std::size_t>(first)].coordinate;
-        place.set(Level::site, site.id, site.name.view());
+        place.at(Level::site) = networks_[static_cast<std::size_t>(first)].coordinate;
     }
 }
 

@@ -1,19 +1,29 @@
 // How rank 0 makes sites of networks at a join. A process knows its subnet, which is its segment, and takes
 // it for its site, too, unless the user has named that. One member of each such network measures round trips
-// to those of the others, and networks that are near each other (sites.h) become one site of several
-// segments. Pure: says who is to measure what, is told the times, and rewrites the places.
+// to those of the others, and networks that are near each other become one site of several segments. Pure:
+// says who is to measure what, is told the times, and rewrites the places.
+//
+// Networks less than a millisecond apart are one site. Campuses are wider: when the round trips above that
+// fall in two classes, ten times apart, and the nearer ones are below ten milliseconds, the nearer ones too
+// are within a site. Nearness is passed on: who is near one network of a site belongs to it.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "topology/levels.h"
-#include "topology/sites.h"
+#include "topology/place.h"
 
 namespace mcastcoll::topology {
+
+// Numbers of two networks (or hosts, to find out whether a network is more than one site), and the shortest
+// round trip seen between them.
+struct RoundTrip {
+    std::uint32_t one = 0, other = 0;
+    Nanoseconds time{};
+};
+
+// Sites of `count` networks, dense numbers in order of their first ones. What was not measured is not near;
+// numbers beyond `count` are ignored.
+std::vector<std::uint32_t> merge_sites(std::uint32_t count, std::span<const RoundTrip> round_trips);
 
 class SiteSurvey {
   public:

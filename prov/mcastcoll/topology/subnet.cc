@@ -10,7 +10,14 @@ namespace {
 
 constexpr unsigned kMappedAt = 12;
 
-// The IPv4 address in an IPv6 one that only wraps it.
+std::byte mask_of(unsigned byte, unsigned prefix_bits) {
+    if (prefix_bits >= 8 * (byte + 1)) return std::byte{0xff};
+    if (prefix_bits <= 8 * byte) return std::byte{0};
+    return static_cast<std::byte>(0xff00U >> (prefix_bits - 8 * byte) & 0xffU);
+}
+
+}  // namespace
+
 Bytes unwrap(Bytes address) {
     if (address.size() != 16) return address;
     const auto zeros = address.first(kMappedAt - 2);
@@ -19,14 +26,6 @@ Bytes unwrap(Bytes address) {
         address[10] == std::byte{0xff} && address[11] == std::byte{0xff};
     return mapped ? address.subspan(kMappedAt) : address;
 }
-
-std::byte mask_of(unsigned byte, unsigned prefix_bits) {
-    if (prefix_bits >= 8 * (byte + 1)) return std::byte{0xff};
-    if (prefix_bits <= 8 * byte) return std::byte{0};
-    return static_cast<std::byte>(0xff00U >> (prefix_bits - 8 * byte) & 0xffU);
-}
-
-}  // namespace
 
 Subnet Subnet::around(Bytes address, unsigned prefix_bits) {
     Subnet subnet;

@@ -15,8 +15,8 @@ class Subnet {
   public:
     // Without "/BITS" a single address. Bits beyond the prefix have to be 0.
     static Result<Subnet> parse(std::string_view text);
-    // The subnet of an address of 4 or 16 bytes; an IPv4 address within IPv6 (::ffff:10.0.0.1) counts as
-    // IPv4. Any other number of bytes makes one that contains nothing.
+    // The subnet of an address of 4 or 16 bytes; an IPv4 address within IPv6 counts as IPv4. Any other number
+    // of bytes makes one that contains nothing.
     static Subnet around(Bytes address, unsigned prefix_bits);
 
     bool contains(Bytes address) const;
@@ -29,5 +29,8 @@ class Subnet {
     std::uint8_t address_bytes_ = 0;
     std::uint8_t prefix_bits_ = 0;
 };
+
+// The IPv4 address in an IPv6 one that only wraps it (::ffff:10.0.0.1); any other as it is.
+Bytes unwrap(Bytes address);
 
 }  // namespace mcastcoll::topology

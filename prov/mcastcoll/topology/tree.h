@@ -8,15 +8,14 @@
 // This is what the levels walk; fabtests/unit/test_walk.cc compares the two for every root.
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include "topology/map.h"
 
 namespace mcastcoll::topology {
 
 class Tree {
   public:
+    // `root` is a member.
+    Tree(const Map& map, Rank root);
     Rank root() const { return root_; }
     std::size_t members() const { return parents_.size(); }
     // kNoRank for the root.
@@ -28,19 +27,13 @@ class Tree {
         const std::size_t i = index_of(rank);
         return std::span(children_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
     }
-    // Edges between this rank and the root.
-    std::size_t distance(Rank rank) const;
 
   private:
-    friend Tree make_tree(const Map& map, Rank root);
-    Rank root_ = kNoRank;
+    Rank root_;
     std::vector<Rank> parents_;
     std::vector<Level> edge_levels_;
     std::vector<Rank> children_;  // by parent
     std::vector<std::uint32_t> starts_;
 };
-
-// `root` is a member.
-Tree make_tree(const Map& map, Rank root);
 
 }  // namespace mcastcoll::topology

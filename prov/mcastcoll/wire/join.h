@@ -52,7 +52,7 @@ struct Peer {
     ByteString
         multicast_source;    // encoded address that its multicasts come from; empty when it has no multicast
     ByteString watch_point;  // encoded, see transport/peer_watch.h
-    ByteString place{};      // encoded, see topology/place_codec.h; empty: nothing is known
+    ByteString place{};      // encoded, see topology/place.h; empty: nothing is known
     bool operator==(const Peer&) const = default;
 };
 

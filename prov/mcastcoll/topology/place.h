@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/types.h"
 
@@ -49,23 +50,13 @@ std::optional<Level> level_named(std::string_view name);
 // "site, segment, host ..." for complaints; without the wan, which cannot be left out.
 std::string level_names();
 
-class LevelSet {
-  public:
-    constexpr bool has(Level level) const { return (bits_ >> index_of(level) & 1) != 0; }
-    constexpr void add(Level level) { bits_ = static_cast<std::uint16_t>(bits_ | 1U << index_of(level)); }
-    constexpr void remove(Level level) {
-        bits_ = static_cast<std::uint16_t>(bits_ & ~(1U << index_of(level)));
-    }
-    constexpr std::uint16_t bits() const { return bits_; }
-    static constexpr LevelSet from_bits(std::uint16_t bits) {
-        LevelSet set;
-        set.bits_ = bits;
-        return set;
-    }
-    bool operator==(const LevelSet&) const = default;
+struct LevelSet {
+    std::uint16_t bits = 0;
 
-  private:
-    std::uint16_t bits_ = 0;
+    constexpr bool has(Level level) const { return (bits >> index_of(level) & 1) != 0; }
+    constexpr void add(Level level) { bits = static_cast<std::uint16_t>(bits | 1U << index_of(level)); }
+    constexpr void remove(Level level) { bits = static_cast<std::uint16_t>(bits & ~(1U << index_of(level))); }
+    bool operator==(const LevelSet&) const = default;
 };
 
 // A few printable characters, without an allocation.
@@ -94,15 +85,13 @@ struct Coordinate {
 // The place of one member. A level that is not known has no coordinate; the wan never has one.
 class Place {
   public:
+    std::optional<Coordinate>& at(Level level) { return coordinates_[index_of(level)]; }
     const std::optional<Coordinate>& at(Level level) const { return coordinates_[index_of(level)]; }
     void set(Level level, std::uint64_t id, std::string_view name = {}) {
-        coordinates_[index_of(level)] = Coordinate{id, Name(name)};
+        at(level) = Coordinate{id, Name(name)};
     }
     // A cluster that is known by its name alone.
     void set_named(Level level, std::string_view name) { set(level, id_of_name(name), name); }
-    void clear(Level level) { coordinates_[index_of(level)].reset(); }
-    // Levels that have a coordinate, the wan besides.
-    std::size_t depth() const;
     // "site A, host h3, package 0, core 4"
     std::string to_string() const;
     bool operator==(const Place&) const = default;
@@ -113,5 +102,18 @@ class Place {
   private:
     std::array<std::optional<Coordinate>, kLevels> coordinates_{};
 };
+
+// In a join message:
+//
+//     u8 version (1), u8 count, then for each coordinate, outside in:
+//     u8 level; site, segment and host: u64 identity, u8 length, name; inside a host: u32 identity
+inline constexpr std::size_t kOuterLevels = 3;
+inline constexpr std::size_t kMostPlaceBytes =
+    2 + kOuterLevels * (1 + 8 + 1 + Name::kMost) + (kLevels - 1 - kOuterLevels) * (1 + 4);
+static_assert(kMostPlaceBytes <= 128);
+std::vector<std::byte> encode(const Place& place);
+// Takes exactly the bytes of one place.  What arrives is input: anything malformed is nothing, and nothing
+// throws.
+std::optional<Place> decode_place(Bytes bytes);
 
 }  // namespace mcastcoll::topology
