@@ -147,9 +147,8 @@ struct Surveyed {
 
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
-ByteString encode(const Answer& answer);
-// In the words of another version.
-ByteString encode(const Answer& answer, std::uint8_t version);
+// In the words of another version, when there is one.
+ByteString encode(const Answer& answer, std::uint8_t version = kJoinVersion);
 ByteString encode(const Ended& ended);
 ByteString encode(const Waiting& waiting);
 ByteString encode(const Survey& survey);
