@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/deadline.h"
+#include "base/clock.h"
 #include "datagram/fabric.h"
 #include "provider/guard.h"
 

@@ -6,7 +6,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#include "base/deadline.h"
+#include "base/clock.h"
 #include "datagram/endpoint.h"
 #include "datagram/object.h"
 #include "datagram/sockets.h"

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/deadline.h"
+#include "base/clock.h"
 #include "provider/wait_object.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/deadline.h"
 
 namespace mcastcoll {
 namespace {

@@ -1,7 +1,5 @@
 #include "wire/join.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
 #include <cassert>
 #include <type_traits>
@@ -15,14 +13,9 @@ namespace {
 constexpr std::size_t kCrcAt = 4;
 constexpr std::size_t kBodyAt = 8;
 
-std::uint32_t crc(Bytes bytes, std::uint32_t seed) {
-    auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-    return crc32_iscsi(at, static_cast<int>(bytes.size()), seed);
-}
-
 // CRC-32C of everything but the CRC field.
 std::uint32_t checksum(Bytes bytes) {
-    return ~crc(bytes.subspan(kBodyAt), crc(bytes.first(kCrcAt), UINT32_MAX));
+    return ~add_to_crc(add_to_crc(UINT32_MAX, bytes.first(kCrcAt)), bytes.subspan(kBodyAt));
 }
 
 // Each message names its fields once, in their order on the wire: a Writer puts them into bytes, a Reader

@@ -48,11 +48,10 @@ struct JoinId {
 using ByteString = std::vector<std::byte>;
 
 struct Peer {
-    ByteString private_address;  // of the private inner endpoint
-    ByteString
-        multicast_source;    // encoded address that its multicasts come from; empty when it has no multicast
-    ByteString watch_point;  // encoded, see transport/peer_watch.h
-    ByteString place{};      // encoded, see topology/place_codec.h; empty: nothing is known
+    ByteString private_address;   // of the private inner endpoint
+    ByteString multicast_source;  // encoded address that its multicasts come from; empty without multicast
+    ByteString watch_point;       // encoded, see transport/watch_point.h
+    ByteString place{};           // encoded, see topology/place_codec.h; empty: nothing is known
     bool operator==(const Peer&) const = default;
 };
 
@@ -141,8 +140,8 @@ struct Echo {
 
 struct Surveyed {
     SurveyHead head;
-    std::vector<std::uint64_t>
-        round_trips_ns;  // in the order of the targets; kNotMeasured: no answer in time
+    // In the order of the targets; kNotMeasured: no answer in time.
+    std::vector<std::uint64_t> round_trips_ns;
 };
 
 ByteString encode(const Hello& hello);
