@@ -178,7 +178,7 @@ class Reader {
 };
 
 template <typename Message>
-ByteString write(const Message& message, JoinKind kind, std::uint8_t version = kJoinVersion) {
+ByteString bytes_of(const Message& message, JoinKind kind, std::uint8_t version = kJoinVersion) {
     Writer out(kind, version);
     fields(out, message);
     return out.finish();
@@ -186,7 +186,7 @@ ByteString write(const Message& message, JoinKind kind, std::uint8_t version = k
 
 // A message of this kind, unless its fields do not fill it or it is not valid.
 template <typename Message, typename Valid>
-std::optional<Message> read(Bytes bytes, JoinKind kind, Valid valid) {
+std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid) {
     if (join_kind(bytes) != kind) return {};
     Reader in(bytes);
     Message message;
@@ -205,36 +205,36 @@ constexpr auto anything = [](const auto&) { return true; };
 }  // namespace
 
 ByteString encode(const Hello& hello) {
-    return write(hello, JoinKind::hello);
+    return bytes_of(hello, JoinKind::hello);
 }
 
 ByteString encode(const Welcome& welcome) {
-    return write(welcome, JoinKind::welcome);
+    return bytes_of(welcome, JoinKind::welcome);
 }
 
 ByteString encode(const Answer& answer, std::uint8_t version) {
     assert(answer.kind == JoinKind::ack || answer.kind == JoinKind::abort);
-    return write(answer, answer.kind, version);
+    return bytes_of(answer, answer.kind, version);
 }
 
 ByteString encode(const Ended& ended) {
-    return write(ended, JoinKind::ended);
+    return bytes_of(ended, JoinKind::ended);
 }
 
 ByteString encode(const Waiting& waiting) {
-    return write(waiting, JoinKind::waiting);
+    return bytes_of(waiting, JoinKind::waiting);
 }
 
 ByteString encode(const Survey& survey) {
-    return write(survey, JoinKind::survey);
+    return bytes_of(survey, JoinKind::survey);
 }
 
 ByteString encode(const Echo& echo) {
-    return write(echo, JoinKind::echo);
+    return bytes_of(echo, JoinKind::echo);
 }
 
 ByteString encode(const Surveyed& surveyed) {
-    return write(surveyed, JoinKind::surveyed);
+    return bytes_of(surveyed, JoinKind::surveyed);
 }
 
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
@@ -262,13 +262,13 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
 }
 
 std::optional<Hello> decode_hello(Bytes bytes) {
-    return read<Hello>(bytes, JoinKind::hello, [](const Hello& hello) {
+    return message_of<Hello>(bytes, JoinKind::hello, [](const Hello& hello) {
         return hello.members <= kMostMembers && index_of(hello.rank) < hello.members;
     });
 }
 
 std::optional<Welcome> decode_welcome(Bytes bytes) {
-    return read<Welcome>(bytes, JoinKind::welcome, [](const Welcome& welcome) {
+    return message_of<Welcome>(bytes, JoinKind::welcome, [](const Welcome& welcome) {
         const std::size_t ranges = std::max<std::size_t>(1, welcome.group_addresses.size());
         return welcome.plan < kGroupPlans && std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
                                                          [&](std::uint8_t range) { return range < ranges; });
@@ -276,31 +276,33 @@ std::optional<Welcome> decode_welcome(Bytes bytes) {
 }
 
 std::optional<Answer> decode_answer(Bytes bytes) {
-    auto answer = read<Answer>(bytes, JoinKind::ack, anything);
+    auto answer = message_of<Answer>(bytes, JoinKind::ack, anything);
     if (answer) return answer;
-    answer = read<Answer>(bytes, JoinKind::abort, [](const Answer& abort) { return is_error(abort.error); });
+    answer =
+        message_of<Answer>(bytes, JoinKind::abort, [](const Answer& abort) { return is_error(abort.error); });
     if (answer) answer->kind = JoinKind::abort;
     return answer;
 }
 
 std::optional<Ended> decode_ended(Bytes bytes) {
-    return read<Ended>(bytes, JoinKind::ended, [](const Ended& ended) { return is_error(ended.error); });
+    return message_of<Ended>(bytes, JoinKind::ended,
+                             [](const Ended& ended) { return is_error(ended.error); });
 }
 
 std::optional<Waiting> decode_waiting(Bytes bytes) {
-    return read<Waiting>(bytes, JoinKind::waiting, anything);
+    return message_of<Waiting>(bytes, JoinKind::waiting, anything);
 }
 
 std::optional<Survey> decode_survey(Bytes bytes) {
-    return read<Survey>(bytes, JoinKind::survey, anything);
+    return message_of<Survey>(bytes, JoinKind::survey, anything);
 }
 
 std::optional<Echo> decode_echo(Bytes bytes) {
-    return read<Echo>(bytes, JoinKind::echo, anything);
+    return message_of<Echo>(bytes, JoinKind::echo, anything);
 }
 
 std::optional<Surveyed> decode_surveyed(Bytes bytes) {
-    return read<Surveyed>(bytes, JoinKind::surveyed, anything);
+    return message_of<Surveyed>(bytes, JoinKind::surveyed, anything);
 }
 
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses) {
