@@ -10,7 +10,7 @@
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "datagram/object.h"
-#include "transport/joinable_transport.h"
+#include "transport/multicast_transport.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi::datagram {

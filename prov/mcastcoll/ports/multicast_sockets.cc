@@ -9,7 +9,7 @@
 
 #include "base/system.h"
 #include "provider/log.h"
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 #include "transport/multicast_paths.h"
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"

@@ -5,7 +5,6 @@
 
 #include "provider/settings.h"
 #include "transport/interface.h"
-#include "transport/joinable_transport.h"
 #include "transport/multicast_hub.h"
 #include "transport/verbs_options.h"
 

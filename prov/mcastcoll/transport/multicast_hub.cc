@@ -142,20 +142,11 @@ Result<UdpSender*> MulticastHub::sender(bool loop) {
     return &one;
 }
 
-std::size_t MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
+Sent MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
     auto from = sender(to.loop);
-    if (!from) {
-        ++counters_.send_errors;
-        send_error_ = from.error().code;
-        return 0;
-    }
-    const std::size_t accepted = from.value()->send(datagrams, to.group, counters_);
-    if (accepted < datagrams.size()) send_error_ = from.value()->take_error();
-    return accepted;
-}
-
-int MulticastHub::take_send_error() {
-    return std::exchange(send_error_, 0);
+    if (from) return from.value()->send(datagrams, to.group, counters_);
+    ++counters_.send_errors;
+    return {0, from.error().code};
 }
 
 std::size_t MulticastHub::receive(Nanoseconds, DeliverDatagram deliver) {

@@ -101,9 +101,9 @@ class PeerWatch {
     Result<void> begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now);
     int watch_process(Slot& slot);
     void enter(Slot& slot, State state);
-    static std::string refusal(const Slot& slot, int code);
     int connect_to(Slot& slot);
     int restart(Slot& slot, Nanoseconds now);
+    void note_unanswered(Slot& slot, int code);
     void give_up(Slot& slot);
     int subscribe(const Slot& slot, std::uint32_t events);
     void mark_dead(Slot& slot, std::string reason);

@@ -77,8 +77,6 @@ Result<FileDescriptor> open_datagram_socket(int family) {
     return socket;
 }
 
-// Asks for a buffer beyond the system's limit first, which takes privilege, then within it; returns what was
-// granted.
 Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, int limited) {
     const int wanted = static_cast<int>(std::min<std::size_t>(bytes, INT32_MAX / 2));
     if (bytes > 0 && ::setsockopt(descriptor, SOL_SOCKET, forced, &wanted, sizeof wanted) != 0) {

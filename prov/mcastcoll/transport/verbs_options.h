@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "transport/interface.h"
-#include "transport/joinable_transport.h"
+#include "transport/multicast_transport.h"
 
 namespace mcastcoll {
 

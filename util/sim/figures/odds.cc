@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 #include "trial.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
