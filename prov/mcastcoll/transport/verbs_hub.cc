@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {
