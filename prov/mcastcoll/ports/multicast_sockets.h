@@ -49,6 +49,7 @@ class MulticastSockets {
   private:
     Result<void> choose_interface(Bytes own_address);
     Result<void> open_transport(bool inner_is_verbs);
+    MulticastOptions common_options() const;
     Result<std::unique_ptr<MulticastHub>> open_udp();
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
     std::string why_no_verbs(bool inner_is_verbs) const;

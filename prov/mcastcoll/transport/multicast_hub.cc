@@ -54,8 +54,7 @@ Result<std::unique_ptr<MulticastHub>> MulticastHub::open(const UdpMulticastOptio
 }
 
 Result<Membership> MulticastHub::join(const SocketAddress& group) {
-    const int family = options_.family == 4 ? AF_INET : AF_INET6;
-    if (group.family() != family || !group.is_multicast() || group.port() == 0)
+    if (group.family() != options_.address_family() || !group.is_multicast() || group.port() == 0)
         return Error{EINVAL,
                      fmt::format("{} is no IPv{} multicast group with a port", group, options_.family)};
     auto share = shares_.find(group);

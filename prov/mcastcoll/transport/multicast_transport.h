@@ -14,9 +14,24 @@
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "transport/socket_address.h"
+#include "transport/interface.h"
 
 namespace mcastcoll {
+
+// What transports have in common that are opened on an interface.
+struct MulticastOptions {
+    Interface interface;
+    // 4 or 6: which of the interface's addresses.
+    int family = 4;
+    int ttl = 1;
+    // Upper bound of max_payload(); 0 is none. The MTU of a loopback makes for 2 MiB of receive buffers.
+    std::size_t payload_limit = 0;
+    // Different addresses that may be joined at once; 0 is as many as the device, or descriptors, allow.
+    std::size_t most_memberships = 0;
+
+    int address_family() const { return family == 4 ? AF_INET : AF_INET6; }
+    const std::optional<SocketAddress>& address() const { return family == 4 ? interface.v4 : interface.v6; }
+};
 
 // One datagram to send, gathered from up to two pieces so that a payload need not be copied behind its
 // header.

@@ -24,18 +24,17 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 
 }  // namespace
 
-SocketAddress::SocketAddress(const in_addr& address, std::uint16_t port) : SocketAddress() {
-    storage_.v4.sin_family = AF_INET;
-    storage_.v4.sin_addr = address;
-    storage_.v4.sin_port = htons(port);
-}
-
-SocketAddress::SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope)
-    : SocketAddress() {
-    storage_.v6.sin6_family = AF_INET6;
-    storage_.v6.sin6_addr = address;
-    storage_.v6.sin6_port = htons(port);
-    storage_.v6.sin6_scope_id = scope;
+SocketAddress::SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope) : SocketAddress() {
+    if (address.size() == sizeof(in_addr)) {
+        storage_.v4.sin_family = AF_INET;
+        storage_.v4.sin_port = htons(port);
+        std::memcpy(&storage_.v4.sin_addr, address.data(), sizeof(in_addr));
+    } else if (address.size() == sizeof(in6_addr)) {
+        storage_.v6.sin6_family = AF_INET6;
+        storage_.v6.sin6_port = htons(port);
+        storage_.v6.sin6_scope_id = scope;
+        std::memcpy(&storage_.v6.sin6_addr, address.data(), sizeof(in6_addr));
+    }
 }
 
 Result<SocketAddress> SocketAddress::from_bytes(Bytes bytes) {
@@ -167,10 +166,8 @@ SocketAddress random_group_address(int family, std::span<const std::byte, kGroup
     const std::uint16_t port =
         static_cast<std::uint16_t>(20000 + wire::get<std::uint16_t>(random.data()) % 12768);
     if (family == 6) {
-        in6_addr address{};
-        address.s6_addr[0] = 0xff;
-        address.s6_addr[1] = 0x15;
-        std::memcpy(address.s6_addr + 2, random.data() + 2, 14);
+        std::array<std::byte, sizeof(in6_addr)> address{std::byte{0xff}, std::byte{0x15}};
+        std::copy_n(random.begin() + 2, 14, address.begin() + 2);
         return SocketAddress(address, port);
     }
     std::uint32_t low = wire::get<std::uint32_t>(random.data() + 2) & 0x00ffffffu;

@@ -22,8 +22,12 @@ class SocketAddress {
   public:
     // No address: family AF_UNSPEC.
     SocketAddress() : storage_{} {}
-    SocketAddress(const in_addr& address, std::uint16_t port);
-    SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope = 0);
+    SocketAddress(const in_addr& address, std::uint16_t port)
+        : SocketAddress(std::as_bytes(std::span(&address, 1)), port) {}
+    SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope = 0)
+        : SocketAddress(std::as_bytes(std::span(&address, 1)), port, scope) {}
+    // The 4 or 16 bytes that address_bytes() gives; other numbers are no address.
+    SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope = 0);
 
     // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned; longer input is fine, shorter is
     // an error.

@@ -60,7 +60,7 @@ void refuse_incoming(int descriptor) {
 }  // namespace
 
 Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
-    auto socket = open_datagram_socket(options.family == 4 ? AF_INET : AF_INET6);
+    auto socket = open_datagram_socket(options.address_family());
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
     refuse_incoming(descriptor);
@@ -68,7 +68,7 @@ Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
     if (!granted) return granted.error();
     auto aimed = options.family == 4 ? aim_v4(descriptor, options, loop) : aim_v6(descriptor, options, loop);
     if (!aimed) return aimed;
-    const SocketAddress& own = options.family == 4 ? *options.interface.v4 : *options.interface.v6;
+    const SocketAddress& own = *options.address();
     if (::bind(descriptor, own.data(), own.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {} of {}", own, options.interface.name));
     auto local = SocketAddress::of_socket(descriptor);
@@ -213,13 +213,13 @@ Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::u
     UdpReceiver receiver;
     receiver.port_ = port;
     receiver.interface_index_ = options.interface.index;
-    auto socket = open_datagram_socket(v4 ? AF_INET : AF_INET6);
+    auto socket = open_datagram_socket(options.address_family());
     if (!socket) return socket.error();
     receiver.socket_ = std::move(socket).value();
     const int descriptor = receiver.socket_.get();
     if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
         return set.error();
-    auto own = hear_own_groups(descriptor, v4 ? AF_INET : AF_INET6);
+    auto own = hear_own_groups(descriptor, options.address_family());
     if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
     if (!own) return own.error();
     auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);

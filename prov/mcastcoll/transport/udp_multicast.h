@@ -29,7 +29,6 @@
 #include <span>
 #include <vector>
 
-#include "transport/multicast_transport.h"
 #include "transport/udp_socket.h"
 
 namespace mcastcoll {

@@ -101,7 +101,7 @@ Result<void> check(const UdpMulticastOptions& options) {
     // The loopback lacks the flag on Linux, yet multicasts within the host.
     if (!interface.multicast && !interface.loopback)
         return Error{EOPNOTSUPP, fmt::format("interface {} does not multicast", interface.name)};
-    if (!(options.family == 4 ? interface.v4 : interface.v6))
+    if (!options.address())
         return Error{EADDRNOTAVAIL, fmt::format("interface {} has no IPv{} address to send from",
                                                 interface.name, options.family)};
     return {};

@@ -43,7 +43,7 @@ VerbsHub::~VerbsHub() {
 }
 
 Result<void> VerbsHub::open() {
-    const auto& address = options_.family == 4 ? options_.interface.v4 : options_.interface.v6;
+    const auto& address = options_.address();
     if (!address || options_.ttl < 0 || options_.ttl > 255)
         return Error{EINVAL, fmt::format("interface {} has no IPv{} address", options_.interface.name,
                                          options_.family)};
@@ -80,7 +80,7 @@ Result<void> VerbsHub::describe() {
                           ethernet_ ? "RoCE" : "InfiniBand");
     // On RoCE the address is the interface's, on InfiniBand the port's GID.
     if (ethernet_) {
-        local_ = *(options_.family == 4 ? options_.interface.v4 : options_.interface.v6);
+        local_ = *options_.address();
     } else {
         Gid gid{};
         static_assert(sizeof(ibv_gid) == sizeof gid);
@@ -96,8 +96,8 @@ bool VerbsHub::has_room() const {
 }
 
 Result<Membership> VerbsHub::join(const SocketAddress& group) {
-    const int family = options_.family == 4 ? AF_INET : AF_INET6;
-    if ((group.family() != family && !is_assigned_group(group)) || !group.is_multicast() || group.port() != 0)
+    if ((group.family() != options_.address_family() && !is_assigned_group(group)) || !group.is_multicast() ||
+        group.port() != 0)
         return Error{EINVAL,
                      fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
     if (!has_joined(group)) {
