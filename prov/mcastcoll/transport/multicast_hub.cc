@@ -100,9 +100,8 @@ Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
 }
 
 Result<UdpReceiver*> MulticastHub::open_receiver(const SocketAddress& group) {
-    auto opened = UdpReceiver::open(options_, group.port());
-    if (!opened) return opened.error();
-    auto receiver = std::make_unique<UdpReceiver>(std::move(opened).value());
+    auto receiver = std::make_unique<UdpReceiver>();
+    if (auto opened = receiver->open(options_, group.port()); !opened) return opened.error();
     if (auto joined = receiver->join(group); !joined) return joined.error();
     epoll_event event{};
     event.events = EPOLLIN;

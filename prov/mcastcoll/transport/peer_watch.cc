@@ -148,10 +148,6 @@ void PeerWatch::look(Id id, Nanoseconds now) {
 Result<void> PeerWatch::begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now) {
     slot.point = point;
     slot.ways = ways;
-    slot.unanswered = 0;
-    slot.error = ECONNRESET;
-    slot.dead = false;
-    ++slot.generation;
     enter(slot, State::kConnecting);
     slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
     const int code = restart(slot, now);
@@ -241,9 +237,10 @@ void PeerWatch::enter(Slot& slot, State state) {
 
 void PeerWatch::release(Slot& slot) {
     if (slot.dead) --dead_;
-    slot.dead = false;
     enter(slot, State::kFree);
-    slot.descriptor.reset();
+    const std::uint32_t next = slot.generation + 1;
+    slot = Slot();
+    slot.generation = next;
 }
 
 void PeerWatch::unwatch(Id id) {
@@ -321,7 +318,6 @@ std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     for (int i = 0; i < got; ++i) {
         const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
         Slot& slot = slots_[static_cast<std::uint32_t>(key)];
-        // An event of a watch that ended since is not this one's.
         if (slot.generation == static_cast<std::uint32_t>(key >> 32) && !slot.dead)
             on_event(slot, events[static_cast<std::size_t>(i)].events);
     }

@@ -15,6 +15,7 @@
 // remote watchers.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -84,7 +85,7 @@ class PeerWatch {
     struct Slot {
         State state = State::kFree;
         Ways ways;
-        std::uint32_t generation = 0;
+        std::uint32_t generation = 0;  // of the slot: an event of an earlier watch is not this one's
         Id id = 0;
         WatchPoint point;
         FileDescriptor descriptor;
@@ -92,7 +93,7 @@ class PeerWatch {
         Nanoseconds try_again;  // connecting: a lost request is sent afresh
         int unanswered = 0;     // connecting: what the last attempt met, an errno
         bool dead = false;
-        int error = 0;
+        int error = ECONNRESET;
         std::string reason;
     };
 

@@ -208,30 +208,28 @@ Sent UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& g
     return {accepted, 0};
 }
 
-Result<UdpReceiver> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t port) {
+Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t port) {
     const bool v4 = options.family == 4;
-    UdpReceiver receiver;
-    receiver.port_ = port;
-    receiver.interface_index_ = options.interface.index;
+    port_ = port;
+    interface_index_ = options.interface.index;
     auto socket = open_datagram_socket(options.address_family());
     if (!socket) return socket.error();
-    receiver.socket_ = std::move(socket).value();
-    const int descriptor = receiver.socket_.get();
-    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
-        return set.error();
+    socket_ = std::move(socket).value();
+    const int descriptor = socket_.get();
+    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set) return set;
     auto own = hear_own_groups(descriptor, options.address_family());
     if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
-    if (!own) return own.error();
+    if (!own) return own;
     auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
     if (!granted) return granted.error();
-    receiver.buffer_bytes_ = granted.value();
+    buffer_bytes_ = granted.value();
     // A kernel without it hands over single datagrams.
-    receiver.takes_runs_ = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+    takes_runs_ = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     const SocketAddress any =
         v4 ? SocketAddress(in_addr{INADDR_ANY}, port) : SocketAddress(in6addr_any, port);
     if (::bind(descriptor, any.data(), any.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to port {}", port));
-    return receiver;
+    return {};
 }
 
 Result<void> UdpReceiver::join(const SocketAddress& group) {

@@ -80,7 +80,7 @@ class UdpSender {
 
 class UdpReceiver {
   public:
-    static Result<UdpReceiver> open(const UdpMulticastOptions& options, std::uint16_t port);
+    Result<void> open(const UdpMulticastOptions& options, std::uint16_t port);
 
     // ENOBUFS or ENOMEM: the kernel allows this socket no more memberships.
     Result<void> join(const SocketAddress& group);
@@ -94,7 +94,6 @@ class UdpReceiver {
     std::uint64_t drops() const;
 
   private:
-    UdpReceiver() = default;
     FileDescriptor socket_;
     unsigned interface_index_ = 0;
     std::uint16_t port_ = 0;

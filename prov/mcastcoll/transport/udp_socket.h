@@ -33,9 +33,9 @@ struct UdpMulticastOptions : MulticastOptions {
     std::size_t memberships_per_socket = 0;
 };
 
-Result<void> check(const UdpMulticastOptions& options);
+Result<void> check(const MulticastOptions& options);
 // Bytes that fit in one unfragmented datagram; 0 when the MTU leaves no room.
-std::size_t payload_for(const UdpMulticastOptions& options);
+std::size_t payload_for(const MulticastOptions& options);
 
 Result<void> set_option(int descriptor, int level, int name, int value, const char* what);
 struct SocketOption {
