@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "base/system.h"
-#include "transport/group_address.h"
 #include "transport/interface.h"
+#include "transport/socket_address.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;
@@ -38,7 +38,7 @@ SocketAddress nth(const OneGroupOptions& options, std::uint32_t n) {
 
 void say(MulticastHub& hub, const SocketAddress& group, const std::string& text) {
     const Datagram datagram{std::as_bytes(std::span(text)), {}};
-    cr_assert_eq(hub.send(std::span(&datagram, 1), {group, true}), 1);
+    cr_assert_eq(hub.send(std::span(&datagram, 1), {group, true}).accepted, 1);
 }
 
 // What a hub hears until `count` datagrams have come or two seconds are over.
@@ -227,8 +227,8 @@ Test(transport_hub, runs_to_several_groups_keep_apart) {
     for (int i = 0; i < 60; ++i) texts.push_back("number " + std::to_string(100 + i));
     for (const std::string& text : texts) datagrams.push_back({std::as_bytes(std::span(text)), {}});
     std::map<std::string, std::vector<std::string>> heard;
-    cr_assert_eq(speaker->send(datagrams, {nth(options, 0), true}), datagrams.size());
-    cr_assert_eq(speaker->send(datagrams, {nth(options, 1), false}), datagrams.size());
+    cr_assert_eq(speaker->send(datagrams, {nth(options, 0), true}).accepted, datagrams.size());
+    cr_assert_eq(speaker->send(datagrams, {nth(options, 1), false}).accepted, datagrams.size());
     std::size_t count = 0;
     eventually(kPatienceMs, [&] {
         hub->receive(now(), [&](Bytes bytes, const SocketAddress& source) {

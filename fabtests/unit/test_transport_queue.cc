@@ -17,27 +17,21 @@ constexpr std::size_t kPayload = 64;
 // Takes so many datagrams until it is given room again.
 struct Narrow final : MulticastTransport {
     std::size_t room = 0;
-    std::string poison;  // a payload that it can never send
-    int error = 0;
+    std::string poison;                                       // a payload that it can never send
     std::vector<std::pair<std::uint16_t, std::string>> sent;  // port and payload
 
-    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
+    Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
         for (std::size_t i = 0; i < datagrams.size(); ++i) {
             const Bytes payload = datagrams[i].payload;
             const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
-            if (!poison.empty() && text == poison) {
-                error = EMSGSIZE;
-                return i;
-            }
-            if (room == 0) return i;
+            if (!poison.empty() && text == poison) return {i, EMSGSIZE};
+            if (room == 0) return {i, 0};
             --room;
             sent.emplace_back(to.group.port(), text);
         }
-        return datagrams.size();
+        return {datagrams.size(), 0};
     }
-    int take_send_error() override { return std::exchange(error, 0); }
     std::size_t receive(Nanoseconds, DeliverDatagram) override { return 0; }
-    Nanoseconds next_deadline() const override { return kNever; }
     int descriptor() const override { return -1; }
     std::size_t max_payload() const override { return kPayload; }
     MulticastCounters counters() const override { return {}; }

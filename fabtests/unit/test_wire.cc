@@ -109,8 +109,7 @@ Test(wire, every_truncation_is_refused) {
     for (std::size_t length = 0; length < packet.size(); ++length) {
         const auto decoded = wire::decode(Bytes(packet).first(length));
         cr_assert(decoded.refusal == (length < wire::kHeaderBytes ? Refusal::truncated : Refusal::length),
-                  "length %zu: %.*s", length, static_cast<int>(name_of(decoded.refusal).size()),
-                  name_of(decoded.refusal).data());
+                  "length %zu: %d", length, static_cast<int>(decoded.refusal));
     }
     auto longer = packet;
     longer.push_back(std::byte{0});
@@ -151,14 +150,6 @@ Test(wire, each_refusal_has_its_reason) {
     packet.back() ^= std::byte{1};
     cr_assert(wire::decode(packet).refusal == Refusal::checksum);
     cr_assert(wire::decode({}).refusal == Refusal::truncated);
-}
-
-Test(wire, refusals_have_names) {
-    for (auto refusal : {Refusal::none, Refusal::truncated, Refusal::magic, Refusal::version, Refusal::kind,
-                         Refusal::length, Refusal::checksum}) {
-        cr_assert(!name_of(refusal).empty());
-        cr_assert(name_of(refusal) != "unknown");
-    }
 }
 
 Test(wire, multicast_kinds) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "wire/bytes.h"
 #include "wire/join.h"
 #include "wire_fixture.h"
 
@@ -197,7 +198,16 @@ Test(wire_join, surveys_round_trip) {
 }
 
 Test(wire_join, too_many_members_and_ranks_out_of_range_are_refused) {
-    cr_assert(!wire::decode_welcome(encode(sample_welcome(wire::kMostMembers + 1))));
+    auto welcome = sample_welcome(0);
+    welcome.peers.resize(wire::kMostMembers);
+    welcome.range_of.resize(wire::kMostMembers);
+    auto bytes = encode(welcome);
+    cr_assert(wire::decode_welcome(bytes).has_value());
+    // Each of these members is four empty strings and a range: five bytes.
+    wire::put(&bytes[bytes.size() - 5 * wire::kMostMembers - 4], std::uint32_t{wire::kMostMembers + 1});
+    bytes.resize(bytes.size() + 5);
+    test::put_checksum(bytes);
+    cr_assert(!wire::decode_welcome(bytes));
     auto hello = sample_hello();
     hello.rank = Rank{5};
     cr_assert(!wire::decode_hello(encode(hello)));

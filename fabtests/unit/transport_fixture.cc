@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 
 namespace mcastcoll::test {
 

@@ -74,8 +74,7 @@ class OneGroup {
   public:
     static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
 
-    std::size_t send(std::span<const Datagram> datagrams) { return hub_->send(datagrams, to_); }
-    int take_send_error() { return hub_->take_send_error(); }
+    Sent send(std::span<const Datagram> datagrams) { return hub_->send(datagrams, to_); }
     std::size_t receive(Nanoseconds time, DeliverDatagram deliver) { return hub_->receive(time, deliver); }
     int descriptor() const { return hub_->descriptor(); }
     std::size_t max_payload() const { return hub_->max_payload(); }

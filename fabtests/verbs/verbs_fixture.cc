@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 #include "transport/verbs_address.h"
 
 namespace mcastcoll::test {
@@ -55,7 +55,7 @@ void say(VerbsTransport& hub, const SocketAddress& group, const std::string& tex
     const Bytes bytes = std::as_bytes(std::span(text));
     const std::size_t head = std::min<std::size_t>(bytes.size(), 24);
     const Datagram datagram{bytes.first(head), bytes.subspan(head)};
-    cr_assert(eventually([&] { return hub.send(std::span(&datagram, 1), {group, false}) == 1; }));
+    cr_assert(eventually([&] { return hub.send(std::span(&datagram, 1), {group, false}).accepted == 1; }));
 }
 
 std::vector<Heard> hear(VerbsTransport& hub, std::size_t count) {

@@ -1,7 +1,9 @@
-// The clock by which everything outside the pure rooms lives.
+// The clock by which everything outside the pure rooms lives, and what is left until a time on it.
 #pragma once
 
 #include <time.h>
+
+#include <algorithm>
 
 #include "base/types.h"
 
@@ -12,5 +14,24 @@ inline Nanoseconds monotonic_now() {
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     return {std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec};
 }
+
+// The time left of a timeout in milliseconds as libfabric counts them, where negative is forever.
+class Deadline {
+  public:
+    explicit Deadline(int timeout_ms)
+        : end_(timeout_ms < 0 ? kNever : monotonic_now() + Nanoseconds::from_ms(timeout_ms)) {}
+
+    bool over() const { return end_ != kNever && monotonic_now() >= end_; }
+    // Rounded up, so that nobody wakes too early and spins; -1 is forever.
+    int left_ms() const {
+        if (end_ == kNever) return -1;
+        constexpr std::int64_t kMillisecond = Nanoseconds::from_ms(1).value;
+        const std::int64_t left = (end_ - monotonic_now()).value;
+        return static_cast<int>(std::max<std::int64_t>((left + kMillisecond - 1) / kMillisecond, 0));
+    }
+
+  private:
+    Nanoseconds end_;
+};
 
 }  // namespace mcastcoll

@@ -1,11 +1,9 @@
 # What everybody may use and nobody owns. What asks the system is not for the pure rooms: unit/purity.sh names what they may include.
 noinst_LTLIBRARIES += %reldir%/libmccbase.la
 %canon_reldir%_libmccbase_la_SOURCES = \
-	%reldir%/attempt.h \
 	%reldir%/bitmap.h \
 	%reldir%/clock.h \
 	%reldir%/collective.h \
-	%reldir%/deadline.h \
 	%reldir%/file_descriptor.h \
 	%reldir%/function_ref.h \
 	%reldir%/rank_set.h \
@@ -16,3 +14,4 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/system.h \
 	%reldir%/types.h
 %canon_reldir%_libmccbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
+EXTRA_DIST += %reldir%/README.md

@@ -1,4 +1,5 @@
-// Result<T>: a value, or the reason there is none. C++20 as g++ 12 has it lacks <expected>.
+// Result<T>: a value, or the reason there is none. C++20 as g++ 12 has it lacks <expected>. And attempt(),
+// for what has no such reason to tell.
 #pragma once
 
 #include <cassert>
@@ -45,5 +46,16 @@ class [[nodiscard]] Result<void> {
     Error error_;
     bool ok_ = true;
 };
+
+// For what may go wrong, for want of memory, without harm to anything else: false when the body has thrown.
+template <typename Body>
+bool attempt(Body&& body) noexcept {
+    try {
+        body();
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
 
 }  // namespace mcastcoll

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "base/attempt.h"
+#include "base/result.h"
 
 namespace mcastcoll::group {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cerrno>
 
-#include "base/attempt.h"
+#include "base/result.h"
 #include "group/welcome.h"
 
 namespace mcastcoll::group {

@@ -2,7 +2,7 @@
 // them.
 #pragma once
 
-#include "base/deadline.h"
+#include "base/clock.h"
 #include "ofi/fabric.h"
 #include "provider/completions.h"
 

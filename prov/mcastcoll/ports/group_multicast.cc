@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "provider/log.h"
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 
 namespace mcastcoll::ofi {
 namespace {

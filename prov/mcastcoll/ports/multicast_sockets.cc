@@ -5,11 +5,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 
 #include "base/system.h"
 #include "provider/log.h"
-#include "transport/group_address.h"
 #include "transport/multicast_paths.h"
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"
@@ -35,17 +33,10 @@ wire::ByteString encode_address(const SocketAddress& address) {
 }
 
 std::optional<SocketAddress> decode_address(const wire::ByteString& bytes) {
-    if (bytes.size() == 3 + sizeof(in_addr) && bytes[0] == std::byte{4}) {
-        in_addr host;
-        std::memcpy(&host, bytes.data() + 3, sizeof host);
-        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
-    }
-    if (bytes.size() == 3 + sizeof(in6_addr) && bytes[0] == std::byte{6}) {
-        in6_addr host;
-        std::memcpy(&host, bytes.data() + 3, sizeof host);
-        return SocketAddress(host, wire::get<std::uint16_t>(bytes.data() + 1));
-    }
-    return {};
+    const bool v4 = bytes.size() == 3 + sizeof(in_addr) && bytes[0] == std::byte{4};
+    const bool v6 = bytes.size() == 3 + sizeof(in6_addr) && bytes[0] == std::byte{6};
+    if (!v4 && !v6) return {};
+    return SocketAddress(Bytes(bytes).subspan(3), wire::get<std::uint16_t>(bytes.data() + 1));
 }
 
 void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
@@ -81,17 +72,16 @@ Result<void> MulticastSockets::choose_interface(Bytes own_address) {
                  fmt::format("interface {} has no IPv{} address", interface_->name, family_)};
 }
 
+MulticastOptions MulticastSockets::common_options() const {
+    return {*interface_, family_, settings_.ttl, kMostDatagram, settings_.memberships};
+}
+
 // Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
 // opened at all.
 Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
-    UdpMulticastOptions options;
-    options.interface = *interface_;
-    options.family = family_;
-    options.ttl = settings_.ttl;
+    UdpMulticastOptions options{common_options()};
     options.receive_buffer_bytes = settings_.rcvbuf;
     options.send_buffer_bytes = settings_.sndbuf;
-    options.payload_limit = kMostDatagram;
-    options.most_memberships = settings_.memberships;
     // A fault is to hit single datagrams, as a network's does.
     options.offload = !settings_.fault.spoils();
     auto opened = MulticastHub::open(options);
@@ -163,13 +153,8 @@ std::string MulticastSockets::why_no_verbs(bool inner_is_verbs) const {
 // there.
 Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
     if (const std::string why = why_no_verbs(inner_is_verbs); !why.empty()) return Error{FI_ENODEV, why};
-    VerbsOptions options;
-    options.interface = *interface_;
-    options.family = family_;
-    options.ttl = settings_.ttl;
+    VerbsOptions options{common_options()};
     options.receives = settings_.receives;
-    options.payload_limit = kMostDatagram;
-    options.most_memberships = settings_.memberships;
     auto opened = open_verbs(options);
     if (!opened) return opened;
     VerbsTransport& verbs = *opened.value();

@@ -5,7 +5,6 @@
 
 #include "provider/settings.h"
 #include "transport/interface.h"
-#include "transport/joinable_transport.h"
 #include "transport/multicast_hub.h"
 #include "transport/verbs_options.h"
 
@@ -50,6 +49,7 @@ class MulticastSockets {
   private:
     Result<void> choose_interface(Bytes own_address);
     Result<void> open_transport(bool inner_is_verbs);
+    MulticastOptions common_options() const;
     Result<std::unique_ptr<MulticastHub>> open_udp();
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
     std::string why_no_verbs(bool inner_is_verbs) const;

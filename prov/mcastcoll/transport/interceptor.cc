@@ -10,20 +10,13 @@ namespace mcastcoll {
 namespace {
 
 template <typename Number>
-Result<Number> parse_number(std::string_view key, std::string_view text, Number largest) {
+Result<void> assign(Number& to, std::string_view key, std::string_view text, Number largest) {
     Number value{};
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
     // The negated comparison refuses what is not a number, too.
     if (status != std::errc() || end != text.data() + text.size() || !(value >= Number{} && value <= largest))
         return Error{EINVAL, fmt::format("\"{}={}\": {} is a number from 0 to {}", key, text, key, largest)};
-    return value;
-}
-
-template <typename Number>
-Result<void> assign(Number& to, std::string_view key, std::string_view text, Number largest) {
-    auto value = parse_number<Number>(key, text, largest);
-    if (!value) return value.error();
-    to = value.value();
+    to = value;
     return {};
 }
 
@@ -86,17 +79,13 @@ Result<InterceptorSpec> parse_interceptor_spec(std::string_view text) {
     return spec;
 }
 
-Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec,
-                         Generator generator)
-    : inner_(std::move(inner)), spec_(spec), generator_(generator), scratch_(inner_->max_payload()) {
+Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec)
+    : inner_(std::move(inner)), spec_(spec), generator_(spec.seed), scratch_(inner_->max_payload()) {
     spec_.delay = std::min(spec_.delay, kMaxDelay);
     // A datagram and its duplicate wait for at most `delay` later ones each, so that no more can be waiting.
     if (spec_.delay > 0) held_.resize(2 * (std::size_t{spec_.delay} + 1));
     for (Held& slot : held_) slot.bytes.resize(inner_->max_payload());
 }
-
-Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec)
-    : Interceptor(std::move(inner), spec, Generator(spec.seed)) {}
 
 std::size_t Interceptor::receive(Nanoseconds now, DeliverDatagram deliver) {
     const std::size_t got = inner_->receive(
@@ -131,22 +120,16 @@ bool Interceptor::is_lost() {
 void Interceptor::intercept(Nanoseconds now, Bytes bytes, const SocketAddress& source,
                             DeliverDatagram deliver) {
     ++arrived_;
-    if (is_lost()) {
-        ++interceptions_.lost;
-    } else {
+    if (!is_lost()) {
         if (!bytes.empty() && happens(spec_.corrupt_percent)) {
             std::copy(bytes.begin(), bytes.end(), scratch_.begin());
             const std::size_t at = generator_() % bytes.size();
             scratch_[at] ^= static_cast<std::byte>(1 + generator_() % 255);
             bytes = Bytes(scratch_.data(), bytes.size());
-            ++interceptions_.corrupted;
         }
         const bool twice = happens(spec_.duplicate_percent);
         pass_or_hold(now, bytes, source, deliver);
-        if (twice) {
-            ++interceptions_.duplicated;
-            pass_or_hold(now, bytes, source, deliver);
-        }
+        if (twice) pass_or_hold(now, bytes, source, deliver);
     }
     if (held_now_ > 0) release_due(now, deliver);
 }
@@ -158,7 +141,6 @@ void Interceptor::pass_or_hold(Nanoseconds now, Bytes bytes, const SocketAddress
                           ? held_.end()
                           : std::find_if(held_.begin(), held_.end(), [](const Held& h) { return !h.used; });
     if (slot == held_.end()) {
-        ++interceptions_.passed;
         deliver(bytes, source);
         return;
     }
@@ -170,7 +152,6 @@ void Interceptor::pass_or_hold(Nanoseconds now, Bytes bytes, const SocketAddress
     slot->size = bytes.size();
     std::copy(bytes.begin(), bytes.end(), slot->bytes.begin());
     ++held_now_;
-    ++interceptions_.delayed;
 }
 
 void Interceptor::release_due(Nanoseconds now, DeliverDatagram deliver) {
@@ -183,7 +164,6 @@ void Interceptor::release_due(Nanoseconds now, DeliverDatagram deliver) {
         if (due == nullptr) return;
         due->used = false;
         --held_now_;
-        ++interceptions_.passed;
         deliver(Bytes(due->bytes.data(), due->size), due->source);
     }
 }

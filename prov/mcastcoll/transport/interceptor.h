@@ -10,15 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "transport/multicast_transport.h"
 
 namespace mcastcoll {
 
 struct InterceptorSpec {
     double loss_percent = 0;  // of all datagrams, in the long run
-    double burst_percent =
-        0;  // chance that a lost datagram is followed by another lost one (Gilbert's model)
+    // Chance that a lost datagram is followed by another lost one (Gilbert's model).
+    double burst_percent = 0;
     double duplicate_percent = 0;  // delivered twice
     double corrupt_percent = 0;    // one byte changed
     unsigned nth = 0;              // every nth datagram is lost, besides; 0 is none
@@ -34,37 +33,23 @@ struct InterceptorSpec {
 // nothing. "loss=5,burst_length=4" says the same as "loss=5,burst=75", with the mean length of a burst.
 Result<InterceptorSpec> parse_interceptor_spec(std::string_view text);
 
-struct InterceptorCounters {
-    std::uint64_t lost = 0;
-    std::uint64_t duplicated = 0;
-    std::uint64_t corrupted = 0;
-    std::uint64_t delayed = 0;
-    std::uint64_t passed = 0;  // handed to the user, duplicates included
-};
-
 class Interceptor final : public MulticastTransport {
   public:
-    using Generator = std::mt19937_64;
     static constexpr unsigned kMaxDelay = 64;
     // A datagram that waits for later ones that never come is let go after this.
     static constexpr Nanoseconds kMaxHold = Nanoseconds::from_ms(5);
 
-    Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec, Generator generator);
-    // Seeds the generator with spec.seed.
     Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec);
 
-    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
+    Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
         return inner_->send(datagrams, to);
     }
-    int take_send_error() override { return inner_->take_send_error(); }
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
     Nanoseconds next_deadline() const override;
     int descriptor() const override { return inner_->descriptor(); }
     bool prepare_wait() override { return inner_->prepare_wait(); }
     std::size_t max_payload() const override { return inner_->max_payload(); }
     MulticastCounters counters() const override { return inner_->counters(); }
-
-    const InterceptorCounters& interceptions() const { return interceptions_; }
 
   private:
     struct Held {
@@ -85,14 +70,13 @@ class Interceptor final : public MulticastTransport {
 
     std::unique_ptr<MulticastTransport> inner_;
     InterceptorSpec spec_;
-    Generator generator_;
+    std::mt19937_64 generator_;
     bool losing_ = false;
     std::uint64_t arrived_ = 0;
     std::uint64_t held_so_far_ = 0;
     std::size_t held_now_ = 0;
     std::vector<std::byte> scratch_;
     std::vector<Held> held_;
-    InterceptorCounters interceptions_;
 };
 
 }  // namespace mcastcoll

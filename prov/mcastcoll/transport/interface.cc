@@ -125,7 +125,7 @@ Result<Interface> find_interface_by_address(const SocketAddress& address) {
             if (!own.same_host(address)) continue;
             // The scope distinguishes equal link-local addresses of different interfaces.
             if (address.scope() != 0 && own.scope() != 0 && address.scope() != own.scope()) continue;
-            (own.family() == AF_INET ? interface.v4 : interface.v6) = SocketAddress(own);
+            (own.family() == AF_INET ? interface.v4 : interface.v6) = own;
             return interface;
         }
     }

@@ -1,13 +1,10 @@
 # The transports: plain sockets, no libfabric.
 noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 mcc_parts += \
-	%reldir%/group_address.cc \
-	%reldir%/group_address.h \
 	%reldir%/interceptor.cc \
 	%reldir%/interceptor.h \
 	%reldir%/interface.cc \
 	%reldir%/interface.h \
-	%reldir%/joinable_transport.h \
 	%reldir%/multicast_hub.cc \
 	%reldir%/multicast_hub.h \
 	%reldir%/multicast_paths.cc \
@@ -21,10 +18,8 @@ mcc_parts += \
 	%reldir%/rendezvous.h \
 	%reldir%/socket_address.cc \
 	%reldir%/socket_address.h \
-	%reldir%/udp_receiver.cc \
-	%reldir%/udp_receiver.h \
-	%reldir%/udp_sender.cc \
-	%reldir%/udp_sender.h \
+	%reldir%/udp_multicast.cc \
+	%reldir%/udp_multicast.h \
 	%reldir%/udp_socket.cc \
 	%reldir%/udp_socket.h \
 	%reldir%/verbs_address.cc \
@@ -42,7 +37,6 @@ if HAVE_VERBS
 %canon_reldir%_libmcctransport_la_SOURCES = \
 	%reldir%/verbs_hub.cc \
 	%reldir%/verbs_hub.h \
-	%reldir%/verbs_owner.h \
 	%reldir%/verbs_queue.cc \
 	%reldir%/verbs_queue.h
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)

@@ -54,8 +54,7 @@ Result<std::unique_ptr<MulticastHub>> MulticastHub::open(const UdpMulticastOptio
 }
 
 Result<Membership> MulticastHub::join(const SocketAddress& group) {
-    const int family = options_.family == 4 ? AF_INET : AF_INET6;
-    if (group.family() != family || !group.is_multicast() || group.port() == 0)
+    if (group.family() != options_.address_family() || !group.is_multicast() || group.port() == 0)
         return Error{EINVAL,
                      fmt::format("{} is no IPv{} multicast group with a port", group, options_.family)};
     auto share = shares_.find(group);
@@ -101,9 +100,8 @@ Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
 }
 
 Result<UdpReceiver*> MulticastHub::open_receiver(const SocketAddress& group) {
-    auto opened = UdpReceiver::open(options_, group.port());
-    if (!opened) return opened.error();
-    auto receiver = std::make_unique<UdpReceiver>(std::move(opened).value());
+    auto receiver = std::make_unique<UdpReceiver>();
+    if (auto opened = receiver->open(options_, group.port()); !opened) return opened.error();
     if (auto joined = receiver->join(group); !joined) return joined.error();
     epoll_event event{};
     event.events = EPOLLIN;
@@ -142,20 +140,11 @@ Result<UdpSender*> MulticastHub::sender(bool loop) {
     return &one;
 }
 
-std::size_t MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
+Sent MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
     auto from = sender(to.loop);
-    if (!from) {
-        ++counters_.send_errors;
-        send_error_ = from.error().code;
-        return 0;
-    }
-    const std::size_t accepted = from.value()->send(datagrams, to.group, counters_);
-    if (accepted < datagrams.size()) send_error_ = from.value()->take_error();
-    return accepted;
-}
-
-int MulticastHub::take_send_error() {
-    return std::exchange(send_error_, 0);
+    if (from) return from.value()->send(datagrams, to.group, counters_);
+    ++counters_.send_errors;
+    return {0, from.error().code};
 }
 
 std::size_t MulticastHub::receive(Nanoseconds, DeliverDatagram deliver) {

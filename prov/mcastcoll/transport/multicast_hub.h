@@ -17,10 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/joinable_transport.h"
-#include "transport/udp_receiver.h"
-#include "transport/udp_sender.h"
-#include "transport/udp_socket.h"
+#include "transport/udp_multicast.h"
 
 namespace mcastcoll {
 
@@ -35,10 +32,8 @@ class MulticastHub final : public JoinableTransport {
     std::size_t receiving_sockets() const { return receivers_.size(); }
     std::size_t memberships_per_socket() const { return per_socket_; }
 
-    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override;
-    int take_send_error() override;
+    Sent send(std::span<const Datagram> datagrams, const Outlet& to) override;
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
-    Nanoseconds next_deadline() const override { return kNever; }
     int descriptor() const override { return poll_set_.get(); }
     std::size_t max_payload() const override { return max_payload_; }
     MulticastCounters counters() const override;
@@ -73,7 +68,6 @@ class MulticastHub final : public JoinableTransport {
     std::size_t per_socket_;
     std::size_t receive_buffer_bytes_ = 0;
     bool receives_runs_ = false;
-    int send_error_ = 0;
     FileDescriptor poll_set_;
     UdpSender senders_[2];  // [1] loops
     std::vector<std::unique_ptr<UdpReceiver>> receivers_;

@@ -22,18 +22,9 @@ Result<std::unique_ptr<MulticastPaths>> MulticastPaths::open(std::unique_ptr<Joi
     return paths;
 }
 
-int MulticastPaths::take_send_error() {
-    const int error = verbs_->take_send_error();
-    return error != 0 ? error : udp_->take_send_error();
-}
-
 std::size_t MulticastPaths::receive(Nanoseconds now, DeliverDatagram deliver) {
     const std::size_t taken = verbs_->receive(now, deliver);
     return std::max(taken, udp_->receive(now, deliver));
-}
-
-Nanoseconds MulticastPaths::next_deadline() const {
-    return std::min(verbs_->next_deadline(), udp_->next_deadline());
 }
 
 bool MulticastPaths::prepare_wait() {

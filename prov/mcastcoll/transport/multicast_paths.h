@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/file_descriptor.h"
-#include "transport/joinable_transport.h"
+#include "transport/multicast_transport.h"
 
 namespace mcastcoll {
 
@@ -17,13 +17,11 @@ class MulticastPaths final : public JoinableTransport {
     Result<Membership> join(const SocketAddress& group) override { return path(group).join(group); }
     bool has_joined(const SocketAddress& group) const override { return path(group).has_joined(group); }
     bool has_room() const override { return udp_->has_room(); }
-    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override {
+    Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
         return path(to.group).send(datagrams, to);
     }
-    int take_send_error() override;
     // Takes at most a batch from each.
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
-    Nanoseconds next_deadline() const override;
     int descriptor() const override { return both_.get(); }
     bool prepare_wait() override;
     std::size_t max_payload() const override;

@@ -29,10 +29,10 @@ int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet>
         std::size_t count = 0;
         const std::uint32_t outlet = at->outlet;
         for (; at != end && at->outlet == outlet; ++at) batch_[count++] = {at->header, at->payload};
-        const std::size_t taken = transport.send({batch_.data(), count}, outlets[outlet]);
-        sent_ += taken;
-        if (taken == count) continue;
-        error = transport.take_send_error();
+        const Sent sent = transport.send({batch_.data(), count}, outlets[outlet]);
+        sent_ += sent.accepted;
+        if (sent.accepted == count) continue;
+        error = sent.error;
         if (error != 0) ++sent_;
         break;
     }

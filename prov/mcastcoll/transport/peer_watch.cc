@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/system.h"
+#include "transport/udp_socket.h"
 
 namespace mcastcoll {
 namespace {
@@ -44,19 +45,23 @@ bool is_certain_death(int code) {
     return code == ECONNREFUSED || code == ECONNRESET || code == EPIPE;
 }
 
-int set_option(int descriptor, int level, int name, int value) {
-    return ::setsockopt(descriptor, level, name, &value, sizeof value) == 0 ? 0 : errno;
+// 0 or an errno.
+int error_of_socket(int descriptor) {
+    int code = 0;
+    socklen_t size = sizeof code;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno;
 }
 
 int keep_alive(int descriptor, std::int64_t timeout_ms) {
     const int period_s =
         static_cast<int>(std::clamp<std::int64_t>(timeout_ms / 1000 / (kKeepaliveProbes + 1), 1, 32767));
-    int code = set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, period_s);
-    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, period_s);
-    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kKeepaliveProbes);
-    if (code == 0) code = set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(timeout_ms));
-    return code;
+    const auto set = set_options(
+        descriptor, {{SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"},
+                     {IPPROTO_TCP, TCP_KEEPIDLE, period_s, "TCP_KEEPIDLE"},
+                     {IPPROTO_TCP, TCP_KEEPINTVL, period_s, "TCP_KEEPINTVL"},
+                     {IPPROTO_TCP, TCP_KEEPCNT, kKeepaliveProbes, "TCP_KEEPCNT"},
+                     {IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(timeout_ms), "TCP_USER_TIMEOUT"}});
+    return set ? 0 : set.error().code;
 }
 
 // False once the other side has closed. Nobody has anything to tell us on these connections: what comes is
@@ -116,22 +121,18 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
         return Error{EOPNOTSUPP,
                      fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
 
-    const std::uint32_t index = free_slots_.back();
-    Slot& slot = slots_[index];
-    const auto known = slot_of_.emplace(id, index).first;
+    Slot& slot = slots_[free_slots_.back()];
+    slot_of_.emplace(id, free_slots_.back());
+    free_slots_.pop_back();
+    slot.id = id;
     try {
-        if (auto begun = begin(slot, point, {neighbour, reachable}, now); !begun) {
-            slot_of_.erase(known);
-            return begun;
-        }
+        auto begun = begin(slot, point, {neighbour, reachable}, now);
+        if (!begun) unwatch(id);
+        return begun;
     } catch (...) {
-        release(slot);
-        slot_of_.erase(known);
+        unwatch(id);
         throw;
     }
-    slot.id = id;
-    free_slots_.pop_back();
-    return {};
 }
 
 // Keepalive is what asks a connected peer's kernel. An idle time of a second makes it ask within one.
@@ -140,22 +141,17 @@ void PeerWatch::look(Id id, Nanoseconds now) {
     if (found == slot_of_.end()) return;
     Slot& slot = slots_[found->second];
     if (slot.state == State::kConnected)
-        (void)set_option(slot.descriptor.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
+        (void)set_option(slot.descriptor.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE").ok();
     if (slot.state == State::kConnecting) slot.try_again = now;
 }
 
 Result<void> PeerWatch::begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now) {
     slot.point = point;
     slot.ways = ways;
-    slot.unanswered = 0;
-    slot.error = ECONNRESET;
-    slot.dead = false;
-    ++slot.generation;
     enter(slot, State::kConnecting);
     slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
     const int code = restart(slot, now);
     if (code == 0 || ways.reachable || is_local_shortage(code)) return {};
-    release(slot);
     return system_error(code, fmt::format("cannot watch process {}", point.pid));
 }
 
@@ -189,10 +185,17 @@ int PeerWatch::restart(Slot& slot, Nanoseconds now) {
     int code = slot.ways.neighbour ? watch_process(slot) : EINPROGRESS;
     if (code != 0 && slot.ways.reachable) code = connect_to(slot);
     if (code == 0 || code == EINPROGRESS) return 0;
+    note_unanswered(slot, code);
+    return code;
+}
+
+// Unreachable for now may pass: the next attempt asks again until the timeout.
+void PeerWatch::note_unanswered(Slot& slot, int code) {
     slot.descriptor.reset();
     slot.unanswered = code;
-    if (is_certain_death(code)) mark_dead(slot, refusal(slot, code));
-    return code;
+    if (is_certain_death(code))
+        mark_dead(slot, fmt::format("nobody listens at {} any more ({}): its process has ended",
+                                    slot.point.listener, std::strerror(code)));
 }
 
 int PeerWatch::connect_to(Slot& slot) {
@@ -216,11 +219,6 @@ int PeerWatch::subscribe(const Slot& slot, std::uint32_t events) {
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
 }
 
-std::string PeerWatch::refusal(const Slot& slot, int code) {
-    return fmt::format("nobody listens at {} any more ({}): its process has ended", slot.point.listener,
-                       std::strerror(code));
-}
-
 void PeerWatch::mark_dead(Slot& slot, std::string reason) {
     if (slot.dead) return;
     slot.dead = true;
@@ -239,9 +237,10 @@ void PeerWatch::enter(Slot& slot, State state) {
 
 void PeerWatch::release(Slot& slot) {
     if (slot.dead) --dead_;
-    slot.dead = false;
     enter(slot, State::kFree);
-    slot.descriptor.reset();
+    const std::uint32_t next = slot.generation + 1;
+    slot = Slot();
+    slot.generation = next;
 }
 
 void PeerWatch::unwatch(Id id) {
@@ -270,24 +269,16 @@ void PeerWatch::on_event(Slot& slot, std::uint32_t events) {
 }
 
 void PeerWatch::on_connecting(Slot& slot) {
-    int code = 0;
-    socklen_t size = sizeof code;
-    if (::getsockopt(slot.descriptor.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
+    int code = error_of_socket(slot.descriptor.get());
     if (code == 0) code = subscribe(slot, EPOLLIN | EPOLLRDHUP);
-    if (code == 0) {
+    if (code == 0)
         enter(slot, State::kConnected);
-        return;
-    }
-    // Unreachable for now may pass: the next attempt asks again until the timeout.
-    slot.descriptor.reset();
-    slot.unanswered = code;
-    if (is_certain_death(code)) mark_dead(slot, refusal(slot, code));
+    else
+        note_unanswered(slot, code);
 }
 
 void PeerWatch::on_connected(Slot& slot) {
-    int code = 0;
-    socklen_t size = sizeof code;
-    if (::getsockopt(slot.descriptor.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) code = errno;
+    const int code = error_of_socket(slot.descriptor.get());
     // Reset, ended, or silent for as long as the kernel was told to wait.
     const SocketAddress& at = slot.point.listener;
     if (code == ETIMEDOUT)
@@ -327,7 +318,6 @@ std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     for (int i = 0; i < got; ++i) {
         const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
         Slot& slot = slots_[static_cast<std::uint32_t>(key)];
-        // An event of a watch that ended since is not this one's.
         if (slot.generation == static_cast<std::uint32_t>(key >> 32) && !slot.dead)
             on_event(slot, events[static_cast<std::size_t>(i)].events);
     }

@@ -15,6 +15,7 @@
 // remote watchers.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -84,7 +85,7 @@ class PeerWatch {
     struct Slot {
         State state = State::kFree;
         Ways ways;
-        std::uint32_t generation = 0;
+        std::uint32_t generation = 0;  // of the slot: an event of an earlier watch is not this one's
         Id id = 0;
         WatchPoint point;
         FileDescriptor descriptor;
@@ -92,7 +93,7 @@ class PeerWatch {
         Nanoseconds try_again;  // connecting: a lost request is sent afresh
         int unanswered = 0;     // connecting: what the last attempt met, an errno
         bool dead = false;
-        int error = 0;
+        int error = ECONNRESET;
         std::string reason;
     };
 
@@ -101,9 +102,9 @@ class PeerWatch {
     Result<void> begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now);
     int watch_process(Slot& slot);
     void enter(Slot& slot, State state);
-    static std::string refusal(const Slot& slot, int code);
     int connect_to(Slot& slot);
     int restart(Slot& slot, Nanoseconds now);
+    void note_unanswered(Slot& slot, int code);
     void give_up(Slot& slot);
     int subscribe(const Slot& slot, std::uint32_t events);
     void mark_dead(Slot& slot, std::string reason);

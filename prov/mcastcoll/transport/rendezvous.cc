@@ -18,10 +18,6 @@ constexpr std::uint64_t kNameSeed = 0x6d63617374756e78;
 constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kPorts = 10000;
 
-bool is_ip(Bytes address) {
-    return SocketAddress::from_bytes(address).ok();
-}
-
 }  // namespace
 
 std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t port) {
@@ -88,7 +84,8 @@ Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsign
 }
 
 Result<Rendezvous> Rendezvous::open(Bytes own_address) {
-    const int family = is_ip(own_address) ? SocketAddress::from_bytes(own_address).value().family() : AF_UNIX;
+    const auto ip = SocketAddress::from_bytes(own_address);
+    const int family = ip ? ip.value().family() : AF_UNIX;
     Rendezvous result;
     result.socket_ = FileDescriptor(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!result.socket_.valid()) return system_error(errno, "cannot open the rendezvous socket");
@@ -100,7 +97,6 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address) {
         // Without SO_REUSEADDR: a second owner would steal datagrams instead of being refused.
         if (::bind(result.socket_.get(), &at.value().address_.any, at.value().size_) == 0) {
             result.local_ = at.value();
-            result.bound_candidate_ = attempt;
             return result;
         }
         code = errno;

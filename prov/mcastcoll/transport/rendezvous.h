@@ -76,14 +76,12 @@ class Rendezvous {
     std::size_t receive(Deliver deliver);
 
     int descriptor() const { return socket_.get(); }
-    unsigned bound_candidate() const { return bound_candidate_; }
     const RendezvousSource& local() const { return local_; }
 
   private:
     Rendezvous() = default;
     FileDescriptor socket_;
     RendezvousSource local_;
-    unsigned bound_candidate_ = 0;
 };
 
 }  // namespace mcastcoll

@@ -4,10 +4,12 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 
 #include "base/system.h"
+#include "wire/bytes.h"
 
 namespace mcastcoll {
 namespace {
@@ -22,18 +24,17 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 
 }  // namespace
 
-SocketAddress::SocketAddress(const in_addr& address, std::uint16_t port) : SocketAddress() {
-    storage_.v4.sin_family = AF_INET;
-    storage_.v4.sin_addr = address;
-    storage_.v4.sin_port = htons(port);
-}
-
-SocketAddress::SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope)
-    : SocketAddress() {
-    storage_.v6.sin6_family = AF_INET6;
-    storage_.v6.sin6_addr = address;
-    storage_.v6.sin6_port = htons(port);
-    storage_.v6.sin6_scope_id = scope;
+SocketAddress::SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope) : SocketAddress() {
+    if (address.size() == sizeof(in_addr)) {
+        storage_.v4.sin_family = AF_INET;
+        storage_.v4.sin_port = htons(port);
+        std::memcpy(&storage_.v4.sin_addr, address.data(), sizeof(in_addr));
+    } else if (address.size() == sizeof(in6_addr)) {
+        storage_.v6.sin6_family = AF_INET6;
+        storage_.v6.sin6_port = htons(port);
+        storage_.v6.sin6_scope_id = scope;
+        std::memcpy(&storage_.v6.sin6_addr, address.data(), sizeof(in6_addr));
+    }
 }
 
 Result<SocketAddress> SocketAddress::from_bytes(Bytes bytes) {
@@ -159,6 +160,36 @@ std::string SocketAddress::to_string() const {
 
 std::size_t SocketAddress::hash() const {
     return stable_hash(address_bytes(), port());
+}
+
+SocketAddress random_group_address(int family, std::span<const std::byte, kGroupRandomBytes> random) {
+    const std::uint16_t port =
+        static_cast<std::uint16_t>(20000 + wire::get<std::uint16_t>(random.data()) % 12768);
+    if (family == 6) {
+        std::array<std::byte, sizeof(in6_addr)> address{std::byte{0xff}, std::byte{0x15}};
+        std::copy_n(random.begin() + 2, 14, address.begin() + 2);
+        return SocketAddress(address, port);
+    }
+    std::uint32_t low = wire::get<std::uint32_t>(random.data() + 2) & 0x00ffffffu;
+    // The upper /24 of the local scope is assigned; x.0.0/24 and x.128.0/24 map to the Ethernet addresses of
+    // 224.0.0/24. Both are left by setting bits in the middle, the one out of what is random anyway.
+    if ((low & 0x00ffff00u) == 0x00ffff00u) low &= 0x00ff7fffu;
+    if ((low & 0x007fff00u) == 0) low |= (1 + wire::get<std::uint32_t>(random.data() + 6) % 0x7ffeu) << 8;
+    in_addr address{};
+    address.s_addr = htonl(0xef000000u | low);
+    return SocketAddress(address, port);
+}
+
+SocketAddress range_group_address(int family, GroupKey parent, std::uint32_t level, std::uint32_t index,
+                                  std::uint16_t port) {
+    std::array<std::byte, sizeof parent + sizeof level + sizeof index> name;
+    wire::put(name.data(), static_cast<std::uint64_t>(parent));
+    wire::put(name.data() + sizeof parent, level);
+    wire::put(name.data() + sizeof parent + sizeof level, index);
+    std::array<std::byte, kGroupRandomBytes> drawn;
+    wire::put(drawn.data(), stable_hash(name, 0));
+    wire::put(drawn.data() + sizeof(std::uint64_t), stable_hash(name, 1));
+    return random_group_address(family, drawn).with_port(port);
 }
 
 }  // namespace mcastcoll

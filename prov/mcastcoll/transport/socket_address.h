@@ -1,6 +1,6 @@
 // SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers tell senders apart by it, so
 // that equality and hash look at family, address and port only, never at the scope, flow or padding a kernel
-// fills in its own way.
+// fills in its own way. And the addresses that groups multicast to.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,12 @@ class SocketAddress {
   public:
     // No address: family AF_UNSPEC.
     SocketAddress() : storage_{} {}
-    SocketAddress(const in_addr& address, std::uint16_t port);
-    SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope = 0);
+    SocketAddress(const in_addr& address, std::uint16_t port)
+        : SocketAddress(std::as_bytes(std::span(&address, 1)), port) {}
+    SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope = 0)
+        : SocketAddress(std::as_bytes(std::span(&address, 1)), port, scope) {}
+    // The 4 or 16 bytes that address_bytes() gives; other numbers are no address.
+    SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope = 0);
 
     // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned; longer input is fine, shorter is
     // an error.
@@ -66,6 +71,20 @@ class SocketAddress {
     };
     Storage storage_;
 };
+
+// How many random bytes random_group_address() uses.
+inline constexpr std::size_t kGroupRandomBytes = 16;
+
+// A group address and port out of `random`: IPv4 from the administratively scoped 239/8 with 24 random bits,
+// keeping off the blocks that are assigned or that share their Ethernet address with the never-filtered
+// 224.0.0/24; IPv6 from ff15::/16 (transient, site scope) with 112 random bits. The port, 20000 to 32767,
+// stays below the ephemeral range.
+SocketAddress random_group_address(int family, std::span<const std::byte, kGroupRandomBytes> random);
+
+// The address of an aligned range of a group's ranks, the same for everybody who knows the group's key. It is
+// drawn from the key as if from a generator, so that it is as random as the key is.
+SocketAddress range_group_address(int family, GroupKey parent, std::uint32_t level, std::uint32_t index,
+                                  std::uint16_t port);
 
 }  // namespace mcastcoll
 

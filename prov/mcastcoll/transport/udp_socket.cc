@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kIpv4Header = 20;
 constexpr std::size_t kIpv6Header = 40;
-constexpr std::size_t kMaxIpv4Packet = 65535;
-constexpr std::size_t kMaxIpv6Payload = 65535;
+// A length is a 16-bit number: of an IPv4 packet with its header, of an IPv6 packet without.
+constexpr std::size_t kMaxLength = 65535;
 
 }  // namespace
 
@@ -77,8 +77,6 @@ Result<FileDescriptor> open_datagram_socket(int family) {
     return socket;
 }
 
-// Asks for a buffer beyond the system's limit first, which takes privilege, then within it; returns what was
-// granted.
 Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, int limited) {
     const int wanted = static_cast<int>(std::min<std::size_t>(bytes, INT32_MAX / 2));
     if (bytes > 0 && ::setsockopt(descriptor, SOL_SOCKET, forced, &wanted, sizeof wanted) != 0) {
@@ -92,7 +90,7 @@ Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, i
     return static_cast<std::size_t>(granted);
 }
 
-Result<void> check(const UdpMulticastOptions& options) {
+Result<void> check(const MulticastOptions& options) {
     const Interface& interface = options.interface;
     if (options.family != 4 && options.family != 6)
         return Error{EINVAL, fmt::format("multicast needs IP version 4 or 6, not {}", options.family)};
@@ -103,16 +101,16 @@ Result<void> check(const UdpMulticastOptions& options) {
     // The loopback lacks the flag on Linux, yet multicasts within the host.
     if (!interface.multicast && !interface.loopback)
         return Error{EOPNOTSUPP, fmt::format("interface {} does not multicast", interface.name)};
-    if (!(options.family == 4 ? interface.v4 : interface.v6))
+    if (!options.address())
         return Error{EADDRNOTAVAIL, fmt::format("interface {} has no IPv{} address to send from",
                                                 interface.name, options.family)};
     return {};
 }
 
-std::size_t payload_for(const UdpMulticastOptions& options) {
+std::size_t payload_for(const MulticastOptions& options) {
     const std::size_t mtu = options.interface.mtu;
     const std::size_t headers = (options.family == 4 ? kIpv4Header : kIpv6Header) + kUdpHeader;
-    const std::size_t largest = options.family == 4 ? kMaxIpv4Packet - headers : kMaxIpv6Payload - kUdpHeader;
+    const std::size_t largest = kMaxLength - (options.family == 4 ? headers : kUdpHeader);
     std::size_t payload = mtu > headers ? std::min(mtu - headers, largest) : 0;
     if (options.payload_limit > 0) payload = std::min(payload, options.payload_limit);
     return payload;

@@ -4,13 +4,10 @@
 
 #include <sys/socket.h>
 
-#include <cstddef>
 #include <initializer_list>
 
 #include "base/file_descriptor.h"
-#include "base/result.h"
-#include "transport/interface.h"
-#include "transport/socket_address.h"
+#include "transport/multicast_transport.h"
 
 // Kernel interfaces that are younger than some C libraries.
 #ifndef IPV6_MULTICAST_ALL
@@ -25,28 +22,20 @@
 
 namespace mcastcoll {
 
-struct UdpMulticastOptions {
-    Interface interface;
-    // 4 or 6.
-    int family = 4;
-    int ttl = 1;
+struct UdpMulticastOptions : MulticastOptions {
     // 0 leaves the system's default. More than the system's limit is granted to privileged processes only.
     std::size_t receive_buffer_bytes = 0;
     std::size_t send_buffer_bytes = 0;
-    // Upper bound of max_payload(); 0 is none. The MTU of a loopback makes for 2 MiB of receive buffers.
-    std::size_t payload_limit = 0;
     // Lets runs of datagrams travel as one where the kernel can. Off: each is sent and received, and can be
     // lost, alone.
     bool offload = true;
-    // Different addresses that may be joined at once; 0 is as many as there are descriptors for.
-    std::size_t most_memberships = 0;
     // Memberships of one socket; 0 is what the kernel says it allows.
     std::size_t memberships_per_socket = 0;
 };
 
-Result<void> check(const UdpMulticastOptions& options);
+Result<void> check(const MulticastOptions& options);
 // Bytes that fit in one unfragmented datagram; 0 when the MTU leaves no room.
-std::size_t payload_for(const UdpMulticastOptions& options);
+std::size_t payload_for(const MulticastOptions& options);
 
 Result<void> set_option(int descriptor, int level, int name, int value, const char* what);
 struct SocketOption {

@@ -1,7 +1,6 @@
 #include "transport/verbs_address.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -61,14 +60,7 @@ Gid gid_of(const SocketAddress& address) {
 }
 
 SocketAddress address_of(const Gid& gid) {
-    if (is_mapped(gid)) {
-        in_addr v4;
-        std::memcpy(&v4, gid.data() + kMappedAt, sizeof v4);
-        return SocketAddress(v4, 0);
-    }
-    in6_addr v6;
-    std::memcpy(&v6, gid.data(), sizeof v6);
-    return SocketAddress(v6, 0);
+    return SocketAddress(Bytes(gid).subspan(is_mapped(gid) ? kMappedAt : 0), 0);
 }
 
 // ff1s:a01b::/32, s being the scope.
@@ -86,11 +78,7 @@ std::uint16_t port_of_queue_pair(std::uint32_t number) {
 // first, by its checksum.
 std::optional<SocketAddress> source_in(std::span<const std::byte, kRouteHeaderBytes> header) {
     const auto v4 = header.last<kRouteHeaderBytes - kV4HeaderAt>();
-    if (is_v4_header(v4)) {
-        in_addr from;
-        std::memcpy(&from, v4.data() + 12, sizeof from);
-        return SocketAddress(from, 0);
-    }
+    if (is_v4_header(v4)) return SocketAddress(v4.subspan<12, sizeof(in_addr)>(), 0);
     if ((header[0] & std::byte{0xf0}) != std::byte{0x60}) return {};
     Gid from;
     std::copy_n(header.data() + 8, from.size(), from.begin());

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/deadline.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {
@@ -32,24 +32,18 @@ bool built_with_verbs() {
 }
 
 Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options) {
-    auto hub = VerbsHub::open(options);
-    if (!hub) return hub.error();
-    return std::unique_ptr<VerbsTransport>(std::move(hub).value());
-}
-
-Result<std::unique_ptr<VerbsHub>> VerbsHub::open(const VerbsOptions& options) {
     if (std::string why = why_no_rdma(); !why.empty()) return Error{ENODEV, why};
-    std::unique_ptr<VerbsHub> hub(new VerbsHub(options));
-    if (auto opened = hub->open_all(); !opened) return opened.error();
-    return hub;
+    auto hub = std::make_unique<VerbsHub>(options);
+    if (auto opened = hub->open(); !opened) return opened.error();
+    return std::unique_ptr<VerbsTransport>(std::move(hub));
 }
 
 VerbsHub::~VerbsHub() {
     assert(shares_.empty());
 }
 
-Result<void> VerbsHub::open_all() {
-    const auto& address = options_.family == 4 ? options_.interface.v4 : options_.interface.v6;
+Result<void> VerbsHub::open() {
+    const auto& address = options_.address();
     if (!address || options_.ttl < 0 || options_.ttl > 255)
         return Error{EINVAL, fmt::format("interface {} has no IPv{} address", options_.interface.name,
                                          options_.family)};
@@ -64,14 +58,12 @@ Result<void> VerbsHub::open_all() {
     if (rdma_create_id(events_.get(), &id, nullptr, RDMA_PS_UDP) != 0)
         return system_error(errno, "cannot ask the RDMA connection manager");
     id_.reset(id);
-    SocketAddress own = address->with_port(0);
-    if (own.family() == AF_INET6) own = own.with_scope(options_.interface.index);
+    SocketAddress own = address->with_port(0).with_scope(options_.interface.index);
     if (rdma_bind_addr(id, own.data()) != 0 || id->verbs == nullptr || id->pd == nullptr)
         return system_error(errno != 0 ? errno : ENODEV,
                             fmt::format("no RDMA device has the address of {}", options_.interface.name));
-    auto queue = VerbsQueue::open(*id, options_);
-    if (!queue) return queue.error();
-    queue_ = std::move(queue).value();
+    queue_ = std::make_unique<VerbsQueue>(*id);
+    if (auto opened = queue_->open(options_); !opened) return opened;
     return describe();
 }
 
@@ -88,7 +80,7 @@ Result<void> VerbsHub::describe() {
                           ethernet_ ? "RoCE" : "InfiniBand");
     // On RoCE the address is the interface's, on InfiniBand the port's GID.
     if (ethernet_) {
-        local_ = *(options_.family == 4 ? options_.interface.v4 : options_.interface.v6);
+        local_ = *options_.address();
     } else {
         Gid gid{};
         static_assert(sizeof(ibv_gid) == sizeof gid);
@@ -104,8 +96,8 @@ bool VerbsHub::has_room() const {
 }
 
 Result<Membership> VerbsHub::join(const SocketAddress& group) {
-    const int family = options_.family == 4 ? AF_INET : AF_INET6;
-    if ((group.family() != family && !is_assigned_group(group)) || !group.is_multicast() || group.port() != 0)
+    if ((group.family() != options_.address_family() && !is_assigned_group(group)) || !group.is_multicast() ||
+        group.port() != 0)
         return Error{EINVAL,
                      fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
     if (!has_joined(group)) {
@@ -142,14 +134,12 @@ Result<Membership> VerbsHub::join_any() {
 
 // rdma-core wants to write to addresses.
 int VerbsHub::ask(const SocketAddress& group, Share& share) {
-    SocketAddress address = group;
-    if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
+    SocketAddress address = group.with_scope(options_.interface.index);
     return rdma_join_multicast(id_.get(), address.data(), &share);
 }
 
 void VerbsHub::forget(const SocketAddress& group) {
-    SocketAddress address = group;
-    if (address.family() == AF_INET6) address = address.with_scope(options_.interface.index);
+    SocketAddress address = group.with_scope(options_.interface.index);
     (void)rdma_leave_multicast(id_.get(), address.data());
 }
 
@@ -297,21 +287,12 @@ void VerbsHub::revive() {
     if (queue_->revive()) ++counters_.revivals;
 }
 
-std::size_t VerbsHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
+Sent VerbsHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
     revive();
     const VerbsTarget target = target_of(to.group);
-    if (target.address == nullptr) {
-        ++counters_.send_errors;
-        error_ = EADDRNOTAVAIL;
-        return 0;
-    }
-    const std::size_t accepted = queue_->send(datagrams, target, counters_);
-    if (accepted < datagrams.size()) error_ = queue_->take_error();
-    return accepted;
-}
-
-int VerbsHub::take_send_error() {
-    return std::exchange(error_, 0);
+    if (target.address != nullptr) return queue_->send(datagrams, target, counters_);
+    ++counters_.send_errors;
+    return {0, EADDRNOTAVAIL};
 }
 
 std::size_t VerbsHub::receive(Nanoseconds, DeliverDatagram deliver) {

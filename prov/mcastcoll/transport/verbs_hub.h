@@ -13,24 +13,33 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/types.h"
 #include "transport/verbs_queue.h"
 
 namespace mcastcoll {
 
+inline void destroy_event_channel(rdma_event_channel* channel) {
+    rdma_destroy_event_channel(channel);
+}
+// A queue pair goes with its identifier.
+inline void destroy_id(rdma_cm_id* id) {
+    if (id->qp != nullptr) rdma_destroy_qp(id);
+    rdma_destroy_id(id);
+}
+using CmChannelOwner = std::unique_ptr<rdma_event_channel, VerbsDestroyer<destroy_event_channel>>;
+using CmIdOwner = std::unique_ptr<rdma_cm_id, VerbsDestroyer<destroy_id>>;
+
 class VerbsHub final : public VerbsTransport {
   public:
-    static Result<std::unique_ptr<VerbsHub>> open(const VerbsOptions& options);
+    explicit VerbsHub(const VerbsOptions& options) : options_(options) {}
     ~VerbsHub() override;
+    Result<void> open();
 
     Result<Membership> join(const SocketAddress& group) override;
     Result<Membership> join_any() override;
     bool has_joined(const SocketAddress& group) const override { return shares_.count(group) > 0; }
     bool has_room() const override;
-    std::size_t send(std::span<const Datagram> datagrams, const Outlet& to) override;
-    int take_send_error() override;
+    Sent send(std::span<const Datagram> datagrams, const Outlet& to) override;
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override;
-    Nanoseconds next_deadline() const override { return kNever; }
     int descriptor() const override { return queue_->descriptor(); }
     bool prepare_wait() override;
     std::size_t max_payload() const override { return queue_->max_payload(); }
@@ -39,9 +48,6 @@ class VerbsHub final : public VerbsTransport {
     std::size_t receives() const override { return queue_->receives(); }
     const std::string& device() const override { return device_; }
     bool sends_anywhere() const override { return ethernet_; }
-
-    std::size_t memberships() const { return shares_.size(); }
-    std::size_t most_memberships() const { return most_memberships_; }
 
   private:
     struct Target {
@@ -66,8 +72,6 @@ class VerbsHub final : public VerbsTransport {
         AddressOwner address;
     };
 
-    explicit VerbsHub(const VerbsOptions& options) : options_(options) {}
-    Result<void> open_all();
     Result<void> describe();
     Result<void> join_new(const SocketAddress& group);
     Result<void> await(Share& share);
@@ -98,7 +102,6 @@ class VerbsHub final : public VerbsTransport {
     bool route_known_ = false;
     std::unordered_map<SocketAddress, Target> others_;
     std::list<Retired> retired_;
-    int error_ = 0;
     unsigned quiet_turns_ = 0;
     MulticastCounters counters_;
 };

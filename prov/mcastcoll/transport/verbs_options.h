@@ -1,20 +1,14 @@
 // Opens UD multicast over RDMA, where this build and this machine have it.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 
-#include "transport/interface.h"
-#include "transport/joinable_transport.h"
+#include "transport/multicast_transport.h"
 
 namespace mcastcoll {
 
-struct VerbsOptions {
-    // The device is the one that has this interface's address.
-    Interface interface;
-    // 4 or 6: which of the addresses.
-    int family = 4;
-    int ttl = 1;
+// The device is the one that has the interface's address.
+struct VerbsOptions : MulticastOptions {
     // Datagrams that can wait to be received. Fewer where the device, or the memory that may be locked,
     // does not allow so many: receives() of what is opened.
     std::size_t receives = 1024;
@@ -24,10 +18,6 @@ struct VerbsOptions {
     std::size_t signal_every = 16;
     // Datagrams up to so many bytes are handed to the device with the request, where it takes so many.
     std::size_t inline_bytes = 128;
-    // Upper bound of max_payload(); 0 is none.
-    std::size_t payload_limit = 0;
-    // Different addresses that may be joined at once; 0 is what the device allows.
-    std::size_t most_memberships = 0;
     int join_timeout_ms = 2000;
 };
 

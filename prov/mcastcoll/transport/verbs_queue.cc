@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
+
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {
@@ -41,18 +43,12 @@ void forget(ibv_cq& queue, std::size_t most) {
 
 }  // namespace
 
-Result<std::unique_ptr<VerbsQueue>> VerbsQueue::open(rdma_cm_id& id, const VerbsOptions& options) {
-    std::unique_ptr<VerbsQueue> queue(new VerbsQueue(id));
-    if (auto opened = queue->open_all(options); !opened) return opened.error();
-    return queue;
-}
-
 VerbsQueue::~VerbsQueue() {
     // Before its completion queues and its memory.
     if (id_.qp != nullptr) rdma_destroy_qp(&id_);
 }
 
-Result<void> VerbsQueue::open_all(const VerbsOptions& options) {
+Result<void> VerbsQueue::open(const VerbsOptions& options) {
     ibv_port_attr port{};
     if (const int code = ibv_query_port(id_.verbs, id_.port_num, &port); code != 0)
         return system_error(code, "cannot ask the RDMA port for its MTU");
@@ -76,21 +72,20 @@ Result<void> VerbsQueue::open_all(const VerbsOptions& options) {
     return post_first_receives();
 }
 
-// How much memory a process may lock is limited: with fewer receives it may do.
+// How much memory a process may lock is limited: with fewer receives it may do. A child of fork() does not
+// get the memory: with it, writing to a page would leave the device with the old one.
 Result<void> VerbsQueue::map_memory() {
     for (;; receives_ /= 2) {
-        auto memory = DeviceMemory::map(receives_ * receive_stride_ + sends_ * send_stride_);
-        if (!memory) return memory.error();
-        region_.reset(
-            ibv_reg_mr(id_.pd, memory.value().data(), memory.value().size(), IBV_ACCESS_LOCAL_WRITE));
-        if (region_) {
-            memory_ = std::move(memory).value();
-            return {};
-        }
-        const int code = errno;
+        const std::size_t size = receives_ * receive_stride_ + sends_ * send_stride_;
+        void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED) return system_error(errno, "memory for RDMA");
+        memory_ = DeviceMemory(static_cast<std::byte*>(at), {size});
+        (void)::madvise(at, size, MADV_DONTFORK);
+        region_.reset(ibv_reg_mr(id_.pd, at, size, IBV_ACCESS_LOCAL_WRITE));
+        if (region_) return {};
         if (receives_ / 2 < kFewestReceives)
-            return system_error(code, fmt::format("cannot register {} bytes for RDMA (see ulimit -l)",
-                                                  memory.value().size()));
+            return system_error(errno,
+                                fmt::format("cannot register {} bytes for RDMA (see ulimit -l)", size));
     }
 }
 
@@ -129,12 +124,16 @@ Result<void> VerbsQueue::post_first_receives() {
 
 void VerbsQueue::post_again(std::size_t slot) {
     const auto bytes = static_cast<std::uint32_t>(kRouteHeaderBytes + max_payload_);
-    to_post_.add(slot, {address_in(receive_slot(slot)), bytes, region_->lkey});
-    if (to_post_.full()) flush_posts();
+    receive_pieces_[to_post_] = {address_in(receive_slot(slot)), bytes, region_->lkey};
+    receive_requests_[to_post_] = {slot, nullptr, &receive_pieces_[to_post_], 1};
+    if (to_post_ > 0) receive_requests_[to_post_ - 1].next = &receive_requests_[to_post_];
+    if (++to_post_ == kBatch) flush_posts();
 }
 
 void VerbsQueue::flush_posts() {
-    if (!to_post_.post(*id_.qp)) broken_ = true;
+    if (std::exchange(to_post_, 0) == 0) return;
+    ibv_recv_wr* refused = nullptr;
+    if (ibv_post_recv(id_.qp, receive_requests_.data(), &refused) != 0) broken_ = true;
 }
 
 void VerbsQueue::note_sent(const ibv_wc& completion) {
@@ -186,8 +185,8 @@ bool VerbsQueue::compose(std::size_t slot, const Datagram& datagram, const Verbs
     return true;
 }
 
-// Posts the first `count` prepared requests; how many the device took.
-std::size_t VerbsQueue::post_chain(std::size_t count, MulticastCounters& counters) {
+// Posts the first `count` prepared requests.
+Sent VerbsQueue::post_chain(std::size_t count, MulticastCounters& counters) {
     ibv_send_wr* refused = nullptr;
     const int code = ibv_post_send(id_.qp, send_requests_.data(), &refused);
     std::size_t taken = count;
@@ -197,25 +196,18 @@ std::size_t VerbsQueue::post_chain(std::size_t count, MulticastCounters& counter
             counters.bytes_sent += send_requests_[i].sg_list[piece].length;
     counters.datagrams_sent += taken;
     posted_ += taken;
-    if (code == ENOMEM || code == EAGAIN) {
-        ++counters.send_would_block;
-    } else if (code != 0) {
-        ++counters.send_errors;
-        error_ = code;
-    }
-    return taken;
+    const bool full = code == ENOMEM || code == EAGAIN;
+    if (code != 0) ++(full ? counters.send_would_block : counters.send_errors);
+    return {taken, full ? 0 : code};
 }
 
-std::size_t VerbsQueue::send(std::span<const Datagram> datagrams, const VerbsTarget& to,
-                             MulticastCounters& counters) {
+Sent VerbsQueue::send(std::span<const Datagram> datagrams, const VerbsTarget& to,
+                      MulticastCounters& counters) {
     std::size_t accepted = 0;
     while (accepted < datagrams.size()) {
         if (posted_ - done_ + datagrams.size() - accepted > sends_ / 2) reap();
         counters.send_errors += std::exchange(send_errors_, 0);
-        if (broken_) {
-            error_ = EIO;
-            break;
-        }
+        if (broken_) return {accepted, EIO};
         const std::size_t room = sends_ - static_cast<std::size_t>(posted_ - done_);
         if (room == 0) {
             ++counters.send_would_block;
@@ -224,16 +216,15 @@ std::size_t VerbsQueue::send(std::span<const Datagram> datagrams, const VerbsTar
         const std::size_t wanted = std::min({datagrams.size() - accepted, room, kBatch});
         std::size_t count = 0;
         while (count < wanted && compose(count, datagrams[accepted + count], to)) ++count;
-        const std::size_t taken = count > 0 ? post_chain(count, counters) : 0;
-        accepted += taken;
-        if (taken < count) break;
+        const Sent posted = count > 0 ? post_chain(count, counters) : Sent{};
+        accepted += posted.accepted;
+        if (posted.accepted < count) return {accepted, posted.error};
         if (count < wanted) {
             ++counters.send_errors;
-            error_ = EMSGSIZE;
-            break;
+            return {accepted, EMSGSIZE};
         }
     }
-    return accepted;
+    return {accepted, 0};
 }
 
 void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own, DeliverDatagram deliver,
@@ -280,7 +271,7 @@ std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram delive
     // A failed queue pair shows here, too, and not all devices say so of requests to receive.
     if (count == 0 && posted_ != done_) reap();
     // A few may wait for the next ones, as long as nearly all are posted.
-    if (to_post_.count() >= kBatch / 2) flush_posts();
+    if (to_post_ >= kBatch / 2) flush_posts();
     return count;
 }
 
@@ -310,7 +301,7 @@ bool VerbsQueue::revive() {
     forget(*sent_, sends_);
     done_ = posted_;
     waiting_ = 0;
-    to_post_.forget();
+    to_post_ = 0;
     broken_ = false;
     return post_first_receives().ok();
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/system.h"
 
@@ -25,8 +24,7 @@ Result<void> WaitSet::add(int descriptor) {
     event.events = EPOLLIN;
     event.data.fd = descriptor;
     if (epoll_ctl(descriptors_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) return {};
-    const int error = errno;
-    return Error{error, fmt::format("cannot wait for descriptor {}: {}", descriptor, std::strerror(error))};
+    return system_error(errno, fmt::format("cannot wait for descriptor {}", descriptor));
 }
 
 // A timer of 0 would be none; one in the past rings at once.

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <string>
 
 #include "base/file_descriptor.h"
@@ -70,25 +69,13 @@ Result<WatchPoint> decode_watch_point(Bytes bytes) {
     point.pid = wire::get<std::uint32_t>(&bytes[kPidAt]);
     point.start_time = wire::get<std::uint64_t>(&bytes[kStartAt]);
     point.host = wire::get<std::uint64_t>(&bytes[kHostAt]);
+    const auto family = std::to_integer<unsigned>(bytes[kFamilyAt]);
     const std::uint16_t port = wire::get<std::uint16_t>(&bytes[kPortAt]);
-    switch (std::to_integer<unsigned>(bytes[kFamilyAt])) {
-        case 0:
-            break;
-        case 4: {
-            in_addr address;
-            std::memcpy(&address, &bytes[kAddressAt], sizeof address);
-            point.listener = SocketAddress(address, port);
-            break;
-        }
-        case 6: {
-            in6_addr address;
-            std::memcpy(&address, &bytes[kAddressAt], sizeof address);
-            point.listener = SocketAddress(address, port, wire::get<std::uint32_t>(&bytes[kScopeAt]));
-            break;
-        }
-        default:
-            return Error{EINVAL, "a watch point's address is neither IPv4 nor IPv6"};
-    }
+    if (family != 0 && family != 4 && family != 6)
+        return Error{EINVAL, "a watch point's address is neither IPv4 nor IPv6"};
+    if (family != 0)
+        point.listener = SocketAddress(bytes.subspan(kAddressAt, family == 4 ? 4 : 16), port,
+                                       wire::get<std::uint32_t>(&bytes[kScopeAt]));
     if (point.listener.valid() && (port == 0 || point.listener.is_multicast()))
         return Error{EINVAL, fmt::format("a watch point cannot be at {}", point.listener)};
     if (point.pid > INT32_MAX) return Error{EINVAL, fmt::format("{} is no process number", point.pid)};

@@ -1,9 +1,8 @@
 #include "wire/join.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
 
 #include "wire/bytes.h"
 #include "wire/packet.h"
@@ -14,59 +13,94 @@ namespace {
 constexpr std::size_t kCrcAt = 4;
 constexpr std::size_t kBodyAt = 8;
 
-std::uint32_t crc(Bytes bytes, std::uint32_t seed) {
-    auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-    return crc32_iscsi(at, static_cast<int>(bytes.size()), seed);
-}
-
 // CRC-32C of everything but the CRC field.
 std::uint32_t checksum(Bytes bytes) {
-    return ~crc(bytes.subspan(kBodyAt), crc(bytes.first(kCrcAt), UINT32_MAX));
+    return ~add_to_crc(add_to_crc(UINT32_MAX, bytes.first(kCrcAt)), bytes.subspan(kBodyAt));
+}
+
+// Each message names its fields once, in their order on the wire: a Writer puts them into bytes, a Reader
+// gets them out. Messages are const where they are written.
+template <typename Actual, typename Message>
+concept Some = std::is_same_v<std::remove_const_t<Actual>, Message>;
+
+void fields(auto& io, Some<JoinId> auto& id) {
+    io(id.list_hash, id.sequence);
+}
+
+void fields(auto& io, Some<SurveyHead> auto& head) {
+    io(head.id, head.sequence, head.from);
+}
+
+void fields(auto& io, Some<VerbsOffer> auto& offer) {
+    io(offer.datagram_bytes, offer.window, offer.room, offer.source);
+}
+
+void fields(auto& io, Some<Peer> auto& peer) {
+    io(peer.private_address, peer.multicast_source, peer.watch_point, peer.place);
+}
+
+void fields(auto& io, Some<Hello> auto& hello) {
+    io(hello.id, hello.rank, hello.members, hello.datagram_bytes, hello.window, hello.address_family,
+       hello.room, hello.verbs, hello.peer);
+}
+
+void fields(auto& io, Some<Welcome> auto& welcome) {
+    io(welcome.id, welcome.sequence, welcome.key, welcome.epoch, welcome.plan);
+    io.template list<std::uint8_t>(welcome.group_addresses, kMostGroupAddresses);
+    io(welcome.fragment_bytes, welcome.window, welcome.repair, welcome.channels, welcome.root_sync,
+       welcome.root_delay_us, welcome.policy);
+    io.template list<std::uint16_t>(welcome.selection, kMostTableBytes);
+    io.template list<std::uint32_t>(welcome.peers, kMostMembers);
+    io.items(welcome.range_of, welcome.peers.size());
+}
+
+void fields(auto& io, Some<Answer> auto& answer) {
+    io(answer.id, answer.error);
+}
+
+void fields(auto& io, Some<Ended> auto& ended) {
+    io(ended.id, ended.error, ended.lost);
+}
+
+void fields(auto& io, Some<Waiting> auto& waiting) {
+    io(waiting.id, waiting.from);
+}
+
+void fields(auto& io, Some<Survey::Target> auto& target) {
+    io(target.rank, target.sequence);
+}
+
+void fields(auto& io, Some<Survey> auto& survey) {
+    io(survey.head);
+    io.template list<std::uint8_t>(survey.targets, kMostSurveyed);
+}
+
+void fields(auto& io, Some<Echo> auto& echo) {
+    io(echo.head, echo.stamp, echo.back);
+}
+
+void fields(auto& io, Some<Surveyed> auto& surveyed) {
+    io(surveyed.head);
+    io.template list<std::uint8_t>(surveyed.round_trips_ns, kMostSurveyed);
 }
 
 class Writer {
   public:
-    explicit Writer(JoinKind kind, std::uint8_t version = kJoinVersion) {
-        number(kJoinMagic);
-        number(version);
-        number(static_cast<std::uint8_t>(kind));
-        number(std::uint32_t{0});
+    Writer(JoinKind kind, std::uint8_t version) { (*this)(kJoinMagic, version, kind, std::uint32_t{0}); }
+    template <typename... Values>
+    void operator()(const Values&... values) {
+        (one(values), ...);
     }
-    template <typename Unsigned>
-    void number(Unsigned value) {
-        bytes_.resize(bytes_.size() + sizeof value);
-        put(bytes_.data() + bytes_.size() - sizeof value, value);
+    template <typename Count, typename Item>
+    void list(const std::vector<Item>& values, std::size_t most) {
+        assert(values.size() <= most);
+        one(static_cast<Count>(values.size()));
+        items(values, values.size());
     }
-    void string(const ByteString& value) {
-        assert(value.size() <= kMostAddressBytes);
-        number(static_cast<std::uint8_t>(value.size()));
-        bytes_.insert(bytes_.end(), value.begin(), value.end());
-    }
-    void table(const ByteString& value) {
-        assert(value.size() <= kMostTableBytes);
-        number(static_cast<std::uint16_t>(value.size()));
-        bytes_.insert(bytes_.end(), value.begin(), value.end());
-    }
-    void id(const JoinId& id) {
-        number(id.list_hash);
-        number(id.sequence);
-    }
-    void head(const SurveyHead& head) {
-        id(head.id);
-        number(head.sequence);
-        number(index_of(head.from));
-    }
-    void verbs(const VerbsOffer& offer) {
-        number(offer.datagram_bytes);
-        number(offer.window);
-        number(offer.room);
-        string(offer.source);
-    }
-    void peer(const Peer& peer) {
-        string(peer.private_address);
-        string(peer.multicast_source);
-        string(peer.watch_point);
-        string(peer.place);
+    template <typename Item>
+    void items(const std::vector<Item>& values, std::size_t count) {
+        assert(values.size() == count);
+        for (const Item& value : values) one(value);
     }
     ByteString finish() {
         put(bytes_.data() + kCrcAt, checksum(bytes_));
@@ -74,6 +108,20 @@ class Writer {
     }
 
   private:
+    template <typename Value>
+    void one(const Value& value) {
+        if constexpr (std::is_same_v<Value, ByteString>) {
+            list<std::uint8_t>(value, kMostAddressBytes);
+        } else if constexpr (std::is_enum_v<Value>) {
+            one(static_cast<std::underlying_type_t<Value>>(value));
+        } else if constexpr (std::is_unsigned_v<Value>) {
+            bytes_.resize(bytes_.size() + sizeof value);
+            put(bytes_.data() + bytes_.size() - sizeof value, value);
+        } else {
+            fields(*this, value);
+        }
+    }
+
     ByteString bytes_;
 };
 
@@ -81,6 +129,42 @@ class Writer {
 class Reader {
   public:
     explicit Reader(Bytes bytes) : rest_(bytes.subspan(kBodyAt)) {}
+    template <typename... Values>
+    void operator()(Values&... values) {
+        (one(values), ...);
+    }
+    template <typename Count, typename Item>
+    void list(std::vector<Item>& values, std::size_t most) {
+        Count count = 0;
+        one(count);
+        if (count > most) count = 0, good_ = false;
+        items(values, count);
+    }
+    template <typename Item>
+    void items(std::vector<Item>& values, std::size_t count) {
+        values.resize(count);
+        for (Item& value : values) one(value);
+    }
+    bool good() const { return good_; }
+    bool finished() const { return good_ && rest_.empty(); }
+
+  private:
+    template <typename Value>
+    void one(Value& value) {
+        if constexpr (std::is_same_v<Value, ByteString>) {
+            list<std::uint8_t>(value, kMostAddressBytes);
+        } else if constexpr (std::is_enum_v<Value>) {
+            value = static_cast<Value>(number<std::underlying_type_t<Value>>());
+        } else if constexpr (std::is_same_v<Value, bool>) {
+            const auto byte = number<std::uint8_t>();
+            good_ = good_ && byte <= 1;
+            value = byte == 1;
+        } else if constexpr (std::is_unsigned_v<Value>) {
+            value = number<Value>();
+        } else {
+            fields(*this, value);
+        }
+    }
     template <typename Unsigned>
     Unsigned number() {
         if (rest_.size() < sizeof(Unsigned)) return good_ = false, Unsigned{0};
@@ -88,149 +172,69 @@ class Reader {
         rest_ = rest_.subspan(sizeof(Unsigned));
         return value;
     }
-    ByteString string() { return bytes(number<std::uint8_t>(), kMostAddressBytes); }
-    ByteString table() { return bytes(number<std::uint16_t>(), kMostTableBytes); }
-    ByteString bytes(std::size_t length, std::size_t most) {
-        if (length > most || length > rest_.size()) return good_ = false, ByteString{};
-        ByteString value(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(length));
-        rest_ = rest_.subspan(length);
-        return value;
-    }
-    JoinId id() {
-        const auto hash = number<std::uint64_t>();
-        return {hash, number<std::uint32_t>()};
-    }
-    SurveyHead head() {
-        SurveyHead head;
-        head.id = id();
-        head.sequence = number<std::uint32_t>();
-        head.from = static_cast<Rank>(number<std::uint32_t>());
-        return head;
-    }
-    VerbsOffer verbs() {
-        VerbsOffer offer;
-        offer.datagram_bytes = number<std::uint32_t>();
-        offer.window = number<std::uint32_t>();
-        offer.room = number<std::uint8_t>();
-        offer.source = string();
-        return offer;
-    }
-    Peer peer() {
-        Peer result;
-        result.private_address = string();
-        result.multicast_source = string();
-        result.watch_point = string();
-        result.place = string();
-        return result;
-    }
-    bool good() const { return good_; }
-    bool finished() const { return good_ && rest_.empty(); }
 
-  private:
     Bytes rest_;
     bool good_ = true;
 };
+
+template <typename Message>
+ByteString bytes_of(const Message& message, JoinKind kind, std::uint8_t version = kJoinVersion) {
+    Writer out(kind, version);
+    fields(out, message);
+    return out.finish();
+}
+
+// A message of this kind, unless its fields do not fill it or it is not valid.
+template <typename Message, typename Valid>
+std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid) {
+    if (join_kind(bytes) != kind) return {};
+    Reader in(bytes);
+    Message message;
+    fields(in, message);
+    if (!in.finished() || !valid(message)) return {};
+    return message;
+}
 
 // An end without an error would be none, and nobody knows larger ones.
 bool is_error(std::uint32_t code) {
     return code != 0 && code <= kMostError;
 }
 
+constexpr auto anything = [](const auto&) { return true; };
+
 }  // namespace
 
 ByteString encode(const Hello& hello) {
-    Writer out(JoinKind::hello);
-    out.id(hello.id);
-    out.number(index_of(hello.rank));
-    out.number(hello.members);
-    out.number(hello.datagram_bytes);
-    out.number(hello.window);
-    out.number(hello.address_family);
-    out.number(hello.room);
-    out.verbs(hello.verbs);
-    out.peer(hello.peer);
-    return out.finish();
+    return bytes_of(hello, JoinKind::hello);
 }
 
 ByteString encode(const Welcome& welcome) {
-    Writer out(JoinKind::welcome);
-    out.id(welcome.id);
-    out.number(welcome.sequence);
-    out.number(static_cast<std::uint64_t>(welcome.key));
-    out.number(static_cast<std::uint32_t>(welcome.epoch));
-    out.number(welcome.plan);
-    assert(welcome.group_addresses.size() <= kMostGroupAddresses);
-    out.number(static_cast<std::uint8_t>(welcome.group_addresses.size()));
-    for (const ByteString& address : welcome.group_addresses) out.string(address);
-    out.number(welcome.fragment_bytes);
-    out.number(welcome.window);
-    out.number(welcome.repair);
-    out.number(welcome.channels);
-    out.number(welcome.root_sync);
-    out.number(welcome.root_delay_us);
-    out.string(welcome.policy);
-    out.table(welcome.selection);
-    out.number(static_cast<std::uint32_t>(welcome.peers.size()));
-    for (const Peer& peer : welcome.peers) out.peer(peer);
-    assert(welcome.range_of.size() == welcome.peers.size());
-    for (const std::uint8_t range : welcome.range_of) out.number(range);
-    return out.finish();
-}
-
-ByteString encode(const Answer& answer) {
-    return encode(answer, kJoinVersion);
+    return bytes_of(welcome, JoinKind::welcome);
 }
 
 ByteString encode(const Answer& answer, std::uint8_t version) {
     assert(answer.kind == JoinKind::ack || answer.kind == JoinKind::abort);
-    Writer out(answer.kind, version);
-    out.id(answer.id);
-    out.number(answer.error);
-    return out.finish();
+    return bytes_of(answer, answer.kind, version);
 }
 
 ByteString encode(const Ended& ended) {
-    Writer out(JoinKind::ended);
-    out.id(ended.id);
-    out.number(ended.error);
-    out.number(index_of(ended.lost));
-    return out.finish();
+    return bytes_of(ended, JoinKind::ended);
 }
 
 ByteString encode(const Waiting& waiting) {
-    Writer out(JoinKind::waiting);
-    out.id(waiting.id);
-    out.number(index_of(waiting.from));
-    return out.finish();
+    return bytes_of(waiting, JoinKind::waiting);
 }
 
 ByteString encode(const Survey& survey) {
-    assert(survey.targets.size() <= kMostSurveyed);
-    Writer out(JoinKind::survey);
-    out.head(survey.head);
-    out.number(static_cast<std::uint8_t>(survey.targets.size()));
-    for (const Survey::Target& target : survey.targets) {
-        out.number(index_of(target.rank));
-        out.number(target.sequence);
-    }
-    return out.finish();
+    return bytes_of(survey, JoinKind::survey);
 }
 
 ByteString encode(const Echo& echo) {
-    Writer out(JoinKind::echo);
-    out.head(echo.head);
-    out.number(echo.stamp);
-    out.number(static_cast<std::uint8_t>(echo.back ? 1 : 0));
-    return out.finish();
+    return bytes_of(echo, JoinKind::echo);
 }
 
 ByteString encode(const Surveyed& surveyed) {
-    assert(surveyed.round_trips_ns.size() <= kMostSurveyed);
-    Writer out(JoinKind::surveyed);
-    out.head(surveyed.head);
-    out.number(static_cast<std::uint8_t>(surveyed.round_trips_ns.size()));
-    for (const std::uint64_t time : surveyed.round_trips_ns) out.number(time);
-    return out.finish();
+    return bytes_of(surveyed, JoinKind::surveyed);
 }
 
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
@@ -240,7 +244,8 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
     // More may follow, which only that version knows.
     Reader in(bytes);
-    const JoinId id = in.id();
+    JoinId id;
+    in(id);
     if (!in.good()) return {};
     return ForeignHello{version, id};
 }
@@ -257,123 +262,47 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
 }
 
 std::optional<Hello> decode_hello(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::hello) return {};
-    Reader in(bytes);
-    Hello hello;
-    hello.id = in.id();
-    hello.rank = static_cast<Rank>(in.number<std::uint32_t>());
-    hello.members = in.number<std::uint32_t>();
-    hello.datagram_bytes = in.number<std::uint32_t>();
-    hello.window = in.number<std::uint32_t>();
-    hello.address_family = in.number<std::uint8_t>();
-    hello.room = in.number<std::uint8_t>();
-    hello.verbs = in.verbs();
-    hello.peer = in.peer();
-    if (!in.finished() || hello.members > kMostMembers || index_of(hello.rank) >= hello.members) return {};
-    return hello;
+    return message_of<Hello>(bytes, JoinKind::hello, [](const Hello& hello) {
+        return hello.members <= kMostMembers && index_of(hello.rank) < hello.members;
+    });
 }
 
 std::optional<Welcome> decode_welcome(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::welcome) return {};
-    Reader in(bytes);
-    Welcome welcome;
-    welcome.id = in.id();
-    welcome.sequence = in.number<std::uint32_t>();
-    welcome.key = static_cast<GroupKey>(in.number<std::uint64_t>());
-    welcome.epoch = static_cast<Epoch>(in.number<std::uint32_t>());
-    welcome.plan = in.number<std::uint8_t>();
-    const std::size_t addresses = in.number<std::uint8_t>();
-    if (addresses > kMostGroupAddresses || welcome.plan >= kGroupPlans) return {};
-    for (std::size_t i = 0; i < addresses; ++i) welcome.group_addresses.push_back(in.string());
-    welcome.fragment_bytes = in.number<std::uint32_t>();
-    welcome.window = in.number<std::uint32_t>();
-    welcome.repair = in.number<std::uint8_t>();
-    welcome.channels = in.number<std::uint32_t>();
-    welcome.root_sync = in.number<std::uint8_t>();
-    welcome.root_delay_us = in.number<std::uint32_t>();
-    welcome.policy = in.string();
-    welcome.selection = in.table();
-    const auto count = in.number<std::uint32_t>();
-    if (count > kMostMembers) return {};
-    for (std::uint32_t i = 0; i < count; ++i) welcome.peers.push_back(in.peer());
-    for (std::uint32_t i = 0; i < count; ++i) {
-        welcome.range_of.push_back(in.number<std::uint8_t>());
-        if (welcome.range_of.back() >= std::max<std::size_t>(1, addresses)) return {};
-    }
-    if (!in.finished()) return {};
-    return welcome;
+    return message_of<Welcome>(bytes, JoinKind::welcome, [](const Welcome& welcome) {
+        const std::size_t ranges = std::max<std::size_t>(1, welcome.group_addresses.size());
+        return welcome.plan < kGroupPlans && std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
+                                                         [&](std::uint8_t range) { return range < ranges; });
+    });
 }
 
 std::optional<Answer> decode_answer(Bytes bytes) {
-    const auto kind = join_kind(bytes);
-    if (kind != JoinKind::ack && kind != JoinKind::abort) return {};
-    Reader in(bytes);
-    Answer answer;
-    answer.kind = *kind;
-    answer.id = in.id();
-    answer.error = in.number<std::uint32_t>();
-    if (!in.finished() || (*kind == JoinKind::abort && !is_error(answer.error))) return {};
+    auto answer = message_of<Answer>(bytes, JoinKind::ack, anything);
+    if (answer) return answer;
+    answer =
+        message_of<Answer>(bytes, JoinKind::abort, [](const Answer& abort) { return is_error(abort.error); });
+    if (answer) answer->kind = JoinKind::abort;
     return answer;
 }
 
 std::optional<Ended> decode_ended(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::ended) return {};
-    Reader in(bytes);
-    Ended ended;
-    ended.id = in.id();
-    ended.error = in.number<std::uint32_t>();
-    ended.lost = static_cast<Rank>(in.number<std::uint32_t>());
-    if (!in.finished() || !is_error(ended.error)) return {};
-    return ended;
+    return message_of<Ended>(bytes, JoinKind::ended,
+                             [](const Ended& ended) { return is_error(ended.error); });
 }
 
 std::optional<Waiting> decode_waiting(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::waiting) return {};
-    Reader in(bytes);
-    Waiting waiting;
-    waiting.id = in.id();
-    waiting.from = static_cast<Rank>(in.number<std::uint32_t>());
-    if (!in.finished()) return {};
-    return waiting;
+    return message_of<Waiting>(bytes, JoinKind::waiting, anything);
 }
 
 std::optional<Survey> decode_survey(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::survey) return {};
-    Reader in(bytes);
-    Survey survey;
-    survey.head = in.head();
-    const std::size_t count = in.number<std::uint8_t>();
-    if (count > kMostSurveyed) return {};
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto rank = static_cast<Rank>(in.number<std::uint32_t>());
-        survey.targets.push_back({rank, in.number<std::uint32_t>()});
-    }
-    if (!in.finished()) return {};
-    return survey;
+    return message_of<Survey>(bytes, JoinKind::survey, anything);
 }
 
 std::optional<Echo> decode_echo(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::echo) return {};
-    Reader in(bytes);
-    Echo echo;
-    echo.head = in.head();
-    echo.stamp = in.number<std::uint64_t>();
-    const auto back = in.number<std::uint8_t>();
-    if (!in.finished() || back > 1) return {};
-    echo.back = back == 1;
-    return echo;
+    return message_of<Echo>(bytes, JoinKind::echo, anything);
 }
 
 std::optional<Surveyed> decode_surveyed(Bytes bytes) {
-    if (join_kind(bytes) != JoinKind::surveyed) return {};
-    Reader in(bytes);
-    Surveyed surveyed;
-    surveyed.head = in.head();
-    const std::size_t count = in.number<std::uint8_t>();
-    if (count > kMostSurveyed) return {};
-    for (std::size_t i = 0; i < count; ++i) surveyed.round_trips_ns.push_back(in.number<std::uint64_t>());
-    if (!in.finished()) return {};
-    return surveyed;
+    return message_of<Surveyed>(bytes, JoinKind::surveyed, anything);
 }
 
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses) {

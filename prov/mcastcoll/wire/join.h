@@ -48,11 +48,10 @@ struct JoinId {
 using ByteString = std::vector<std::byte>;
 
 struct Peer {
-    ByteString private_address;  // of the private inner endpoint
-    ByteString
-        multicast_source;    // encoded address that its multicasts come from; empty when it has no multicast
-    ByteString watch_point;  // encoded, see transport/peer_watch.h
-    ByteString place{};      // encoded, see topology/place.h; empty: nothing is known
+    ByteString private_address;   // of the private inner endpoint
+    ByteString multicast_source;  // encoded address that its multicasts come from; empty without multicast
+    ByteString watch_point;       // encoded, see transport/watch_point.h
+    ByteString place{};           // encoded, see topology/place.h; empty: nothing is known
     bool operator==(const Peer&) const = default;
 };
 
@@ -141,15 +140,14 @@ struct Echo {
 
 struct Surveyed {
     SurveyHead head;
-    std::vector<std::uint64_t>
-        round_trips_ns;  // in the order of the targets; kNotMeasured: no answer in time
+    // In the order of the targets; kNotMeasured: no answer in time.
+    std::vector<std::uint64_t> round_trips_ns;
 };
 
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
-ByteString encode(const Answer& answer);
-// In the words of another version.
-ByteString encode(const Answer& answer, std::uint8_t version);
+// In the words of another version, when there is one.
+ByteString encode(const Answer& answer, std::uint8_t version = kJoinVersion);
 ByteString encode(const Ended& ended);
 ByteString encode(const Waiting& waiting);
 ByteString encode(const Survey& survey);

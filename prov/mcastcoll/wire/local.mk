@@ -7,4 +7,4 @@ noinst_LTLIBRARIES += %reldir%/libmccwire.la
 	%reldir%/packet.h
 %canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
 %canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS)
-EXTRA_DIST += %reldir%/FORMAT.md
+EXTRA_DIST += %reldir%/FORMAT.md %reldir%/README.md

@@ -33,13 +33,6 @@ constexpr auto kSeeds = [] {
     return seeds;
 }();
 
-std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes) {
-    // isa-l wants mutable pointers and int lengths, but writes nothing; payloads are below 2 GiB by the
-    // length check.
-    auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-    return crc32_iscsi(at, static_cast<int>(bytes.size()), value);
-}
-
 static_assert(static_cast<std::size_t>(Kind::block_grant) < kKinds);
 bool known(std::uint8_t kind) {
     auto between = [kind](Kind first, Kind last) {
@@ -51,24 +44,11 @@ bool known(std::uint8_t kind) {
 
 }  // namespace
 
-std::string_view name_of(Refusal refusal) {
-    switch (refusal) {
-        case Refusal::none:
-            return "none";
-        case Refusal::truncated:
-            return "truncated";
-        case Refusal::magic:
-            return "magic";
-        case Refusal::version:
-            return "version";
-        case Refusal::kind:
-            return "kind";
-        case Refusal::length:
-            return "length";
-        case Refusal::checksum:
-            return "checksum";
-    }
-    return "unknown";
+std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes) {
+    // isa-l wants mutable pointers and int lengths, but writes nothing; payloads are below 2 GiB by the
+    // length check.
+    auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
+    return crc32_iscsi(at, static_cast<int>(bytes.size()), value);
 }
 
 void encode(const Header& header, Bytes payload, HeaderBytes& out) {

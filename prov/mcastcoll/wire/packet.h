@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "base/types.h"
 
@@ -97,13 +96,14 @@ struct Header {
     OperationId operation{};
     FragmentIndex fragment{};
     std::uint32_t payload_bytes = 0;
-    std::uint64_t total =
-        0;  // bytes of the whole broadcast; some kinds keep another number here, see FORMAT.md
+    std::uint64_t total = 0;  // bytes of the whole broadcast, or another number (FORMAT.md)
 };
 
 // Why a packet was not taken.
 enum class Refusal : std::uint8_t { none, truncated, magic, version, kind, length, checksum };
-std::string_view name_of(Refusal refusal);
+
+// CRC-32C over more bytes. It begins with all ones, and what it ends with is inverted.
+std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes);
 
 // Writes the header with the CRC-32C of header and payload. header.payload_bytes must be payload.size().
 void encode(const Header& header, Bytes payload, HeaderBytes& out);

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "figure.h"
-#include "transport/group_address.h"
+#include "transport/socket_address.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::sim {

@@ -1,8 +1,9 @@
-#include "transport/udp_sender.h"
+#include "transport/udp_multicast.h"
 
 #include <errno.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -17,6 +18,10 @@ namespace {
 // What every kernel that has UDP_SEGMENT takes at once. The bytes leave room for the headers.
 constexpr std::size_t kMaxRunDatagrams = 64;
 constexpr std::size_t kMaxRunBytes = 65000;
+
+// Any message fits. The buffers are not a power of two apart, lest all their beginnings share a cache set.
+constexpr std::size_t kRunBuffer = 65536;
+constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
 
 Result<void> aim_v4(int descriptor, const UdpMulticastOptions& options, bool loop) {
     if (auto set = multicast_from(descriptor, options.interface, *options.interface.v4); !set) return set;
@@ -55,7 +60,7 @@ void refuse_incoming(int descriptor) {
 }  // namespace
 
 Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
-    auto socket = open_datagram_socket(options.family == 4 ? AF_INET : AF_INET6);
+    auto socket = open_datagram_socket(options.address_family());
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
     refuse_incoming(descriptor);
@@ -63,7 +68,7 @@ Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
     if (!granted) return granted.error();
     auto aimed = options.family == 4 ? aim_v4(descriptor, options, loop) : aim_v6(descriptor, options, loop);
     if (!aimed) return aimed;
-    const SocketAddress& own = options.family == 4 ? *options.interface.v4 : *options.interface.v6;
+    const SocketAddress& own = *options.address();
     if (::bind(descriptor, own.data(), own.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {} of {}", own, options.interface.name));
     auto local = SocketAddress::of_socket(descriptor);
@@ -96,13 +101,11 @@ void UdpSender::prepare_batch() {
     }
 }
 
-void UdpSender::note_failure(int code, MulticastCounters& counters) {
-    if (is_full(code) || code == ENOMEM) {
-        ++counters.send_would_block;
-        return;
-    }
-    ++counters.send_errors;
-    error_ = code;
+// What is wrong with the first prepared datagram; 0 when there is only no room for it.
+int UdpSender::note_failure(int code, MulticastCounters& counters) {
+    const bool full = is_full(code) || code == ENOMEM;
+    ++(full ? counters.send_would_block : counters.send_errors);
+    return full ? 0 : code;
 }
 
 // After the kernel refused a run: true when the reason may be that it was one, and there will be no more.
@@ -187,8 +190,8 @@ int UdpSender::send_batch(std::size_t count) {
     }
 }
 
-std::size_t UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& group,
-                            MulticastCounters& counters) {
+Sent UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& group,
+                     MulticastCounters& counters) {
     to_ = group.with_scope(interface_index_);
     for (mmsghdr& message : messages_) message.msg_hdr.msg_namelen = to_.size();
     std::size_t accepted = 0;
@@ -197,17 +200,119 @@ std::size_t UdpSender::send(std::span<const Datagram> datagrams, const SocketAdd
         if (sent < 0) {
             const int code = errno;
             if (give_up_runs(code)) continue;
-            note_failure(code, counters);
-            break;
+            return {accepted, note_failure(code, counters)};
         }
         // A short count hides its reason: the next turn asks for the first refused one again and learns it.
         accepted += count_sent(static_cast<std::size_t>(sent), counters);
     }
-    return accepted;
+    return {accepted, 0};
 }
 
-int UdpSender::take_error() {
-    return std::exchange(error_, 0);
+Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t port) {
+    const bool v4 = options.family == 4;
+    port_ = port;
+    interface_index_ = options.interface.index;
+    auto socket = open_datagram_socket(options.address_family());
+    if (!socket) return socket.error();
+    socket_ = std::move(socket).value();
+    const int descriptor = socket_.get();
+    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set) return set;
+    auto own = hear_own_groups(descriptor, options.address_family());
+    if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
+    if (!own) return own;
+    auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
+    if (!granted) return granted.error();
+    buffer_bytes_ = granted.value();
+    // A kernel without it hands over single datagrams.
+    takes_runs_ = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+    const SocketAddress any =
+        v4 ? SocketAddress(in_addr{INADDR_ANY}, port) : SocketAddress(in6addr_any, port);
+    if (::bind(descriptor, any.data(), any.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to port {}", port));
+    return {};
+}
+
+Result<void> UdpReceiver::join(const SocketAddress& group) {
+    if (const int error = change_membership(socket_.get(), MCAST_JOIN_GROUP, group, interface_index_))
+        return system_error(error, fmt::format("cannot join {}", group));
+    ++memberships_;
+    return {};
+}
+
+void UdpReceiver::leave(const SocketAddress& group) {
+    (void)change_membership(socket_.get(), MCAST_LEAVE_GROUP, group, interface_index_);
+    --memberships_;
+}
+
+std::uint64_t UdpReceiver::drops() const {
+    std::uint32_t info[SK_MEMINFO_VARS] = {};
+    socklen_t size = sizeof info;
+    return ::getsockopt(socket_.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
+}
+
+ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs)
+    : max_payload_(max_payload), runs_(runs), at_once_(runs ? kRunsAtOnce : kBatch) {
+    const std::size_t length = runs ? kRunBuffer : max_payload;
+    const std::size_t stride = runs ? kRunBufferStride : max_payload;
+    buffers_ = std::make_unique_for_overwrite<std::byte[]>(at_once_ * stride);
+    sources_.resize(at_once_);
+    messages_.resize(at_once_);
+    pieces_.resize(at_once_);
+    controls_.resize(at_once_);
+    for (std::size_t i = 0; i < at_once_; ++i) {
+        pieces_[i] = {buffers_.get() + i * stride, length};
+        msghdr& in = messages_[i].msg_hdr;
+        in.msg_name = sources_[i].data();
+        in.msg_namelen = SocketAddress::capacity();
+        in.msg_iov = &pieces_[i];
+        in.msg_iovlen = 1;
+        if (!runs) continue;
+        in.msg_control = controls_[i].bytes.data();
+        in.msg_controllen = controls_[i].bytes.size();
+    }
+}
+
+std::size_t ReceiveBatch::take(int descriptor, DeliverDatagram deliver, MulticastCounters& counters) {
+    std::size_t taken = 0;
+    for (std::size_t got = at_once_; got == at_once_ && taken < kBatch; taken += got) {
+        got = receive(descriptor, counters);
+        for (std::size_t i = 0; i < got; ++i) deliver_message(i, deliver, counters);
+    }
+    return taken;
+}
+
+std::size_t ReceiveBatch::receive(int descriptor, MulticastCounters& counters) {
+    int got;
+    do {
+        got =
+            ::recvmmsg(descriptor, messages_.data(), static_cast<unsigned>(at_once_), MSG_DONTWAIT, nullptr);
+    } while (got < 0 && errno == EINTR);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EAGAIN && errno != EWOULDBLOCK) ++counters.receive_errors;
+    return 0;
+}
+
+void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, MulticastCounters& counters) {
+    mmsghdr& message = messages_[slot];
+    const std::size_t length = message.msg_len;
+    const std::size_t unit = runs_ ? run_unit(message.msg_hdr, length) : length;
+    message.msg_hdr.msg_namelen = SocketAddress::capacity();
+    if (runs_) message.msg_hdr.msg_controllen = controls_[slot].bytes.size();
+    counters.bytes_received += length;
+    if (length > unit) ++counters.runs_received;
+    const auto* const begin = static_cast<const std::byte*>(pieces_[slot].iov_base);
+    const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
+    std::size_t at = 0;
+    // At least once: a datagram can be empty.
+    do {
+        const std::size_t size = std::min(unit, length - at);
+        ++counters.datagrams_received;
+        if (cut || size > max_payload_)
+            ++counters.truncated;
+        else
+            deliver(Bytes(begin + at, size), sources_[slot]);
+        at += size;
+    } while (at < length);
 }
 
 }  // namespace mcastcoll
