@@ -264,7 +264,7 @@ Test(simulator, lost_verdicts) {
         };
         World world(options);
         expect_success(world, options, mixed_script(1, 9, 100, 10000));
-        cr_assert_gt(world.engine(deaf_to_verdicts).counters().watermark_asks_sent, 0U);
+        cr_assert_gt(world.engine(deaf_to_verdicts).counters().floor_asks_sent, 0U);
     }
 }
 

@@ -1,6 +1,6 @@
 // Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
 // finds that the last verdict is no longer true (README.md: The multicast, in mid-run).
-// Each is as README.md has it under The join, from 2 on.
+// README.md, The join, has its steps: go, probes, votes, verdict.
 #pragma once
 
 #include "engine/core.h"
