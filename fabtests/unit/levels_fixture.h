@@ -27,8 +27,6 @@ struct Work {
     std::uint32_t root = 0;
     std::size_t elements = 0;
     bool in_place = false;
-    // Where a rank's block is in the result of an allgather, in elements.
-    std::size_t block_at(std::uint32_t rank) const { return rank * elements; }
 };
 
 inline void add_doubles(void* inout, const void* in, std::size_t elements) {
@@ -164,19 +162,18 @@ class Group {
         for (std::size_t i = 0; i < script.size(); ++i) {
             const Work& work = script[i];
             const bool to_all = work.kind == Kind::scatter || work.kind == Kind::alltoall;
-            const bool from_all = work.kind == Kind::gather || work.kind == Kind::alltoall;
             const bool gathers = work.kind == Kind::allgather;
+            const bool from_all = gathers || work.kind == Kind::gather || work.kind == Kind::alltoall;
             const auto count = static_cast<std::uint32_t>(members_.size());
             one.inputs[i].resize(to_all ? work.elements * count : work.elements);
             for (std::size_t j = 0; j < one.inputs[i].size(); ++j) one.inputs[i][j] = value_of(i, rank, j);
-            one.buffers[i].assign(gathers ? work.block_at(count) : work.elements * (from_all ? count : 1),
-                                  -1);
+            one.buffers[i].assign(work.elements * (from_all ? count : 1), -1);
             if (work.kind == Kind::reduce_scatter)
                 one.buffers[i].resize(slice_of(rank, count, work.elements, 1).bytes);
             if (work.kind == Kind::broadcast ? work.root == rank : work.in_place)
                 std::copy(
                     one.inputs[i].begin(), one.inputs[i].end(),
-                    one.buffers[i].begin() + static_cast<std::ptrdiff_t>(gathers ? work.block_at(rank) : 0));
+                    one.buffers[i].begin() + static_cast<std::ptrdiff_t>(gathers ? rank * work.elements : 0));
         }
     }
 
@@ -186,11 +183,11 @@ class Group {
         Request request;
         request.kind = work.kind;
         request.root = rank_of(work.root);
+        request.bytes = work.elements * sizeof(double);
         request.buffer = reinterpret_cast<std::byte*>(one.buffers[i].data());
         request.input = work.in_place ? request.buffer : reinterpret_cast<std::byte*>(one.inputs[i].data());
         if (work.in_place && work.kind == Kind::allgather)
-            request.input += work.block_at(one.placement->self()) * sizeof(double);
-        request.bytes = work.elements * sizeof(double);
+            request.input += one.placement->self() * request.bytes;
         request.combiner = kSum;
         request.cookie = i;
         const int error = one.planner->submit(request, now_);
@@ -233,11 +230,6 @@ class Group {
     }
 
     double block_value(const Work& work, std::size_t i, std::uint32_t rank, std::size_t j) const {
-        if (work.kind == Kind::allgather) {
-            std::uint32_t from = 0;
-            while (work.block_at(from + 1) <= j) ++from;
-            return value_of(i, from, j - work.block_at(from));
-        }
         const auto block = static_cast<std::uint32_t>(j / work.elements);
         const std::size_t within = j % work.elements;
         if (work.kind == Kind::scatter) return value_of(i, work.root, rank * work.elements + j);

@@ -20,14 +20,12 @@ namespace {
 
 using Phase = Cursor::Phase;
 
-std::uint64_t address_of(const std::byte* data) {
-    return reinterpret_cast<std::uintptr_t>(data);
-}
-
 bool publish_offer(Context& c, const Operation& operation) {
     if (!c.rings.may_write_line(c.step)) return false;
-    const Offer offer{address_of(operation.input), operation.bytes, 0, address_of(operation.buffer),
-                      operation.input == operation.buffer};
+    const Offer offer{.address = reinterpret_cast<std::uintptr_t>(operation.input),
+                      .bytes = operation.bytes,
+                      .result = reinterpret_cast<std::uintptr_t>(operation.buffer),
+                      .in_place = operation.input == operation.buffer};
     std::memcpy(c.rings.line(c.self, c.step).payload.data(), &offer, sizeof offer);
     c.rings.publish(c.step, operation.kind, false, 0, operation.bytes);
     c.cursor.phase = Phase::published;

@@ -1,11 +1,8 @@
-#include "host/memories.h"
-
 #include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstring>
+#include "host/context.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -100,7 +101,6 @@ class ExchangeLevel final : public Level {
     };
 
     Peer& peer(std::uint32_t rank);
-    Transfer& new_transfer();
     void enqueue(Peer& one);
     const Turn* expected(const Peer& from, std::uint64_t operation) const;
     std::size_t takeable(const Transfer& transfer, std::size_t index) const;
@@ -111,7 +111,6 @@ class ExchangeLevel final : public Level {
     bool contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const;
     bool advance_receives(Transfer& transfer);
     void end_receive(Transfer& transfer, std::size_t index);
-    void settle(std::size_t index);
     bool grant_due(const Peer& one) const;
     bool next_piece(Peer& to, Outgoing& message);
     void watch_still(Transfer& transfer);
@@ -119,11 +118,11 @@ class ExchangeLevel final : public Level {
     const ExchangeConfig config_;
     const std::uint32_t window_bytes_, piece_bytes_;
     PieceFlow flow_;
-    std::vector<std::unique_ptr<Peer>> peers_;  // by rank, made when first heard of or spoken to
-    std::deque<Peer*> ready_;                   // those that something may have to be sent to
-    std::vector<std::unique_ptr<Transfer>> transfers_, spare_transfers_;  // open, in the order of posting
-    std::vector<std::vector<std::byte>> spare_bytes_;                     // of kept pieces
-    std::vector<std::byte> staging_;  // of a piece that lies in several blocks
+    std::vector<std::unique_ptr<Peer>> peers_;         // by rank, made when first heard of or spoken to
+    std::deque<Peer*> ready_;                          // those that something may have to be sent to
+    std::list<Transfer> transfers_, spare_transfers_;  // open, in the order of posting
+    std::vector<std::vector<std::byte>> spare_bytes_;  // of kept pieces
+    std::vector<std::byte> staging_;                   // of a piece that lies in several blocks
     std::uint64_t posted_below_ = 0;  // all operations below this number that are exchanges are posted
     int error_ = 0, failure_ = 0;
     bool moved_ = false;

@@ -3,7 +3,6 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 mcc_parts += \
 	%reldir%/exchange_level.cc \
 	%reldir%/exchange_level.h \
-	%reldir%/exchange_receive.cc \
 	%reldir%/exchange_schedule.cc \
 	%reldir%/exchange_schedule.h \
 	%reldir%/hierarchy.cc \

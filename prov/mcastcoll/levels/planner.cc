@@ -11,6 +11,11 @@ namespace {
 // members ask for what they are silently waiting for.
 constexpr std::uint32_t kOpenPerChain = 2;
 
+// By algorithm.
+constexpr std::uint64_t PlanCounters::*kCounts[kAlgorithms] = {
+    &PlanCounters::walks,  &PlanCounters::walks,  &PlanCounters::reductions,
+    &PlanCounters::chains, &PlanCounters::splits, &PlanCounters::walks};
+
 void or_bytes(void* inout, const void* in, std::size_t bytes) {
     auto* out = static_cast<unsigned char*>(inout);
     const auto* from = static_cast<const unsigned char*>(in);
@@ -53,7 +58,7 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     plan = {.request = request, .choice = choice, .scratch = std::move(plan.scratch)};
     tell(request, choice);
     if (!direct) set_up(plan);
-    count(plan);
+    ++(counters_.*kCounts[static_cast<std::size_t>(plan.choice.algorithm)]);
     ++next_;
     ++open_;
     post_parts(now);
@@ -66,13 +71,6 @@ void Planner::tell(const Request& request, const Choice& choice) {
     if ((told_ >> bit & 1U) != 0) return;
     told_ |= std::uint64_t{1} << bit;
     news_ = News{request.kind, choice, longest(request)};
-}
-
-void Planner::count(const Plan& plan) {
-    constexpr std::uint64_t PlanCounters::*kCounts[kAlgorithms] = {
-        &PlanCounters::walks,  &PlanCounters::walks,  &PlanCounters::reductions,
-        &PlanCounters::chains, &PlanCounters::splits, &PlanCounters::walks};
-    ++(counters_.*kCounts[static_cast<std::size_t>(plan.choice.algorithm)]);
 }
 
 // Makes of a request what its parts are made of, and puts this member's own block into its place.

@@ -89,7 +89,6 @@ class Planner final : private Owner {
     void tell(const Request& request, const Choice& choice);
     void set_up(Plan& plan);
     void set_up_chains(Plan& plan);
-    void count(const Plan& plan);
     std::size_t block_bytes(const Plan& plan, std::uint32_t root) const;
     std::uint64_t longest(const Request& request) const {
         return longest_buffer(request.kind, request.bytes, placement_.members());
