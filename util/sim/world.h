@@ -86,7 +86,7 @@ class World : public Simulation {
     engine::Counters total() const;
     Nanoseconds killed_at() const { return killed_at_; }
     // From the first post of a step until its last completion.
-    Nanoseconds duration(std::uint64_t step, std::uint32_t group = 0) const;
+    Nanoseconds duration(std::uint64_t step) const { return span(step, step); }
     // Of every member, from the start of a separated operation until its completion.
     std::vector<Nanoseconds> times(std::uint64_t step, std::uint32_t group = 0) const;
     // From the first post of step `from` until the last completion of step `to`.
@@ -168,7 +168,6 @@ class World : public Simulation {
     void forget_unfinished(std::uint32_t member);
     void begin_step(Group& group);
     const std::vector<std::byte>& content(Group& group, std::uint64_t step);
-    bool scribbled(const Posted& posted) const;
 
     void fill(std::uint32_t member, std::uint64_t step);
     std::vector<std::byte>& streamed_into(Posted& posted) const;
