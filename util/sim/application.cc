@@ -2,9 +2,6 @@
 // the buffer, because from then on an engine may neither read nor write it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "levels/selection.h"
 #include "world.h"
 

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "scenario.h"

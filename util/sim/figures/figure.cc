@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <stdexcept>
 
 namespace mcastcoll::sim {

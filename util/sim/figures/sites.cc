@@ -5,7 +5,6 @@
 // links is counted, not derived.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "figure.h"
