@@ -2,9 +2,6 @@
 // the buffer, because from then on an engine may neither read nor write it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "levels/selection.h"
 #include "world.h"
 
@@ -103,8 +100,8 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
                                  number));
         }
     }
-    std::fill(posted.buffer.begin(), posted.buffer.end(), kScribble);
-    std::fill(posted.input.begin(), posted.input.end(), kScribble);  // what is read too late is wrong
+    std::ranges::fill(posted.buffer, kScribble);
+    std::ranges::fill(posted.input, kScribble);  // what is read too late is wrong
     retire(index, number);
     if (!options_.deaths.empty()) kill_after(member.completed);
     step_done(group, number);
@@ -127,11 +124,6 @@ void World::forget_unfinished(std::uint32_t index) {
     if (!member.joined) one_more_joined(group);
 }
 
-bool World::scribbled(const Posted& posted) const {
-    return std::all_of(posted.buffer.begin(), posted.buffer.end(),
-                       [](std::byte byte) { return byte == kScribble; });
-}
-
 void World::retire(std::uint32_t index, std::uint64_t step) {
     const std::size_t bytes = members_[index].posted[step].buffer.size();
     if (bytes == 0) return;
@@ -141,7 +133,7 @@ void World::retire(std::uint32_t index, std::uint64_t step) {
         const Retired oldest = retired_.front();
         retired_.pop_front();
         Posted& posted = members_[oldest.member].posted[oldest.step];
-        if (!scribbled(posted))
+        if (!scribbled(posted.buffer))
             complain(fmt::format("{} wrote into step {} after its end", name_of(oldest.member), oldest.step));
         retired_bytes_ -= posted.buffer.size();
         std::vector<std::byte>().swap(posted.buffer);
@@ -196,7 +188,7 @@ std::string World::check_member(std::uint32_t index, bool must_succeed) const {
                                levels::name_of(step.kind), step.bytes, index_of(step.root));
         if (must_succeed && posted.status != 0)
             return fmt::format("{} ended step {} with {}", name_of(index), number, posted.status);
-        if (!scribbled(posted))
+        if (!scribbled(posted.buffer))
             return fmt::format("{} wrote into step {} after its end", name_of(index), number);
     }
     if (must_succeed && member.posted.size() != script.size())
@@ -229,10 +221,6 @@ std::string World::check() const {
         }
     }
     return {};
-}
-
-Nanoseconds World::duration(std::uint64_t step, std::uint32_t group) const {
-    return span(step, step, group);
 }
 
 Nanoseconds World::span(std::uint64_t from, std::uint64_t to, std::uint32_t group) const {

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "scenario.h"
@@ -22,16 +21,6 @@ namespace {
 
 // Of real time for one seed. A hundred times what any needs: only an engine that loops for ever needs more.
 constexpr unsigned kMostSeconds = 300;
-
-std::string summary_of_seed(std::uint64_t seed) {
-    return fmt::format("{}; {}", summary_of_groups(seed), summary_of(draw_scenario(seed)));
-}
-
-std::string run_seed(std::uint64_t seed) {
-    if (std::string wrong = run_groups(seed); !wrong.empty()) return "groups: " + wrong;
-    World world(draw_scenario(seed));
-    return world.run();
-}
 
 class Parent {
   public:

@@ -22,18 +22,18 @@ class Parcel {
     bool local = false;                        // between two processes of one machine
     std::uint32_t payload_bytes = 0;
 
-    static Parcel* make(Bytes header, Bytes payload) {
+    static Parcel* make(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload = {}) {
         const std::size_t size = header.size() + payload.size();
         auto* parcel = new (::operator new(sizeof(Parcel) + size)) Parcel(static_cast<std::uint32_t>(size));
+        parcel->from = from;
+        parcel->to = to;
         parcel->payload_bytes = static_cast<std::uint32_t>(payload.size());
         std::memcpy(parcel->data(), header.data(), header.size());
         if (!payload.empty()) std::memcpy(parcel->data() + header.size(), payload.data(), payload.size());
         return parcel;
     }
     Parcel* copy() const {
-        Parcel* twin = make(bytes(), {});
-        twin->from = from;
-        twin->to = to;
+        Parcel* twin = make(from, to, bytes());
         twin->multicast = multicast;
         twin->datagram = datagram;
         twin->range = range;

@@ -122,6 +122,13 @@ bool read(std::string_view text, Nanoseconds& time) {
     return value.has_value();
 }
 
+// Each part into a field.
+template <auto... fields>
+bool take(Faults& faults, const Parts& parts) {
+    std::size_t at = 0;
+    return parts.size() == sizeof...(fields) && (read(parts[at++], faults.*fields) && ...);
+}
+
 bool read_partition(Faults& faults, const Parts& parts, bool messages) {
     Faults::Partition partition;
     partition.messages = messages;
@@ -158,8 +165,8 @@ bool read_receiver(Faults& faults, const Parts& parts) {
 }
 
 bool read_burst(Faults& faults, const Parts& parts) {
-    return parts.size() == 3 && read(parts[0], faults.burst_begin) && read(parts[1], faults.burst_end) &&
-           read(parts[2], faults.burst_loss) && faults.burst_end > 0;
+    return take<&Faults::burst_begin, &Faults::burst_end, &Faults::burst_loss>(faults, parts) &&
+           faults.burst_end > 0;
 }
 
 struct Word {
@@ -167,23 +174,16 @@ struct Word {
     bool (*take)(Faults&, const Parts&);
 };
 constexpr Word kWords[] = {
-    {"loss", "SHARE", "each receiver loses that share of the multicasts",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.loss); }},
-    {"switch-loss", "SHARE", "all receivers lose the same datagrams",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.switch_loss); }},
+    {"loss", "SHARE", "each receiver loses that share of the multicasts", take<&Faults::loss>},
+    {"switch-loss", "SHARE", "all receivers lose the same datagrams", take<&Faults::switch_loss>},
     {"burst", "BEGIN:END:LOSS", "Gilbert-Elliott: odds to begin and to end a burst per datagram, loss in it",
      read_burst},
-    {"nth", "N", "every Nth copy is lost",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.nth); }},
+    {"nth", "N", "every Nth copy is lost", take<&Faults::nth>},
     {"receiver", "HOST:SHARE", "loss of one receiver", read_receiver},
-    {"duplicate", "SHARE", "copies that come twice",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.duplicate); }},
-    {"corrupt", "SHARE", "copies with a wrong byte",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.corrupt); }},
+    {"duplicate", "SHARE", "copies that come twice", take<&Faults::duplicate>},
+    {"corrupt", "SHARE", "copies with a wrong byte", take<&Faults::corrupt>},
     {"reorder", "SHARE:TIME", "copies that are late by a time",
-     [](Faults& f, const Parts& p) {
-         return p.size() == 2 && read(p[0], f.reorder) && read(p[1], f.reorder_delay);
-     }},
+     take<&Faults::reorder, &Faults::reorder_delay>},
     {"dead", "FROM-TO", "the multicast carries nothing between two times; '1ms-' has no end",
      [](Faults& f, const Parts& p) { return read_silence(f, p, nullptr); }},
     {"deaf", "HOST:FROM-TO", "one receiver hears nothing",
@@ -194,23 +194,15 @@ constexpr Word kWords[] = {
      [](Faults& f, const Parts& p) { return read_partition(f, p, false); }},
     {"split", "CUT:FROM-TO", "the same, and messages wait for its end",
      [](Faults& f, const Parts& p) { return read_partition(f, p, true); }},
-    {"message-loss", "SHARE", "messages that wait for a retransmission",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.message_loss); }},
-    {"spike", "SHARE:TIME", "messages that are late by a time",
-     [](Faults& f, const Parts& p) {
-         return p.size() == 2 && read(p[0], f.spike) && read(p[1], f.spike_delay);
-     }},
+    {"message-loss", "SHARE", "messages that wait for a retransmission", take<&Faults::message_loss>},
+    {"spike", "SHARE:TIME", "messages that are late by a time", take<&Faults::spike, &Faults::spike_delay>},
     {"overtake", "", "messages of a pair may overtake each other",
      [](Faults& f, const Parts& p) { return p.empty() && (f.messages_overtake = true); }},
-    {"delay", "TIME", "everything is late by up to a time",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.jitter); }},
+    {"delay", "TIME", "everything is late by up to a time", take<&Faults::jitter>},
     {"slow", "HOST:FACTOR", "all that a host does takes that many times as long", read_slow},
     {"backpressure", "SHARE", "of the times that sending is refused",
-     [](Faults& f, const Parts& p) {
-         return p.size() == 1 && read(p[0], f.backpressure) && f.backpressure < 1;
-     }},
-    {"heal", "TIME", "from here on nothing goes wrong any more",
-     [](Faults& f, const Parts& p) { return p.size() == 1 && read(p[0], f.heal_at); }},
+     [](Faults& f, const Parts& p) { return take<&Faults::backpressure>(f, p) && f.backpressure < 1; }},
+    {"heal", "TIME", "from here on nothing goes wrong any more", take<&Faults::heal_at>},
 };
 
 std::string to_string(const Window& when) {

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "group/welcome.h"
 #include "group_world.h"
@@ -88,7 +86,7 @@ std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, st
 
 std::vector<wire::ByteString> addresses_of(const GroupPlan& plan) {
     std::vector<wire::ByteString> addresses;
-    for (const std::uint32_t process : plan.members) addresses.push_back(GroupProcess::place_of(process));
+    for (const std::uint32_t process : plan.members) addresses.push_back(bytes_of(process));
     return addresses;
 }
 
@@ -118,32 +116,27 @@ GroupMember::GroupMember(GroupProcess& process, std::uint32_t number, const Grou
       operations_(plan.script.size()),
       core_(core_plan(id_, rank_, plan, process.world().options(), process.world().now()), *this) {}
 
-bool GroupMember::comes_from(Rank rank, const group::Source& source) {
-    return index_of(rank) < addresses_.size() && addresses_[index_of(rank)] == source;
-}
-
 void GroupMember::call() {
-    core_.start(process_.world().now());
+    core_.start(world().now());
 }
 
 bool GroupMember::has_key(GroupKey key) const {
-    const auto& core = core_;
-    if (!core.formed()) return false;
-    const engine::Engine* const engine = core.levels().engine();
-    return key == core.levels().key() || (engine != nullptr && key == engine->config().key);
+    if (!core_.formed()) return false;
+    const engine::Engine* const engine = core_.levels().engine();
+    return key == core_.levels().key() || (engine != nullptr && key == engine->config().key);
 }
 
 bool GroupMember::work() {
     if (closed_ || !join_over_) return false;
     bool worked = false;
-    const std::size_t begun = process_.world().begun(group());
+    const std::size_t begun = world().begun(group());
     while (error_ == 0 && posted_ < begun && posted_ - completed_ < plan_.in_flight) {
         post(posted_++);
         worked = true;
     }
     if (posted_ != completed_ || (error_ == 0 && !through())) return worked;
     closed_ = true;
-    core_.close(process_.world().now());
+    core_.close(world().now());
     return true;
 }
 
@@ -151,7 +144,7 @@ void GroupMember::give_up() {
     if (join_over_) return;
     join_over_ = closed_ = true;
     end(ECANCELED);
-    core_.close(process_.world().now());
+    core_.close(world().now());
 }
 
 void GroupMember::post(std::size_t number) {
@@ -168,55 +161,53 @@ void GroupMember::post(std::size_t number) {
     request.input = what.kind == Kind::broadcast ? nullptr : posted.input.data();
     request.combiner = {combine_by_xor, 1};
     int refused = 0;
-    core_.submit(request, refused, process_.world().now());
+    core_.submit(request, refused, world().now());
     if (refused == 0) return;
-    if (core_.error() == 0) process_.world().complain(fmt::format("{}: refused, {}", state(), refused));
+    if (core_.error() == 0) world().complain(fmt::format("{}: refused, {}", state(), refused));
     ++completed_;
     end(refused);
 }
 
 void GroupMember::completed(std::uint64_t cookie, int code) {
     Posted& posted = operations_[cookie];
-    if (posted.done) process_.world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
+    if (posted.done) world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
     posted.done = true;
     ++completed_;
-    process_.world().came_through(group(), rank_, process_.address(), false);
+    world().came_through(group(), rank_, process_.address(), false);
     if (code != 0) return end(code);
     check(cookie);
     posted.scribbled = true;
     // They are the application's again: a late write shows in the end, and what is read too late is wrong.
-    std::fill(posted.buffer.begin(), posted.buffer.end(), kScribble);
-    std::fill(posted.input.begin(), posted.input.end(), kScribble);
-    if (through()) over_at_ = process_.world().now();
+    std::ranges::fill(posted.buffer, kScribble);
+    std::ranges::fill(posted.input, kScribble);
+    if (through()) over_at_ = world().now();
 }
 
 void GroupMember::check(std::size_t number) {
     const Collective& what = plan_.script[number];
     const auto members = static_cast<std::uint32_t>(plan_.members.size());
     if (operations_[number].buffer != result_of(what, id_.list_hash, number, rank_, members))
-        process_.world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(),
-                                              number, levels::name_of(what.kind).data(), what.bytes));
+        world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(), number,
+                                     levels::name_of(what.kind).data(), what.bytes));
 }
 
 bool GroupMember::scribbled() const {
-    return std::all_of(operations_.begin(), operations_.end(), [](const Posted& posted) {
-        return !posted.scribbled || std::all_of(posted.buffer.begin(), posted.buffer.end(),
-                                                [](std::byte byte) { return byte == kScribble; });
-    });
+    return std::ranges::all_of(
+        operations_, [](const Posted& posted) { return !posted.scribbled || sim::scribbled(posted.buffer); });
 }
 
 void GroupMember::end(int code) {
     if (error_ != 0) return;
     error_ = code;
-    over_at_ = process_.world().now();
+    over_at_ = world().now();
 }
 
 void GroupMember::join_ended(int code) {
-    if (join_over_) process_.world().complain(fmt::format("{}: its join ends twice", state()));
+    if (join_over_) world().complain(fmt::format("{}: its join ends twice", state()));
     join_over_ = true;
     if (code != 0) return end(code);
-    process_.world().came_through(group(), rank_, process_.address(), true);
-    if (through()) over_at_ = process_.world().now();
+    world().came_through(group(), rank_, process_.address(), true);
+    if (through()) over_at_ = world().now();
 }
 
 std::string GroupMember::state() const {
@@ -238,48 +229,46 @@ wire::Hello GroupMember::own_hello() const {
 }
 
 void GroupMember::greet(std::uint32_t, Bytes bytes) {
-    process_.world().datagram(process_.address(), plan_.members.front(), bytes);
+    world().datagram(process_.address(), plan_.members.front(), bytes);
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
-    process_.world().datagram(process_.address(), plan_.members[index_of(to)], datagram);
+    world().datagram(process_.address(), plan_.members[index_of(to)], datagram);
 }
 
 void GroupMember::watch(Address peer, const wire::ByteString&, Nanoseconds) {
-    process_.world().watch(process_.address(), peer);
+    world().watch(process_.address(), peer);
 }
 
 Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
-    if (!process_.world().has_memory(process_.number())) return Error{ENOMEM, "none"};
-    auto memory = process_.world().memory(members, process_.address());
+    if (!world().has_memory(process_.number())) return Error{ENOMEM, "none"};
+    auto memory = world().memory(members, process_.address());
     if (!memory) return Error{EAGAIN, "not yet"};
     return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
 }
 
 int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
-    Random& random = process_.world().random();
+    Random& random = world().random();
     const levels::Placement placement = group::placement_of(welcome);
     welcome.key = static_cast<GroupKey>(random.next());
     welcome.epoch = static_cast<Epoch>(random.next());
     welcome.range_of.assign(plan_.members.size(), 0);
     group::fit_datagrams(welcome, guests, placement, false);
     if (guests.front()->datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
-    const std::uint64_t name = random.next();
-    welcome.group_addresses = {wire::ByteString(sizeof name)};
-    std::memcpy(welcome.group_addresses.front().data(), &name, sizeof name);
+    welcome.group_addresses = {bytes_of(random.next())};
     return 0;
 }
 
 void GroupMember::join(const wire::Welcome& welcome, const levels::Placement&) {
     listens_ = !welcome.group_addresses.empty() && process_.has_multicast();
     if (listens_)
-        process_.world().listen(process_.address());
+        world().listen(process_.address());
     else
         why_not_ = "it has none";
 }
 
 void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t) {
-    process_.world().multicast(process_.address(), header, payload);
+    world().multicast(process_.address(), header, payload);
 }
 
 // One process of the simulated groups: hands what comes to the group that it is for, as the station does.
@@ -303,8 +292,7 @@ bool GroupProcess::has_multicast() const {
 
 wire::Peer GroupProcess::as_peer() const {
     wire::Peer peer;
-    peer.private_address.resize(sizeof self_);
-    std::memcpy(peer.private_address.data(), &self_, sizeof self_);
+    peer.private_address = bytes_of(self_);
     if (has_multicast()) peer.multicast_source = peer.private_address;
     topology::Place place;
     const std::string site = "site" + std::to_string(world_.site_of(number()));
@@ -313,18 +301,6 @@ wire::Peer GroupProcess::as_peer() const {
     place.set_named(topology::Level::host, "host" + std::to_string(world_.host_of(number())));
     peer.place = group::encode_place(place);
     return peer;
-}
-
-Address GroupProcess::at(const wire::ByteString& private_address) {
-    Address address = 0;
-    std::memcpy(&address, private_address.data(), std::min(private_address.size(), sizeof address));
-    return address;
-}
-
-wire::ByteString GroupProcess::place_of(std::uint32_t number) {
-    wire::ByteString place(sizeof number);
-    std::memcpy(place.data(), &number, sizeof number);
-    return place;
 }
 
 void GroupProcess::call(std::uint32_t group) {
@@ -341,7 +317,7 @@ void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {
     const bool survey =
         kind == wire::JoinKind::survey || kind == wire::JoinKind::echo || kind == wire::JoinKind::surveyed;
     if (!survey || world_.options().silent != number())
-        joins_.on_datagram(bytes, place_of(from), world_.now());
+        joins_.on_datagram(bytes, bytes_of(from), world_.now());
 }
 
 void GroupProcess::on_message(Bytes message) {
@@ -358,9 +334,7 @@ bool GroupProcess::same_host(const wire::ByteString& one, const wire::ByteString
 }
 
 void GroupProcess::reply(const group::Source& source, Bytes datagram) {
-    std::uint32_t to = 0;
-    std::memcpy(&to, source.data(), sizeof to);
-    world_.datagram(self_, to, datagram);
+    world_.datagram(self_, value_of<std::uint32_t>(source), datagram);
 }
 
 void GroupProcess::on_multicast(Bytes datagram) {

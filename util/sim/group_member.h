@@ -1,6 +1,8 @@
 // What joins groups in virtual time: processes, and their part in each group.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +25,20 @@ constexpr std::uint32_t number_of(Address address) {
     return static_cast<std::uint32_t>(address);
 }
 
+// As a private address, an Address; where datagrams go, the number: what applications know of a process.
+template <typename Number>
+wire::ByteString bytes_of(Number number) {
+    wire::ByteString bytes(sizeof number);
+    std::memcpy(bytes.data(), &number, sizeof number);
+    return bytes;
+}
+template <typename Number>
+Number value_of(const wire::ByteString& bytes) {
+    Number number = 0;
+    std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
+    return number;
+}
+
 // What the provider's station is, in virtual time: the groups of one process, and how its messages go out.
 class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
   public:
@@ -36,9 +52,6 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     std::uint32_t counted() const;
     bool has_multicast() const;
     wire::Peer as_peer() const;
-    static Address at(const wire::ByteString& private_address);
-    // Where datagrams to this number go: what applications know of a process.
-    static wire::ByteString place_of(std::uint32_t number);
     group::Joins& joins() { return joins_; }
     std::vector<std::unique_ptr<GroupMember>>& members() { return members_; }
 
@@ -69,7 +82,9 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     }
     bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
     void reply(const group::Source& source, Bytes datagram) override;
-    Result<Address> peer(const wire::ByteString& private_address) override { return at(private_address); }
+    Result<Address> peer(const wire::ByteString& private_address) override {
+        return value_of<Address>(private_address);
+    }
     void tell(std::vector<Address> to, wire::ByteString word) override {
         tell(std::move(to), std::move(word), group::Outbox::kNobody);
     }
@@ -105,9 +120,10 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     group::Group& core() override { return core_; }
     const wire::JoinId& join_id() const override { return id_; }
     const std::vector<wire::ByteString>& members() const override { return addresses_; }
-    bool comes_from(Rank rank, const group::Source& source) override;
+    bool comes_from(Rank rank, const group::Source& source) override {
+        return index_of(rank) < addresses_.size() && addresses_[index_of(rank)] == source;
+    }
     void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
-    std::uint32_t rank() const { return rank_; }
     bool has_key(GroupKey key) const;
     bool listens() const { return listens_; }
 
@@ -117,7 +133,6 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // The application closes what it has not joined yet.
     void give_up();
 
-    bool closed() const { return closed_; }
     // Of the join, of the group, or of an operation.
     int error() const { return error_; }
     // Joined and through with everything, or told that it will not be.
@@ -141,7 +156,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     }
     group::RoundTrips& round_trips() override { return process_.round_trips(); }
     Result<Address> peer(const wire::ByteString& private_address) override {
-        return GroupProcess::at(private_address);
+        return value_of<Address>(private_address);
     }
     int tell(std::vector<Address> to, wire::ByteString word) override {
         process_.tell(std::move(to), std::move(word), id_.list_hash);
@@ -182,6 +197,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void flush() override {}
     void forget_payloads() override {}
 
+    GroupWorld& world() const { return process_.world(); }
     std::uint32_t group() const { return static_cast<std::uint32_t>(id_.list_hash - 1); }
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);

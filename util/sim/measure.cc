@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 
 #include "message_tree.h"
@@ -70,6 +69,40 @@ Measured measure_binomial(const Experiment& experiment) {
     result.configuration = "a tree of messages, no engine";
     result.duration = tree.now();
     return result;
+}
+
+// Memory per member decides how many fit: large groups get fewer slots, smaller retransmit buffers and
+// windows.
+engine::GroupConfig config_for(const Experiment& experiment) {
+    engine::GroupConfig config;
+    config.members = experiment.ranks;
+    config.operation_slots = 64;
+    config.checkpoint_every = 16;
+    if (experiment.ranks > kManyRanks) {
+        config.operation_slots = 8;
+        config.retransmit_bytes = config.fragment_bytes;
+        config.window = 64;
+        config.early_buffers = 0;
+        config.gather_bytes = 64;
+        config.pending_operations = 8;
+    }
+    config.fragment_bytes = experiment.fragment_bytes.value_or(config.fragment_bytes);
+    config.window = experiment.window.value_or(config.window);
+    config.retransmit_bytes =
+        std::max(experiment.retransmit_bytes.value_or(config.retransmit_bytes), config.fragment_bytes);
+    config.retransmit_bytes = std::min(config.retransmit_bytes, config.window * config.fragment_bytes);
+    config.operation_slots = experiment.slots.value_or(config.operation_slots);
+    config.checkpoint_every = std::min(std::max(config.operation_slots / 4, 1U), 32U);
+    if (!experiment.checkpoints)
+        config.operation_slots = config.checkpoint_every = std::bit_ceil(steps_of(experiment) + 1);
+    config.channels = experiment.channels.value_or(std::min(config.channels, config.operation_slots));
+    config.repair = experiment.policy.value_or(engine::Repair::pull);
+    config.root_sync = experiment.root_sync;
+    config.root_delay = experiment.root_delay;
+    config.epoch = Epoch{1};
+    // These hosts are never busy with anything else, so deadlines follow from measured round trips alone.
+    config.least_silence = config.least_tail = config.least_gap = Nanoseconds{};
+    return config;
 }
 
 Options options_for(const Experiment& experiment, const engine::GroupConfig& config) {
@@ -143,38 +176,6 @@ Measured::Times Measured::by_rank() const {
     for (std::size_t rank = 0; rank < times.front().size(); ++rank)
         medians.push_back(median_over(*this, [rank](const Times& one, std::uint32_t) { return one[rank]; }));
     return medians;
-}
-
-engine::GroupConfig config_for(const Experiment& experiment) {
-    engine::GroupConfig config;
-    config.members = experiment.ranks;
-    config.operation_slots = 64;
-    config.checkpoint_every = 16;
-    if (experiment.ranks > kManyRanks) {
-        config.operation_slots = 8;
-        config.retransmit_bytes = config.fragment_bytes;
-        config.window = 64;
-        config.early_buffers = 0;
-        config.gather_bytes = 64;
-        config.pending_operations = 8;
-    }
-    config.fragment_bytes = experiment.fragment_bytes.value_or(config.fragment_bytes);
-    config.window = experiment.window.value_or(config.window);
-    config.retransmit_bytes =
-        std::max(experiment.retransmit_bytes.value_or(config.retransmit_bytes), config.fragment_bytes);
-    config.retransmit_bytes = std::min(config.retransmit_bytes, config.window * config.fragment_bytes);
-    config.operation_slots = experiment.slots.value_or(config.operation_slots);
-    config.checkpoint_every = std::min(std::max(config.operation_slots / 4, 1U), 32U);
-    if (!experiment.checkpoints)
-        config.operation_slots = config.checkpoint_every = std::bit_ceil(steps_of(experiment) + 1);
-    config.channels = experiment.channels.value_or(std::min(config.channels, config.operation_slots));
-    config.repair = experiment.policy.value_or(engine::Repair::pull);
-    config.root_sync = experiment.root_sync;
-    config.root_delay = experiment.root_delay;
-    config.epoch = Epoch{1};
-    // These hosts are never busy with anything else, so deadlines follow from measured round trips alone.
-    config.least_silence = config.least_tail = config.least_gap = Nanoseconds{};
-    return config;
 }
 
 Measured measure(const Experiment& experiment) {

@@ -53,10 +53,6 @@ struct Measured {
     Times by_rank() const;      // medians over operations
 };
 
-// Memory per member decides how many fit: large groups get fewer slots, smaller retransmit buffers and
-// windows.
-engine::GroupConfig config_for(const Experiment& experiment);
-
 Measured measure(const Experiment& experiment);
 
 inline double in_us(Nanoseconds time) {

@@ -66,10 +66,6 @@ void Network::schedule(Event::What what, Nanoseconds at, std::uint32_t first, st
     events_.push(event);
 }
 
-void Network::wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag) {
-    schedule(Event::What::wake, at, first, count, nullptr, tag);
-}
-
 void Network::release(Parcel* parcel) {
     const std::uint32_t from = parcel->from, to = parcel->to;
     const bool message = !parcel->multicast && !parcel->datagram;
@@ -124,26 +120,20 @@ void Network::send_local(Parcel* parcel) {
 }
 
 void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
-    Parcel* parcel = Parcel::make(bytes, {});
-    parcel->from = from;
-    parcel->to = to;
+    Parcel* parcel = Parcel::make(from, to, bytes);
     parcel->datagram = true;
     send(from, parcel);
 }
 
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
-    Parcel* parcel = Parcel::make(header, payload);
-    parcel->from = from;
-    parcel->to = to;
+    Parcel* parcel = Parcel::make(from, to, header, payload);
     if (local(from, to)) return send_local(parcel);
     ++traffic_.messages;
     send(from, parcel);
 }
 
 void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload) {
-    Parcel* parcel = Parcel::make(header, payload);
-    parcel->from = from;
-    parcel->to = group_of_[from];
+    Parcel* parcel = Parcel::make(from, group_of_[from], header, payload);
     parcel->multicast = true;
     parcel->range = static_cast<std::uint8_t>(range);
     ++traffic_.datagrams;
@@ -330,10 +320,6 @@ void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
         sink_.on_datagram(endpoint, parcel->from, parcel->bytes());
     else
         sink_.on_message(endpoint, parcel->from, parcel->bytes());
-}
-
-void Network::kill(std::uint32_t host) {
-    hosts_[host].dead = true;
 }
 
 bool Network::step() {

@@ -190,8 +190,10 @@ class Network {
     const Crossed& into(std::uint32_t machine) const { return machines_[machine].in; }
 
     void wake(std::uint32_t endpoint, Nanoseconds at, std::uint32_t tag) { wake_run(endpoint, 1, at, tag); }
-    void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag);
-    void kill(std::uint32_t host);
+    void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag) {
+        schedule(Event::What::wake, at, first, count, nullptr, tag);
+    }
+    void kill(std::uint32_t host) { hosts_[host].dead = true; }
     // What comes as a datagram to a dead host is from now on for this endpoint.
     void succeed(std::uint32_t host, std::uint32_t endpoint) { hosts_[host].heir = endpoint; }
     bool dead(std::uint32_t endpoint) const { return host_dead(host_of_[endpoint]); }

@@ -136,6 +136,9 @@ std::vector<std::string> names_of(std::span<const Named> all) {
 
 void add_options(Arguments& arguments, Words& words, Command& command) {
     Experiment& e = command.experiment;
+    const auto time = [&arguments](const char* name, std::string& text, const char* what) {
+        arguments.option(name, text, what).check(wrong_with_time, "TIME");
+    };
     arguments.option("--ranks", e.ranks, "processes, one on each host").range(2, 1 << 20);
     arguments.option("--size", words.size, "bytes of a broadcast, with K, M or G");
     arguments.option("--ops", e.operations, "broadcasts").range(1, 1'000'000);
@@ -162,20 +165,15 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         .option("--stash", e.retransmit_bytes,
                 "bytes up to which a message counts as small: its retransmit buffer")
         .range(64, 1 << 20);
-    arguments.option("--latency", words.latency, "of the wires between two hosts [10us]")
-        .check(wrong_with_time, "TIME");
-    arguments.option("--overhead", words.overhead, "of a processor per packet sent or received [1us]")
-        .check(wrong_with_time, "TIME");
-    arguments.option("--gap", words.gap, "between two packets of an adapter [500ns]")
-        .check(wrong_with_time, "TIME");
+    time("--latency", words.latency, "of the wires between two hosts [10us]");
+    time("--overhead", words.overhead, "of a processor per packet sent or received [1us]");
+    time("--gap", words.gap, "between two packets of an adapter [500ns]");
     arguments.option("--bandwidth", words.gigabits, "in Gbit/s [10]").range(0.001, 10'000.0);
     arguments.option("--port-buffer", e.model.port_buffer,
                      "bytes of multicast that wait at an output port of the switch");
     arguments.option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
-    arguments.option("--retransmission", words.retransmission, "of a lost message [4 round trips]")
-        .check(wrong_with_time, "TIME");
-    arguments.option("--settle", words.settle, "pause between two operations [200us]")
-        .check(wrong_with_time, "TIME");
+    time("--retransmission", words.retransmission, "of a lost message [4 round trips]");
+    time("--settle", words.settle, "pause between two operations [200us]");
     arguments.flag("--json", command.json, "print one JSON object instead of a table");
     arguments
         .option("--campaign", command.campaign.seeds,
@@ -312,16 +310,12 @@ int draw(const Command& command, const NamedFigure& figure, FigureOptions& optio
     }
     drawn.remarks.push_back(conditions);
     if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-    std::string begin = command.out;
-    while (true) {  // one computation for several files: --out a.csv,a.svg
-        const std::size_t comma = begin.find(',');
-        if (const std::string wrong = write_figure(drawn, begin.substr(0, comma)); !wrong.empty()) {
+    for (const std::string_view path : split(command.out, ','))  // one computation: --out a.csv,a.svg
+        if (const std::string wrong = write_figure(drawn, std::string(path)); !wrong.empty()) {
             complain(wrong);
             return 1;
         }
-        if (comma == std::string::npos) return 0;
-        begin = begin.substr(comma + 1);
-    }
+    return 0;
 }
 
 int run_figure_command(const Command& command) {

@@ -6,6 +6,7 @@
 
 #include "group_world.h"
 #include "text.h"
+#include "world.h"
 
 namespace mcastcoll::sim {
 namespace {
@@ -25,15 +26,19 @@ std::uint32_t one_of(Random& random, std::uint32_t count) {
     return static_cast<std::uint32_t>(random.below(count));
 }
 
+std::uint32_t number(Random& random, std::uint64_t least, std::uint64_t most) {
+    return static_cast<std::uint32_t>(random.between(least, most));
+}
+
 Nanoseconds us_between(Random& random, std::uint64_t least, std::uint64_t most) {
     return Nanoseconds::from_us(static_cast<std::int64_t>(random.between(least, most)));
 }
 
 std::uint32_t draw_hosts(Random& random) {
     const std::uint64_t sort = random.below(100);
-    if (sort < 70) return static_cast<std::uint32_t>(random.between(2, 12));
-    if (sort < 97) return static_cast<std::uint32_t>(random.between(13, 40));
-    return static_cast<std::uint32_t>(random.between(41, 120));
+    if (sort < 70) return number(random, 2, 12);
+    if (sort < 97) return number(random, 13, 40);
+    return number(random, 41, 120);
 }
 
 engine::GroupConfig draw_config(Random& random) {
@@ -45,15 +50,15 @@ engine::GroupConfig draw_config(Random& random) {
     }
     config.fragment_bytes = pick(random, {512U, 1424U, 1424U, 1424U, 4096U});
     config.window = pick(random, {16U, 64U, 256U});
-    config.retransmit_bytes = config.fragment_bytes * static_cast<std::uint32_t>(random.between(1, 6));
+    config.retransmit_bytes = config.fragment_bytes * number(random, 1, 6);
     config.operation_slots = pick(random, {8U, 16U, 64U, 64U});
     config.checkpoint_every = pick(random, {config.operation_slots / 4, config.operation_slots / 2});
-    config.channels = static_cast<std::uint32_t>(random.between(1, config.operation_slots));
-    config.tree_arity = static_cast<std::uint32_t>(random.between(1, engine::kMaxArity));
-    config.large_tree_arity = static_cast<std::uint32_t>(random.between(1, 3));
-    config.early_buffers = static_cast<std::uint32_t>(random.between(0, 4));
+    config.channels = number(random, 1, config.operation_slots);
+    config.tree_arity = number(random, 1, engine::kMaxArity);
+    config.large_tree_arity = number(random, 1, 3);
+    config.early_buffers = number(random, 0, 4);
     config.pending_operations = 64;
-    config.probes = static_cast<std::uint32_t>(random.between(1, 6));
+    config.probes = number(random, 1, 6);
     // Not drawn, so that seeds keep their meaning.
     config.gather_bytes = config.channels % 2 == 0 ? 16384 : 1024;
     config.epoch = Epoch{1};
@@ -63,7 +68,7 @@ engine::GroupConfig draw_config(Random& random) {
 // Some groups speak to several addresses: runs of ranks, each with one of its own.
 void draw_ranges(Random& random, engine::GroupConfig& config) {
     if (!random.chance(0.2)) return;
-    config.ranges = static_cast<std::uint32_t>(random.between(1, std::min(config.members, 4U)));
+    config.ranges = number(random, 1, std::min(config.members, 4U));
     config.relay = random.chance(0.5);
     for (std::uint32_t rank = 0; rank < config.members; ++rank)
         config.range_of.push_back(static_cast<std::uint8_t>(rank * config.ranges / config.members));
@@ -84,8 +89,7 @@ std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, boo
 }
 
 void draw_plans(Random& random, std::uint32_t hosts, Options& options) {
-    const std::uint32_t groups =
-        hosts > 40 || random.chance(0.75) ? 1 : static_cast<std::uint32_t>(random.between(2, 3));
+    const std::uint32_t groups = hosts > 40 || random.chance(0.75) ? 1 : number(random, 2, 3);
     options.plans.resize(groups);
     for (std::uint32_t group = 0; group < groups; ++group) {
         Plan& plan = options.plans[group];
@@ -95,8 +99,7 @@ void draw_plans(Random& random, std::uint32_t hosts, Options& options) {
         plan.config.key = GroupKey{random.next()};
         draw_ranges(random, plan.config);
         const std::uint64_t most_steps = kMostCompletions / groups / plan.config.members + 2;
-        const auto count =
-            static_cast<std::uint32_t>(random.between(2, std::min<std::uint64_t>(most_steps, 120)));
+        const auto count = number(random, 2, std::min<std::uint64_t>(most_steps, 120));
         const std::uint64_t most_bytes = kMostBytes / groups / plan.config.members / 4;
         const std::uint64_t large = random.chance(0.3) ? most_bytes : std::uint64_t{20'000};
         plan.script = varied_script(random.next(), plan.config.members, count, std::min(large, most_bytes));
@@ -136,7 +139,7 @@ void draw_losses(Random& random, std::uint32_t hosts, Faults& faults) {
         faults.burst_end = pick(random, {0.02, 0.2, 0.5});
         faults.burst_loss = pick(random, {0.5, 1.0});
     }
-    if (random.chance(0.05)) faults.nth = static_cast<std::uint32_t>(random.between(2, 50));
+    if (random.chance(0.05)) faults.nth = number(random, 2, 50);
     if (random.chance(0.1))
         faults.receiver_loss.push_back({one_of(random, hosts), pick(random, {0.1, 0.5, 1.0})});
     if (random.chance(0.15)) faults.duplicate = pick(random, {0.01, 0.2});
@@ -168,9 +171,7 @@ void draw_faults(Random& random, std::uint32_t hosts, Faults& faults) {
     if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random), .receiver = host});
     if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random), .sender = host});
     if (random.chance(0.08))
-        faults.partitions.push_back({draw_window(random),
-                                     static_cast<std::uint32_t>(random.between(1, hosts - 1)),
-                                     random.chance(0.5)});
+        faults.partitions.push_back({draw_window(random), number(random, 1, hosts - 1), random.chance(0.5)});
     draw_late_messages(random, faults);
     faults.messages_overtake = random.chance(0.4);
     if (random.chance(0.3)) faults.jitter = us_between(random, 1, 400);
@@ -183,7 +184,7 @@ void draw_timing(Random& random, Options& options) {
     options.arrival.pattern = static_cast<Arrival::Pattern>(random.below(5));
     options.arrival.by = us_between(random, 1, 2000);
     options.settle = us_between(random, 0, 100);
-    options.in_flight = static_cast<std::uint32_t>(random.between(1, 12));
+    options.in_flight = number(random, 1, 12);
     if (random.chance(0.5)) options.think = us_between(random, 1, 500);
     if (random.chance(0.5)) options.start_skew = us_between(random, 1, 3000);
     options.stream_pace = us_between(random, 1, pick(random, {20U, 300U, 3000U}));
@@ -251,10 +252,9 @@ void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
 GroupOptions draw_groups(std::uint64_t seed) {
     Random random(seed ^ 0x67726f757073);
     GroupOptions options;
-    const auto processes = static_cast<std::uint32_t>(random.between(1, random.chance(0.1) ? 24 : 9));
-    const auto hosts = static_cast<std::uint32_t>(random.between(1, processes));
-    const auto sites =
-        random.chance(0.7) ? 1U : static_cast<std::uint32_t>(random.between(1, std::min(hosts, 3U)));
+    const auto processes = number(random, 1, random.chance(0.1) ? 24 : 9);
+    const auto hosts = number(random, 1, processes);
+    const auto sites = random.chance(0.7) ? 1U : number(random, 1, std::min(hosts, 3U));
     for (std::uint32_t process = 0; process < processes; ++process)
         options.host_of.push_back(process < hosts ? process : one_of(random, hosts));
     for (std::uint32_t host = 0; host < hosts; ++host) options.site_of.push_back(host % sites);
@@ -292,8 +292,6 @@ std::string describe(const char* what, const std::optional<Strike>& event) {
                                : fmt::format(", {} {} after {} operations", event->host, what, event->after);
 }
 
-}  // namespace
-
 Options draw_scenario(std::uint64_t seed) {
     Random random(Random(seed).next());  // neighbouring seeds have nothing in common
     Options options;
@@ -330,10 +328,6 @@ std::string summary_of(const Options& options) {
     return text;
 }
 
-std::string run_groups(std::uint64_t seed) {
-    return GroupWorld(draw_groups(seed)).run();
-}
-
 std::string summary_of_groups(std::uint64_t seed) {
     const GroupOptions options = draw_groups(seed);
     std::string groups;
@@ -355,6 +349,22 @@ std::string summary_of_groups(std::uint64_t seed) {
         describe("computes", options.pause), describe("gives up", options.gives_up),
         somebody(options.no_memory, "shares no memory"), somebody(options.never_calls, "never calls"),
         somebody(options.silent, "is silent in surveys"));
+}
+
+}  // namespace
+
+std::string run_groups(std::uint64_t seed) {
+    return GroupWorld(draw_groups(seed)).run();
+}
+
+std::string run_seed(std::uint64_t seed) {
+    if (std::string wrong = run_groups(seed); !wrong.empty()) return "groups: " + wrong;
+    World world(draw_scenario(seed));
+    return world.run();
+}
+
+std::string summary_of_seed(std::uint64_t seed) {
+    return fmt::format("{}; {}", summary_of_groups(seed), summary_of(draw_scenario(seed)));
 }
 
 }  // namespace mcastcoll::sim

@@ -5,20 +5,15 @@
 #include <cstdint>
 #include <string>
 
-#include "world.h"
-
 namespace mcastcoll::sim {
 
-// Engines alone.
-Options draw_scenario(std::uint64_t seed);
-// One line for a report.
-std::string summary_of(const Options& options);
-
-// Groups as the seed draws them: who is where, what they do, which weather, who dies or computes. Returns
-// what went wrong, or "".
+// What went wrong in the groups as a seed draws them, or "": who is where, what they do, which weather, who
+// dies or computes.
 std::string run_groups(std::uint64_t seed);
+// The same of groups, and then of engines alone.
+std::string run_seed(std::uint64_t seed);
 // One line for a report.
-std::string summary_of_groups(std::uint64_t seed);
+std::string summary_of_seed(std::uint64_t seed);
 
 // Many seeds, each its own scenario, in several processes.
 struct Campaign {

@@ -1,8 +1,6 @@
 #include "script.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "engine/supply_graph.h"
 

@@ -59,6 +59,9 @@ std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const 
 
 inline constexpr std::byte kUntouched{0xee};  // in a buffer that is to be filled
 inline constexpr std::byte kScribble{0xdd};   // in one that is the application's again
+inline bool scribbled(const std::vector<std::byte>& buffer) {
+    return std::ranges::all_of(buffer, [](std::byte byte) { return byte == kScribble; });
+}
 
 // How far apart the members come to an operation.
 class Arrival {

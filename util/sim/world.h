@@ -76,19 +76,16 @@ class World : public Simulation {
     // The same for the first group, whose script it is.
     std::string run(std::vector<Step> script);
 
-    const engine::Engine& engine(std::uint32_t rank, std::uint32_t group = 0) const {
-        return *members_[begin_of(group) + rank].engine;
-    }
-    // What ended the group for a member: 0 while nothing has.
-    int status(std::uint32_t rank, std::uint32_t group = 0) const {
-        return members_[begin_of(group) + rank].status;
-    }
+    // Of the first group.
+    const engine::Engine& engine(std::uint32_t rank) const { return *members_[rank].engine; }
+    // What ended the first group for a member: 0 while nothing has.
+    int status(std::uint32_t rank) const { return members_[rank].status; }
     engine::Counters total() const;
     Nanoseconds killed_at() const { return killed_at_; }
     // From the first post of a step until its last completion.
-    Nanoseconds duration(std::uint64_t step, std::uint32_t group = 0) const;
+    Nanoseconds duration(std::uint64_t step) const { return span(step, step); }
     // Of every member, from the start of a separated operation until its completion.
-    std::vector<Nanoseconds> times(std::uint64_t step, std::uint32_t group = 0) const;
+    std::vector<Nanoseconds> times(std::uint64_t step, std::uint32_t group) const;
     // From the first post of step `from` until the last completion of step `to`.
     Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
     // What was sent from the start of the first separated operation to the end of the last.
@@ -168,7 +165,6 @@ class World : public Simulation {
     void forget_unfinished(std::uint32_t member);
     void begin_step(Group& group);
     const std::vector<std::byte>& content(Group& group, std::uint64_t step);
-    bool scribbled(const Posted& posted) const;
 
     void fill(std::uint32_t member, std::uint64_t step);
     std::vector<std::byte>& streamed_into(Posted& posted) const;

@@ -1,7 +1,6 @@
 // The criteria of acceptance.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>

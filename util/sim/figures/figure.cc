@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <stdexcept>
 
 namespace mcastcoll::sim {
@@ -160,7 +158,7 @@ Experiment trial_for(const FigureOptions& options, const Policy& policy, std::ui
 }
 
 Measured run_trial(const FigureOptions& options, const std::string& point, const Experiment& experiment) {
-    if (options.progress) options.progress(point);
+    options.begin(point);
     Measured measured = measure(experiment);
     if (measured.failures > 0)
         throw std::runtime_error(fmt::format("{} ranks, {} bytes, {}: {}", experiment.ranks, experiment.bytes,

@@ -38,7 +38,12 @@ struct FigureOptions {
     std::uint64_t seed = 1;
     bool quick = false;  // fewer and smaller points
     const NamedNetwork* network = nullptr;
-    std::function<void(const std::string& point)> progress;  // called before each point
+    std::function<void(const std::string& point)> progress{};
+
+    // Before each point.
+    void begin(const std::string& point) const {
+        if (progress) progress(point);
+    }
 };
 
 struct Figure {

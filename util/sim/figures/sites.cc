@@ -5,7 +5,6 @@
 // links is counted, not derived.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "figure.h"
@@ -155,10 +154,10 @@ Figure compare(const FigureOptions& options, const char* title, const Places& pl
         if (options.quick && bytes != 8 && bytes != 65536) continue;
         std::vector<Cost> costs;
         for (const TreeShape shape : kTreeShapes) {
-            if (options.progress) options.progress(fmt::format("{} bytes, {}", bytes, name_of(shape)));
+            options.begin(fmt::format("{} bytes, {}", bytes, name_of(shape)));
             costs.push_back(cost_of_tree(options, places, shape, bytes));
         }
-        if (options.progress) options.progress(fmt::format("{} bytes, ours", bytes));
+        options.begin(fmt::format("{} bytes, ours", bytes));
         costs.push_back(cost_of_ours(options, places, bytes));
         std::vector<double> row{static_cast<double>(bytes)};
         for (const Cost& cost : costs) row.push_back(cost.last_us);

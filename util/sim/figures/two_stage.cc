@@ -308,7 +308,7 @@ Figure figure_collisions(const FigureOptions& options) {
                       "the others: 1 - exp(-g (g - 1) / 2 / choices)"};
     Random random(options.seed);
     for (const std::uint32_t groups : {1U, 2U, 5U, 10U, 20U, 50U, 100U, 200U, 500U, 1000U}) {
-        if (options.progress) options.progress(fmt::format("{} groups", groups));
+        options.begin(fmt::format("{} groups", groups));
         const std::uint32_t rounds = (options.quick ? 200'000U : 5'000'000U) / groups;
         figure.rows.push_back({static_cast<double>(groups), drawn(groups, rounds, random),
                                birthday(groups, kAddresses), birthday(groups, kAddresses * kPorts),
