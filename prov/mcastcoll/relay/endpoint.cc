@@ -29,25 +29,22 @@ Endpoint unmapped(Endpoint endpoint) {
 }  // namespace
 
 Result<Endpoint> Endpoint::parse(std::string_view text) {
-    std::string_view host = text, port;
-    bool has_port = false;
+    std::string_view host = text;
+    std::size_t colon = std::string_view::npos;  // before the port
     if (text.starts_with('[')) {
         const std::size_t close = text.find(']');
         if (close == std::string_view::npos) return bad(text, "lacks the closing bracket");
         host = text.substr(1, close - 1);
-        port = text.substr(close + 1);
-        has_port = !port.empty();
-        if (has_port && port.front() != ':')
+        if (close + 1 < text.size()) colon = close + 1;
+        if (colon != std::string_view::npos && text[colon] != ':')
             return bad(text, "has something other than :PORT after the bracket");
-        if (has_port) port.remove_prefix(1);
     } else if (std::count(text.begin(), text.end(), ':') == 1) {
-        const std::size_t colon = text.find(':');
+        colon = text.find(':');
         host = text.substr(0, colon);
-        port = text.substr(colon + 1);
-        has_port = true;
     }
     Endpoint endpoint;
-    if (has_port) {
+    if (colon != std::string_view::npos) {
+        const std::string_view port = text.substr(colon + 1);
         const auto [end, status] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
         if (status != std::errc() || end != port.data() + port.size())
             return bad(text, "has no port number (0 to 65535) after the colon");

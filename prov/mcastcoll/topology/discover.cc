@@ -21,17 +21,6 @@ constexpr std::size_t kMostFileBytes = 1 << 20;
 
 constexpr std::uint64_t kSeed = 0x6d6363686f737401;
 
-unsigned bits_of(const sockaddr* mask) {
-    const Bytes bytes =
-        mask->sa_family == AF_INET
-            ? std::as_bytes(std::span(&reinterpret_cast<const sockaddr_in*>(mask)->sin_addr, 1))
-            : std::as_bytes(std::span(&reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr, 1));
-    unsigned bits = 0;
-    for (const std::byte byte : bytes)
-        bits += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
-    return bits;
-}
-
 Result<Subnet> own_subnet(Bytes address) {
     ifaddrs* raw = nullptr;
     if (::getifaddrs(&raw) != 0) return system_error(errno, "cannot list the network interfaces");
@@ -40,10 +29,14 @@ Result<Subnet> own_subnet(Bytes address) {
         if (entry->ifa_addr == nullptr || entry->ifa_netmask == nullptr) continue;
         const int family = entry->ifa_addr->sa_family;
         if (family != AF_INET && family != AF_INET6) continue;
-        auto own = SocketAddress::from(entry->ifa_addr,
-                                       family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-        if (!own) continue;
-        const Subnet subnet = Subnet::around(own.value().address_bytes(), bits_of(entry->ifa_netmask));
+        const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        auto own = SocketAddress::from(entry->ifa_addr, size);
+        auto mask = SocketAddress::from(entry->ifa_netmask, size);
+        if (!own || !mask) continue;
+        unsigned bits = 0;
+        for (const std::byte byte : mask.value().address_bytes())
+            bits += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
+        const Subnet subnet = Subnet::around(own.value().address_bytes(), bits);
         const Subnet alone = Subnet::around(own.value().address_bytes(), 128);
         // All of 127/8 is ours although only one address of it is configured.
         const bool loopback = family == AF_INET && own.value().address_bytes()[0] == std::byte{127};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 namespace mcastcoll::topology {
 namespace {
@@ -55,10 +56,8 @@ Result<Subnet> Subnet::parse(std::string_view text) {
     unsigned bits = static_cast<unsigned>(8 * size);
     if (slash != std::string_view::npos) {
         const std::string_view digits = text.substr(slash + 1);
-        bits = 0;
-        for (const char c : digits)
-            bits = c >= '0' && c <= '9' && bits < 1000 ? bits * 10 + unsigned(c - '0') : 1000;
-        if (digits.empty() || bits > 8 * size)
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
+        if (error != std::errc() || end != digits.data() + digits.size() || bits > 8 * size)
             return wrong("needs a number of bits from 0 to " + std::to_string(8 * size) + " after the slash");
     }
     const Subnet subnet = around(Bytes(bytes).first(size), bits);
