@@ -9,8 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstdio>
-#include <utility>
+#include <fstream>
 
 #include "base/system.h"
 
@@ -21,12 +20,8 @@ namespace {
 constexpr std::size_t kUsualMemberships = 20;
 
 std::size_t kernel_memberships(int family) {
-    if (family != 4) return kUsualMemberships;
-    unsigned limit = 0;
-    if (FILE* file = std::fopen("/proc/sys/net/ipv4/igmp_max_memberships", "re")) {
-        if (std::fscanf(file, "%u", &limit) != 1) limit = 0;
-        std::fclose(file);
-    }
+    std::size_t limit = 0;
+    if (family == 4) std::ifstream("/proc/sys/net/ipv4/igmp_max_memberships") >> limit;
     return limit > 0 ? limit : kUsualMemberships;
 }
 

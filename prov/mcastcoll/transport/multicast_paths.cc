@@ -39,16 +39,12 @@ std::size_t MulticastPaths::max_payload() const {
 MulticastCounters MulticastPaths::counters() const {
     MulticastCounters sum = udp_->counters();
     const MulticastCounters more = verbs_->counters();
-    sum.datagrams_sent += more.datagrams_sent;
-    sum.bytes_sent += more.bytes_sent;
-    sum.datagrams_received += more.datagrams_received;
-    sum.bytes_received += more.bytes_received;
-    sum.truncated += more.truncated;
-    sum.send_would_block += more.send_would_block;
-    sum.send_errors += more.send_errors;
-    sum.receive_errors += more.receive_errors;
-    sum.own_copies += more.own_copies;
-    sum.revivals += more.revivals;
+    using Counters = MulticastCounters;
+    for (const auto counter :
+         {&Counters::datagrams_sent, &Counters::bytes_sent, &Counters::datagrams_received,
+          &Counters::bytes_received, &Counters::truncated, &Counters::send_would_block,
+          &Counters::send_errors, &Counters::receive_errors, &Counters::own_copies, &Counters::revivals})
+        sum.*counter += more.*counter;
     return sum;
 }
 

@@ -160,18 +160,17 @@ int PeerWatch::watch_process(Slot& slot) {
     slot.descriptor = open_process(slot.point.pid);
     const int code = slot.descriptor.valid() ? 0 : errno;
     if (code != 0 && code != ESRCH) return code;
-    const std::string ended = fmt::format("its process {} has ended", slot.point.pid);
-    // The start time is read after the descriptor is held. Where /proc hides other users' processes the
-    // number must do.
-    const auto start = code == 0 ? process_start_time(static_cast<pid_t>(slot.point.pid))
-                                 : Result<std::uint64_t>(Error{code, {}});
-    const bool other = start && slot.point.start_time != 0 && start.value() != slot.point.start_time;
-    if (code == ESRCH || other || is_readable(slot.descriptor.get())) {
-        enter(slot, State::kProcess);
-        mark_dead(slot, ended);
-        return 0;
+    bool ended = code == ESRCH;
+    if (!ended) {
+        // The start time is read after the descriptor is held. Where /proc hides other users' processes the
+        // number must do.
+        const auto start = process_start_time(static_cast<pid_t>(slot.point.pid));
+        const bool other = start && slot.point.start_time != 0 && start.value() != slot.point.start_time;
+        ended = other || is_readable(slot.descriptor.get());
     }
-    if (const int failed = subscribe(slot, EPOLLIN); failed != 0) return failed;
+    if (!ended)
+        if (const int failed = subscribe(slot, EPOLLIN); failed != 0) return failed;
+    if (ended) mark_process_dead(slot);
     enter(slot, State::kProcess);
     return 0;
 }
@@ -227,6 +226,10 @@ void PeerWatch::mark_dead(Slot& slot, std::string reason) {
     ++dead_;
 }
 
+void PeerWatch::mark_process_dead(Slot& slot) {
+    mark_dead(slot, fmt::format("its process {} has ended", slot.point.pid));
+}
+
 void PeerWatch::enter(Slot& slot, State state) {
     connecting_ -= slot.state == State::kConnecting;
     neighbours_ -= slot.state == State::kProcess;
@@ -256,8 +259,7 @@ void PeerWatch::on_event(Slot& slot, std::uint32_t events) {
         case State::kFree:
             return;
         case State::kProcess:
-            if ((events & EPOLLIN) != 0)
-                mark_dead(slot, fmt::format("its process {} has ended", slot.point.pid));
+            if ((events & EPOLLIN) != 0) mark_process_dead(slot);
             return;
         case State::kConnecting:
             on_connecting(slot);

@@ -108,6 +108,7 @@ class PeerWatch {
     void give_up(Slot& slot);
     int subscribe(const Slot& slot, std::uint32_t events);
     void mark_dead(Slot& slot, std::string reason);
+    void mark_process_dead(Slot& slot);
     void release(Slot& slot);
     void on_event(Slot& slot, std::uint32_t events);
     void on_connecting(Slot& slot);

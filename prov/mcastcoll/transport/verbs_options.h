@@ -14,10 +14,6 @@ struct VerbsOptions : MulticastOptions {
     std::size_t receives = 1024;
     // Datagrams that can be on their way out.
     std::size_t sends = 256;
-    // One of so many sends says when it is done. At most half of `sends`.
-    std::size_t signal_every = 16;
-    // Datagrams up to so many bytes are handed to the device with the request, where it takes so many.
-    std::size_t inline_bytes = 128;
     int join_timeout_ms = 2000;
 };
 

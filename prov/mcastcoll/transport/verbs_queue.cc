@@ -63,8 +63,7 @@ Result<void> VerbsQueue::open(const VerbsOptions& options) {
     receives_ =
         at_most(at_most(std::max(options.receives, kFewestReceives), device.max_qp_wr), device.max_cqe);
     sends_ = at_most(at_most(std::max(options.sends, kBatch), device.max_qp_wr), device.max_cqe);
-    signal_every_ = std::clamp<std::size_t>(options.signal_every, 1, sends_ / 2);
-    inline_bytes_ = options.inline_bytes;
+    signal_every_ = std::clamp<std::size_t>(signal_every_, 1, sends_ / 2);
     receive_stride_ = round_up(kRouteHeaderBytes + max_payload_);
     send_stride_ = round_up(max_payload_);
     if (auto mapped = map_memory(); !mapped) return mapped;

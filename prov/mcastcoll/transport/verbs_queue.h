@@ -92,8 +92,12 @@ class VerbsQueue {
     }
 
     rdma_cm_id& id_;
-    std::size_t max_payload_ = 0, inline_bytes_ = 0;
-    std::size_t receives_ = 0, sends_ = 0, signal_every_ = 1;
+    std::size_t max_payload_ = 0;
+    // Datagrams up to so many bytes are handed to the device with the request, where it takes so many.
+    std::size_t inline_bytes_ = 128;
+    // One of so many sends says when it is done.
+    std::size_t signal_every_ = 16;
+    std::size_t receives_ = 0, sends_ = 0;
     std::size_t receive_stride_ = 0, send_stride_ = 0;
     CompletionChannelOwner channel_;
     CompletionQueueOwner received_, sent_;
