@@ -4,10 +4,7 @@
 #include <netinet/udp.h>
 #include <poll.h>
 
-<<<<<<< HEAD
-=======
 #include "base/clock.h"
->>>>>>> transport
 #include "datagram/endpoint.h"
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"

@@ -8,13 +8,8 @@
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
-<<<<<<< HEAD
 #include "datagram/fabric.h"
-#include "transport/joinable_transport.h"
-=======
-#include "datagram/object.h"
 #include "transport/multicast_transport.h"
->>>>>>> transport
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "base/deadline.h"
+#include "base/clock.h"
 #include "datagram/fabric.h"
 #include "provider/completions.h"
 

@@ -26,22 +26,11 @@ Result<::mcastcoll::Membership> VerbsGroups::join(const SocketAddress& group, bo
     return ::mcastcoll::Membership();
 }
 
-<<<<<<< HEAD
 int VerbsGroups::send(const SocketAddress& group, Pieces pieces) {
     const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
-    if (verbs_->send(std::span(&datagram, 1), {group.with_port(0).with_scope(0), true}) == 1) return 0;
-    const int error = verbs_->take_send_error();
-=======
-int VerbsGroups::send(const SocketAddress& group, const iovec* pieces, std::size_t count, std::size_t size) {
-    gathered_.resize(size);
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < count; at += pieces[i++].iov_len)
-        if (pieces[i].iov_len > 0) std::memcpy(gathered_.data() + at, pieces[i].iov_base, pieces[i].iov_len);
-    const ::mcastcoll::Datagram datagram{Bytes(gathered_), {}};
     const auto [accepted, error] =
         verbs_->send(std::span(&datagram, 1), {group.with_port(0).with_scope(0), true});
     if (accepted == 1) return 0;
->>>>>>> transport
     return error == 0 ? -FI_EAGAIN : -error;
 }
 
