@@ -6,11 +6,13 @@ namespace mcastcoll::ofi::datagram {
 
 Result<std::unique_ptr<VerbsGroups>> VerbsGroups::open(const Interface& interface, const Settings& settings,
                                                        int family) {
-    auto opened = open_verbs({.interface = interface,
-                              .family = family == AF_INET ? 4 : 6,
-                              .ttl = settings.ttl,
-                              .receives = settings.receives,
-                              .most_memberships = settings.memberships});
+    VerbsOptions options;
+    options.interface = interface;
+    options.family = family == AF_INET ? 4 : 6;
+    options.ttl = settings.ttl;
+    options.receives = settings.receives;
+    options.most_memberships = settings.memberships;
+    auto opened = open_verbs(options);
     if (!opened) return opened.error();
     return std::unique_ptr<VerbsGroups>(new VerbsGroups(std::move(opened).value()));
 }
