@@ -205,8 +205,8 @@ constexpr Word kWords[] = {
     {"heal", "TIME", "from here on nothing goes wrong any more", take<&Faults::heal_at>},
 };
 
-std::string to_string(const Window& when) {
-    return sim::to_string(when.from) + "-" + (when.to == kNever ? "" : sim::to_string(when.to));
+std::string from_to(const Window& when) {
+    return to_string(when.from) + "-" + (when.to == kNever ? "" : to_string(when.to));
 }
 
 }  // namespace
@@ -260,7 +260,7 @@ std::string to_string(const Faults& f) {
     share("corrupt", f.corrupt);
     if (f.reorder > 0) add(fmt::format("reorder={}:{}", f.reorder, to_string(f.reorder_delay)));
     for (const auto& silence : f.silences) {
-        const std::string when = to_string(silence.when);
+        const std::string when = from_to(silence.when);
         if (silence.receiver != kAnybody)
             add(fmt::format("deaf={}:{}", silence.receiver, when));
         else if (silence.sender != kAnybody)
@@ -270,7 +270,7 @@ std::string to_string(const Faults& f) {
     }
     for (const auto& partition : f.partitions)
         add(fmt::format("{}={}:{}", partition.messages ? "split" : "partition", partition.cut,
-                        to_string(partition.when)));
+                        from_to(partition.when)));
     share("message-loss", f.message_loss);
     if (f.spike > 0) add(fmt::format("spike={}:{}", f.spike, to_string(f.spike_delay)));
     if (f.messages_overtake) add("overtake");

@@ -1,7 +1,7 @@
 # The simulator.  The library leaves engine and group to whoever links it: mcastcoll-sim takes the provider's own archives.
 MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(MCC_ARGUMENTS)
 noinst_LTLIBRARIES += %reldir%/libmccsim.la
-%canon_reldir%_libmccsim_la_SOURCES = \
+mcc_parts += \
 	%reldir%/application.cc \
 	%reldir%/campaign.cc \
 	%reldir%/event_queue.h \
@@ -21,7 +21,6 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/host_memory.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
-	%reldir%/memory_meter.cc \
 	%reldir%/message_tree.cc \
 	%reldir%/message_tree.h \
 	%reldir%/network.cc \
@@ -38,6 +37,9 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/text.h \
 	%reldir%/world.cc \
 	%reldir%/world.h
+nodist_%canon_reldir%_libmccsim_la_SOURCES = %reldir%/all.cc
+%canon_reldir%_libmccsim_la_SOURCES = %reldir%/memory_meter.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/util -I$(top_srcdir)/%reldir%
 %canon_reldir%_libmccsim_la_LIBADD = prov/mcastcoll/transport/libmcctransport.la
 

@@ -7,7 +7,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-constexpr std::uint32_t kPaperRanks = 128;
+constexpr std::uint32_t kLaMpiRanks = 128;
 
 std::vector<std::uint64_t> message_sizes(const FigureOptions& options, std::uint64_t most) {
     std::vector<std::uint64_t> sizes;
@@ -23,7 +23,7 @@ Figure figure_channels_latency(const FigureOptions& options) {
     figure.x = {"bytes", 2};
     figure.y = {"microseconds until the last rank has it", 10};
     figure.columns = {"bytes"};
-    std::vector<std::uint32_t> groups{8, 32, kPaperRanks};
+    std::vector<std::uint32_t> groups{8, 32, kLaMpiRanks};
     if (options.quick) groups = {8, 16};
     for (const std::uint32_t ranks : groups)
         for (const char* algorithm : {"binomial", "sync"}) {
@@ -48,7 +48,7 @@ Figure figure_channels_latency(const FigureOptions& options) {
 // Back to back: what reliability costs shows between the broadcasts.
 Figure figure_channels_cost(const FigureOptions& options) {
     Figure figure;
-    const std::uint32_t ranks = options.quick ? 16 : kPaperRanks;
+    const std::uint32_t ranks = options.quick ? 16 : kLaMpiRanks;
     figure.title = fmt::format("the cost of reliability, broadcasts back to back, {} ranks", ranks);
     figure.x = {"bytes", 2};
     figure.y = {"microseconds per broadcast", 10};
@@ -79,7 +79,7 @@ Figure figure_channels_count(const FigureOptions& options) {
     figure.x = {"channels", 2};
     figure.y = {"microseconds per broadcast", 0};
     figure.columns = {"channels"};
-    std::vector<std::uint32_t> groups{8, 32, kPaperRanks};
+    std::vector<std::uint32_t> groups{8, 32, kLaMpiRanks};
     if (options.quick) groups = {8, 16};
     for (const std::uint32_t ranks : groups) {
         figure.columns.push_back(fmt::format("sync_{}_us", ranks));

@@ -13,7 +13,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-constexpr std::uint32_t kPaperRanks = 116;
+constexpr std::uint32_t kHoeflerRanks = 116;
 
 std::uint32_t operations(const FigureOptions& options) {
     return options.quick ? 5 : 25;
@@ -24,7 +24,7 @@ std::vector<std::uint32_t> sizes(const FigureOptions& options) {
     const std::uint32_t most = options.quick ? 64 : 2048;
     for (std::uint32_t ranks = 2; ranks <= most; ranks *= 2) {
         sizes.push_back(ranks);
-        if (ranks == 64 && most > 64) sizes.push_back(kPaperRanks);
+        if (ranks == 64 && most > 64) sizes.push_back(kHoeflerRanks);
     }
     return sizes;
 }
@@ -63,7 +63,7 @@ Figure figure_size(const FigureOptions& options) {
 
 Figure figure_ranks(const FigureOptions& options) {
     Figure figure;
-    const std::uint32_t ranks = options.quick ? 16 : kPaperRanks;
+    const std::uint32_t ranks = options.quick ? 16 : kHoeflerRanks;
     figure.title = fmt::format("8-byte broadcast to {} ranks, rank by rank", ranks);
     figure.x = {"rank", 0};
     figure.y = {"microseconds", 0};
@@ -164,7 +164,7 @@ class Hops {
 
 Figure figure_penalty(const FigureOptions& options) {
     Figure figure;
-    const std::uint32_t ranks = options.quick ? 32 : kPaperRanks;
+    const std::uint32_t ranks = options.quick ? 32 : kHoeflerRanks;
     figure.title = fmt::format("penalty rounds along the ring, push, {} ranks", ranks);
     figure.x = {"datagrams lost, %", 0};
     figure.y = {"penalty rounds per receiver", 0};
