@@ -237,7 +237,8 @@ void Reliable::progress() {
     }
     bool all = drain(own_socket_, false);
     for (std::size_t i = 0; i < groups_.size(); ++i) all = drain(groups_[i]->socket, true) && all;
-    now = looked_at_ = monotonic_now();
+    now = monotonic_now();
+    if (all) looked_at_ = now;
     for (const auto& group : groups_) group->protocol.deliver();
     // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
     // end; and whoever floods us does not keep us from our duties.
@@ -307,6 +308,8 @@ bool Reliable::drain(int socket, bool multicast) {
             for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
                 on_packet(packets.first(std::min(unit, packets.size())), sources[at], multicast);
         }
+        // A read that failed, for want of memory say, leaves what there is for the next one.
+        if (got < 0) return errno == EAGAIN;
         if (got < static_cast<int>(kBatch)) return true;
     }
     return false;
