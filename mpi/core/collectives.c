@@ -140,15 +140,16 @@ static int datatype_of(Kind kind, size_t width) {
 }
 
 static int operator_of(MPI_Op op) {
-    const struct {
-        MPI_Op handle;
-        enum fi_op op;
-    } rows[] = {{MPI_SUM, FI_SUM},   {MPI_MAX, FI_MAX},   {MPI_MIN, FI_MIN},   {MPI_LOR, FI_LOR},
-                {MPI_BOR, FI_BOR},   {MPI_LAND, FI_LAND}, {MPI_BAND, FI_BAND}, {MPI_PROD, FI_PROD},
-                {MPI_BXOR, FI_BXOR}, {MPI_LXOR, FI_LXOR}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i)
-        if (rows[i].handle == op) return (int)rows[i].op;
-    return -1;
+    if (MPI_SUM == op) return FI_SUM;
+    if (MPI_MAX == op) return FI_MAX;
+    if (MPI_MIN == op) return FI_MIN;
+    if (MPI_LOR == op) return FI_LOR;
+    if (MPI_BOR == op) return FI_BOR;
+    if (MPI_LAND == op) return FI_LAND;
+    if (MPI_BAND == op) return FI_BAND;
+    if (MPI_PROD == op) return FI_PROD;
+    if (MPI_BXOR == op) return FI_BXOR;
+    return MPI_LXOR == op ? FI_LXOR : -1;
 }
 
 bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, size_t (*width_of)(MPI_Datatype), enum fi_datatype* type,

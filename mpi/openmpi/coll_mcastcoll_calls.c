@@ -153,7 +153,7 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
           MCC_VECTOR(count))
 // clang-format on
 
-// Inside a host a small barrier or broadcast takes less time than a job's bookkeeping. What needs none of
+// Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. What needs none of
 // that (a group that serves, memory that is contiguous, one segment) goes to the provider as it is.
 static bool needs_no_job(const MccModule* m, MccCollective collective, enum fi_collective_op needed,
                          size_t bytes) {
@@ -204,6 +204,29 @@ static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int
     return fail_at_once(comm, module, kMccBcast, &request, error);
 }
 
+static int mcc_allreduce_at_once(MCC_ELEMENTS, ompi_communicator_t* comm, mca_coll_base_module_t* module) {
+    enum { kSmall = 4096 };
+    const MccComponent* c = &mca_coll_mcastcoll_component;
+    MccModule* m = (MccModule*)module;
+    struct fi_mcastcoll_request request = {.size = sizeof(request),
+                                           .collective = FI_ALLREDUCE,
+                                           .input = MPI_IN_PLACE == input ? result : input,
+                                           .buffer = result,
+                                           .count = (size_t)count};
+    size_t width = 0;
+    if (count > 0 && count <= kSmall && kMccServing == m->state &&
+        mcc_reduction(type, op, mcc_width, &request.datatype, &request.op, &width) &&
+        request.count * width <= kSmall && request.count * width <= c->max_message &&
+        request.count * width <= c->longest &&
+        mcc_provider_has(&c->fabric, FI_ALLREDUCE, request.datatype, request.op) &&
+        needs_no_job(m, kMccAllreduce, FI_ALLREDUCE, request.count * width)) {
+        const int error = mcc_run(m->group, &request);
+        if (0 == error) return OMPI_SUCCESS;
+        if (FI_ENOSYS != error) return fail_at_once(comm, module, kMccAllreduce, &request, error);
+    }
+    return mcc_allreduce(input, result, count, type, op, comm, module);
+}
+
 #define MCC_ENTRY(enumerator, name, collective) \
     [enumerator] = {(void (*)(void))mcc_##name, (void (*)(void))mcc_i##name},
 static void (*const kEntries[kMccCollectives][kMccForms])(void) = {MCC_COLLECTIVES(MCC_ENTRY)};
@@ -211,5 +234,6 @@ static void (*const kEntries[kMccCollectives][kMccForms])(void) = {MCC_COLLECTIV
 void (*mcc_entry(MccCollective collective, MccForm form))(void) {
     if (kMccBlocking == form && kMccBarrier == collective) return (void (*)(void))mcc_barrier_at_once;
     if (kMccBlocking == form && kMccBcast == collective) return (void (*)(void))mcc_bcast_at_once;
+    if (kMccBlocking == form && kMccAllreduce == collective) return (void (*)(void))mcc_allreduce_at_once;
     return kEntries[collective][form];
 }
