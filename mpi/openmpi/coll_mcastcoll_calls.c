@@ -153,8 +153,8 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
           MCC_VECTOR(count))
 // clang-format on
 
-// Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. What needs none of
-// that (a group that serves, memory that is contiguous, one segment) goes to the provider as it is.
+// Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. What needs
+// none of that (a group that serves, memory that is contiguous, one segment) goes to the provider as it is.
 static bool needs_no_job(const MccModule* m, MccCollective collective, enum fi_collective_op needed,
                          size_t bytes) {
     return kMccServing == m->state && !m->group->failed && mcc_group_has(m, needed) &&
