@@ -43,4 +43,4 @@ mcc_rooms += %reldir%/all.cc
 # What a broken build of the simulator compiles anew stays apart.
 %canon_reldir%_libmccengine_la_SOURCES = %reldir%/receiver.cc %reldir%/supply_graph.cc
 %canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la
-EXTRA_DIST += %reldir%/README.md
+EXTRA_DIST += %reldir%/README.md docs/ENGINE.md
