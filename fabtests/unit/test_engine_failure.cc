@@ -44,6 +44,18 @@ Test(failure, a_barrier_names_the_child_that_has_not_entered) {
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
 }
 
+// A join ends with a barrier over all levels, which may take longer than operations may stand still.
+Test(failure, what_stands_still_before_stalls_count_is_forgiven) {
+    Bench bench(patient_config(0, 4));
+    bench.join();
+    bench.engine.count_stalls_from(kNever);
+    cr_assert(bench.barrier().ok());
+    cr_assert_eq(count(bench.pass(kStall + kStall), Effect::Kind::failed), 0U);
+    bench.engine.count_stalls_from(bench.now);
+    cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(1)), Effect::Kind::failed), 0U);
+    cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(200)), Effect::Kind::failed), 1U);
+}
+
 Test(failure, a_broadcast_names_its_root) {
     Bench bench(patient_config(1, 4));
     bench.join();

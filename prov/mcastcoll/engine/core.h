@@ -24,6 +24,7 @@ struct Core {
     bool doubtful = false;         // too many operations were silent: an election is wanted
     std::uint64_t kept_bytes = 0;  // of all small messages that were finished here
     Nanoseconds moved_at{};        // when an operation last began or ended here, or the watermark rose
+    Nanoseconds stalls_from{};     // what stood still before counts from then; kNever: nothing counts yet
     Counters counters;
     Policy policy;
     RootSynchronizer root_sync;

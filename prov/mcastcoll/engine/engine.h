@@ -36,6 +36,9 @@ class Engine {
     // After Effect::gathered: the buffer is as everybody is to have it. False when the operation does not
     // wait for it; the group may have failed meanwhile.
     bool release(OperationId operation, Nanoseconds now);
+    // The stall timeout counts from then on, kNever: not yet. A join that ends with an operation has a
+    // deadline of its own.
+    void count_stalls_from(Nanoseconds when) { core_.stalls_from = when; }
     // No more operations will come. Effect::left follows when all have closed and nobody needs this one.
     void close(Nanoseconds now);
 

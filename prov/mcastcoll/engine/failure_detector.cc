@@ -74,7 +74,8 @@ Rank FailureDetector::waits_for(Slot& slot) const {
 
 // An operation that has not come closer to its end for too long ends the group, when the user wants that.
 void FailureDetector::check_stall() {
-    if (core_.config.stall_timeout == kNever || core_.phase != Phase::active) return;
+    const Nanoseconds from = core_.stalls_from;
+    if (core_.config.stall_timeout == kNever || from == kNever || core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active) continue;
@@ -83,10 +84,11 @@ void FailureDetector::check_stall() {
                            gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
         const std::int64_t patience =
             core_.config.stall_timeout.value + (knows ? 0 : core_.config.stall_timeout.value / 4);
-        if (slot.progress_at + Nanoseconds{patience} <= core_.now)
+        if (std::max(slot.progress_at, from) + Nanoseconds{patience} <= core_.now)
             return core_.fail(waits_for(slot), ETIMEDOUT);
     }
-    if (core_.pending.empty() || core_.moved_at + core_.config.stall_timeout > core_.now) return;
+    if (core_.pending.empty()) return;
+    if (std::max(core_.moved_at, from) + core_.config.stall_timeout > core_.now) return;
     // Nothing is open here: what is queued waits for others to finish what this member has.
     Rank behind = core_.parent;
     for (const Rank child : checkpoint_.behind()) behind = child;

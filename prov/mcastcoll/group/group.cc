@@ -78,7 +78,7 @@ void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
 // A join over several levels ends with a barrier over all of them.
 void Group::check_formed(Nanoseconds now) {
     if (state_ != State::forming || !levels_->engine_joined()) return;
-    if (!levels_->several()) return on_joined();
+    if (!levels_->several()) return on_joined(now);
     if (levels_->planner().open_operations() > 0 || !levels_->connected()) return;
     levels::Request barrier;
     barrier.kind = levels::Kind::barrier;
@@ -88,8 +88,9 @@ void Group::check_formed(Nanoseconds now) {
     move(now);
 }
 
-void Group::on_joined() {
+void Group::on_joined(Nanoseconds now) {
     state_ = State::joined;
+    if (engine::Engine* const engine = levels_->engine()) engine->count_stalls_from(now);
     port_.changed();
     levels_->tell_joined();
     port_.join_ended(0);
@@ -146,11 +147,11 @@ void Group::move(Nanoseconds now) {
     check_formed(now);
 }
 
-void Group::on_complete(std::uint64_t cookie, int error, Nanoseconds) {
+void Group::on_complete(std::uint64_t cookie, int error, Nanoseconds now) {
     if (cookie != kJoinCookie)
         port_.completed(cookie, error);
     else if (error == 0 && state_ == State::forming)
-        on_joined();
+        on_joined(now);
 }
 
 void Group::close(Nanoseconds now) {

@@ -105,7 +105,7 @@ class Group final : private levels::Owner {
     void check_formed(Nanoseconds now);
     // Moves everything that can be moved.
     void move(Nanoseconds now);
-    void on_joined();
+    void on_joined(Nanoseconds now);
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
     void on_lost(const Losses::Loss& loss, Nanoseconds now);
     bool operations_open() const;

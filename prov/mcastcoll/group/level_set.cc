@@ -108,6 +108,8 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
         config.tree_arity = config.large_tree_arity = std::max<std::uint32_t>(1, algorithm.arity);
     }
     engine_ = std::make_unique<engine::Engine>(config);
+    // The barrier that ends the join waits for whoever is late with the join, until the join's deadline.
+    if (several()) engine_->count_stalls_from(kNever);
     segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_);
 }
 
