@@ -214,17 +214,18 @@ static int mcc_allreduce_at_once(MCC_ELEMENTS, ompi_communicator_t* comm, mca_co
                                            .buffer = result,
                                            .count = (size_t)count};
     size_t width = 0;
-    if (count > 0 && count <= kSmall && kMccServing == m->state &&
-        mcc_reduction(type, op, mcc_width, &request.datatype, &request.op, &width) &&
-        request.count * width <= kSmall && request.count * width <= c->max_message &&
-        request.count * width <= c->longest &&
-        mcc_provider_has(&c->fabric, FI_ALLREDUCE, request.datatype, request.op) &&
-        needs_no_job(m, kMccAllreduce, FI_ALLREDUCE, request.count * width)) {
-        const int error = mcc_run(m->group, &request);
-        if (0 == error) return OMPI_SUCCESS;
-        if (FI_ENOSYS != error) return fail_at_once(comm, module, kMccAllreduce, &request, error);
-    }
-    return mcc_allreduce(input, result, count, type, op, comm, module);
+    if (count <= 0 || count > kSmall ||
+        !mcc_reduction(type, op, mcc_width, &request.datatype, &request.op, &width))
+        return mcc_allreduce(input, result, count, type, op, comm, module);
+    const size_t bytes = request.count * width;
+    if (bytes > kSmall || bytes > c->longest || bytes > c->max_message ||
+        !mcc_provider_has(&c->fabric, FI_ALLREDUCE, request.datatype, request.op) ||
+        !needs_no_job(m, kMccAllreduce, FI_ALLREDUCE, bytes))
+        return mcc_allreduce(input, result, count, type, op, comm, module);
+    const int error = mcc_run(m->group, &request);
+    if (0 == error) return OMPI_SUCCESS;
+    if (FI_ENOSYS == error) return mcc_allreduce(input, result, count, type, op, comm, module);
+    return fail_at_once(comm, module, kMccAllreduce, &request, error);
 }
 
 #define MCC_ENTRY(enumerator, name, collective) \
