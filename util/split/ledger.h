@@ -32,7 +32,6 @@ struct Connection {
     std::uint64_t cookie = 0;
     Stage stage = Stage::settled;
     std::uint8_t sent = 0;  // bytes of the preface
-    bool accepted = false;
     relay::Endpoint peer;
     std::array<std::byte, relay::kPrefaceSize> preface{};
 };
