@@ -22,16 +22,23 @@ constexpr unsigned kAcceptsInARow = 64;
 
 }  // namespace
 
-Gateway::Gateway(const Settings& settings) : settings_(settings), pool_(settings.memory / 4) {}
+// How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
+// windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
+Gateway::Gateway(const Settings& settings) : settings_(settings), pool_((settings.memory_mib << 20) / 4) {}
 
-std::uint32_t Gateway::first_window() const {
-    return static_cast<std::uint32_t>(std::clamp<std::size_t>(
-        settings_.memory / 2 / settings_.max_connections, trunk::kMinWindow, 64 * 1024));
-}
-
-std::size_t Gateway::send_memory() const {
+trunk::Config Gateway::trunk_config(bool connects) const {
+    const std::size_t memory = settings_.memory_mib << 20;
     const std::size_t peers = std::max<std::size_t>(settings_.sites.sites.size() - 1, 1);
-    return std::max<std::size_t>(settings_.memory / 4 / peers, 1024 * 1024);
+    trunk::Config config;
+    config.even = connects;
+    config.first_window = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(memory / 2 / settings_.max_connections, trunk::kMinWindow, 64 * 1024));
+    config.send_memory = std::max<std::size_t>(memory / 4 / peers, 1024 * 1024);
+    config.max_channels = 2 * settings_.max_connections;
+    config.cap_bytes_per_second = settings_.sites.trunks.cap_mbit * 125'000;
+    config.heartbeat = settings_.heartbeat;
+    config.silence = settings_.silence;
+    return config;
 }
 
 std::optional<Endpoint> Gateway::wan_source() const {
@@ -112,19 +119,14 @@ void Gateway::accept_all() {
 // their own.
 void Gateway::crowd_out() {
     ++counters_.crowded_out;
-    const auto stranger = std::find_if(newcomers_.begin(), newcomers_.end(),
-                                       [](const auto& newcomer) { return newcomer->is_stranger(); });
+    const auto stranger =
+        std::ranges::find_if(newcomers_, [](const auto& one) { return one->is_stranger(); });
     if (stranger != newcomers_.end()) return (*stranger)->close();
     std::map<Endpoint, std::size_t> crowds;
-    const Endpoint* largest = nullptr;
-    std::size_t most = 0;
-    for (const auto& newcomer : newcomers_)
-        if (const std::size_t count = ++crowds[newcomer->host()]; count > most) {
-            most = count;
-            largest = &newcomer->host();
-        }
-    const auto oldest = std::find_if(newcomers_.begin(), newcomers_.end(),
-                                     [&](const auto& newcomer) { return newcomer->host() == *largest; });
+    for (const auto& newcomer : newcomers_) ++crowds[newcomer->host()];
+    const auto largest = std::ranges::max_element(crowds, {}, [](const auto& crowd) { return crowd.second; });
+    const auto oldest =
+        std::ranges::find(newcomers_, largest->first, [](const auto& one) { return one->host(); });
     (*oldest)->close();
 }
 
@@ -144,8 +146,7 @@ FileDescriptor Gateway::take(Newcomer& newcomer, FileDescriptor& socket) {
 }
 
 void Gateway::forget(Newcomer& newcomer) {
-    const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
-                                    [&](const auto& one) { return one.get() == &newcomer; });
+    const auto found = std::ranges::find(newcomers_, &newcomer, [](const auto& one) { return one.get(); });
     if (found == newcomers_.end()) return;
     loop_.bury(std::move(*found));
     newcomers_.erase(found);

@@ -2,7 +2,9 @@
 #include "gateway/link.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ constexpr std::size_t kLargestRecord = kRecordHeader + trunk::kHeaderSize + trun
 constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
-constexpr unsigned kReadsInARow = 4;
+constexpr unsigned kLinkReads = 4;
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
 constexpr const char* kNoFrame = "it sent something that is no frame";
 
@@ -30,14 +32,20 @@ constexpr int kMaxSendBuffer = 64 << 20;
 // What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
 // overtake, and for the slowest stream not to have what another had sent already.
 constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
-constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
+constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
+
+// Bytes that are not sent, or not acknowledged.
+int queued_in(int descriptor) {
+    int bytes = 0;
+    return ioctl(descriptor, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
 
 }  // namespace
 
 void StreamRoom::look(int socket, Nanoseconds now) {
-    if (now - looked_ < kLookEach) return;
+    if (now - looked_ < kLookEvery) return;
     looked_ = now;
-    info_ = info_of(socket);
+    info_ = option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO);
     if (!info_) return;
     const std::int64_t segment = info_->tcpi_snd_mss;
     window_ = segment * info_->tcpi_snd_cwnd;
@@ -50,13 +58,14 @@ std::size_t StreamRoom::most_unsent() const {
 }
 
 void StreamRoom::fit_buffers(int socket) const {
-    if (rate_ > 0) limit_unsent(socket, static_cast<int>(most_unsent()));
+    if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(most_unsent()));
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
     // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
     // made.
     const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
     const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
-    if (wanted > send_buffer_of(socket)) set_send_buffer(socket, wanted);
+    if (wanted > option_of<int>(socket, SOL_SOCKET, SO_SNDBUF))
+        set_option(socket, SOL_SOCKET, SO_SNDBUF, wanted);
 }
 
 void Link::on_events(std::uint32_t events) {
@@ -71,7 +80,7 @@ void Link::on_events(std::uint32_t events) {
 
 void Link::read() {
     if (received_.empty()) received_.resize(kReceiveBuffer);
-    for (unsigned reads = 0; reads < kReadsInARow && readable_; ++reads) {
+    for (unsigned reads = 0; reads < kLinkReads && readable_; ++reads) {
         if (received_.size() - tail_ < kLargestRecord) {
             std::memmove(received_.data(), received_.data() + head_, tail_ - head_);
             tail_ -= head_;
@@ -99,10 +108,11 @@ void Link::read() {
 
 // False if the link is closed.
 bool Link::parse() {
-    while (state_ == State::hello || state_ == State::proof) {
-        const std::size_t before = head_;
-        if (!parse_greeting()) return false;
-        if (head_ == before) return true;
+    if (state_ == State::hello) {
+        constexpr std::size_t kSize = trunk::kHelloSize + trunk::kProofSize;
+        if (arrived().size() < kSize) return true;
+        if (!on_hello(arrived().first(kSize))) return false;
+        head_ += kSize;
     }
     for (;;) {
         const auto more = parse_frame();

@@ -84,7 +84,7 @@ Result<void> Inbound::process(Channel& channel, FrameType type, Bytes payload) {
 Result<void> Inbound::on_open(Channel& channel, Bytes payload) {
     if (payload.size() < 4) return violation("an open without a window");
     channel.limit = std::max<std::uint64_t>(channel.limit, wire::get<std::uint32_t>(payload.data()));
-    ++counters_.channels_accepted;
+    ++counters_.accepted;
     channel.window.grow(config_.opened_window, config_.max_window);
     if (channel.window.has_grown()) owe_credit(channel);
     channel.known = true;

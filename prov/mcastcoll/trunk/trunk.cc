@@ -22,7 +22,7 @@ void Trunk::stream_up(unsigned index, Nanoseconds now) {
     ++counters_.streams_up;
 }
 
-void Trunk::stream_down(unsigned index, Nanoseconds) {
+void Trunk::stream_down(unsigned index) {
     if (!streams_[index].is_up()) return;
     ++counters_.streams_lost;
     outbound_.lost(streams_[index].go_down());
@@ -33,9 +33,9 @@ unsigned Trunk::streams_up() const {
         std::count_if(streams_.begin(), streams_.end(), [](const Stream& stream) { return stream.is_up(); }));
 }
 
-void Trunk::abandon(Nanoseconds now) {
+void Trunk::abandon() {
     const Entry entry(*this);
-    for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i, now);
+    for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i);
     outbound_.clear();
     inbound_.clear();
     received_ = SequenceWindow();
@@ -60,7 +60,7 @@ std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     frame->header = {FrameType::open, static_cast<std::uint32_t>(preface.size() + 4), channel.id, 0, 0};
     wire::put(frame->space().data(), static_cast<std::uint32_t>(channel.window.grant()));
     std::copy(preface.begin(), preface.end(), frame->space().begin() + 4);
-    ++counters_.channels_opened;
+    ++counters_.opened;
     outbound_.enqueue(channel, std::move(frame));
     return channel.id;
 }

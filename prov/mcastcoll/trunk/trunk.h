@@ -25,14 +25,14 @@ class Trunk {
 
     // Streams.
     void stream_up(unsigned stream, Nanoseconds now);
-    void stream_down(unsigned stream, Nanoseconds now);
+    void stream_down(unsigned stream);
     const Stream& stream(unsigned index) const { return streams_[index]; }
     unsigned streams_up() const;
     // What the peer takes of each channel before credit; from its hello, before the first stream of a session
     // is up.
     void set_peer_window(std::uint32_t window) { peer_window_ = window; }
     // Drops everything: all channels are reset, all streams are down.
-    void abandon(Nanoseconds now);
+    void abandon();
 
     // Channels.  Nothing if there are too many.
     std::optional<ChannelId> open_channel(Bytes preface);
@@ -65,6 +65,7 @@ class Trunk {
     void on_time(Nanoseconds now);
     Nanoseconds next_deadline() const;
 
+    const Config& config() const { return config_; }
     const Counters& counters() const { return counters_; }
     std::size_t channels() const { return channels_.size(); }
     std::size_t inbox_bytes() const { return inbound_.inbox_bytes(); }
