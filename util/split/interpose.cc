@@ -17,8 +17,7 @@
 
 #include "relay/sites.h"
 #include "split/call.h"
-#include "split/ledger.h"
-#include "split/prefaces.h"
+#include "split/connections.h"
 
 #define MCC_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -145,7 +144,7 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
 
 // The peer as the program knows it; invalid if the kernel knows best.
 relay::Endpoint true_peer(int fd) noexcept {
-    if (entries.load(std::memory_order_relaxed) == 0) return {};
+    if (own == nullptr) return {};
     if (!nothing_unsettled()) may_read(fd, MSG_DONTWAIT);  // to learn it, if it has come
     const std::uint64_t cookie = cookie_of(fd);
     const Locked locked;

@@ -3,11 +3,10 @@ noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 mcc_parts += \
 	%reldir%/call.cc \
 	%reldir%/call.h \
+	%reldir%/connections.h \
 	%reldir%/interpose.cc \
 	%reldir%/ledger.cc \
-	%reldir%/ledger.h \
-	%reldir%/prefaces.cc \
-	%reldir%/prefaces.h
+	%reldir%/prefaces.cc
 nodist_%canon_reldir%_libmccsplit_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util

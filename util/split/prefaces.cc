@@ -1,5 +1,3 @@
-#include "split/prefaces.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -9,7 +7,7 @@
 #include <cstring>
 
 #include "split/call.h"
-#include "split/ledger.h"
+#include "split/connections.h"
 
 namespace mcastcoll::split {
 namespace {
@@ -22,16 +20,12 @@ int real_connect_to(int fd, const relay::Endpoint& to) noexcept {
     return -1;
 }
 
-relay::Endpoint own_endpoint(int fd) noexcept {
-    sockaddr_storage own;
-    socklen_t length = sizeof own;
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) return {};
-    return relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
-}
-
 std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpoint& target) noexcept {
     relay::Preface preface;
-    preface.source = own_endpoint(fd);
+    sockaddr_storage own;
+    socklen_t length = sizeof own;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0)
+        preface.source = relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
     preface.target = target;
     // The host's number is the end of its address, which tells a site's hosts apart.
     const std::size_t size = preface.source.address_size();
