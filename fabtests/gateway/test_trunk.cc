@@ -47,7 +47,7 @@ struct Settings {
 class Side final : public Host {
   public:
     Side(const Settings& settings, bool even, std::mt19937_64& random)
-        : settings_(settings), random_(random), pool(settings.pool) {
+        : settings_(settings), random_(random), pool{settings.pool} {
         Config config = settings.config;
         config.even = even;
         trunk = std::make_unique<Trunk>(config, pool, *this);
@@ -185,8 +185,8 @@ class World {
         cr_assert(quiet(), "%zu and %zu channels, %zu and %zu bytes stay behind", left.trunk->channels(),
                   right.trunk->channels(), left.trunk->outbound().memory_held(),
                   right.trunk->outbound().memory_held());
-        cr_assert_eq(left.pool.free(), settings_.pool);
-        cr_assert_eq(right.pool.free(), settings_.pool);
+        cr_assert_eq(left.pool.free, settings_.pool);
+        cr_assert_eq(right.pool.free, settings_.pool);
         cr_assert_eq(left.trunk->inbox_bytes() + right.trunk->inbox_bytes(), 0U);
         for (Side* side : {&left, &right})
             for (auto& [id, end] : side->ends) {
@@ -430,7 +430,7 @@ Test(trunk, abandoning_resets_every_channel) {
     world.right.trunk->abandon();
     cr_assert(world.quiet());
     cr_assert_eq(world.left.trunk->streams_up(), 0U);
-    cr_assert_eq(world.left.pool.free(), small().pool);
+    cr_assert_eq(world.left.pool.free, small().pool);
     for (auto& [id, end] : world.left.ends) cr_assert(end.was_reset);
     for (auto& [id, end] : world.right.ends) cr_assert(end.was_reset);
     for (unsigned i = 0; i < 3; ++i) world.raise(i);
@@ -530,7 +530,7 @@ Test(trunk, survives_random_frames) {
     cr_assert_gt(left.trunk->counters().accepted, 100U);
     left.trunk->abandon();
     cr_assert_eq(left.trunk->channels(), 0U);
-    cr_assert_eq(left.pool.free(), settings.pool);
+    cr_assert_eq(left.pool.free, settings.pool);
 }
 
 Test(trunk, headers_that_are_none) {

@@ -6,13 +6,10 @@
 #include <cstring>
 
 #include "gateway/gateway.h"
-#include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
 namespace {
 
-// So many reads in a row, then it is others' turn.
-constexpr unsigned kReadsInARow = 4;
 // Up to here a frame gets memory of its own size, and the large one is used again.
 constexpr std::size_t kWorthCopying = 16 * 1024;
 // So long a connection to a process may take.
@@ -33,7 +30,12 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
       connecting_(preface.has_value()),
       readable_(!connecting_),
       writable_(!connecting_) {
-    prepare_for_process(socket_.get());
+    // Sends at once, and notices after a minute that a host is gone, even if nothing is sent to it.
+    set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, 10);
+    set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
     if (!preface) return;
     peer.waiting()[this] = peer.gateway().now() + kConnectTime;
     preface_ = relay::encode_preface(*preface);

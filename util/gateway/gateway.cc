@@ -24,7 +24,7 @@ constexpr unsigned kAcceptsInARow = 64;
 
 // How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
 // windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
-Gateway::Gateway(const Settings& settings) : settings_(settings), pool_((settings.memory_mib << 20) / 4) {}
+Gateway::Gateway(const Settings& settings) : settings_(settings), pool_{(settings.memory_mib << 20) / 4} {}
 
 trunk::Config Gateway::trunk_config(bool connects) const {
     const std::size_t memory = settings_.memory_mib << 20;
@@ -64,7 +64,7 @@ Result<void> Gateway::start() {
         if (auto set = set_congestion(listener_.get(), congestion); !set) return set;
     if (auto added = loop_.add(listener_.get(), *this, EPOLLIN | EPOLLET); !added) return added;
     for (const relay::Site& site : settings_.sites.sites)
-        if (site.name != settings_.own_site().name) peers_.push_back(std::make_unique<Peer>(*this, site));
+        if (&site != &settings_.own_site()) peers_.push_back(std::make_unique<Peer>(*this, site));
     return {};
 }
 
@@ -170,15 +170,9 @@ bool Gateway::is_gateway(const Endpoint& host) const {
     return std::ranges::any_of(peers_, [&](const auto& peer) { return host.same_host(peer->site().wan); });
 }
 
-Peer* Gateway::peer_of(const Endpoint& target) const {
-    const relay::Site* site = settings_.sites.site_of(target);
-    return site == nullptr ? nullptr : peer_named(site->name);
-}
-
-Peer* Gateway::peer_named(const std::string& site) const {
-    for (const auto& peer : peers_)
-        if (peer->site().name == site) return peer.get();
-    return nullptr;
+Peer* Gateway::peer_of(const relay::Site* site) const {
+    const auto found = std::ranges::find(peers_, site, [](const auto& peer) { return &peer->site(); });
+    return found == peers_.end() ? nullptr : found->get();
 }
 
 void Gateway::say(const std::string& what) const {
@@ -225,16 +219,15 @@ int Gateway::run() {
             for (const auto& peer : peers_) peer->look_at_links(now());
         }
         if (!draining_) continue;
-        if (connections() == 0 || cut) {
+        const bool late = end_now_ || drained_at_ <= now();
+        if (connections() == 0) {
             // The last frames are still to be written and acknowledged.
-            const bool done = std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+            const bool done = std::ranges::all_of(peers_, [](const auto& peer) {
                 return peer->trunk().outbound().memory_held() == 0 || peer->trunk().streams_up() == 0;
             });
-            if (done || end_now_ || (cut && drained_at_ <= now())) return cut ? 1 : 0;
-        }
-        if ((drained_at_ <= now() || end_now_) && !cut) {
-            cut = connections() > 0;
-            if (!cut) return 0;
+            if (done || late) return cut ? 1 : 0;
+        } else if (late) {
+            cut = true;
             for (const auto& peer : peers_) peer->reset_all();
             drained_at_ = now() + kLastWords;
         }

@@ -7,7 +7,7 @@
 #include "gateway/loop.h"
 #include "gateway/peer.h"
 #include "gateway/secure.h"
-#include "relay/sites.h"
+#include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
 
@@ -58,8 +58,8 @@ class Newcomer final : public Watched {
 
   private:
     std::size_t wanted() const;
-    std::uint32_t magic() const;
-    std::string_view text() const;
+    std::uint32_t magic() const { return wire::get<std::uint32_t>(words_.data()); }
+    std::string_view text() const { return {reinterpret_cast<const char*>(words_.data()), size_}; }
     void listen();
     void decide();
     void on_preface(Bytes words);
@@ -109,8 +109,8 @@ class Gateway final : public Watched {
     bool is_ours(const Endpoint& from, const Endpoint& to) const;
     // Another site's gateway.
     bool is_gateway(const Endpoint& host) const;
-    Peer* peer_of(const Endpoint& target) const;
-    Peer* peer_named(const std::string& site) const;
+    // None of our own site, and of nullptr.
+    Peer* peer_of(const relay::Site* site) const;
     // Where trunks are connected from, so that the others know us.
     std::optional<Endpoint> wan_source() const;
 

@@ -90,7 +90,6 @@ class Link final : public Watched {
     bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
     void come_up(std::uint32_t window);
     bool refuse(std::uint64_t& counter, const char* why);
-    std::optional<bool> parse_frame();
     bool on_frame(Bytes frame);
     bool write_plain(Nanoseconds now, std::size_t most);
     bool write_sealed(Nanoseconds now, std::size_t most);

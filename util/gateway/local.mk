@@ -5,7 +5,6 @@ mcc_parts += \
 	%reldir%/gateway.h \
 	%reldir%/link.cc \
 	%reldir%/link.h \
-	%reldir%/link_greeting.cc \
 	%reldir%/loop.cc \
 	%reldir%/loop.h \
 	%reldir%/main.cc \

@@ -5,8 +5,6 @@
 #include <string_view>
 
 #include "gateway/gateway.h"
-#include "relay/preface.h"
-#include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
 namespace {
@@ -44,14 +42,6 @@ std::size_t Newcomer::wanted() const {
         default:
             return 0;
     }
-}
-
-std::uint32_t Newcomer::magic() const {
-    return wire::get<std::uint32_t>(words_.data());
-}
-
-std::string_view Newcomer::text() const {
-    return {reinterpret_cast<const char*>(words_.data()), size_};
 }
 
 void Newcomer::listen() {
@@ -100,7 +90,7 @@ void Newcomer::on_preface(Bytes words) {
     const auto preface = relay::decode_preface(words);
     if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
-    Peer* peer = gateway_.peer_of(preface->target);
+    Peer* peer = gateway_.peer_of(gateway_.settings().sites.site_of(preface->target));
     if (peer == nullptr) return refuse(counters.no_route);
     if (gateway_.full()) return refuse(counters.over_limit);
     peer->adopt(gateway_.take(*this, socket_), *preface);
@@ -113,7 +103,7 @@ void Newcomer::on_hello(Bytes words) {
     if (!hello || hello->to != gateway_.settings().own_site().name || hello->stream >= trunk::kMaxStreams ||
         hello->with_key != key.has_value())
         return refuse(counters.refused_hellos);
-    peer_ = gateway_.peer_named(hello->from);
+    peer_ = gateway_.peer_of(gateway_.settings().sites.named(hello->from));
     if (peer_ == nullptr || peer_->connects() || gateway_.draining()) return refuse(counters.refused_hellos);
     // Without a key an address is all that tells the site's gateway from anybody else.
     if (!hello->with_key && !host_.same_host(peer_->site().wan)) {

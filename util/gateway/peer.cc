@@ -1,9 +1,7 @@
 // The streams of a trunk, the connections that cross it, and time; peer_writing.cc has what goes out.
 #include "gateway/peer.h"
 
-#include <errno.h>
 #include <fmt/format.h>
-#include <sys/epoll.h>
 
 #include <algorithm>
 
@@ -26,12 +24,6 @@ Peer::Peer(Gateway& gateway, const relay::Site& site)
       session_(random_number()),
       down_since_(gateway.now()) {
     connect_pause_.fill(kFirstPause);
-}
-
-std::string Peer::state() const {
-    const unsigned up = trunk_.streams_up();
-    if (up == 0) return "down";
-    return up < gateway_.settings().sites.trunks.streams && connects_ ? "degraded" : "up";
 }
 
 Greeting Peer::greet(unsigned stream) const {
@@ -122,10 +114,6 @@ void Peer::link_closed(Link& link, bool was_up, const char* why) {
     }
     if (auto& place = links_[link.stream()]; place.get() == &link) gateway_.loop().bury(std::move(place));
     has_work_ = true;
-}
-
-void Peer::violated(const std::string& what) {
-    violation_ = "the gateway there breaks the protocol: " + what;
 }
 
 // All connections are reset; what comes from the session before means nothing any more.

@@ -63,7 +63,6 @@ class Peer final : public trunk::Host {
     // The one with the lesser name connects, the other is connected to.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
-    std::string state() const;
     const std::string& last_failure() const { return last_failure_; }
     const std::array<std::unique_ptr<Link>, trunk::kMaxStreams>& links() const { return links_; }
 
@@ -78,7 +77,7 @@ class Peer final : public trunk::Host {
     bool welcomed(Link& link, const trunk::Welcome& welcome);
     void link_up(Link& link, std::uint32_t window);
     void link_closed(Link& link, bool was_up, const char* why);
-    void violated(const std::string& what);
+    void violated(const std::string& what) { violation_ = "the gateway there breaks the protocol: " + what; }
 
     // Of connections.
     trunk::FramePointer& scratch() { return scratch_; }

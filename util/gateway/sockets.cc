@@ -10,8 +10,6 @@
 namespace mcastcoll::gateway {
 namespace {
 
-constexpr int kUnsent = 128 * 1024;  // until it is known how fast a stream goes
-
 Error failed(const char* what, const Endpoint& endpoint) {
     return system_error(errno, fmt::format("{} {}", what, endpoint.to_string()));
 }
@@ -75,22 +73,6 @@ bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done) {
             return errno == EAGAIN;
     }
     return true;
-}
-
-void prepare_for_process(int descriptor) {
-    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 30);
-    set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 10);
-    set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
-}
-
-void prepare_for_stream(int descriptor, Nanoseconds silence) {
-    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsent);
-    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
-    set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);
-    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
 }
 
 void close_with_reset(FileDescriptor& descriptor) {

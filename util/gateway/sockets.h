@@ -39,12 +39,6 @@ void set_option(int descriptor, int level, int option, const Value& value) {
 
 // Sends from `done` on until the socket takes no more; false if it is broken.
 bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done);
-// For a process's connection: sends at once, and notices after a minute that a host is gone, even if nothing
-// is sent to it.
-void prepare_for_process(int descriptor);
-// For a trunk's stream: sends at once, a window over its round trip, whatever the congestion control, and not
-// all at once after a pause.  Unacknowledged data and silence end the connection after this long.
-void prepare_for_stream(int descriptor, Nanoseconds silence);
 // The peer gets a reset instead of an end when the descriptor is closed.
 void close_with_reset(FileDescriptor& descriptor);
 Result<void> set_congestion(int descriptor, const std::string& name);

@@ -54,11 +54,15 @@ Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
     return stream;
 }
 
-Json trunk_as_json(const Peer& peer) {
+// streams: how many there are to be.
+Json trunk_as_json(const Peer& peer, unsigned streams) {
     const trunk::Trunk& trunk = peer.trunk();
+    const unsigned up = trunk.streams_up();
     Json object{{"site", peer.site().name},
                 {"gateway", peer.site().wan.to_string()},
-                {"state", peer.state()},
+                {"state", up == 0                           ? "down"
+                          : up < streams && peer.connects() ? "degraded"
+                                                            : "up"},
                 {"connects", peer.connects()},
                 {"last_failure", peer.last_failure()},
                 {"connections", peer.connections()},
@@ -83,7 +87,8 @@ Json as_object(const Gateway& gateway) {
                 {"newcomers", gateway.newcomers()},
                 {"counters", nlohmann::json(gateway.counters())},
                 {"trunks", Json::array()}};
-    for (const auto& peer : gateway.peers()) object["trunks"].push_back(trunk_as_json(*peer));
+    for (const auto& peer : gateway.peers())
+        object["trunks"].push_back(trunk_as_json(*peer, gateway.settings().sites.trunks.streams));
     return object;
 }
 

@@ -115,7 +115,7 @@ FramePointer Outbound::take(Nanoseconds now, FunctionRef<FramePointer()> take_cr
     if (frame == nullptr) return nullptr;
     if (frame->header.sequence == 0) frame->header.sequence = next_sequence_++;
     ++counters_.sent_frames;
-    bucket_.spend(frame->bytes().size());
+    bucket_.spend(static_cast<std::int64_t>(frame->bytes().size()));
     return frame;
 }
 
@@ -140,7 +140,7 @@ FramePointer Outbound::take_queued() {
 
 void Outbound::put_back(FramePointer frame) {
     --counters_.sent_frames;
-    bucket_.give_back(frame->bytes().size());
+    bucket_.spend(-static_cast<std::int64_t>(frame->bytes().size()));
     if (!frame->bulk) {
         urgent_.push_front(std::move(frame));
         return;
