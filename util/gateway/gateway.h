@@ -3,6 +3,7 @@
 #pragma once
 
 #include <list>
+#include <string_view>
 
 #include "gateway/loop.h"
 #include "gateway/peer.h"

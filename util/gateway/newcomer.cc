@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-#include <string_view>
-
 #include "gateway/gateway.h"
 
 namespace mcastcoll::gateway {
