@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "split/ledger.h"
+#include "split/connections.h"
 #include "split_net.h"
 
 namespace mcastcoll::fabtest {

@@ -6,20 +6,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "split/call.h"
+
 namespace mcastcoll::fabtest {
 namespace {
 
-socklen_t write(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) {
-    if (domain != AF_INET6 || endpoint.family == relay::Family::v6)
-        return static_cast<socklen_t>(endpoint.to(address));
-    sockaddr_in6 mapped{};
-    mapped.sin6_family = AF_INET6;
-    mapped.sin6_port = htons(endpoint.port);
-    mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
-    std::memcpy(&mapped.sin6_addr.s6_addr[12], endpoint.address.data(), 4);
-    std::memcpy(&address, &mapped, sizeof mapped);
-    return sizeof mapped;
-}
+using split::write_address;
 
 const sockaddr* generic(const sockaddr_storage& address) {
     return reinterpret_cast<const sockaddr*>(&address);
@@ -58,7 +50,7 @@ int bound_socket(const std::string& host, int domain, int flags) {
     const int fd = socket(domain, SOCK_STREAM | flags, 0);
     MUST(fd >= 0);
     sockaddr_storage address;
-    const socklen_t length = write(endpoint(host, 0), domain, address);
+    const socklen_t length = write_address(endpoint(host, 0), domain, address);
     MUST(bind(fd, generic(address), length) == 0);
     return fd;
 }
@@ -71,7 +63,7 @@ int listening(const std::string& host, int domain, int backlog) {
 
 int connect_to(int fd, const relay::Endpoint& to, int domain) {
     sockaddr_storage address;
-    const socklen_t length = write(to, domain, address);
+    const socklen_t length = write_address(to, domain, address);
     return connect(fd, generic(address), length);
 }
 

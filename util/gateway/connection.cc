@@ -6,15 +6,14 @@
 #include <cstring>
 
 #include "gateway/gateway.h"
-#include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
 namespace {
 
-// So many reads in a row, then it is others' turn.
-constexpr unsigned kReadsInARow = 4;
 // Up to here a frame gets memory of its own size, and the large one is used again.
 constexpr std::size_t kWorthCopying = 16 * 1024;
+// So long a connection to a process may take.
+constexpr Nanoseconds kConnectTime = Nanoseconds::from_ms(10000);
 // A socket that is broken while the trunk takes nothing has so long until its channel is reset.
 constexpr Nanoseconds kBrokenTime = Nanoseconds::from_ms(2000);
 // The kernel forgets a connection's congestion window when it was idle for a retransmission timeout, which is
@@ -23,18 +22,23 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 
 }  // namespace
 
-Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket)
-    : peer_(peer), channel_(channel), socket_(std::move(socket)) {
-    prepare_for_process(socket_.get());
-}
-
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
-                       const relay::Preface& preface)
-    : Connection(peer, channel, std::move(socket)) {
-    connecting_ = true;
-    writable_ = readable_ = false;
-    peer.waiting()[this] = peer.gateway().now() + peer.gateway().settings().connect;
-    preface_ = relay::encode_preface(preface);
+                       const std::optional<relay::Preface>& preface)
+    : peer_(peer),
+      channel_(channel),
+      socket_(std::move(socket)),
+      connecting_(preface.has_value()),
+      readable_(!connecting_),
+      writable_(!connecting_) {
+    // Sends at once, and notices after a minute that a host is gone, even if nothing is sent to it.
+    set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, 10);
+    set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
+    if (!preface) return;
+    peer.waiting()[this] = peer.gateway().now() + kConnectTime;
+    preface_ = relay::encode_preface(*preface);
 }
 
 void Connection::on_events(std::uint32_t events) {
@@ -57,15 +61,14 @@ void Connection::on_events(std::uint32_t events) {
 }
 
 void Connection::connected() {
-    if (pending_error(socket_.get()) != 0) {
+    if (option_of<int>(socket_.get(), SOL_SOCKET, SO_ERROR) != 0) {
         ++peer_.gateway().counters().targets_failed;
         return fail();
     }
     connecting_ = false;
     peer_.waiting().erase(this);
-    if (send(socket_.get(), preface_.data(), preface_.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-        static_cast<ssize_t>(preface_.size()))
-        return fail();
+    std::size_t sent = 0;
+    if (!send_what_fits(socket_.get(), preface_, sent) || sent < preface_.size()) return fail();
     writable_ = true;
     peer_.trunk().drain(channel_);
     if (socket_.valid() && finish_wanted_) finish();
@@ -131,13 +134,12 @@ std::size_t Connection::deliver(Bytes bytes) {
 void Connection::finish() {
     finish_wanted_ = true;
     if (connecting_ || !socket_.valid()) return;
-    written_all_ = true;
     shutdown(socket_.get(), SHUT_WR);
     check_end();
 }
 
 void Connection::check_end() {
-    if (read_all_ && written_all_ && socket_.valid()) close(false);
+    if (read_all_ && finish_wanted_ && socket_.valid()) close(false);
 }
 
 void Connection::fail() {
@@ -149,7 +151,7 @@ void Connection::fail() {
 
 void Connection::close(bool with_reset) {
     if (!socket_.valid()) return;
-    if (const auto info = info_of(socket_.get()))
+    if (const auto info = option_of<tcp_info>(socket_.get(), IPPROTO_TCP, TCP_INFO))
         peer_.gateway().counters().lan_retransmissions += info->tcpi_total_retrans;
     if (with_reset)
         close_with_reset(socket_);

@@ -22,16 +22,23 @@ constexpr unsigned kAcceptsInARow = 64;
 
 }  // namespace
 
-Gateway::Gateway(const Settings& settings) : settings_(settings), pool_(settings.memory / 4) {}
+// How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
+// windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
+Gateway::Gateway(const Settings& settings) : settings_(settings), pool_{(settings.memory_mib << 20) / 4} {}
 
-std::uint32_t Gateway::first_window() const {
-    return static_cast<std::uint32_t>(std::clamp<std::size_t>(
-        settings_.memory / 2 / settings_.max_connections, trunk::kMinWindow, 64 * 1024));
-}
-
-std::size_t Gateway::send_memory() const {
+trunk::Config Gateway::trunk_config(bool connects) const {
+    const std::size_t memory = settings_.memory_mib << 20;
     const std::size_t peers = std::max<std::size_t>(settings_.sites.sites.size() - 1, 1);
-    return std::max<std::size_t>(settings_.memory / 4 / peers, 1024 * 1024);
+    trunk::Config config;
+    config.even = connects;
+    config.first_window = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(memory / 2 / settings_.max_connections, trunk::kMinWindow, 64 * 1024));
+    config.send_memory = std::max<std::size_t>(memory / 4 / peers, 1024 * 1024);
+    config.max_channels = 2 * settings_.max_connections;
+    config.cap_bytes_per_second = settings_.sites.trunks.cap_mbit * 125'000;
+    config.heartbeat = settings_.heartbeat;
+    config.silence = settings_.silence;
+    return config;
 }
 
 std::optional<Endpoint> Gateway::wan_source() const {
@@ -57,7 +64,7 @@ Result<void> Gateway::start() {
         if (auto set = set_congestion(listener_.get(), congestion); !set) return set;
     if (auto added = loop_.add(listener_.get(), *this, EPOLLIN | EPOLLET); !added) return added;
     for (const relay::Site& site : settings_.sites.sites)
-        if (site.name != settings_.own_site().name) peers_.push_back(std::make_unique<Peer>(*this, site));
+        if (&site != &settings_.own_site()) peers_.push_back(std::make_unique<Peer>(*this, site));
     return {};
 }
 
@@ -112,19 +119,14 @@ void Gateway::accept_all() {
 // their own.
 void Gateway::crowd_out() {
     ++counters_.crowded_out;
-    const auto stranger = std::find_if(newcomers_.begin(), newcomers_.end(),
-                                       [](const auto& newcomer) { return newcomer->is_stranger(); });
+    const auto stranger =
+        std::ranges::find_if(newcomers_, [](const auto& one) { return one->is_stranger(); });
     if (stranger != newcomers_.end()) return (*stranger)->close();
     std::map<Endpoint, std::size_t> crowds;
-    const Endpoint* largest = nullptr;
-    std::size_t most = 0;
-    for (const auto& newcomer : newcomers_)
-        if (const std::size_t count = ++crowds[newcomer->host()]; count > most) {
-            most = count;
-            largest = &newcomer->host();
-        }
-    const auto oldest = std::find_if(newcomers_.begin(), newcomers_.end(),
-                                     [&](const auto& newcomer) { return newcomer->host() == *largest; });
+    for (const auto& newcomer : newcomers_) ++crowds[newcomer->host()];
+    const auto largest = std::ranges::max_element(crowds, {}, [](const auto& crowd) { return crowd.second; });
+    const auto oldest =
+        std::ranges::find(newcomers_, largest->first, [](const auto& one) { return one->host(); });
     (*oldest)->close();
 }
 
@@ -144,8 +146,7 @@ FileDescriptor Gateway::take(Newcomer& newcomer, FileDescriptor& socket) {
 }
 
 void Gateway::forget(Newcomer& newcomer) {
-    const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
-                                    [&](const auto& one) { return one.get() == &newcomer; });
+    const auto found = std::ranges::find(newcomers_, &newcomer, [](const auto& one) { return one.get(); });
     if (found == newcomers_.end()) return;
     loop_.bury(std::move(*found));
     newcomers_.erase(found);
@@ -169,15 +170,9 @@ bool Gateway::is_gateway(const Endpoint& host) const {
     return std::ranges::any_of(peers_, [&](const auto& peer) { return host.same_host(peer->site().wan); });
 }
 
-Peer* Gateway::peer_of(const Endpoint& target) const {
-    const relay::Site* site = settings_.sites.site_of(target);
-    return site == nullptr ? nullptr : peer_named(site->name);
-}
-
-Peer* Gateway::peer_named(const std::string& site) const {
-    for (const auto& peer : peers_)
-        if (peer->site().name == site) return peer.get();
-    return nullptr;
+Peer* Gateway::peer_of(const relay::Site* site) const {
+    const auto found = std::ranges::find(peers_, site, [](const auto& peer) { return &peer->site(); });
+    return found == peers_.end() ? nullptr : found->get();
 }
 
 void Gateway::say(const std::string& what) const {
@@ -224,16 +219,15 @@ int Gateway::run() {
             for (const auto& peer : peers_) peer->look_at_links(now());
         }
         if (!draining_) continue;
-        if (connections() == 0 || cut) {
+        const bool late = end_now_ || drained_at_ <= now();
+        if (connections() == 0) {
             // The last frames are still to be written and acknowledged.
-            const bool done = std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+            const bool done = std::ranges::all_of(peers_, [](const auto& peer) {
                 return peer->trunk().outbound().memory_held() == 0 || peer->trunk().streams_up() == 0;
             });
-            if (done || end_now_ || (cut && drained_at_ <= now())) return cut ? 1 : 0;
-        }
-        if ((drained_at_ <= now() || end_now_) && !cut) {
-            cut = connections() > 0;
-            if (!cut) return 0;
+            if (done || late) return cut ? 1 : 0;
+        } else if (late) {
+            cut = true;
             for (const auto& peer : peers_) peer->reset_all();
             drained_at_ = now() + kLastWords;
         }

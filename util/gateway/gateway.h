@@ -3,29 +3,30 @@
 #pragma once
 
 #include <list>
+#include <string_view>
 
 #include "gateway/loop.h"
 #include "gateway/peer.h"
 #include "gateway/secure.h"
-#include "relay/sites.h"
+#include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
+
+// So long one has to say who one is.
+inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
 
 // What a gateway is told when it starts.
 struct Settings {
     relay::Sites sites;
     std::size_t own = 0;  // index of our site
-    relay::Endpoint listen;
+    Endpoint listen;
     std::optional<Secret> key;  // what read_key() made of its file
-    std::size_t memory = 512U << 20;
-    std::size_t max_connections = 16384, max_newcomers = 1024;
-    Nanoseconds greeting = Nanoseconds::from_ms(5000);  // to say who one is
-    Nanoseconds connect = Nanoseconds::from_ms(10000);  // to a process
-    Nanoseconds heartbeat = Nanoseconds::from_ms(100);
-    Nanoseconds silence = Nanoseconds::from_ms(5000);    // of a stream, then it is broken
-    Nanoseconds patience = Nanoseconds::from_ms(30000);  // with a trunk without streams
-    Nanoseconds drain = Nanoseconds::from_ms(5000);      // at the end
-    Nanoseconds spin{0};
+    std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
+    Nanoseconds heartbeat;  // of a stream that is idle
+    Nanoseconds silence;    // of a stream, then it is broken
+    Nanoseconds patience;   // with a trunk without streams
+    Nanoseconds drain;      // at the end
+    Nanoseconds spin;       // before it sleeps
     bool verbose = false;
 
     const relay::Site& own_site() const { return sites.sites[own]; }
@@ -42,9 +43,9 @@ struct GatewayCounters {
 
 class Gateway;
 
-// Somebody who has connected and not yet said who they are: a process (preface), a gateway (hello) or a
-// browser of the status page ("GET").  They have a few seconds, and there are only so many of them: whoever
-// comes from an address that is neither this site's nor a gateway's goes first.
+// Somebody who has connected and not yet said who they are: a process (preface), a gateway (hello and proof)
+// or a browser of the status page ("GET").  They have a few seconds, and there are only so many of them:
+// whoever comes from an address that is neither this site's nor a gateway's goes first.
 class Newcomer final : public Watched {
   public:
     Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from);
@@ -58,8 +59,14 @@ class Newcomer final : public Watched {
 
   private:
     std::size_t wanted() const;
+    std::uint32_t magic() const { return wire::get<std::uint32_t>(words_.data()); }
+    std::string_view text() const { return {reinterpret_cast<const char*>(words_.data()), size_}; }
     void listen();
     void decide();
+    void on_preface(Bytes words);
+    void on_hello(Bytes words);
+    void on_proof(Bytes proof);
+    void on_get();
     void refuse(std::uint64_t& counter);
     void reply();
 
@@ -70,6 +77,8 @@ class Newcomer final : public Watched {
     const Nanoseconds deadline_;
     std::array<std::byte, 1024> words_{};
     std::size_t size_ = 0;
+    Peer* peer_ = nullptr;  // who it says it is
+    std::optional<Greeting> greeting_;
     std::string reply_;
     std::size_t replied_ = 0;
 };
@@ -95,17 +104,14 @@ class Gateway final : public Watched {
     std::size_t connections() const;
     bool full() const { return draining_ || connections() >= settings_.max_connections; }
 
-    // How memory is divided: half of it are the first windows of all connections that may be, a quarter is
-    // what windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
-    std::uint32_t first_window() const;
-    std::size_t send_memory() const;
+    trunk::Config trunk_config(bool connects) const;
 
     // A process of this site, or somebody on this machine.
     bool is_ours(const Endpoint& from, const Endpoint& to) const;
     // Another site's gateway.
     bool is_gateway(const Endpoint& host) const;
-    Peer* peer_of(const Endpoint& target) const;
-    Peer* peer_named(const std::string& site) const;
+    // None of our own site, and of nullptr.
+    Peer* peer_of(const relay::Site* site) const;
     // Where trunks are connected from, so that the others know us.
     std::optional<Endpoint> wan_source() const;
 

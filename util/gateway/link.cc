@@ -1,8 +1,10 @@
-// A stream's life, and what goes in and out of its socket; link_greeting.cc has its first words.
+// A stream's life: its first words (trunk/hello.h), and what goes in and out of its socket.
 #include "gateway/link.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include <utility>
 
 #include "gateway/gateway.h"
-#include "gateway/peer.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
@@ -22,7 +23,6 @@ constexpr std::size_t kLargestRecord = kRecordHeader + trunk::kHeaderSize + trun
 constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
-constexpr unsigned kReadsInARow = 4;
 static_assert(kReceiveBuffer >= 2 * kLargestRecord);
 constexpr const char* kNoFrame = "it sent something that is no frame";
 
@@ -30,14 +30,20 @@ constexpr int kMaxSendBuffer = 64 << 20;
 // What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
 // overtake, and for the slowest stream not to have what another had sent already.
 constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
-constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1);
+constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
+
+// Bytes that are not sent, or not acknowledged.
+int queued_in(int descriptor) {
+    int bytes = 0;
+    return ioctl(descriptor, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
 
 }  // namespace
 
 void StreamRoom::look(int socket, Nanoseconds now) {
-    if (now - looked_ < kLookEach) return;
+    if (now - looked_ < kLookEvery) return;
     looked_ = now;
-    info_ = info_of(socket);
+    info_ = option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO);
     if (!info_) return;
     const std::int64_t segment = info_->tcpi_snd_mss;
     window_ = segment * info_->tcpi_snd_cwnd;
@@ -50,13 +56,107 @@ std::size_t StreamRoom::most_unsent() const {
 }
 
 void StreamRoom::fit_buffers(int socket) const {
-    if (rate_ > 0) limit_unsent(socket, static_cast<int>(most_unsent()));
+    if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(most_unsent()));
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
     // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
     // made.
     const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
     const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
-    if (wanted > send_buffer_of(socket)) set_send_buffer(socket, wanted);
+    if (wanted > option_of<int>(socket, SOL_SOCKET, SO_SNDBUF))
+        set_option(socket, SOL_SOCKET, SO_SNDBUF, wanted);
+}
+
+Link::Link(Peer& peer, FileDescriptor socket, Greeting greeting, bool connecting)
+    : peer_(peer),
+      stream_(greeting.ours.stream),
+      socket_(std::move(socket)),
+      state_(connecting ? State::connecting : State::welcome),
+      readable_(!connecting),
+      writable_(!connecting),
+      deadline_(peer.gateway().now() + kGreetingTime),
+      greeting_(std::move(greeting)) {
+    const int descriptor = socket_.get();
+    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(kMostUnsent));
+    // The kernel paces a socket that has a limit, at a rate of its own making, so that not all goes out at
+    // once after a pause; this limit is never reached.
+    set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);
+    const Nanoseconds silence = peer_.gateway().settings().silence;
+    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
+    // That the system has it was found out at the start; on a socket that was accepted it is set again.
+    const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;
+    if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
+    if (!connecting) encrypt(greeting_.derived.from_acceptor, greeting_.derived.from_connector);
+}
+
+void Link::encrypt(const Secret& ours, const Secret& theirs) {
+    if (!greeting_.ours.with_key) return;
+    sealer_.emplace(ours);
+    opener_.emplace(theirs);
+}
+
+// On a connection that is new everything of this size fits; if it does not, something is wrong with it.
+bool Link::put(Bytes bytes) {
+    std::size_t sent = 0;
+    if (send_what_fits(socket_.get(), bytes, sent) && sent == bytes.size()) return true;
+    close("it takes no greeting");
+    return false;
+}
+
+void Link::connected() {
+    if (option_of<int>(socket_.get(), SOL_SOCKET, SO_ERROR) != 0) return close("cannot connect");
+    state_ = State::hello;
+    writable_ = true;
+    put(greeting_.our_bytes);
+}
+
+// The connector's side.
+bool Link::on_hello(Bytes bytes) {
+    GatewayCounters& counters = peer_.gateway().counters();
+    const auto hello = trunk::decode_hello(bytes);
+    if (!hello || hello->from != greeting_.ours.to || hello->to != greeting_.ours.from)
+        return refuse(counters.refused_hellos, "the gateway there is another's");
+    if (hello->with_key != greeting_.ours.with_key)
+        return refuse(counters.refused_hellos, "only one of us has a key");
+    if (hello->with_key) {
+        const auto derived =
+            derive_keys(peer_.gateway().settings().key.value(), greeting_.keys, hello->public_key,
+                        greeting_.our_bytes, bytes.first(trunk::kHelloSize));
+        if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize)))
+            return refuse(counters.wrong_keys, "it has another key");
+        greeting_.derived = *derived;
+        encrypt(derived->from_connector, derived->from_acceptor);
+    }
+    state_ = State::welcome;
+    return put(greeting_.derived.connector_proof);
+}
+
+void Link::welcome(const trunk::Welcome& words) {
+    trunk::Frame frame({trunk::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(words));
+    frame.seal();
+    std::vector<std::byte> record;
+    if (sealer_) sealer_->seal(frame.bytes(), record);
+    if (!put(sealer_ ? Bytes(record) : frame.bytes())) return;
+    if (words.peer_session == 0) return close("its state and ours do not belong together");
+    come_up(greeting_.theirs.window);
+}
+
+bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
+    if (header.type != trunk::FrameType::welcome)
+        return refuse(peer_.gateway().counters().garbage, "it does not begin with a welcome");
+    const trunk::Welcome welcome = trunk::decode_welcome(payload);
+    if (!peer_.welcomed(*this, welcome)) {
+        close("its state and ours do not belong together");
+        return false;
+    }
+    come_up(welcome.window);
+    return true;
+}
+
+void Link::come_up(std::uint32_t window) {
+    state_ = State::up;
+    deadline_ = kNever;
+    peer_.link_up(*this, window);
 }
 
 void Link::on_events(std::uint32_t events) {
@@ -99,47 +199,33 @@ void Link::read() {
 
 // False if the link is closed.
 bool Link::parse() {
-    while (state_ == State::hello || state_ == State::proof) {
-        const std::size_t before = head_;
-        if (!parse_greeting()) return false;
-        if (head_ == before) return true;
+    GatewayCounters& counters = peer_.gateway().counters();
+    if (state_ == State::hello) {
+        constexpr std::size_t kSize = trunk::kHelloSize + trunk::kProofSize;
+        if (arrived().size() < kSize) return true;
+        if (!on_hello(arrived().first(kSize))) return false;
+        head_ += kSize;
     }
-    for (;;) {
-        const auto more = parse_frame();
-        if (!more) return false;
-        if (!*more) break;
+    while (arrived().size() >= (opener_ ? kRecordHeader : trunk::kHeaderSize)) {
+        const Bytes bytes = arrived();
+        std::size_t size = 0;
+        if (opener_) {
+            size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
+            if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord)
+                return refuse(counters.forged_records, "it sent something that is no record");
+        } else {
+            const auto header = trunk::get_header(bytes);
+            if (!header) return refuse(counters.garbage, kNoFrame);
+            size = trunk::kHeaderSize + header->length;
+        }
+        if (bytes.size() < size) break;
+        std::optional<Bytes> frame = bytes.first(size);
+        if (opener_) frame = opener_->open(MutableBytes(received_).subspan(head_, size));
+        head_ += size;
+        if (!frame) return refuse(counters.forged_records, "a record was forged or damaged");
+        if (!on_frame(*frame)) return false;
     }
     if (head_ == tail_) head_ = tail_ = 0;
-    return true;
-}
-
-// True if there was a frame, nothing if the link is of no use any more.
-std::optional<bool> Link::parse_frame() {
-    GatewayCounters& counters = peer_.gateway().counters();
-    const Bytes bytes = arrived();
-    if (bytes.size() < (opener_ ? kRecordHeader : trunk::kHeaderSize)) return false;
-    std::size_t size = 0;
-    if (opener_) {
-        size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
-        if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord) {
-            refuse(counters.forged_records, "it sent something that is no record");
-            return std::nullopt;
-        }
-    } else if (const auto header = trunk::get_header(bytes)) {
-        size = trunk::kHeaderSize + header->length;
-    } else {
-        refuse(counters.garbage, kNoFrame);
-        return std::nullopt;
-    }
-    if (bytes.size() < size) return false;
-    std::optional<Bytes> frame = bytes.first(size);
-    if (opener_) frame = opener_->open(MutableBytes(received_).subspan(head_, size));
-    head_ += size;
-    if (!frame) {
-        refuse(counters.forged_records, "a record was forged or damaged");
-        return std::nullopt;
-    }
-    if (!on_frame(*frame)) return std::nullopt;
     return true;
 }
 

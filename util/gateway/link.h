@@ -40,21 +40,27 @@ class StreamRoom {
     std::uint64_t rate_ = 0;
 };
 
+// What two gateways say to each other first, and what the key makes of it.
+struct Greeting {
+    trunk::Hello ours, theirs;
+    trunk::HelloBytes our_bytes{};
+    KeyPair keys;
+    StreamKeys derived;
+};
+
 class Link final : public Watched {
   public:
     struct Counters {
         std::uint64_t sent = 0, received = 0, idle_restarts = 0;
     };
 
-    // We connect.
-    Link(Peer& peer, unsigned stream, FileDescriptor socket);
-    // We were connected to, and got this hello; known: from where that gateway is said to be.
-    Link(Peer& peer, FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
-         bool known);
+    // connecting: the greeting has our hello only, and is said once the connection is there.  Otherwise we
+    // were connected to, and it is over but for the welcome.
+    Link(Peer& peer, FileDescriptor socket, Greeting greeting, bool connecting);
 
     void on_events(std::uint32_t events) override;
-    // The acceptor's first words; separate, since they may fail.
-    void answer();
+    // The acceptor's first frame; separate, since it may fail.
+    void welcome(const trunk::Welcome& words);
     // Writes what the trunk has for this stream, a frame at least and no more than fits into so many bytes
     // with the last; true if there may be more and it could be written.
     bool write(Nanoseconds now, std::size_t most);
@@ -63,38 +69,27 @@ class Link final : public Watched {
     void close(const char* why);
 
     bool is_up() const { return state_ == State::up; }
-    bool is_known() const { return known_; }
     bool can_write() const { return writable_ && state_ == State::up; }
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
     unsigned stream() const { return stream_; }
     std::uint64_t session() const { return greeting_.ours.session; }
-    const trunk::Hello& peer_hello() const { return greeting_.theirs; }
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
     const Counters& counters() const { return counters_; }
     std::size_t unsent() const;
 
   private:
-    enum class State { connecting, hello, proof, welcome, up, closed };
-    struct Greeting {
-        trunk::Hello ours, theirs;
-        trunk::HelloBytes our_bytes{}, their_bytes{};
-        KeyPair keys;
-        StreamKeys derived;
-    };
+    enum class State { connecting, hello, welcome, up, closed };
 
-    void prepare();
+    void encrypt(const Secret& ours, const Secret& theirs);
     void connected();
     bool put(Bytes bytes);
     bool parse();
-    bool parse_greeting();
     bool on_hello(Bytes bytes);
-    bool on_proof(Bytes bytes);
     bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
-    bool come_up(std::uint32_t window);
+    void come_up(std::uint32_t window);
     bool refuse(std::uint64_t& counter, const char* why);
-    std::optional<bool> parse_frame();
     bool on_frame(Bytes frame);
     bool write_plain(Nanoseconds now, std::size_t most);
     bool write_sealed(Nanoseconds now, std::size_t most);
@@ -102,11 +97,10 @@ class Link final : public Watched {
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
     Peer& peer_;
-    unsigned stream_;
+    const unsigned stream_;
     FileDescriptor socket_;
     State state_;
-    const bool known_ = true;
-    bool readable_ = true, writable_ = true, peer_closed_ = false, idle_ = false;
+    bool readable_, writable_, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     Greeting greeting_;
     std::optional<Cipher> sealer_, opener_;

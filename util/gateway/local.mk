@@ -1,13 +1,10 @@
 # mcastcoll-gateway: joins a site with others.
-if HAVE_SODIUM
-bin_PROGRAMS += %reldir%/mcastcoll-gateway
-%canon_reldir%_mcastcoll_gateway_SOURCES = \
+mcc_parts += \
 	%reldir%/connection.cc \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
 	%reldir%/link.cc \
 	%reldir%/link.h \
-	%reldir%/link_greeting.cc \
 	%reldir%/loop.cc \
 	%reldir%/loop.h \
 	%reldir%/main.cc \
@@ -18,8 +15,12 @@ bin_PROGRAMS += %reldir%/mcastcoll-gateway
 	%reldir%/secure.cc \
 	%reldir%/secure.h \
 	%reldir%/sockets.cc \
-	%reldir%/sockets.h \
-	%reldir%/status.cc
+	%reldir%/sockets.h
+if HAVE_SODIUM
+bin_PROGRAMS += %reldir%/mcastcoll-gateway
+nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
+%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(SODIUM_LIBS)

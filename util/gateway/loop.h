@@ -15,6 +15,9 @@
 
 namespace mcastcoll::gateway {
 
+// So many reads in a row, then it is others' turn.
+inline constexpr unsigned kReadsInARow = 4;
+
 class Watched {
   public:
     virtual ~Watched() = default;

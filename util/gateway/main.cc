@@ -16,11 +16,11 @@ using namespace mcastcoll;
 using namespace mcastcoll::gateway;
 
 struct Command {
+    Settings settings;
     std::string sites, site, listen, status;
-    std::size_t memory_mib = 512, connections = 16384;
     double patience_s = 30, silence_s = 5, drain_s = 5, spin_us = 0;
     unsigned heartbeat_ms = 100;
-    bool json = false, verbose = false, check = false;
+    bool json = false, check = false;
 };
 
 int complain(const std::string& what, int code) {
@@ -34,9 +34,10 @@ void add_options(Arguments& arguments, Command& command) {
     arguments.option(
         "--listen", command.listen,
         "ADDRESS:PORT to listen at, if not all of this machine's addresses at the port of the sites file");
-    arguments.option("--memory", command.memory_mib, "MiB that it may hold of others' data")
+    arguments.option("--memory", command.settings.memory_mib, "MiB that it may hold of others' data")
         .range(16, 1 << 20);
-    arguments.option("--connections", command.connections, "of processes, at most").range(1, 1 << 20);
+    arguments.option("--connections", command.settings.max_connections, "of processes, at most")
+        .range(1, 1 << 20);
     arguments
         .option("--patience", command.patience_s,
                 "seconds without any stream, then a trunk's connections are reset")
@@ -54,7 +55,7 @@ void add_options(Arguments& arguments, Command& command) {
     arguments.option("--status", command.status,
                      "ADDRESS:PORT of a running gateway: print how it is, and end");
     arguments.flag("--json", command.json, "with --status: print one JSON object");
-    arguments.flag("--verbose", command.verbose, "say what happens to trunks");
+    arguments.flag("--verbose", command.settings.verbose, "say what happens to trunks");
 }
 
 int show_status(const Command& command) {
@@ -70,23 +71,23 @@ Nanoseconds seconds(double count) {
     return {static_cast<std::int64_t>(count * 1e9)};
 }
 
-Result<Settings> settle(const Command& command) {
+// The settings that are not options by themselves.
+Result<void> settle(Command& command) {
     auto sites = relay::read_sites(command.sites);
     if (!sites) return sites.error();
-    Settings settings;
+    Settings& settings = command.settings;
     settings.sites = std::move(sites.value());
     const relay::Site* own = settings.sites.named(command.site);
     if (own == nullptr)
         return Error{EINVAL, fmt::format("--site {}: {} has no such site", command.site, command.sites)};
     settings.own = static_cast<std::size_t>(own - settings.sites.sites.data());
     settings.listen = own->gateway;
-    settings.listen.address.fill(std::byte{0});
+    if (!own->wan.same_host(own->gateway)) settings.listen.address.fill(std::byte{0});
     if (own->wan.port != own->gateway.port && command.listen.empty())
         return Error{
             EINVAL,
             fmt::format("site {} has two ports, {} and {}: say with --listen which one is this machine's",
                         own->name, own->gateway.port, own->wan.port)};
-    if (own->wan.same_host(own->gateway)) settings.listen = own->gateway;
     if (!command.listen.empty()) {
         auto listen = relay::Endpoint::parse(command.listen);
         if (!listen || listen.value().port == 0)
@@ -98,15 +99,12 @@ Result<Settings> settle(const Command& command) {
         if (!key) return key.error();
         settings.key = key.value();
     }
-    settings.memory = command.memory_mib << 20;
-    settings.max_connections = command.connections;
     settings.patience = seconds(command.patience_s);
     settings.silence = seconds(command.silence_s);
     settings.drain = seconds(command.drain_s);
     settings.heartbeat = Nanoseconds::from_ms(command.heartbeat_ms);
     settings.spin = seconds(command.spin_us * 1e-6);
-    settings.verbose = command.verbose;
-    return settings;
+    return {};
 }
 
 // A descriptor for each connection, and some for streams and newcomers.
@@ -140,14 +138,13 @@ int run(int argc, char** argv) {
     if (command.sites.empty() || command.site.empty())
         return complain("--sites and --site are needed; see --help", 2);
     if (auto started = start_cryptography(); !started) return complain(started.error().message, 1);
-    auto settings = settle(command);
-    if (!settings) return complain(settings.error().message, 2);
-    if (auto enough = get_descriptors(settings.value()); !enough) return complain(enough.error().message, 1);
+    if (auto settled = settle(command); !settled) return complain(settled.error().message, 2);
+    if (auto enough = get_descriptors(command.settings); !enough) return complain(enough.error().message, 1);
     if (command.check) return 0;
     // Frames come and go by the thousand: their memory is kept rather than given back and asked for again.
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
-    Gateway gateway(settings.value());
+    Gateway gateway(command.settings);
     if (auto started = gateway.start(); !started) return complain(started.error().message, 1);
     return gateway.run();
 }

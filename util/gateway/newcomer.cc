@@ -1,14 +1,8 @@
 #include <errno.h>
 #include <fmt/format.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <cstring>
-#include <string_view>
-
 #include "gateway/gateway.h"
-#include "relay/preface.h"
-#include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
 namespace {
@@ -23,7 +17,7 @@ Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from
       host_{from.family, 0, from.address},
       ours_(gateway.is_ours(host_, name_of(socket_.get()))),
       stranger_(!ours_ && !gateway.is_gateway(host_)),
-      deadline_(gateway.now() + gateway.settings().greeting) {}
+      deadline_(gateway.now() + kGreetingTime) {}
 
 void Newcomer::on_events(std::uint32_t) {
     if (!socket_.valid()) return;
@@ -36,30 +30,30 @@ void Newcomer::on_events(std::uint32_t) {
 // Never more than belongs to the greeting: what follows is for whoever takes over.
 std::size_t Newcomer::wanted() const {
     if (size_ < 4) return relay::kPrefaceSize;
-    switch (wire::get<std::uint32_t>(words_.data())) {
+    switch (magic()) {
         case relay::kPrefaceMagic:
             return relay::kPrefaceSize;
         case trunk::kHelloMagic:
-            return trunk::kHelloSize;
-        case kGet: {
-            const std::string_view text(reinterpret_cast<const char*>(words_.data()), size_);
-            return text.find("\r\n\r\n") != std::string_view::npos || size_ == words_.size() ? size_
-                                                                                             : words_.size();
-        }
+            return greeting_ ? trunk::kHelloSize + trunk::kProofSize : trunk::kHelloSize;
+        case kGet:
+            return text().find("\r\n\r\n") == std::string_view::npos ? words_.size() : size_;
         default:
             return 0;
     }
 }
 
 void Newcomer::listen() {
-    while (socket_.valid()) {
+    while (socket_.valid() && reply_.empty()) {
         const std::size_t most = wanted();
-        if (most <= size_) return decide();
+        if (most <= size_) {
+            decide();
+            continue;
+        }
         const ssize_t size = recv(socket_.get(), words_.data() + size_, most - size_, MSG_DONTWAIT);
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
         } else if (size == 0) {
-            if (size_ > 0) ++gateway_.counters().garbage;
+            if (size_ > 0 && !greeting_) ++gateway_.counters().garbage;
             return close();
         } else if (errno == EAGAIN) {
             return;
@@ -76,44 +70,69 @@ void Newcomer::refuse(std::uint64_t& counter) {
 }
 
 void Newcomer::decide() {
-    GatewayCounters& counters = gateway_.counters();
     const Bytes words = Bytes(words_).first(size_);
-    const std::uint32_t magic = wire::get<std::uint32_t>(words.data());
-    if (magic == relay::kPrefaceMagic) {
-        const auto preface = relay::decode_preface(words);
-        if (!preface) return refuse(counters.garbage);
-        if (!ours_) return refuse(counters.strangers);
-        Peer* peer = gateway_.peer_of(preface->target);
-        if (peer == nullptr) return refuse(counters.no_route);
-        if (gateway_.full()) return refuse(counters.over_limit);
-        FileDescriptor socket = gateway_.take(*this, socket_);
-        return peer->adopt(std::move(socket), *preface);
+    switch (magic()) {
+        case relay::kPrefaceMagic:
+            return on_preface(words);
+        case trunk::kHelloMagic:
+            return greeting_ ? on_proof(words.last(trunk::kProofSize)) : on_hello(words);
+        case kGet:
+            return on_get();
+        default:
+            return refuse(gateway_.counters().garbage);
     }
-    if (magic == trunk::kHelloMagic) {
-        const auto hello = trunk::decode_hello(words);
-        if (!hello || hello->to != gateway_.settings().own_site().name ||
-            hello->stream >= trunk::kMaxStreams || hello->with_key != gateway_.settings().key.has_value())
-            return refuse(counters.refused_hellos);
-        Peer* peer = gateway_.peer_named(hello->from);
-        if (peer == nullptr || peer->connects() || gateway_.draining())
-            return refuse(counters.refused_hellos);
-        // Without a key an address is all that tells the site's gateway from anybody else.
-        if (!hello->with_key && !host_.same_host(peer->site().wan)) {
-            gateway_.say(fmt::format("{} says that it is the gateway of {}, which is at {}: refused",
-                                     host_.to_string(), hello->from, peer->site().wan.to_string()));
-            return refuse(counters.foreign_hellos);
-        }
-        const bool known = !stranger_;
-        trunk::HelloBytes bytes;
-        std::copy(words.begin(), words.end(), bytes.begin());
-        FileDescriptor socket = gateway_.take(*this, socket_);
-        return peer->greet(std::move(socket), *hello, bytes, known);
-    }
-    if (magic != kGet) return refuse(counters.garbage);
+}
+
+void Newcomer::on_preface(Bytes words) {
+    GatewayCounters& counters = gateway_.counters();
+    const auto preface = relay::decode_preface(words);
+    if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
-    ++counters.status_pages;
-    const std::string_view text(reinterpret_cast<const char*>(words_.data()), size_);
-    const bool json = text.starts_with("GET /json");
+    Peer* peer = gateway_.peer_of(gateway_.settings().sites.site_of(preface->target));
+    if (peer == nullptr) return refuse(counters.no_route);
+    if (gateway_.full()) return refuse(counters.over_limit);
+    peer->adopt(gateway_.take(*this, socket_), *preface);
+}
+
+void Newcomer::on_hello(Bytes words) {
+    GatewayCounters& counters = gateway_.counters();
+    const auto& key = gateway_.settings().key;
+    const auto hello = trunk::decode_hello(words);
+    if (!hello || hello->to != gateway_.settings().own_site().name || hello->stream >= trunk::kMaxStreams ||
+        hello->with_key != key.has_value())
+        return refuse(counters.refused_hellos);
+    peer_ = gateway_.peer_of(gateway_.settings().sites.named(hello->from));
+    if (peer_ == nullptr || peer_->connects() || gateway_.draining()) return refuse(counters.refused_hellos);
+    // Without a key an address is all that tells the site's gateway from anybody else.
+    if (!hello->with_key && !host_.same_host(peer_->site().wan)) {
+        gateway_.say(fmt::format("{} says that it is the gateway of {}, which is at {}: refused",
+                                 host_.to_string(), hello->from, peer_->site().wan.to_string()));
+        return refuse(counters.foreign_hellos);
+    }
+    greeting_ = peer_->greet(hello->stream);
+    greeting_->theirs = *hello;
+    if (key) {
+        const auto derived =
+            derive_keys(*key, greeting_->keys, hello->public_key, words, greeting_->our_bytes);
+        if (!derived) return refuse(counters.wrong_keys);
+        greeting_->derived = *derived;
+    }
+    std::array<std::byte, trunk::kHelloSize + trunk::kProofSize> answer;
+    std::ranges::copy(greeting_->our_bytes, answer.begin());
+    std::ranges::copy(greeting_->derived.acceptor_proof, answer.begin() + trunk::kHelloSize);
+    std::size_t sent = 0;
+    if (!send_what_fits(socket_.get(), answer, sent) || sent < answer.size()) close();
+}
+
+void Newcomer::on_proof(Bytes proof) {
+    if (!equal(greeting_->derived.connector_proof, proof)) return refuse(gateway_.counters().wrong_keys);
+    peer_->accept(gateway_.take(*this, socket_), std::move(*greeting_));
+}
+
+void Newcomer::on_get() {
+    if (!ours_) return refuse(gateway_.counters().strangers);
+    ++gateway_.counters().status_pages;
+    const bool json = text().starts_with("GET /json");
     const std::string body = json ? status_as_json(gateway_) : status_as_text(gateway_);
     reply_ = fmt::format(
         "HTTP/1.0 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",

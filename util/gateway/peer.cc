@@ -1,9 +1,7 @@
 // The streams of a trunk, the connections that cross it, and time; peer_writing.cc has what goes out.
 #include "gateway/peer.h"
 
-#include <errno.h>
 #include <fmt/format.h>
-#include <sys/epoll.h>
 
 #include <algorithm>
 
@@ -15,21 +13,6 @@ namespace {
 constexpr Nanoseconds kFirstPause = Nanoseconds::from_ms(50), kLongestPause = Nanoseconds::from_ms(2000);
 constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
 constexpr unsigned kRounds = 8;
-constexpr std::size_t kMaxGreeting = 64;
-
-trunk::Config trunk_config(const Gateway& gateway, bool connects) {
-    const Settings& settings = gateway.settings();
-    trunk::Config config;
-    config.even = connects;
-    config.first_window = gateway.first_window();
-    config.opened_window = std::max(config.opened_window, config.first_window);
-    config.send_memory = gateway.send_memory();
-    config.max_channels = 2 * settings.max_connections;
-    config.cap_bytes_per_second = settings.sites.trunks.cap_mbit * 125'000;
-    config.heartbeat = settings.heartbeat;
-    config.silence = settings.silence;
-    return config;
-}
 
 }  // namespace
 
@@ -37,29 +20,28 @@ Peer::Peer(Gateway& gateway, const relay::Site& site)
     : gateway_(gateway),
       site_(site),
       connects_(gateway.settings().own_site().name < site.name),
-      trunk_(trunk_config(gateway, connects_), gateway.pool(), *this),
+      trunk_(gateway.trunk_config(connects_), gateway.pool(), *this),
       session_(random_number()),
       down_since_(gateway.now()) {
     connect_pause_.fill(kFirstPause);
 }
 
-std::string Peer::state() const {
-    const unsigned up = trunk_.streams_up();
-    if (up == 0) return "down";
-    return up < gateway_.settings().sites.trunks.streams && connects_ ? "degraded" : "up";
-}
-
-trunk::Hello Peer::make_hello(unsigned stream) const {
+Greeting Peer::greet(unsigned stream) const {
     const Settings& settings = gateway_.settings();
-    return {.with_key = settings.key.has_value(),
-            .session = session_,
-            .peer_session = bound_to_,
-            .stream = stream,
-            .streams = settings.sites.trunks.streams,
-            .window = gateway_.first_window(),
-            .from = settings.own_site().name,
-            .to = site_.name,
-            .nonce = random_secret()};
+    Greeting greeting;
+    if (settings.key) greeting.keys = KeyPair::make();
+    greeting.ours = {.with_key = settings.key.has_value(),
+                     .session = session_,
+                     .peer_session = bound_to_,
+                     .stream = stream,
+                     .streams = settings.sites.trunks.streams,
+                     .window = trunk_.config().first_window,
+                     .from = settings.own_site().name,
+                     .to = site_.name,
+                     .nonce = random_secret(),
+                     .public_key = greeting.keys.public_key};
+    greeting.our_bytes = encode_hello(greeting.ours);
+    return greeting;
 }
 
 void Peer::connect_streams(Nanoseconds now) {
@@ -73,54 +55,29 @@ void Peer::connect_streams(Nanoseconds now) {
             last_failure_ = socket.error().message;
             continue;
         }
-        const int descriptor = socket.value().get();
-        links_[i] = std::make_unique<Link>(*this, i, std::move(socket.value()));
-        if (!gateway_.loop().add(descriptor, *links_[i])) links_[i]->close("cannot be watched");
+        install(std::make_unique<Link>(*this, std::move(socket.value()), greet(i), true));
     }
 }
 
-void Peer::greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes,
-                 bool known) {
-    if (greeting_.size() >= kMaxGreeting) {
-        ++gateway_.counters().crowded_out;
-        const auto stranger = std::find_if(greeting_.begin(), greeting_.end(),
-                                           [](const auto& one) { return !one->is_known(); });
-        (stranger == greeting_.end() ? greeting_.front() : *stranger)->close("others came");
-    }
-    const int descriptor = socket.get();
-    auto link = std::make_unique<Link>(*this, std::move(socket), hello, bytes, known);
-    Link& greeted = *link;
-    greeting_.push_back(std::move(link));
-    if (!gateway_.loop().add(descriptor, greeted)) return greeted.close("cannot be watched");
-    greeted.answer();
+void Peer::install(std::unique_ptr<Link> link) {
+    Link& installed = *link;
+    links_[link->stream()] = std::move(link);
+    if (!gateway_.loop().add(installed.descriptor(), installed)) installed.close("cannot be watched");
 }
 
-std::unique_ptr<Link> Peer::take_greeting(Link& link) {
-    const auto found =
-        std::find_if(greeting_.begin(), greeting_.end(), [&](const auto& one) { return one.get() == &link; });
-    if (found == greeting_.end()) return nullptr;
-    auto taken = std::move(*found);
-    greeting_.erase(found);
-    return taken;
-}
-
-// The acceptor's decision, once the link has proved that it has the key.
-trunk::Welcome Peer::bind(Link& link) {
-    switch (trunk::bind(session_, bound_to_, link.peer_hello())) {
-        case trunk::Binding::refused:
-            return {session_, 0, gateway_.first_window()};
-        case trunk::Binding::renewed:
-            abandon("the gateway there has started anew");
-            break;
-        case trunk::Binding::fresh:
-        case trunk::Binding::same:
-            break;
+void Peer::accept(FileDescriptor socket, Greeting greeting) {
+    const std::uint64_t theirs = greeting.theirs.session;
+    const auto binding = trunk::bind(session_, bound_to_, greeting.theirs);
+    if (binding == trunk::Binding::renewed) abandon("the gateway there has started anew");
+    auto link = std::make_unique<Link>(*this, std::move(socket), std::move(greeting), false);
+    Link& accepted = *link;
+    if (binding != trunk::Binding::refused) {
+        bound_to_ = theirs;
+        if (auto& place = links_[link->stream()]; place != nullptr)
+            place->close("the gateway there has replaced it");
+        install(std::move(link));
     }
-    bound_to_ = link.peer_hello().session;
-    auto& place = links_[link.stream()];
-    if (place != nullptr) place->close("the gateway there has replaced it");
-    place = take_greeting(link);
-    return {session_, bound_to_, gateway_.first_window()};
+    accepted.welcome({session_, link == nullptr ? bound_to_ : 0, trunk_.config().first_window});
 }
 
 // The connector's: false if the link is of no use.
@@ -148,22 +105,15 @@ void Peer::link_closed(Link& link, bool was_up, const char* why) {
     const Nanoseconds now = gateway_.now();
     last_failure_ = fmt::format("stream {}: {}", link.stream(), why);
     if (was_up) {
-        trunk_.stream_down(link.stream(), now);
+        trunk_.stream_down(link.stream());
         connect_at_[link.stream()] = now;  // at once, then with pauses
         if (trunk_.streams_up() == 0) {
             down_since_ = now;
             gateway_.say(fmt::format("trunk to {} is down: {}", site_.name, last_failure_));
         }
     }
-    if (auto& place = links_[link.stream()]; place.get() == &link)
-        gateway_.loop().bury(std::move(place));
-    else if (auto greeted = take_greeting(link); greeted != nullptr)
-        gateway_.loop().bury(std::move(greeted));
+    if (auto& place = links_[link.stream()]; place.get() == &link) gateway_.loop().bury(std::move(place));
     has_work_ = true;
-}
-
-void Peer::violated(const std::string& what) {
-    violation_ = "the gateway there breaks the protocol: " + what;
 }
 
 // All connections are reset; what comes from the session before means nothing any more.
@@ -174,16 +124,16 @@ void Peer::abandon(const std::string& why) {
         if (link != nullptr) link->close("the trunk's state was dropped");
     session_ = random_number();
     bound_to_ = 0;
-    trunk_.abandon(gateway_.now());
+    trunk_.abandon();
 }
 
-void Peer::install(std::unique_ptr<Connection> connection, trunk::ChannelId channel) {
-    Connection& installed = *connection;
-    connections_[channel] = std::move(connection);
-    if (!gateway_.loop().add(installed.descriptor(), installed)) {
-        trunk_.reset(channel);
-        installed.close(true);
-    }
+void Peer::install(trunk::ChannelId channel, FileDescriptor socket,
+                   const std::optional<relay::Preface>& preface) {
+    auto& place = connections_[channel];
+    place = std::make_unique<Connection>(*this, channel, std::move(socket), preface);
+    if (gateway_.loop().add(place->descriptor(), *place)) return;
+    trunk_.reset(channel);
+    place->close(true);
 }
 
 void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
@@ -197,7 +147,7 @@ void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
     const auto channel = trunk_.open_channel(relay::encode_preface(preface));
     if (!channel) return refuse(counters.over_limit);
     ++counters.connections;
-    install(std::make_unique<Connection>(*this, *channel, std::move(socket)), *channel);
+    install(*channel, std::move(socket), std::nullopt);
     has_work_ = true;
 }
 
@@ -215,7 +165,7 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
     auto socket = connect_to(preface->target);
     if (!socket) return refuse(counters.targets_failed);
     ++counters.targets;
-    install(std::make_unique<Connection>(*this, channel, std::move(socket.value()), *preface), channel);
+    install(channel, std::move(socket.value()), preface);
 }
 
 Connection* Peer::find(trunk::ChannelId channel) const {
@@ -264,10 +214,6 @@ void Peer::check_time(Nanoseconds now) {
             links_[i]->close("silent for too long");
         if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no greeting in time");
     }
-    while (!greeting_.empty() && greeting_.front()->deadline() <= now) {  // the oldest first
-        ++gateway_.counters().greeting_timeouts;
-        greeting_.front()->close("no greeting in time");
-    }
     if (trunk_.streams_up() == 0 && now - down_since_ >= gateway_.settings().patience &&
         trunk_.channels() > 0)
         abandon(fmt::format("no stream for {} s", gateway_.settings().patience.value / 1'000'000'000));
@@ -311,7 +257,6 @@ Nanoseconds Peer::next_deadline() const {
     Nanoseconds deadline = trunk_.next_deadline();
     for (const auto& link : links_)
         if (link != nullptr) deadline = std::min(deadline, link->deadline());
-    for (const auto& link : greeting_) deadline = std::min(deadline, link->deadline());
     if (connects_)
         for (unsigned i = 0; i < gateway_.settings().sites.trunks.streams; ++i)
             if (links_[i] == nullptr) deadline = std::min(deadline, connect_at_[i]);

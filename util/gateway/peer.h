@@ -21,10 +21,10 @@ class Gateway;
 // A connection of one of the site's processes: its socket on one side, a channel of a trunk on the other.
 class Connection final : public Watched {
   public:
-    // A process of ours that said whom it wants.
-    Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket);
-    // A process of ours that somebody wants; the preface goes ahead once the connection is there.
-    Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket, const relay::Preface& preface);
+    // A process of ours that said whom it wants, or, with a preface, one that somebody wants: the preface
+    // goes ahead once the connection is there.
+    Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
+               const std::optional<relay::Preface>& preface);
 
     void on_events(std::uint32_t events) override;
     // Reads while there is something and the trunk takes it.
@@ -45,9 +45,9 @@ class Connection final : public Watched {
     Peer& peer_;
     const trunk::ChannelId channel_;
     FileDescriptor socket_;
-    bool connecting_ = false, readable_ = true, writable_ = true;
+    bool connecting_, readable_, writable_;
     bool peer_closed_ = false, broken_ = false;  // as the last events said
-    bool read_all_ = false, finish_wanted_ = false, written_all_ = false;
+    bool read_all_ = false, finish_wanted_ = false;
     Nanoseconds last_write_{0};
     std::array<std::byte, relay::kPrefaceSize> preface_{};
 };
@@ -63,22 +63,21 @@ class Peer final : public trunk::Host {
     // The one with the lesser name connects, the other is connected to.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
-    std::string state() const;
     const std::string& last_failure() const { return last_failure_; }
     const std::array<std::unique_ptr<Link>, trunk::kMaxStreams>& links() const { return links_; }
 
     // A process of ours wants one of theirs; resets it if that cannot be.
     void adopt(FileDescriptor socket, const relay::Preface& preface);
-    // A gateway said hello; whether it is the one it says comes out later.
-    void greet(FileDescriptor socket, const trunk::Hello& hello, const trunk::HelloBytes& bytes, bool known);
+    // What we say first on a stream.
+    Greeting greet(unsigned stream) const;
+    // The gateway there has connected to us, and has proved who it is.
+    void accept(FileDescriptor socket, Greeting greeting);
 
     // Of links.
-    trunk::Hello make_hello(unsigned stream) const;
-    trunk::Welcome bind(Link& link);
     bool welcomed(Link& link, const trunk::Welcome& welcome);
     void link_up(Link& link, std::uint32_t window);
     void link_closed(Link& link, bool was_up, const char* why);
-    void violated(const std::string& what);
+    void violated(const std::string& what) { violation_ = "the gateway there breaks the protocol: " + what; }
 
     // Of connections.
     trunk::FramePointer& scratch() { return scratch_; }
@@ -111,8 +110,9 @@ class Peer final : public trunk::Host {
     bool write_all(Nanoseconds now);
     bool write_bulk(std::span<Link*> links, Nanoseconds now);
     Connection* find(trunk::ChannelId channel) const;
-    void install(std::unique_ptr<Connection> connection, trunk::ChannelId channel);
-    std::unique_ptr<Link> take_greeting(Link& link);
+    void install(std::unique_ptr<Link> link);
+    void install(trunk::ChannelId channel, FileDescriptor socket,
+                 const std::optional<relay::Preface>& preface);
 
     Gateway& gateway_;
     const relay::Site& site_;
@@ -120,7 +120,6 @@ class Peer final : public trunk::Host {
     trunk::Trunk trunk_;
     std::uint64_t session_, bound_to_ = 0;
     std::array<std::unique_ptr<Link>, trunk::kMaxStreams> links_;
-    std::vector<std::unique_ptr<Link>> greeting_;  // not yet known to be who they say; the oldest first
     std::array<Nanoseconds, trunk::kMaxStreams> connect_at_{}, connect_pause_{};
     std::unordered_map<trunk::ChannelId, std::unique_ptr<Connection>> connections_;
     std::map<Connection*, Nanoseconds> waiting_;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "gateway/gateway.h"
-#include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
 namespace {

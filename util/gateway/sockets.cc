@@ -2,11 +2,7 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <cstring>
 
 #include "base/system.h"
@@ -14,14 +10,8 @@
 namespace mcastcoll::gateway {
 namespace {
 
-constexpr int kUnsent = 128 * 1024;  // until it is known how fast a stream goes
-
 Error failed(const char* what, const Endpoint& endpoint) {
     return system_error(errno, fmt::format("{} {}", what, endpoint.to_string()));
-}
-
-void set_option(int descriptor, int level, int option, int value) {
-    setsockopt(descriptor, level, option, &value, sizeof value);
 }
 
 Result<FileDescriptor> make_socket(const Endpoint& endpoint) {
@@ -73,12 +63,6 @@ Endpoint name_of(int descriptor) {
     return Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size);
 }
 
-int pending_error(int descriptor) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
-}
-
 bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done) {
     while (done < bytes.size()) {
         const Bytes rest = bytes.subspan(done);
@@ -91,26 +75,8 @@ bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done) {
     return true;
 }
 
-void prepare_for_process(int descriptor) {
-    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 30);
-    set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 10);
-    set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 3);
-}
-
-void prepare_for_stream(int descriptor, Nanoseconds silence) {
-    set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-    limit_unsent(descriptor, kUnsent);
-    // The kernel paces a socket that has a limit, at a rate of its own making; this one is never reached.
-    const std::uint64_t most = std::uint64_t{1} << 40;
-    setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
-    set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
-}
-
 void close_with_reset(FileDescriptor& descriptor) {
-    const linger at_once{1, 0};
-    setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    set_option(descriptor.get(), SOL_SOCKET, SO_LINGER, linger{1, 0});
     descriptor.reset();
 }
 
@@ -121,39 +87,6 @@ Result<void> set_congestion(int descriptor, const std::string& name) {
                      fmt::format("congestion = {}: {}", name,
                                  errno == ENOENT ? "this system does not have it" : std::strerror(errno))};
     return {};
-}
-
-std::string congestion_of(int descriptor) {
-    std::array<char, 17> name{};
-    socklen_t size = 16;
-    if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return "?";
-    return name.data();
-}
-
-void limit_unsent(int descriptor, int bytes) {
-    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
-}
-
-std::optional<tcp_info> info_of(int descriptor) {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
-    return info;
-}
-
-int send_buffer_of(int descriptor) {
-    int bytes = 0;
-    socklen_t size = sizeof bytes;
-    return getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0 ? bytes : 0;
-}
-
-int queued_in(int descriptor) {
-    int bytes = 0;
-    return ioctl(descriptor, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
-}
-
-void set_send_buffer(int descriptor, int bytes) {
-    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
 }  // namespace mcastcoll::gateway

@@ -8,31 +8,44 @@
 #include "base/system.h"
 #include "gateway/gateway.h"
 
+namespace mcastcoll::trunk {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counters, sent_frames, sent_bytes, received_frames, received_bytes,
+                                   urgent_frames, early_frames, resent_frames, duplicate_frames, opened,
+                                   accepted, resets, streams_up, streams_lost, sessions_lost, violations,
+                                   heartbeats, acknowledgements)
+
+}  // namespace mcastcoll::trunk
+
 namespace mcastcoll::gateway {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatewayCounters, accepted, connections, targets, targets_failed,
+                                   lan_resets, lan_retransmissions, lan_idle_restarts, no_route, over_limit,
+                                   trunk_down, strangers, garbage, greeting_timeouts, crowded_out,
+                                   refused_hellos, foreign_hellos, wrong_keys, forged_records, status_pages)
+
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-double in_ms(std::int64_t us) {
-    return static_cast<double>(us) / 1000;
-}
-
 Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
+    const int descriptor = link.descriptor();
+    const auto congestion = option_of<std::array<char, 17>>(descriptor, IPPROTO_TCP, TCP_CONGESTION);
     Json stream{{"stream", link.stream()},
                 {"up", link.is_up()},
-                {"congestion", congestion_of(link.descriptor())},
+                {"congestion", congestion ? congestion->data() : "?"},
                 {"sent_bytes", link.counters().sent},
                 {"received_bytes", link.counters().received},
                 {"idle_restarts", link.counters().idle_restarts},
                 {"in_flight_bytes", trunk.stream(link.stream()).in_flight()},
                 {"unsent_bytes", link.unsent()},
                 {"heartbeat_ms", static_cast<double>(trunk.stream(link.stream()).round_trip().value) * 1e-6},
-                {"send_buffer_bytes", send_buffer_of(link.descriptor())}};
-    const auto info = info_of(link.descriptor());
+                {"send_buffer_bytes", option_of<int>(descriptor, SOL_SOCKET, SO_SNDBUF).value_or(0)}};
+    const auto info = option_of<tcp_info>(descriptor, IPPROTO_TCP, TCP_INFO);
     if (!info) return stream;
-    stream["round_trip_ms"] = in_ms(info->tcpi_rtt);
-    stream["round_trip_variation_ms"] = in_ms(info->tcpi_rttvar);
-    stream["timeout_ms"] = in_ms(info->tcpi_rto);
+    stream["round_trip_ms"] = info->tcpi_rtt / 1000.0;
+    stream["round_trip_variation_ms"] = info->tcpi_rttvar / 1000.0;
+    stream["timeout_ms"] = info->tcpi_rto / 1000.0;
     stream["window_segments"] = info->tcpi_snd_cwnd;
     stream["retransmissions"] = info->tcpi_total_retrans;
     stream["duplicates_seen"] = info->tcpi_dsack_dups;
@@ -41,12 +54,15 @@ Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
     return stream;
 }
 
-Json trunk_as_json(const Peer& peer) {
+// streams: how many there are to be.
+Json trunk_as_json(const Peer& peer, unsigned streams) {
     const trunk::Trunk& trunk = peer.trunk();
-    const trunk::Counters& counters = trunk.counters();
+    const unsigned up = trunk.streams_up();
     Json object{{"site", peer.site().name},
                 {"gateway", peer.site().wan.to_string()},
-                {"state", peer.state()},
+                {"state", up == 0                           ? "down"
+                          : up < streams && peer.connects() ? "degraded"
+                                                            : "up"},
                 {"connects", peer.connects()},
                 {"last_failure", peer.last_failure()},
                 {"connections", peer.connections()},
@@ -54,49 +70,11 @@ Json trunk_as_json(const Peer& peer) {
                 {"queued_frames", trunk.outbound().queued_frames()},
                 {"held_bytes", trunk.outbound().memory_held()},
                 {"undelivered_bytes", trunk.inbox_bytes()}};
-    object["counters"] = {{"sent_frames", counters.sent_frames},
-                          {"sent_bytes", counters.sent_bytes},
-                          {"received_frames", counters.received_frames},
-                          {"received_bytes", counters.received_bytes},
-                          {"urgent_frames", counters.urgent_frames},
-                          {"early_frames", counters.early_frames},
-                          {"resent_frames", counters.resent_frames},
-                          {"duplicate_frames", counters.duplicate_frames},
-                          {"opened", counters.channels_opened},
-                          {"accepted", counters.channels_accepted},
-                          {"resets", counters.resets},
-                          {"streams_up", counters.streams_up},
-                          {"streams_lost", counters.streams_lost},
-                          {"sessions_lost", counters.sessions_lost},
-                          {"violations", counters.violations},
-                          {"heartbeats", counters.heartbeats},
-                          {"acknowledgements", counters.acks}};
+    object["counters"] = nlohmann::json(trunk.counters());
     object["streams"] = Json::array();
     for (const auto& link : peer.links())
         if (link != nullptr) object["streams"].push_back(stream_as_json(*link, trunk));
     return object;
-}
-
-Json counters_as_json(const GatewayCounters& counters) {
-    return {{"accepted", counters.accepted},
-            {"connections", counters.connections},
-            {"targets", counters.targets},
-            {"targets_failed", counters.targets_failed},
-            {"lan_resets", counters.lan_resets},
-            {"lan_retransmissions", counters.lan_retransmissions},
-            {"lan_idle_restarts", counters.lan_idle_restarts},
-            {"no_route", counters.no_route},
-            {"over_limit", counters.over_limit},
-            {"trunk_down", counters.trunk_down},
-            {"strangers", counters.strangers},
-            {"garbage", counters.garbage},
-            {"greeting_timeouts", counters.greeting_timeouts},
-            {"crowded_out", counters.crowded_out},
-            {"refused_hellos", counters.refused_hellos},
-            {"foreign_hellos", counters.foreign_hellos},
-            {"wrong_keys", counters.wrong_keys},
-            {"forged_records", counters.forged_records},
-            {"status_pages", counters.status_pages}};
 }
 
 Json as_object(const Gateway& gateway) {
@@ -107,10 +85,16 @@ Json as_object(const Gateway& gateway) {
                 {"encrypted", gateway.settings().key.has_value()},
                 {"connections", gateway.connections()},
                 {"newcomers", gateway.newcomers()},
-                {"counters", counters_as_json(gateway.counters())},
+                {"counters", nlohmann::json(gateway.counters())},
                 {"trunks", Json::array()}};
-    for (const auto& peer : gateway.peers()) object["trunks"].push_back(trunk_as_json(*peer));
+    for (const auto& peer : gateway.peers())
+        object["trunks"].push_back(trunk_as_json(*peer, gateway.settings().sites.trunks.streams));
     return object;
+}
+
+std::string word_of(const Json& value) {
+    if (value.is_boolean()) return value ? "up" : "-";
+    return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::string line_of(const Json& counters) {
@@ -120,6 +104,17 @@ std::string line_of(const Json& counters) {
     return line.empty() ? " all zero" : line;
 }
 
+// The columns of the table of streams.
+constexpr struct {
+    const char *name, *heading;
+    int width;
+} kColumns[] = {{"stream", "stream", 8},          {"up", "state", 5},
+                {"round_trip_ms", "rtt ms", 9},   {"timeout_ms", "rto ms", 9},
+                {"window_segments", "window", 7}, {"retransmissions", "resent", 8},
+                {"idle_restarts", "idle", 6},     {"in_flight_bytes", "in flight", 10},
+                {"sent_bytes", "sent", 14},       {"received_bytes", "received", 14},
+                {"congestion", "congestion", 11}};
+
 }  // namespace
 
 std::string status_as_json(const Gateway& gateway) {
@@ -127,36 +122,31 @@ std::string status_as_json(const Gateway& gateway) {
 }
 
 std::string status_as_text(const Gateway& gateway) {
-    const Json all = as_object(gateway);
-    std::string text = fmt::format(
-        "site {} at {}, up for {} s, {}{}\n{} connections, {} newcomers;{}\n", all["site"].get<std::string>(),
-        all["listen"].get<std::string>(), all["seconds"].get<std::int64_t>(),
-        all["encrypted"].get<bool>() ? "encrypted" : "not encrypted",
-        all["draining"].get<bool>() ? ", about to end" : "", all["connections"].get<std::size_t>(),
-        all["newcomers"].get<std::size_t>(), line_of(all["counters"]));
-    for (const Json& one : all["trunks"]) {
-        const auto failure = one["last_failure"].get<std::string>();
+    Json all = as_object(gateway);
+    std::string text =
+        fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} newcomers;{}\n",
+                    word_of(all["site"]), word_of(all["listen"]), word_of(all["seconds"]),
+                    all["encrypted"] ? "encrypted" : "not encrypted", all["draining"] ? ", about to end" : "",
+                    word_of(all["connections"]), word_of(all["newcomers"]), line_of(all["counters"]));
+    for (Json& one : all["trunks"]) {
+        const auto failure = word_of(one["last_failure"]);
         text += fmt::format(
             "\ntrunk to {} ({}): {}{}\n  {} connections, {} frames queued, {} bytes held, {} undelivered\n "
             "{}\n",
-            one["site"].get<std::string>(), one["gateway"].get<std::string>(),
-            one["state"].get<std::string>(), failure.empty() ? "" : " (" + failure + ")",
-            one["connections"].get<std::size_t>(), one["queued_frames"].get<std::size_t>(),
-            one["held_bytes"].get<std::size_t>(), one["undelivered_bytes"].get<std::size_t>(),
+            word_of(one["site"]), word_of(one["gateway"]), word_of(one["state"]),
+            failure.empty() ? "" : " (" + failure + ")", word_of(one["connections"]),
+            word_of(one["queued_frames"]), word_of(one["held_bytes"]), word_of(one["undelivered_bytes"]),
             line_of(one["counters"]));
         if (one["streams"].empty()) continue;
-        text += fmt::format("  {:>6} {:>5} {:>9} {:>9} {:>7} {:>8} {:>6} {:>10} {:>14} {:>14}  {}\n",
-                            "stream", "state", "rtt ms", "rto ms", "window", "resent", "idle", "in flight",
-                            "sent", "received", "congestion");
-        for (const Json& stream : one["streams"])
-            text += fmt::format(
-                "  {:>6} {:>5} {:>9.3f} {:>9.1f} {:>7} {:>8} {:>6} {:>10} {:>14} {:>14}  {}\n",
-                stream["stream"].get<unsigned>(), stream["up"].get<bool>() ? "up" : "-",
-                stream.value("round_trip_ms", 0.0), stream.value("timeout_ms", 0.0),
-                stream.value("window_segments", 0U), stream.value("retransmissions", 0U),
-                stream["idle_restarts"].get<std::uint64_t>(), stream["in_flight_bytes"].get<std::size_t>(),
-                stream["sent_bytes"].get<std::uint64_t>(), stream["received_bytes"].get<std::uint64_t>(),
-                stream["congestion"].get<std::string>());
+        for (const auto& column : kColumns) text += fmt::format(" {:>{}}", column.heading, column.width);
+        for (Json& stream : one["streams"]) {
+            text += '\n';
+            for (const auto& column : kColumns)
+                text +=
+                    fmt::format(" {:>{}}", stream.contains(column.name) ? word_of(stream[column.name]) : "-",
+                                column.width);
+        }
+        text += '\n';
     }
     return text;
 }
@@ -173,7 +163,8 @@ Result<std::string> ask_status(const relay::Endpoint& gateway, bool json) {
         return poll(&one, 1, kPatienceMs) == 1;
     };
     if (!wait_for(POLLOUT)) return failed(ETIMEDOUT);
-    if (const int error = pending_error(descriptor); error != 0) return failed(error);
+    if (const auto error = option_of<int>(descriptor, SOL_SOCKET, SO_ERROR); error != 0)
+        return failed(error.value_or(EIO));
     const std::string_view question = json ? "GET /json HTTP/1.0\r\n\r\n" : "GET / HTTP/1.0\r\n\r\n";
     if (send(descriptor, question.data(), question.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(question.size()))

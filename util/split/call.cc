@@ -1,33 +1,26 @@
 #include "split/call.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "base/clock.h"
 
 namespace mcastcoll::split {
-namespace {
-
-long now_ms() noexcept {
-    return monotonic_now().value / 1'000'000;
-}
-
-}  // namespace
 
 constinit Real<int(int, const sockaddr*, socklen_t)> real_connect{"connect"};
 constinit Real<ssize_t(int, const void*, size_t, int)> real_send{"send"};
 constinit Real<ssize_t(int, void*, size_t, int)> real_recv{"recv"};
 
 bool wait_for(int fd, short events, int milliseconds) noexcept {
-    const long end = now_ms() + milliseconds;
-    for (long left = milliseconds;; left = end - now_ms()) {
-        if (milliseconds >= 0 && left < 0) left = 0;
+    const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(milliseconds);
+    for (int left = milliseconds;;) {
         pollfd one{fd, events, 0};
-        const int ready = poll(&one, 1, milliseconds < 0 ? -1 : static_cast<int>(left));
+        const int ready = poll(&one, 1, left);
         if (ready > 0) return true;
         if (ready == 0 || errno != EINTR) return false;
+        if (left > 0)
+            left = static_cast<int>(std::max(end - monotonic_now(), Nanoseconds{0}).value / 1'000'000);
     }
 }
 
@@ -43,18 +36,14 @@ int option_of(int fd, int option) noexcept {
 }
 
 socklen_t write_address(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept {
+    relay::Endpoint shown = endpoint;
     if (domain == AF_INET6 && endpoint.family == relay::Family::v4) {
-        sockaddr_in6 mapped{};
-        mapped.sin6_family = AF_INET6;
-        mapped.sin6_port = htons(endpoint.port);
-        mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
-        std::memcpy(&mapped.sin6_addr.s6_addr[12], endpoint.address.data(), 4);
-        std::memset(&address, 0, sizeof address);
-        std::memcpy(&address, &mapped, sizeof mapped);
-        return sizeof mapped;
+        shown = {relay::Family::v6, endpoint.port, {}};
+        shown.address[10] = shown.address[11] = std::byte{0xff};
+        std::copy_n(endpoint.address.begin(), 4, shown.address.begin() + 12);
     }
-    if (domain != (endpoint.family == relay::Family::v4 ? AF_INET : AF_INET6)) return 0;
-    return static_cast<socklen_t>(endpoint.to(address));
+    if (domain != (shown.family == relay::Family::v4 ? AF_INET : AF_INET6)) return 0;
+    return static_cast<socklen_t>(shown.to(address));
 }
 
 }  // namespace mcastcoll::split

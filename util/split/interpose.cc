@@ -1,6 +1,7 @@
 // The calls that stand before the C library's.  Those that make connections look where they lead; those that
 // move bytes pass at once unless some connection's preface has not gone through yet, which is rare and short.
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -8,12 +9,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <new>
+#include <string>
 
+#include "relay/sites.h"
 #include "split/call.h"
-#include "split/ledger.h"
-#include "split/prefaces.h"
-#include "split/routes.h"
+#include "split/connections.h"
 
 #define MCC_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -21,6 +25,72 @@ using namespace mcastcoll;
 using namespace mcastcoll::split;
 
 namespace {
+
+constexpr int kBadSites = 126;  // what shells report for a program that cannot be run
+
+// Read once, when the library is loaded, and never destroyed, as other threads may still connect while the
+// process exits.  No own site: there is nothing for the library to do in this process.
+const relay::Sites* sites = nullptr;
+const relay::Site* own = nullptr;
+bool verbose = false;
+
+// A file that cannot be used ends the program, since going on would mean to go astray in silence.
+[[noreturn]] void end(const std::string& why) {
+    std::fprintf(stderr, "libmcastcoll-split: %s\n", why.c_str());
+    _exit(kBadSites);
+}
+
+// The site of one of this host's addresses.  A host that is in several, as a gateway's may be, is told by
+// MCASTCOLL_SITE.
+const relay::Site* site_here() {
+    ifaddrs* all = nullptr;
+    if (getifaddrs(&all) != 0) end(std::string("cannot tell this host's addresses: ") + std::strerror(errno));
+    const relay::Site* found = nullptr;
+    for (const ifaddrs* one = all; one != nullptr && found == nullptr; one = one->ifa_next)
+        found = sites->site_of(relay::Endpoint::of(one->ifa_addr, sizeof(sockaddr_in6)));
+    freeifaddrs(all);
+    return found;
+}
+
+__attribute__((constructor)) void load() try {
+    const KeepErrno keep;
+    const char* const path = secure_getenv("MCASTCOLL_SITES");
+    const char* const name = secure_getenv("MCASTCOLL_SITE");
+    const char* const say = secure_getenv("MCASTCOLL_SPLIT_VERBOSE");
+    if (path == nullptr || *path == '\0') return;
+    verbose = say != nullptr && *say != '\0' && std::strcmp(say, "0") != 0;
+    auto read = relay::read_sites(path);
+    if (!read) end(read.error().message);
+    sites = new relay::Sites(std::move(read.value()));
+    if (name == nullptr || *name == '\0') {
+        own = site_here();
+    } else {
+        own = sites->named(name);
+        if (own == nullptr) end(std::string(path) + " has no site \"" + name + "\", as MCASTCOLL_SITE says");
+    }
+    if (verbose && own == nullptr)
+        std::fprintf(stderr, "libmcastcoll-split[%d]: this host is in no site of %s\n", getpid(), path);
+} catch (const std::bad_alloc&) {
+    end("no memory for the sites file");
+}
+
+// The own site's gateway if the target is in another site, nullptr if the connection is nothing to the
+// library.  Gateways talk to each other themselves.
+const relay::Endpoint* gateway_to(const relay::Endpoint& target) noexcept {
+    const relay::Site* const site = sites->site_of(target);
+    const bool ours = site == nullptr || site == own || target == site->gateway || target == site->wan;
+    return ours ? nullptr : &own->gateway;
+}
+
+// With MCASTCOLL_SPLIT_VERBOSE: a line on standard error.
+void tell(const char* what, int fd, const relay::Endpoint& peer) noexcept try {
+    if (!verbose) return;
+    const KeepErrno keep;
+    std::fprintf(stderr, "libmcastcoll-split[%d]: descriptor %d: %s %s\n", getpid(), fd, what,
+                 peer.to_string().c_str());
+} catch (const std::bad_alloc&) {
+    return;
+}
 
 bool is_tcp(int fd) noexcept {
     return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP;
@@ -48,13 +118,14 @@ void hand_out(const sockaddr_storage& address, socklen_t length, sockaddr* to, s
 
 int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexcept {
     // With a wrong address it is the kernel that says so.
-    if (!routing() || (address != nullptr && room == nullptr)) return real_accept4(fd, address, room, flags);
+    if (own == nullptr || (address != nullptr && room == nullptr))
+        return real_accept4(fd, address, room, flags);
     sockaddr_storage peer;
     socklen_t length = sizeof peer;
     const int accepted = real_accept4(fd, reinterpret_cast<sockaddr*>(&peer), &length, flags);
     if (accepted < 0) return accepted;
     relay::Endpoint source = relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&peer), length);
-    if (source.valid() && from_gateway(source) && is_tcp(accepted)) {
+    if (source.same_host(own->gateway) && is_tcp(accepted)) {
         const relay::Endpoint gateway = source;
         if (!receive_accepted(accepted, source)) {
             const KeepErrno keep;
@@ -73,7 +144,7 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
 
 // The peer as the program knows it; invalid if the kernel knows best.
 relay::Endpoint true_peer(int fd) noexcept {
-    if (entries.load(std::memory_order_relaxed) == 0) return {};
+    if (own == nullptr) return {};
     if (!nothing_unsettled()) may_read(fd, MSG_DONTWAIT);  // to learn it, if it has come
     const std::uint64_t cookie = cookie_of(fd);
     const Locked locked;
@@ -84,9 +155,9 @@ relay::Endpoint true_peer(int fd) noexcept {
 }  // namespace
 
 MCC_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
-    if (!routing()) return real_connect(fd, address, length);
+    if (own == nullptr) return real_connect(fd, address, length);
     const relay::Endpoint target = relay::Endpoint::of(address, length);
-    const relay::Endpoint* const gateway = target.valid() ? gateway_to(target) : nullptr;
+    const relay::Endpoint* const gateway = gateway_to(target);
     if (gateway == nullptr || !is_tcp(fd)) return real_connect(fd, address, length);
     tell("through the gateway to", fd, target);
     return connect_through(fd, *gateway, target);

@@ -1,5 +1,3 @@
-#include "split/ledger.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +10,7 @@
 #include <unordered_set>
 
 #include "split/call.h"
+#include "split/connections.h"
 
 namespace mcastcoll::split {
 namespace {
@@ -30,16 +29,6 @@ Map& map() {
     return *made;
 }
 
-void count() noexcept {
-    entries.store(static_cast<std::uint32_t>(map().size()), std::memory_order_relaxed);
-}
-
-void erase(Map::iterator at) noexcept {
-    if (at->second.stage != Stage::settled) unsettled.fetch_sub(1, std::memory_order_relaxed);
-    map().erase(at);
-    count();
-}
-
 // Drops what no descriptor of this process leads to any more.
 void sweep() {
     DIR* const folder = opendir("/proc/self/fd");
@@ -50,10 +39,8 @@ void sweep() {
         if (cookie != 0) alive.insert(cookie);
     }
     closedir(folder);
-    for (auto at = map().begin(); at != map().end();) {
-        const auto here = at++;
-        if (!alive.contains(here->first)) erase(here);
-    }
+    for (auto at = map().begin(); at != map().end();)
+        if (const auto here = at++; !alive.contains(here->first)) remove(here->first);
 }
 
 // An entry that nobody will settle, its socket being gone, must not make all calls look for ever.
@@ -86,7 +73,7 @@ __attribute__((constructor(200))) void prepare_for_fork() {
 
 }  // namespace
 
-std::atomic<std::uint32_t> entries{0}, unsettled{0};
+std::atomic<std::uint32_t> unsettled{0};
 
 Locked::Locked() noexcept {
     sigset_t all;
@@ -101,12 +88,10 @@ Locked::~Locked() {
 }
 
 std::uint64_t cookie_of(int fd) noexcept {
-    const int before = errno;
+    const KeepErrno keep;
     std::uint64_t cookie = 0;
     socklen_t length = sizeof cookie;
-    if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) cookie = 0;
-    errno = before;
-    return cookie;
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0 ? cookie : 0;
 }
 
 Connection* find(std::uint64_t cookie) noexcept {
@@ -122,15 +107,14 @@ bool add(const Connection& connection) noexcept try {
     }
     map().insert_or_assign(connection.cookie, connection);
     if (connection.stage != Stage::settled) unsettled.fetch_add(1, std::memory_order_relaxed);
-    count();
     return true;
 } catch (const std::bad_alloc&) {
     return false;
 }
 
 void remove(std::uint64_t cookie) noexcept {
-    const auto at = map().find(cookie);
-    if (at != map().end()) erase(at);
+    if (Connection* const known = find(cookie)) settle(*known);
+    map().erase(cookie);
 }
 
 void settle(Connection& connection) noexcept {

@@ -1,15 +1,14 @@
 # The library that is loaded into unmodified programs and leads their connections to other sites through gateways.
 noinst_LTLIBRARIES += %reldir%/libmccsplit.la
-%canon_reldir%_libmccsplit_la_SOURCES = \
+mcc_parts += \
 	%reldir%/call.cc \
 	%reldir%/call.h \
+	%reldir%/connections.h \
 	%reldir%/interpose.cc \
 	%reldir%/ledger.cc \
-	%reldir%/ledger.h \
-	%reldir%/prefaces.cc \
-	%reldir%/prefaces.h \
-	%reldir%/routes.cc \
-	%reldir%/routes.h
+	%reldir%/prefaces.cc
+nodist_%canon_reldir%_libmccsplit_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
 lib_LTLIBRARIES += libmcastcoll-split.la

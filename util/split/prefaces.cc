@@ -1,5 +1,3 @@
-#include "split/prefaces.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -9,7 +7,7 @@
 #include <cstring>
 
 #include "split/call.h"
-#include "split/ledger.h"
+#include "split/connections.h"
 
 namespace mcastcoll::split {
 namespace {
@@ -22,16 +20,12 @@ int real_connect_to(int fd, const relay::Endpoint& to) noexcept {
     return -1;
 }
 
-relay::Endpoint own_endpoint(int fd) noexcept {
-    sockaddr_storage own;
-    socklen_t length = sizeof own;
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) return {};
-    return relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
-}
-
 std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpoint& target) noexcept {
     relay::Preface preface;
-    preface.source = own_endpoint(fd);
+    sockaddr_storage own;
+    socklen_t length = sizeof own;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0)
+        preface.source = relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
     preface.target = target;
     // The host's number is the end of its address, which tells a site's hosts apart.
     const std::size_t size = preface.source.address_size();
@@ -88,13 +82,10 @@ void forget(std::size_t index) noexcept {
 // Under Locked.
 void look_at(std::size_t index, short events) noexcept {
     Connection* known = find(watched[index].cookie);
+    const bool waits = known != nullptr && known->stage == Stage::to_send;
     const bool failed = (events & (POLLERR | POLLHUP)) != 0;
-    if (known == nullptr || known->stage != Stage::to_send) return forget(index);
-    if (failed) {
-        remove(watched[index].cookie);  // the program finds out why
-        return forget(index);
-    }
-    if (flush(watched[index].fd, *known) != EAGAIN) forget(index);
+    if (waits && failed) remove(watched[index].cookie);  // the program finds out why
+    if (!waits || failed || flush(watched[index].fd, *known) != EAGAIN) forget(index);
 }
 
 void* watch_all(void*) {
@@ -140,24 +131,13 @@ void watch(int fd, std::uint64_t cookie) noexcept {
         forget(watched_count - 1);
 }
 
-// The same socket asked again, as programs do to learn how a connection gets on.  False if this one is new.
-bool ask_again(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target, std::uint64_t cookie,
-               int& result) noexcept {
-    {
-        const Locked locked;
-        const Connection* known = find(cookie);
-        if (known == nullptr) return false;
-        if (known->accepted || known->peer != target) {
-            remove(cookie);
-            return false;
-        }
-    }
-    result = real_connect_to(fd, gateway);
-    const KeepErrno keep;
+// Whether the same socket asks again, as programs do to learn how a connection gets on.
+bool asks_again(std::uint64_t cookie, const relay::Endpoint& target) noexcept {
     const Locked locked;
-    Connection* known = find(cookie);
-    if (result == 0 && known != nullptr && known->stage == Stage::to_send) flush(fd, *known);
-    return true;
+    const Connection* const known = find(cookie);
+    if (known == nullptr || known->peer == target) return known != nullptr;
+    remove(cookie);
+    return false;
 }
 
 enum class Found {
@@ -205,10 +185,15 @@ Found wait_for_preface(int fd, relay::Endpoint& source) noexcept {
 int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept {
     Connection made;
     made.cookie = cookie_of(fd);
-    int result = 0;
-    if (ask_again(fd, gateway, target, made.cookie, result)) return result;
-
-    result = real_connect_to(fd, gateway);
+    const bool again = asks_again(made.cookie, target);
+    const int result = real_connect_to(fd, gateway);
+    if (again) {
+        const KeepErrno keep;
+        const Locked locked;
+        Connection* const known = find(made.cookie);
+        if (result == 0 && known != nullptr && known->stage == Stage::to_send) flush(fd, *known);
+        return result;
+    }
     int error = result == 0 ? 0 : errno;
     const int told = error;
     // Interrupted, or out of the time that SO_SNDTIMEO gives, the kernel goes on with it.
@@ -244,7 +229,6 @@ bool receive_accepted(int fd, relay::Endpoint& peer) noexcept {
     const KeepErrno keep;
     Connection accepted;
     accepted.cookie = cookie_of(fd);
-    accepted.accepted = true;
     accepted.peer = peer;
     const Found found = wait_for_preface(fd, accepted.peer);
     if (found == Found::ordinary) return true;

@@ -18,20 +18,9 @@
 
 namespace mcastcoll::trunk {
 
-// What the windows of all channels of a gateway may take beyond their first, together.
-class WindowPool {
-  public:
-    explicit WindowPool(std::size_t total) : free_(total) {}
-    bool take(std::size_t size) {
-        if (size > free_) return false;
-        free_ -= size;
-        return true;
-    }
-    void give_back(std::size_t size) { free_ += size; }
-    std::size_t free() const { return free_; }
-
-  private:
-    std::size_t free_;
+// What the windows of all channels of a gateway may still take beyond their first, together.
+struct WindowPool {
+    std::size_t free;
 };
 
 // How much of a channel's data its receiver takes: what it has granted, and a window beyond what its owner
@@ -40,7 +29,7 @@ class WindowPool {
 class ReceiveWindow {
   public:
     ReceiveWindow(std::uint64_t first, WindowPool& pool) : granted_(first), window_(first), pool_(pool) {}
-    ~ReceiveWindow() { pool_.give_back(from_pool_); }
+    ~ReceiveWindow() { pool_.free += from_pool_; }
     ReceiveWindow(const ReceiveWindow&) = delete;
     ReceiveWindow& operator=(const ReceiveWindow&) = delete;
 
@@ -60,9 +49,9 @@ class ReceiveWindow {
     void grow(std::uint64_t to, std::uint64_t most) {
         to = std::min(to, most);
         // Half of what is left at most: the next ones want some, too.
-        if (to <= window_ || (to - window_) * 2 > pool_.free()) return;
+        if (to <= window_ || (to - window_) * 2 > pool_.free) return;
         const auto more = static_cast<std::size_t>(to - window_);
-        if (!pool_.take(more)) return;
+        pool_.free -= more;
         from_pool_ += more;
         window_ = to;
     }
@@ -112,7 +101,7 @@ struct Channel {
     bool over() const { return last_queued && last_received; }
 };
 
-// The channels of a trunk, by number. Those that are over go when the last call into the trunk returns.
+// The channels of a trunk, by number. Those that are over stay until nobody can be using them.
 class Channels {
   public:
     using Map = std::unordered_map<ChannelId, std::unique_ptr<Channel>>;
@@ -138,14 +127,8 @@ class Channels {
     void note_over(const Channel& channel) {
         if (channel.over()) over_.push_back(channel.id);
     }
-    template <typename Last>
-    void bury(Last last) {
-        for (std::size_t i = 0; i < over_.size(); ++i) {
-            const auto found = all_.find(over_[i]);
-            if (found == all_.end() || !found->second->over()) continue;
-            last(*found->second);
-            all_.erase(found);
-        }
+    void bury() {
+        for (const ChannelId id : over_) all_.erase(id);
         over_.clear();
     }
     Map take_all() { return std::exchange(all_, {}); }

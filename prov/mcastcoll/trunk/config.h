@@ -26,8 +26,8 @@ struct Config {
 struct Counters {
     std::uint64_t sent_frames = 0, sent_bytes = 0, received_frames = 0, received_bytes = 0;
     std::uint64_t resent_frames = 0, duplicate_frames = 0, early_frames = 0, urgent_frames = 0;
-    std::uint64_t channels_opened = 0, channels_accepted = 0, resets = 0, violations = 0;
-    std::uint64_t streams_up = 0, streams_lost = 0, sessions_lost = 0, acks = 0, heartbeats = 0;
+    std::uint64_t opened = 0, accepted = 0, resets = 0, violations = 0;
+    std::uint64_t streams_up = 0, streams_lost = 0, sessions_lost = 0, acknowledgements = 0, heartbeats = 0;
 };
 
 class Host {

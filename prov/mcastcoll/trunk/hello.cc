@@ -82,11 +82,9 @@ Welcome decode_welcome(Bytes bytes) {
 }
 
 Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello) {
-    const bool unbound = hello.peer_session == 0;
-    if (bound_to == 0) return unbound ? Binding::fresh : Binding::refused;
-    if (bound_to == hello.session)
-        return unbound || hello.peer_session == own ? Binding::same : Binding::refused;
-    return unbound ? Binding::renewed : Binding::refused;
+    const bool same = bound_to == hello.session;
+    if (hello.peer_session == 0) return same || bound_to == 0 ? Binding::good : Binding::renewed;
+    return same && hello.peer_session == own ? Binding::good : Binding::refused;
 }
 
 }  // namespace mcastcoll::trunk

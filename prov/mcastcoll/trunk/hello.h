@@ -62,7 +62,7 @@ std::array<std::byte, kWelcomeSize> encode_welcome(const Welcome& welcome);
 Welcome decode_welcome(Bytes bytes);
 
 // The table above.
-enum class Binding { fresh, same, renewed, refused };
+enum class Binding { good, renewed, refused };
 Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello);
 
 }  // namespace mcastcoll::trunk

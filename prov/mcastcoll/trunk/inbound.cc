@@ -1,21 +1,19 @@
-#include "trunk/inbound.h"
-
+// What comes into a trunk on its channels: frames are put in order, handed to the host as far as it takes
+// them, and what it has taken is granted again.
 #include <array>
 #include <cerrno>
 
+#include "trunk/trunk.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::trunk {
 
-Inbound::Inbound(const Config& config, Channels& channels, Outbound& outbound, Host& host, Counters& counters)
-    : config_(config), channels_(channels), outbound_(outbound), host_(host), counters_(counters) {}
-
-Result<void> Inbound::violation(const char* what) {
+Result<void> Trunk::violation(const char* what) {
     ++counters_.violations;
     return Error{EPROTO, what};
 }
 
-Result<void> Inbound::on_frame(const FrameHeader& header, Bytes payload) {
+Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     Channel* channel = channels_.find(header.channel);
     if (channel == nullptr) {
         const bool even = header.channel % 2 == 0;
@@ -46,7 +44,7 @@ Result<void> Inbound::on_frame(const FrameHeader& header, Bytes payload) {
     return {};
 }
 
-Result<void> Inbound::process(Channel& channel, FrameType type, Bytes payload) {
+Result<void> Trunk::process(Channel& channel, FrameType type, Bytes payload) {
     const bool first = channel.expected++ == 0;
     if (channel.last_received) return violation("a frame after its channel's last");
     if ((first && !channel.ours) != (type == FrameType::open))
@@ -81,10 +79,10 @@ Result<void> Inbound::process(Channel& channel, FrameType type, Bytes payload) {
     return violation("a frame that has no order");
 }
 
-Result<void> Inbound::on_open(Channel& channel, Bytes payload) {
+Result<void> Trunk::on_open(Channel& channel, Bytes payload) {
     if (payload.size() < 4) return violation("an open without a window");
     channel.limit = std::max<std::uint64_t>(channel.limit, wire::get<std::uint32_t>(payload.data()));
-    ++counters_.channels_accepted;
+    ++counters_.accepted;
     channel.window.grow(config_.opened_window, config_.max_window);
     if (channel.window.has_grown()) owe_credit(channel);
     channel.known = true;
@@ -92,7 +90,7 @@ Result<void> Inbound::on_open(Channel& channel, Bytes payload) {
     return {};
 }
 
-void Inbound::on_data(Channel& channel, Bytes payload) {
+void Trunk::on_data(Channel& channel, Bytes payload) {
     counters_.received_bytes += payload.size();
     if (channel.discarding) return;
     const std::size_t taken = channel.inbox.empty() ? host_.deliver(channel.id, payload) : 0;
@@ -107,31 +105,32 @@ void Inbound::on_data(Channel& channel, Bytes payload) {
     inbox_bytes_ += payload.size();
 }
 
-void Inbound::drain(Channel& channel) {
-    if (channel.discarding || channel.inbox.empty()) return;
-    while (!channel.inbox.empty()) {
-        const Bytes rest = Bytes(channel.inbox.front()).subspan(channel.taken_of_first);
-        const std::size_t taken = host_.deliver(channel.id, rest);
-        if (channel.discarding) return;
-        channel.taken_of_first += taken;
+void Trunk::drain(ChannelId id) {
+    Channel* const channel = channels_.find(id);
+    if (channel == nullptr || channel->discarding || channel->inbox.empty()) return;
+    while (!channel->inbox.empty()) {
+        const Bytes rest = Bytes(channel->inbox.front()).subspan(channel->taken_of_first);
+        const std::size_t taken = host_.deliver(id, rest);
+        if (channel->discarding) return;
+        channel->taken_of_first += taken;
         if (taken < rest.size()) return;
-        const std::size_t size = channel.inbox.front().size();
-        channel.inbox.pop_front();
-        channel.taken_of_first = 0;
+        const std::size_t size = channel->inbox.front().size();
+        channel->inbox.pop_front();
+        channel->taken_of_first = 0;
         inbox_bytes_ -= size;
-        consume(channel, size);
+        consume(*channel, size);
     }
-    if (channel.finish_received) tell_finish(channel);
+    if (channel->finish_received) tell_finish(*channel);
 }
 
-void Inbound::tell_finish(Channel& channel) {
+void Trunk::tell_finish(Channel& channel) {
     if (channel.finish_told) return;
     channel.finish_told = true;
     if (!channel.discarding) host_.finished(channel.id);
     outbound_.check_over(channel);
 }
 
-void Inbound::on_reset(Channel& channel) {
+void Trunk::on_reset(Channel& channel) {
     channel.last_received = true;
     const bool tell = !channel.discarding;
     discard(channel);
@@ -140,7 +139,8 @@ void Inbound::on_reset(Channel& channel) {
     outbound_.check_over(channel);
 }
 
-void Inbound::discard(Channel& channel) {
+// Nobody takes what has come, and what comes.
+void Trunk::discard(Channel& channel) {
     channel.discarding = true;
     for (const auto& piece : channel.inbox) inbox_bytes_ -= piece.size();
     channel.inbox.clear();
@@ -150,19 +150,20 @@ void Inbound::discard(Channel& channel) {
 }
 
 // The host has taken a frame's payload.
-void Inbound::consume(Channel& channel, std::size_t payload) {
+void Trunk::consume(Channel& channel, std::size_t payload) {
     channel.window.consume(cost_of(payload));
     if (channel.finish_received) return;
     channel.window.follow(config_.max_window);
     if (!channel.credit_due && channel.window.should_grant()) owe_credit(channel);
 }
 
-void Inbound::owe_credit(Channel& channel) {
+void Trunk::owe_credit(Channel& channel) {
     channel.credit_due = true;
     credits_.push_back(channel.id);
 }
 
-FramePointer Inbound::take_credit() {
+// A frame of credit that is due, or null.
+FramePointer Trunk::take_credit() {
     while (!credits_.empty()) {
         Channel* channel = channels_.find(credits_.front());
         credits_.pop_front();
@@ -173,11 +174,6 @@ FramePointer Inbound::take_credit() {
         return std::make_unique<Frame>(FrameHeader{.type = FrameType::credit, .channel = channel->id}, limit);
     }
     return nullptr;
-}
-
-void Inbound::clear() {
-    credits_.clear();
-    inbox_bytes_ = 0;
 }
 
 }  // namespace mcastcoll::trunk

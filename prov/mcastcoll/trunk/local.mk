@@ -8,7 +8,6 @@ mcc_parts += \
 	%reldir%/hello.cc \
 	%reldir%/hello.h \
 	%reldir%/inbound.cc \
-	%reldir%/inbound.h \
 	%reldir%/outbound.cc \
 	%reldir%/outbound.h \
 	%reldir%/stream.cc \

@@ -13,10 +13,11 @@ constexpr std::uint64_t kLeast = 512;
 // So many bytes of urgent frames go ahead of bulk that waits, then it is bulk's turn once.
 constexpr std::size_t kUrgentInARow = 64 * 1024;
 
-FramePointer pop(std::deque<FramePointer>& queue) {
-    FramePointer frame = std::move(queue.front());
+template <typename One>
+One pop(std::deque<One>& queue) {
+    One one = std::move(queue.front());
     queue.pop_front();
-    return frame;
+    return one;
 }
 
 }  // namespace
@@ -90,23 +91,15 @@ void Outbound::on_credit(const FrameHeader& header, Bytes payload) {
 }
 
 std::optional<ChannelId> Outbound::next_sendable() {
-    while (!sendable_.empty()) {
-        const ChannelId id = sendable_.front();
-        sendable_.pop_front();
+    for (;;) {
+        const bool credit = !sendable_.empty();
+        if (!credit && (wait_for_room_.empty() || !has_room())) return std::nullopt;
+        const ChannelId id = pop(credit ? sendable_ : wait_for_room_);
         Channel* channel = channels_.find(id);
         if (channel == nullptr) continue;
-        channel->is_sendable = false;
+        (credit ? channel->is_sendable : channel->wants_room) = false;
         return id;
     }
-    while (!wait_for_room_.empty() && has_room()) {
-        const ChannelId id = wait_for_room_.front();
-        wait_for_room_.pop_front();
-        Channel* channel = channels_.find(id);
-        if (channel == nullptr) continue;
-        channel->wants_room = false;
-        return id;
-    }
-    return std::nullopt;
 }
 
 FramePointer Outbound::take(Nanoseconds now, FunctionRef<FramePointer()> take_credit) {
@@ -122,7 +115,7 @@ FramePointer Outbound::take(Nanoseconds now, FunctionRef<FramePointer()> take_cr
     if (frame == nullptr) return nullptr;
     if (frame->header.sequence == 0) frame->header.sequence = next_sequence_++;
     ++counters_.sent_frames;
-    bucket_.spend(frame->bytes().size());
+    bucket_.spend(static_cast<std::int64_t>(frame->bytes().size()));
     return frame;
 }
 
@@ -147,7 +140,7 @@ FramePointer Outbound::take_queued() {
 
 void Outbound::put_back(FramePointer frame) {
     --counters_.sent_frames;
-    bucket_.give_back(frame->bytes().size());
+    bucket_.spend(-static_cast<std::int64_t>(frame->bytes().size()));
     if (!frame->bulk) {
         urgent_.push_front(std::move(frame));
         return;

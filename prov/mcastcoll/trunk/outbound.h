@@ -28,11 +28,9 @@ class TokenBucket {
         fill(now);
         return tokens_ > 0;
     }
-    void spend(std::size_t bytes) {
-        if (rate_ != 0) tokens_ -= static_cast<std::int64_t>(bytes);
-    }
-    void give_back(std::size_t bytes) {
-        if (rate_ != 0) tokens_ += static_cast<std::int64_t>(bytes);
+    // Less than none: they are given back.
+    void spend(std::int64_t bytes) {
+        if (rate_ != 0) tokens_ -= bytes;
     }
     // kNever if it is now.
     Nanoseconds in_credit_at() const {

@@ -32,7 +32,7 @@ FramePointer Stream::take_control(Nanoseconds now, Counters& counters) {
         ack_at_ = kNever;
         ack_sent_ = received_;
         ack_sent_bytes_ = received_bytes_;
-        ++counters.acks;
+        ++counters.acknowledgements;
         header = {.type = FrameType::ack, .sequence = received_};
     } else if (pong_due_) {
         pong_due_ = false;

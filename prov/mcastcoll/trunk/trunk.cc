@@ -8,11 +8,7 @@
 namespace mcastcoll::trunk {
 
 Trunk::Trunk(const Config& config, WindowPool& pool, Host& host)
-    : config_(config),
-      host_(host),
-      channels_(config.even, pool),
-      outbound_(config_, channels_, counters_),
-      inbound_(config_, channels_, outbound_, host_, counters_) {
+    : config_(config), host_(host), channels_(config.even, pool), outbound_(config_, channels_, counters_) {
     assert(config.first_window >= kMinWindow && config.max_window >= config.first_window);
 }
 
@@ -22,7 +18,7 @@ void Trunk::stream_up(unsigned index, Nanoseconds now) {
     ++counters_.streams_up;
 }
 
-void Trunk::stream_down(unsigned index, Nanoseconds) {
+void Trunk::stream_down(unsigned index) {
     if (!streams_[index].is_up()) return;
     ++counters_.streams_lost;
     outbound_.lost(streams_[index].go_down());
@@ -30,14 +26,15 @@ void Trunk::stream_down(unsigned index, Nanoseconds) {
 
 unsigned Trunk::streams_up() const {
     return static_cast<unsigned>(
-        std::count_if(streams_.begin(), streams_.end(), [](const Stream& stream) { return stream.is_up(); }));
+        std::ranges::count_if(streams_, [](const Stream& stream) { return stream.is_up(); }));
 }
 
-void Trunk::abandon(Nanoseconds now) {
-    const Entry entry(*this);
-    for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i, now);
+void Trunk::abandon() {
+    channels_.bury();
+    for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i);
     outbound_.clear();
-    inbound_.clear();
+    credits_.clear();
+    inbox_bytes_ = 0;
     received_ = SequenceWindow();
     ++counters_.sessions_lost;
     // The host may call back for channels that are no longer there, or open new ones.
@@ -52,7 +49,6 @@ void Trunk::abandon(Nanoseconds now) {
 std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     assert(preface.size() + 4 <= kMaxPayload);
     if (channels_.size() >= config_.max_channels) return std::nullopt;
-    const Entry entry(*this);
     Channel& channel = channels_.create(channels_.new_id(), true, peer_window_, config_.first_window);
     channel.known = true;
     channel.window.grow(config_.opened_window, config_.max_window);
@@ -60,22 +56,18 @@ std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     frame->header = {FrameType::open, static_cast<std::uint32_t>(preface.size() + 4), channel.id, 0, 0};
     wire::put(frame->space().data(), static_cast<std::uint32_t>(channel.window.grant()));
     std::copy(preface.begin(), preface.end(), frame->space().begin() + 4);
-    ++counters_.channels_opened;
+    ++counters_.opened;
     outbound_.enqueue(channel, std::move(frame));
     return channel.id;
 }
 
 void Trunk::send(ChannelId id, FramePointer frame) {
-    Channel* channel = channels_.find(id);
-    if (channel == nullptr) return;
-    const Entry entry(*this);
-    outbound_.send(*channel, std::move(frame));
+    if (Channel* const channel = channels_.find(id)) outbound_.send(*channel, std::move(frame));
 }
 
 void Trunk::finish(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return;
-    const Entry entry(*this);
     channel->finish_queued = true;
     outbound_.enqueue_word(*channel, FrameType::finish);
     outbound_.check_over(*channel);
@@ -84,33 +76,18 @@ void Trunk::finish(ChannelId id) {
 void Trunk::reset(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->discarding) return;
-    const Entry entry(*this);
-    inbound_.discard(*channel);
+    discard(*channel);
     ++counters_.resets;
     outbound_.enqueue_last(*channel, FrameType::reset);
     outbound_.check_over(*channel);
-}
-
-void Trunk::drain(ChannelId id) {
-    const Entry entry(*this);
-    if (Channel* channel = channels_.find(id); channel != nullptr) inbound_.drain(*channel);
-}
-
-Trunk::Entry::~Entry() {
-    if (--trunk_.depth_ == 0)
-        trunk_.channels_.bury([this](Channel& channel) { trunk_.inbound_.discard(channel); });
 }
 
 Frame* Trunk::next(unsigned index, Nanoseconds now) {
     Stream& stream = streams_[index];
     if (!stream.is_up()) return nullptr;
     FramePointer frame = stream.take_control(now, counters_);
-    if (frame == nullptr) frame = outbound_.take(now, [this] { return inbound_.take_credit(); });
+    if (frame == nullptr) frame = outbound_.take(now, [this] { return take_credit(); });
     return frame == nullptr ? nullptr : stream.enqueue(std::move(frame), now);
-}
-
-void Trunk::written(unsigned index, std::size_t frames) {
-    streams_[index].written(frames);
 }
 
 void Trunk::give_back(unsigned index, std::size_t frames) {
@@ -125,16 +102,16 @@ Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes pa
     Stream& stream = streams_[index];
     assert(payload.size() == header.length);
     if (!stream.is_up()) return {};
-    const Entry entry(*this);
+    channels_.bury();
     if (is_sequenced(header.type)) {
         stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
         return on_sequenced(header, payload);
     }
-    if (header.type == FrameType::welcome) return inbound_.violation("a second welcome");
+    if (header.type == FrameType::welcome) return violation("a second welcome");
     if (header.type == FrameType::ack) {
         if (!stream.acknowledge(header.sequence,
                                 [this](FramePointer frame) { outbound_.acknowledged(std::move(frame)); }))
-            return inbound_.violation("an acknowledgement of frames that were not sent");
+            return violation("an acknowledgement of frames that were not sent");
     } else if (header.type == FrameType::ping) {
         stream.on_ping(header.sequence);
     } else {  // pong
@@ -150,12 +127,12 @@ Result<void> Trunk::on_sequenced(const FrameHeader& header, Bytes payload) {
             ++counters_.duplicate_frames;
             return {};
         case SequenceWindow::Verdict::beyond:
-            return inbound_.violation("a sequence beyond the window");
+            return violation("a sequence beyond the window");
         case SequenceWindow::Verdict::fresh:
             break;
     }
     ++counters_.received_frames;
-    if (is_ordered(header.type)) return inbound_.on_frame(header, payload);
+    if (is_ordered(header.type)) return on_ordered(header, payload);
     outbound_.on_credit(header, payload);
     return {};
 }
@@ -165,13 +142,14 @@ void Trunk::forgive(Nanoseconds now) {
 }
 
 void Trunk::on_time(Nanoseconds now) {
+    channels_.bury();
     for (Stream& stream : streams_) stream.on_time(config_.heartbeat, now);
 }
 
 Nanoseconds Trunk::next_deadline() const {
     Nanoseconds deadline = kNever;
     for (const Stream& stream : streams_) deadline = std::min(deadline, stream.next_deadline(config_));
-    if (outbound_.waits() || inbound_.credit_waits()) deadline = std::min(deadline, outbound_.in_credit_at());
+    if (outbound_.waits() || !credits_.empty()) deadline = std::min(deadline, outbound_.in_credit_at());
     return deadline;
 }
 

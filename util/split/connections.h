@@ -1,12 +1,5 @@
-// What the library knows of connections that go through gateways: the true peer, and whether the preface has
-// passed.
-//
-// A connection is known by its socket's cookie, which the kernel never gives twice, not by a descriptor:
-// duplicates, descriptors that a program closes behind our back and fork() then need no attention.  Entries
-// of sockets that are gone are swept out when there are many.
-//
-// Everything here is under one lock that also serves the waiter.  While it is held signals wait, so that a
-// handler that writes cannot meet the lock its own thread holds.
+// Connections that go through gateways: what the library knows of them (ledger.cc), the true peer and whether
+// the preface has passed; and what passes before the program's own bytes (prefaces.cc).  README.md says how.
 #pragma once
 
 #include <pthread.h>
@@ -32,11 +25,12 @@ struct Connection {
     std::uint64_t cookie = 0;
     Stage stage = Stage::settled;
     std::uint8_t sent = 0;  // bytes of the preface
-    bool accepted = false;
     relay::Endpoint peer;
     std::array<std::byte, relay::kPrefaceSize> preface{};
 };
 
+// What is known is under one lock, also of the thread that sends prefaces.  While it is held signals wait, so
+// that a handler that writes cannot meet the lock its own thread holds.
 class Locked {
   public:
     Locked() noexcept;
@@ -48,9 +42,8 @@ class Locked {
     sigset_t before_;
 };
 
-// How many entries there are, and how many of them are not settled: what calls look at that mostly concern
-// other sockets.
-extern std::atomic<std::uint32_t> entries, unsettled;
+// How many entries are not settled: what calls look at that mostly concern other sockets.
+extern std::atomic<std::uint32_t> unsettled;
 
 // 0 if there is none: no socket, or no cookies in this kernel.
 std::uint64_t cookie_of(int fd) noexcept;
@@ -66,5 +59,17 @@ void settle(Connection& connection) noexcept;
 // and says whether the call may go on; otherwise errno says why not.  An attempt gives 0, EAGAIN, or what
 // else the call is to fail of.  May wait, where the socket blocks.
 bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> attempt) noexcept;
+
+// As connect(2): a connection to the target, which is in another site, by way of the gateway.
+int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept;
+
+// Of a connection that came from the gateway's address: takes the preface and puts the true peer in place of
+// the gateway's. False, with errno, if what came is a preface that this library does not understand.
+bool receive_accepted(int fd, relay::Endpoint& peer) noexcept;
+
+// Whether the program may write or read now; otherwise errno says why not.  May wait, where the socket
+// blocks.
+bool may_write(int fd, int flags) noexcept;
+bool may_read(int fd, int flags) noexcept;
 
 }  // namespace mcastcoll::split
