@@ -2,6 +2,7 @@
 // polls.
 #include <criterion/criterion.h>
 
+#include <tuple>
 #include <vector>
 
 #include "engine/checkpoint.h"
@@ -16,105 +17,153 @@ namespace {
 
 constexpr Nanoseconds kSoon = Nanoseconds::from_us(100), kLate = Nanoseconds::from_ms(10);
 
+GroupConfig config_of(std::uint32_t self, std::uint32_t members, std::uint32_t probes = 1) {
+    GroupConfig config;
+    config.self = rank_of(self);
+    config.members = members;
+    config.probes = probes;
+    return config;
+}
+
 RankList ranks(std::initializer_list<std::uint32_t> list) {
     RankList result;
     for (const std::uint32_t rank : list) result.add(rank_of(rank));
     return result;
 }
 
-// What a watermark says next, with nobody told by multicast.
-std::vector<Watermark::Word> all_words(Watermark& mark, bool heard = false) {
-    std::vector<Watermark::Word> words;
-    for (Watermark::Word word; mark.next(word, [heard](Rank) { return heard; });) words.push_back(word);
-    return words;
-}
+// A member that agrees on every fourth operation, in a tree of this arity.
+struct Member {
+    Member(std::uint32_t self, std::uint32_t members, std::uint32_t arity = 1, Repair repair = Repair::pull)
+        : core([&] {
+              GroupConfig config = config_of(self, members);
+              config.tree_arity = arity;
+              config.checkpoint_every = config.channels = 4;
+              config.repair = repair;
+              return config;
+          }()) {
+        core.now = kSoon;
+        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.phase = Phase::active;
+    }
+    void finish(std::uint64_t operations) {
+        while (core.slots.next() < operations)
+            core.slots.take(operation_of(core.slots.post())).state = SlotState::finished;
+        core.slots.close_finished();
+        checkpoint.settle();
+    }
+    static wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number,
+                               std::uint32_t verdict = 0) {
+        wire::Header header;
+        header.kind = kind;
+        header.sender = rank_of(from);
+        header.operation = operation_of(number);
+        header.fragment = fragment_of(verdict);
+        return header;
+    }
+    void up(std::uint32_t child, std::uint64_t number) {
+        checkpoint.on_up(header(wire::Kind::watermark_up, child, number));
+        checkpoint.settle();
+    }
+    void told(std::uint64_t number, std::uint32_t verdict = 0) {
+        checkpoint.on_told(header(wire::Kind::watermark_down, index_of(core.parent), number, verdict),
+                           core.parent);
+    }
+    void asked(std::uint32_t child, std::uint64_t above) {
+        checkpoint.on_ask(header(wire::Kind::watermark_ask, child, above));
+    }
+    // What it says next, as "kind to number" each.
+    using Words = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
+    Words words() {
+        Words all;
+        for (Effect effect; checkpoint.next_message(effect);) {
+            const wire::Header said = wire::decode(effect.header).header;
+            all.emplace_back(said.kind, index_of(effect.to), number_of(said.operation));
+        }
+        return all;
+    }
 
-bool is(const Watermark::Word& word, wire::Kind kind, std::uint32_t to, std::uint64_t number) {
-    return word.kind == kind && word.to == rank_of(to) && word.number == number;
-}
+    Core core;
+    Checkpoint checkpoint{core};
+};
+
+using Words = Member::Words;
+constexpr auto kUp = wire::Kind::watermark_up, kDown = wire::Kind::watermark_down,
+               kAsk = wire::Kind::watermark_ask;
 
 }  // namespace
 
 Test(watermark, rises_when_all_below_have_finished) {
-    Watermark root(ranks({1, 2}), kNoRank);
-    cr_assert_eq(root.agree(8), 0U, "nobody else has");
-    root.on_up(0, 8);
-    cr_assert_eq(root.agree(8), 0U);
-    root.on_up(1, 4);
-    cr_assert_eq(root.agree(8), 4U);
-    cr_assert_eq(root.agree(8), 0U, "that is known");
-    root.rise_to(4);
-    cr_assert_eq(root.opened(), 4U);
-    const auto words = all_words(root);
-    cr_assert_eq(words.size(), 2U);
-    cr_assert(is(words[0], wire::Kind::watermark_down, 1, 4) &&
-              is(words[1], wire::Kind::watermark_down, 2, 4));
-    cr_assert(all_words(root).empty(), "once");
-    cr_assert_eq(root.behind(8).count, 1U);
-    cr_assert(root.behind(8).contains(rank_of(2)));
-    // What comes late and doubled changes nothing.
-    root.on_up(1, 2);
-    cr_assert_eq(root.agree(8), 0U);
+    Member root(0, 3, 2);
+    root.finish(8);
+    root.up(1, 8);
+    cr_assert(root.checkpoint.opened() == 0 && root.words().empty(), "one has not");
+    root.up(2, 4);
+    cr_assert_eq(root.checkpoint.opened(), 4U);
+    cr_assert(root.words() == (Words{{kDown, 1, 4}, {kDown, 2, 4}}));
+    cr_assert(root.words().empty(), "once");
+    cr_assert_eq(root.checkpoint.behind().count, 1U);
+    cr_assert(root.checkpoint.behind().contains(rank_of(2)));
+    root.up(2, 2);
+    cr_assert(root.checkpoint.opened() == 4 && root.words().empty(), "late and doubled");
 }
 
 Test(watermark, goes_up_and_comes_down_through_others) {
-    Watermark middle(ranks({3}), rank_of(0));
-    middle.on_up(0, 6);
-    cr_assert_eq(middle.agree(4), 0U, "only rank 0 knows what all have");
-    auto words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_up, 0, 4));
-    cr_assert(middle.take(4, true, kSoon));
-    middle.rise_to(4);
-    words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_down, 3, 4));
-    cr_assert_not(middle.take(4, true, kSoon), "no news");
-    cr_assert_not(middle.take(2, true, kSoon), "old");
+    Member middle(1, 3);
+    middle.up(2, 8);
+    middle.finish(6);
+    cr_assert(middle.words() == (Words{{kUp, 0, 4}}), "in whole checkpoints");
+    cr_assert_eq(middle.checkpoint.opened(), 0U, "only rank 0 knows what all have");
+    middle.told(4);
+    cr_assert_eq(middle.checkpoint.opened(), 4U);
+    cr_assert(middle.words() == (Words{{kDown, 2, 4}}));
+    for (const std::uint64_t old : {4U, 2U}) middle.told(old);
+    cr_assert(middle.checkpoint.opened() == 4 && middle.words().empty(), "no news");
 }
 
 Test(watermark, waits_for_the_verdict_that_it_was_told_with) {
-    Watermark leaf(ranks({}), rank_of(0));
-    cr_assert_eq(leaf.take_parked(), 0U);
-    cr_assert_not(leaf.take(4, false, kSoon));
-    cr_assert_not(leaf.take(8, false, kSoon));
-    cr_assert_eq(leaf.take_parked(), 8U);
-    cr_assert_eq(leaf.take_parked(), 0U, "once");
+    Member leaf(1, 2);
+    leaf.finish(8);
+    for (const std::uint64_t number : {4U, 8U}) leaf.told(number, 1);
+    leaf.checkpoint.settle();
+    cr_assert_eq(leaf.checkpoint.opened(), 0U);
+    leaf.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    leaf.checkpoint.settle();
+    cr_assert_eq(leaf.checkpoint.opened(), 8U);
 }
 
 Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
-    Watermark root(ranks({1}), kNoRank);
-    root.on_up(0, 4);
-    cr_assert_eq(root.agree(4), 4U);
-    root.set_cast_due(true);
-    root.rise_to(4);
-    cr_assert_eq(root.to_cast(), 4U);
-    root.set_cast_due(false);
-    cr_assert_eq(root.to_cast(), 0U);
-    cr_assert(all_words(root, true).empty());
-    root.on_ask(0, 0);
-    const auto words = all_words(root, true);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_down, 1, 4));
+    Member root(0, 2, 1, Repair::sync);
+    root.finish(4);
+    root.up(1, 4);
+    Effect effect;
+    cr_assert(root.checkpoint.next_multicast(effect) &&
+              wire::decode(effect.header).header.operation == operation_of(4));
+    cr_assert_not(root.checkpoint.next_multicast(effect), "once");
+    cr_assert(root.words().empty());
+    root.asked(1, 0);
+    cr_assert(root.words() == (Words{{kDown, 1, 4}}));
 }
 
 Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
-    Watermark middle(ranks({3}), rank_of(0));
-    middle.await(kSoon, kSoon, kLate);
-    cr_assert(middle.next_deadline() == kSoon + kSoon, "as early as may be while nothing was measured");
-    middle.on_timeout(middle.next_deadline());
-    auto words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_ask, 0, 0));
-    middle.await(kLate, kSoon, kLate);
-    cr_assert(middle.next_deadline() == kNever, "it has asked");
-    middle.on_ask(0, 0);
-    cr_assert(all_words(middle).empty(), "it does not know");
-    cr_assert(middle.take(4, true, kLate));
-    middle.rise_to(4);
-    words = all_words(middle);
-    cr_assert_geq(words.size(), 1U);
-    cr_assert(is(words[0], wire::Kind::watermark_down, 3, 4));
+    Member middle(1, 3);
+    middle.finish(4);
+    middle.checkpoint.await();
+    const Nanoseconds least =
+        std::max(middle.core.config.least_silence, Nanoseconds{2 * middle.core.round_trip.mean().value});
+    cr_assert(middle.checkpoint.next_deadline() == kSoon + least, "while nothing was measured");
+    middle.core.now = middle.checkpoint.next_deadline();
+    middle.checkpoint.on_timeout();
+    cr_assert(middle.words() == (Words{{kAsk, 0, 0}}));
+    middle.core.now = kLate;
+    middle.checkpoint.await();
+    cr_assert(middle.checkpoint.next_deadline() == kNever, "it has asked");
+    middle.asked(2, 0);
+    cr_assert(middle.words().empty(), "it does not know");
+    middle.told(4);
+    cr_assert_eq(middle.words().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
     // A child that knows no more than this one has it ask onward.
-    middle.on_ask(0, 4);
-    words = all_words(middle);
-    cr_assert(words.size() == 1 && is(words[0], wire::Kind::watermark_ask, 0, 4));
+    middle.asked(2, 4);
+    cr_assert(middle.words() == (Words{{kAsk, 0, 4}}));
 }
 
 Test(departure, up_when_all_below_have_left_and_down_again) {
@@ -162,18 +211,6 @@ Test(watch_list, asks_once_as_far_as_it_remembers) {
     cr_assert_eq(list.take(), rank_of(5));
     cr_assert_eq(list.take(), kNoRank);
 }
-
-namespace {
-
-GroupConfig config_of(std::uint32_t self, std::uint32_t members, std::uint32_t probes = 1) {
-    GroupConfig config;
-    config.self = rank_of(self);
-    config.members = members;
-    config.probes = probes;
-    return config;
-}
-
-}  // namespace
 
 Test(poll, rank_0_has_a_result_when_all_have_been_heard_and_have_voted) {
     const GroupConfig config = config_of(0, 3), below = config_of(1, 3);
