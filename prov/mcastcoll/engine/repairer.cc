@@ -61,15 +61,9 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     if (Client* client = slot->find_client(header.sender)) client->asked = true;
     Nacks& nacks = slot->nacks;
     nacks.begin_round(core_.now, core_.round_trip.mean());
-    const std::uint32_t from = index_of(header.fragment);
-    for (std::uint32_t i = 0; i < payload.size() * 8; ++i) {
-        if ((std::to_integer<unsigned>(payload[i / 8]) >> (i % 8) & 1) == 0) continue;
-        if (i > UINT32_MAX - 1 - from) break;
-        const std::uint32_t index = from + i;
-        if (self_is_top && (index >= slot->multicasting.next || index < slot->multicasting.acknowledged))
-            continue;
-        if (!nacks.add(index)) break;
-    }
+    for_each_named(payload, index_of(header.fragment), [&](std::uint32_t index) {
+        if (!self_is_top || slot->multicasting.may_repeat(index)) nacks.add(index);
+    });
     slot->nack_root = top;
     core_.mark(*slot);
 }
@@ -88,14 +82,13 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.nack_root;
     if (top == core_.self()) return false;  // the sender sees to it
     const Rank to = core_.graph_of(slot).report_parent(top, core_.self(), core_.config.tree_arity);
-    const std::uint32_t from = nacks.from, end = nacks.to;
+    const std::uint32_t from = nacks.due.from, end = nacks.due.to;
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
-    for (std::uint32_t at = nacks.due.find_set(from, end); at < end; at = nacks.due.find_set(at + 1, end)) {
-        core_.bits[(at - from) / 8] |= static_cast<std::byte>(1U << ((at - from) % 8));
-        nacks.due.clear(at);
+    for (std::uint32_t at = nacks.due.first(); at < end; at = nacks.due.after(at)) {
+        wire::set_bit(core_.bits.data(), at - from);
         nacks.said.set(at);
     }
-    nacks.from = nacks.to = 0;
+    nacks.due.clear();
     if (to == kNoRank) return false;
     ++core_.counters.nacks_sent;
     return core_.message(effect, wire::Kind::nack, to, slot.id, from, index_of(top),
@@ -234,8 +227,7 @@ bool Repairer::make_message(Slot& slot, Effect& effect) {
     for (std::uint32_t index = slot.base; index < to; ++index) {
         if (slot.has(index) || slot.asking.asked.test(index)) continue;
         slot.asking.asked.set(index);
-        const std::uint32_t offset = index - slot.base;
-        core_.bits[offset / 8] |= static_cast<std::byte>(1U << (offset % 8));
+        wire::set_bit(core_.bits.data(), index - slot.base);
         last = index + 1;
     }
     slot.asking.asked_to = std::max(slot.asking.asked_to, to);

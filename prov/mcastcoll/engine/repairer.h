@@ -25,7 +25,7 @@ class Nacker {
         if (slot.nacks.asked_at != kNever) measure_answer(slot, index);
     }
     bool next_message(Slot& slot, Effect& effect) {
-        return slot.nacks.pending() && make_message(slot, effect);
+        return !slot.nacks.due.empty() && make_message(slot, effect);
     }
 
   private:

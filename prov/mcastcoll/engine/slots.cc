@@ -5,8 +5,8 @@ namespace mcastcoll::engine {
 Slot::Slot(const GroupConfig& config, std::uint32_t children)
     : have(config.window),
       asking{WindowBitmap(config.window)},
-      nacks{WindowBitmap(config.window), WindowBitmap(config.window)},
-      clients(kMaxArity + 1, Client{WindowBitmap(config.window)}),
+      nacks{{WindowBitmap(config.window)}, WindowBitmap(config.window)},
+      clients(kMaxArity + 1, Client{{WindowBitmap(config.window)}}),
       gathering{std::vector<Contribution>(children, Contribution{WindowBitmap(config.window)})} {}
 
 // Memory that an operation did not use is left alone: slots are taken in turn, so that it is in no cache.
@@ -17,16 +17,15 @@ void Contribution::reset() {
 }
 
 void Client::forget() {
-    if (wanted_to > 0) wanted.clear_all();
+    wanted.clear();
     *this = {std::move(wanted)};
 }
 
-bool Nacks::add(std::uint32_t index) {
-    if (said.test(index)) return true;
-    if (!pending()) from = to = index;
+bool FragmentSet::add(std::uint32_t index) {
+    if (empty()) from = to = index;
     const std::uint32_t low = std::min(from, index), high = std::max(to, index + 1);
-    if (high - low > due.capacity()) return false;
-    due.set(index);
+    if (high - low > bits.capacity()) return false;
+    bits.set(index);
     from = low;
     to = high;
     return true;
@@ -34,7 +33,7 @@ bool Nacks::add(std::uint32_t index) {
 
 void Nacks::reset() {
     if (said_until == Nanoseconds{}) return;  // nothing was added before a round
-    due.clear_all();
+    due.clear();
     said.clear_all();
     *this = {std::move(due), std::move(said)};
 }
