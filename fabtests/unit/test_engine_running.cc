@@ -1,4 +1,4 @@
-// The engine's small parts that work after the join: verdicts and the doubts about them, deadlines, memory,
+// The engine's small parts that work after the join: verdicts, doubts and elections, deadlines, memory,
 // slots, turns, notices.
 #include <criterion/criterion.h>
 
@@ -7,7 +7,7 @@
 
 #include "engine/ballots.h"
 #include "engine/deadlines.h"
-#include "engine/doubts.h"
+#include "engine/elections.h"
 #include "engine/outcome.h"
 #include "engine/pool.h"
 #include "engine/slots.h"
@@ -58,58 +58,120 @@ Test(verdicts, a_later_one_holds_from_an_operation_on) {
     cr_assert_eq(verdicts.version(), 1U);
 }
 
-Test(doubts, a_run_of_silence_is_a_reason_and_one_request_an_answer) {
-    Doubts doubts(config_of(8), false);
+Test(doubts, a_run_of_silence_is_a_reason) {
+    Doubts doubts;
     const Rank root = rank_of(2);
-    for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
-    cr_assert(doubts.missed(root) && doubts.silent(root));
+    const auto miss = [&] {
+        doubts.missed(root);
+        return doubts.take_wanted();
+    };
+    for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(miss());
+    cr_assert(miss() && doubts.silent(root));
     doubts.heard(root);
-    cr_assert_not(doubts.silent(root) || doubts.missed(root), "the run begins anew");
-    doubts.request(kBegin);
-    cr_assert(doubts.requested() && doubts.take_request());
-    cr_assert_not(doubts.take_request(), "once");
-    cr_assert_eq(doubts.elect_at(), kNever, "that is rank 0's");
-    doubts.on_election(1, kBegin);
-    cr_assert_not(doubts.requested());
-    // What the election measures is not doubted while it lasts.
-    for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
-    cr_assert(doubts.missed(root));
-    doubts.keep_request();
-    doubts.on_verdict();
-    cr_assert_not(doubts.requested() || doubts.take_request(), "it was against the verdict before");
+    cr_assert_not(doubts.silent(root) || miss(), "the run begins anew");
+    doubts.rest(kSilentEnough);
+    for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(miss());
+    cr_assert(miss());
 }
 
-Test(doubts, rank_0_holds_elections_ever_less_often) {
-    const GroupConfig config = config_of(8);
-    Doubts doubts(config, true);
-    doubts.request(kBegin);
-    cr_assert_eq(doubts.elect_at(), kBegin);
-    cr_assert_not(doubts.take_request(), "there is nobody to tell");
-    doubts.on_election(1, kBegin);
-    doubts.keep_request();
-    doubts.on_same_verdict(kBegin);
-    cr_assert_eq(doubts.elect_at(), kBegin + config.least_election_interval);
-    doubts.on_election(2, doubts.elect_at());
-    cr_assert_eq(doubts.elect_at(), kNever);
-    doubts.on_same_verdict(kBegin);
-    cr_assert_eq(doubts.elect_at(), kNever, "nobody has asked");
-    GroupConfig deaf = config;
-    deaf.multicast = false;
-    Doubts without(deaf, true);
-    without.request(kBegin);
-    cr_assert_eq(without.elect_at(), kNever, "it could not judge");
+namespace {
+
+// A member of an active group that has had the verdict of the join.
+struct Electing {
+    Electing(std::uint32_t self, std::uint32_t members, bool multicast = true)
+        : core([&] {
+              GroupConfig config = config_of(members);
+              config.self = rank_of(self);
+              config.multicast = multicast;
+              config.probes = 1;
+              return config;
+          }()) {
+        core.now = kBegin;
+        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.phase = Phase::active;
+        words();
+    }
+    wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number) const {
+        wire::Header header;
+        header.kind = kind;
+        header.sender = rank_of(from);
+        header.operation = operation_of(number);
+        header.fragment = fragment_of(1);  // the first probe: 0 would be a beacon
+        return header;
+    }
+    void ask(std::uint32_t from, std::uint64_t number) {
+        elections.on_request(header(wire::Kind::elect, from, number));
+    }
+    // How many messages of a kind it has to send.
+    std::size_t words(wire::Kind kind = wire::Kind::elect) {
+        std::size_t found = 0;
+        for (Effect effect; elections.next_message(effect);)
+            found += wire::decode(effect.header).header.kind == kind;
+        return found;
+    }
+    std::size_t multicasts() {
+        std::size_t found = 0;
+        for (Effect effect; elections.next_multicast(effect);) ++found;
+        return found;
+    }
+
+    Core core;
+    Elections elections{core};
+};
+
+}  // namespace
+
+Test(elections, one_request_goes_on) {
+    Electing member(1, 8);  // below 0, above 5 to 7
+    member.ask(5, 0);
+    cr_assert_eq(member.words(), 1U);
+    member.ask(6, 0);
+    cr_assert_eq(member.words(), 0U, "once");
+    cr_assert_eq(member.elections.next_deadline(), kNever, "to hold one is rank 0's");
+    member.elections.on_go(member.header(wire::Kind::go, 0, 1));
+    member.ask(5, 0);
+    cr_assert_eq(member.words(), 0U, "that was before this one");
+    member.ask(5, 1);
+    cr_assert_eq(member.words(), 1U, "anew");
+    member.ask(5, 1);
+    member.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    member.ask(6, 1);
+    cr_assert_eq(member.words(), 0U, "against the verdict before");
 }
 
-Test(doubts, beacons_are_rare) {
-    const GroupConfig config = config_of(8);
-    Doubts doubts(config, false);
-    doubts.want_beacon(kBegin);
-    cr_assert(doubts.beacon_due());
-    doubts.beacon_sent();
-    doubts.want_beacon(kBegin);
-    cr_assert_not(doubts.beacon_due());
-    doubts.want_beacon(kBegin + config.least_beacon_interval);
-    cr_assert(doubts.beacon_due());
+Test(elections, rank_0_holds_them_ever_less_often) {
+    Electing leader(0, 2);
+    leader.ask(1, 0);
+    cr_assert_eq(leader.words(), 0U, "there is nobody to tell");
+    Nanoseconds least{};
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+        const Nanoseconds begin = leader.elections.next_deadline();
+        cr_assert_geq(begin - leader.core.now, least);
+        leader.core.now = begin;
+        leader.elections.on_timeout();
+        cr_assert_eq(leader.core.counters.elections, number);
+        cr_assert_eq(leader.multicasts(), 1U);
+        leader.elections.on_probe(leader.header(wire::Kind::probe, 1, number));
+        leader.ask(1, number);  // which waits for its end
+        leader.elections.on_vote(leader.header(wire::Kind::vote, 1, number), {});
+        cr_assert_eq(leader.core.verdicts.version(), 0U, "it ends in the same verdict");
+        least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
+                                                   : 2 * least.value};
+    }
+    Electing without(0, 2, false);
+    without.ask(1, 0);
+    cr_assert_eq(without.elections.next_deadline(), kNever, "it could not judge");
+}
+
+Test(elections, beacons_are_rare) {
+    Electing mute(1, 8);
+    mute.elections.want_beacon();
+    cr_assert_eq(mute.multicasts(), 1U);
+    mute.elections.want_beacon();
+    cr_assert_eq(mute.multicasts(), 0U);
+    mute.core.now = kBegin + mute.core.config.least_beacon_interval;
+    mute.elections.want_beacon();
+    cr_assert_eq(mute.multicasts(), 1U);
 }
 
 Test(deadlines, follow_what_was_measured) {

@@ -2,20 +2,17 @@
 
 #include <bit>
 #include <cassert>
+#include <set>
 
 namespace mcastcoll::engine {
 namespace {
 
 // The ranges that somebody else listens to.
 std::vector<std::uint32_t> other_ranges(const GroupConfig& config) {
-    std::vector<std::uint32_t> ranges;
-    for (std::uint32_t range = 0; range < config.ranges; ++range)
-        for (std::uint32_t i = 0; i < config.members; ++i)
-            if (rank_of(i) != config.self && config.range(rank_of(i)) == range) {
-                ranges.push_back(range);
-                break;
-            }
-    return ranges;
+    std::set<std::uint32_t> ranges;
+    for (std::uint32_t i = 0; i < config.members; ++i)
+        if (rank_of(i) != config.self) ranges.insert(config.range(rank_of(i)));
+    return {ranges.begin(), ranges.end()};
 }
 
 }  // namespace
@@ -28,7 +25,6 @@ Core::Core(const GroupConfig& c)
       policy(config),
       root_sync(config),
       verdicts(config, children),
-      doubts(config, parent == kNoRank),
       departure(children, parent),
       slots(config, children.count),
       pending(c.pending_operations),
@@ -111,7 +107,7 @@ void Core::finish(Slot& slot) {
     slot.asking.due = false;
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
-            doubtful |= doubts.missed(slot.operation.root);
+            doubts.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();

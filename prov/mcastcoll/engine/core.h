@@ -13,6 +13,7 @@ namespace mcastcoll::engine {
 
 struct Core {
     explicit Core(const GroupConfig& config);
+    Core(const Core&) = delete;  // its parts know each other, and the engine's it
 
     const GroupConfig config;
     const RankList children;  // in the tree of gathers, watermarks and leaving
@@ -21,7 +22,6 @@ struct Core {
     Nanoseconds now{};                         // of the call being served
     Phase phase = Phase::forming;
     bool unsettled = false;
-    bool doubtful = false;         // too many operations were silent: an election is wanted
     std::uint64_t kept_bytes = 0;  // of all small messages that were finished here
     Nanoseconds moved_at{};        // when an operation last began or ended here, or the watermark rose
     Nanoseconds stalls_from{};     // what stood still before counts from then; kNever: nothing counts yet
@@ -37,7 +37,6 @@ struct Core {
     Notices notices;
     Turns turns;
     RoundTrip round_trip;
-    bool ping_due = false;  // to measure it
     Deadlines deadlines;
     std::vector<std::byte> bits;  // of the question that is being asked
 

@@ -18,10 +18,14 @@ class RoundTrip {
 
     Nanoseconds mean() const { return mean_.mean(); }
 
-    bool wants_ping() const {
-        return pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
+    // A ping is due: at any rate, or if a shorter round trip would make a deadline shorter.
+    void want_ping() { ping_due_ = true; }
+    void want_shorter() {
+        ping_due_ |= pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
     }
+    bool ping_due() const { return ping_due_; }
     void on_ping(Nanoseconds now) {
+        ping_due_ = false;
         pinged_at_ = now;
         ++pings_;
     }
@@ -30,14 +34,14 @@ class RoundTrip {
         if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
         shortest_ = std::min(shortest_, now - pinged_at_);
         pinged_at_ = kNever;
-        if (overslept() || (mean_.sampled() && shortest_ >= mean())) return true;
+        // Whoever has joined may sleep, or compute, before it reads its queues again: it is asked again.
+        const bool overslept = shortest_ > too_long_ && pings_ < kMaxPings;
+        ping_due_ |= overslept;
+        if (overslept || (mean_.sampled() && shortest_ >= mean())) return true;
         mean_ = SmoothedTime(shortest_);
         mean_.sample(shortest_);
         return true;
     }
-    // Whoever has joined may sleep, or compute, before it reads its queues again: it is asked again at once.
-    bool overslept() const { return shortest_ > too_long_ && pings_ < kMaxPings; }
-
     // A question was answered. It may have been remembered, so that it counts for no more than twice what was
     // expected.
     void on_answer(Nanoseconds took) { mean_.sample(std::min(took, Nanoseconds{2 * mean().value})); }
@@ -48,6 +52,7 @@ class RoundTrip {
     SmoothedTime mean_;
     Nanoseconds shortest_ = kNever, pinged_at_ = kNever;
     unsigned pings_ = 0;
+    bool ping_due_ = false;
 };
 
 class Deadlines {

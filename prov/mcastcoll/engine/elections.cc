@@ -90,7 +90,7 @@ void Elections::begin_first() {
 void Elections::on_timeout() {
     poll_.on_timeout(core_.now);
     follow_poll();
-    if (core_.doubts.elect_at() <= core_.now) begin(poll_.number() + 1);
+    if (elect_at_ <= core_.now) begin(poll_.number() + 1);
 }
 
 void Elections::on_go(const wire::Header& header) {
@@ -106,7 +106,9 @@ void Elections::begin(std::uint64_t number) {
         core_.phase = Phase::probing;
     else
         ++core_.counters.elections;
-    core_.doubts.on_election(number, core_.now);
+    elect_at_ = kNever;
+    if (number > 0) elections_.use(core_.now);
+    drop_requests(kSilentEnough);  // what the election measures is not doubted while it lasts
     probe_target_ = 0;
     poll_.begin(number, core_.now);
     follow_poll();
@@ -123,7 +125,7 @@ void Elections::on_probe(const wire::Header& header) {
     if (core_.phase == Phase::active) {
         core_.doubts.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            if (!core_.graph().can_hear(header.sender, core_.self())) request();
+            if (!core_.graph().can_hear(header.sender, core_.self())) doubt();
             return;
         }
     }
@@ -144,7 +146,7 @@ void Elections::decide(Verdict verdict) {
     if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
     if (core_.phase != Phase::active) return take_first(std::move(verdict));
     if (!(verdict == core_.graph().verdict())) return take_next(std::move(verdict), core_.slots.end());
-    core_.doubts.on_same_verdict(core_.now);
+    if (requested_) elect_again();
 }
 
 void Elections::on_verdict(const wire::Header& header, Bytes payload) {
@@ -167,17 +169,17 @@ void Elections::take_first(Verdict verdict) {
     core_.verdicts.take_first(std::move(verdict));
     core_.phase = Phase::active;
     poll_.stop();
-    core_.doubts.on_verdict();
+    drop_requests(0);
     core_.notices.joined = true;
     // Not before: what the probes keep busy answers late, and teaches long deadlines.
-    core_.ping_due = true;
+    core_.round_trip.want_ping();
     core_.unsettled = true;
 }
 
 void Elections::take_next(Verdict verdict, std::uint64_t from) {
     const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
     core_.verdicts.take_next(std::move(verdict), from);
-    core_.doubts.on_verdict();
+    drop_requests(0);
     const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
     ++core_.counters.verdicts;
     core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
@@ -193,39 +195,48 @@ void Elections::on_fragment(const wire::Header& header) {
     core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
                                                                   : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) request();
+    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) doubt();
 }
 
 void Elections::want_beacon() {
-    if (core_.config.multicast && core_.config.members > 1 && !core_.verdicts.pending())
-        core_.doubts.want_beacon(core_.now);
+    if (!core_.config.multicast || core_.config.members == 1 || core_.verdicts.pending() ||
+        core_.now < beacons_.allowed_at())
+        return;
+    beacons_.use(core_.now);
+    beacon_due_ = true;
 }
 
+// One request per election and subtree goes on; while one is held, rank 0 waits for its end. Those against a
+// verdict that is about to be replaced are dropped: whoever has still reason to will ask again.
 void Elections::request() {
-    if (!core_.doubts.requested() && poll_.closed() && !core_.verdicts.pending())
-        core_.doubts.request(core_.now);
+    if (requested_ || core_.verdicts.pending()) return;
+    requested_ = true;
+    request_due_ = core_.parent != kNoRank;
+    if (!request_due_ && poll_.closed()) elect_again();
 }
 
-// One request per election and subtree goes on. Those against a verdict that is about to be replaced are
-// dropped: whoever has still reason to will ask again.
+void Elections::elect_again() {
+    if (core_.config.multicast) elect_at_ = std::max(core_.now, elections_.allowed_at());
+}
+
+void Elections::drop_requests(std::uint32_t patience) {
+    requested_ = request_due_ = false;
+    core_.doubts.rest(patience);
+}
+
 void Elections::on_request(const wire::Header& header) {
     if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active)
         return drop(core_.counters.unexpected_kind);
-    if (number_of(header.operation) != poll_.number() || core_.verdicts.pending() || core_.doubts.requested())
-        return;
-    if (poll_.closed())
-        core_.doubts.request(core_.now);
-    else
-        core_.doubts.keep_request();
+    if (number_of(header.operation) == poll_.number()) request();
 }
 
 bool Elections::make_multicast(Effect& effect) {
-    const bool beacon = core_.doubts.beacon_due();
+    const bool beacon = beacon_due_;
     ++core_.counters.probes_sent;
     core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), beacon ? 0 : poll_.next_probe());
     if (!core_.take_target(beacon ? beacon_target_ : probe_target_, effect)) return true;
-    if (beacon) return core_.doubts.beacon_sent(), true;
-    poll_.probe_sent();
+    if (!beacon) poll_.probe_sent();
+    beacon_due_ = false;
     follow_poll();
     return true;
 }
@@ -244,7 +255,7 @@ bool Elections::make_message(Effect& effect) {
                              std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
                              core_.verdicts.bytes());
     }
-    if (!core_.doubts.take_request()) return false;
+    if (!std::exchange(request_due_, false)) return false;
     ++core_.counters.appeals_sent;
     return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()));
 }

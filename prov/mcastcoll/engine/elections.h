@@ -72,9 +72,28 @@ class Poll {
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever;
 };
 
+// At most once per interval; the interval doubles with every use, and is short again after a long rest.
+class Backoff {
+  public:
+    Backoff(Nanoseconds least, Nanoseconds most) : least_(least), most_(most), interval_(least) {}
+    Nanoseconds allowed_at() const { return allowed_at_; }
+    void use(Nanoseconds now) {
+        if (allowed_at_ + Nanoseconds{8 * interval_.value} < now) interval_ = least_;
+        allowed_at_ = now + interval_;
+        interval_ = std::min(Nanoseconds{2 * interval_.value}, most_);
+    }
+
+  private:
+    Nanoseconds least_, most_, interval_, allowed_at_{};
+};
+
 class Elections {
   public:
-    explicit Elections(Core& core) : core_(core), poll_(core.config, core.children, core.parent) {}
+    explicit Elections(Core& core)
+        : core_(core),
+          poll_(core.config, core.children, core.parent),
+          elections_(core.config.least_election_interval, core.config.most_election_interval),
+          beacons_(core.config.least_beacon_interval, core.config.most_beacon_interval) {}
 
     // As rank 0: the election of the join.
     void begin_first();
@@ -85,23 +104,22 @@ class Elections {
     void on_request(const wire::Header& header);
     // What any fragment tells of the multicast.
     void on_fragment(const wire::Header& header);
-    // A root begins an operation that it is not to multicast.
+    // A root begins an operation that it is not to multicast: it multicasts something that can be heard,
+    // unless it did lately.
     void want_beacon();
     // After operations have finished: whether too many were silent.
     void settle() {
-        if (std::exchange(core_.doubtful, false)) request();
+        if (core_.doubts.take_wanted()) doubt();
     }
-    Nanoseconds next_deadline() const { return std::min(poll_.next_deadline(), core_.doubts.elect_at()); }
+    Nanoseconds next_deadline() const { return std::min(poll_.next_deadline(), elect_at_); }
     void on_timeout();
     bool next_multicast(Effect& effect) {
-        return (core_.doubts.beacon_due() || poll_.next_probe() != 0) && make_multicast(effect);
+        return (beacon_due_ || poll_.next_probe() != 0) && make_multicast(effect);
     }
     bool next_message(Effect& effect) { return has_message() && make_message(effect); }
 
   private:
-    bool has_message() const {
-        return poll_.has_word() || core_.verdicts.untold() || core_.doubts.request_due();
-    }
+    bool has_message() const { return poll_.has_word() || core_.verdicts.untold() || request_due_; }
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
     void begin(std::uint64_t number);
@@ -109,10 +127,18 @@ class Elections {
     void decide(Verdict verdict);
     void take_first(Verdict verdict);
     void take_next(Verdict verdict, std::uint64_t from);
+    void doubt() {
+        if (poll_.closed()) request();
+    }
     void request();
+    void elect_again();
+    void drop_requests(std::uint32_t patience);
 
     Core& core_;
     Poll poll_;
+    bool requested_ = false, request_due_ = false, beacon_due_ = false;
+    Nanoseconds elect_at_ = kNever;  // as rank 0
+    Backoff elections_, beacons_;
     std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // of the targets, where the next copy goes
 };
 

@@ -118,10 +118,10 @@ class RootSynchronizer {
     const Nanoseconds delay_;
     RootSync present_;
     SmoothedTime lateness_{Nanoseconds{}};
-    std::int64_t troubled_ = 0;         // thousandths, scaled
-    std::int64_t troubled_before_ = 0;  // when the present choice was made
-    std::uint32_t operations_ = 0;      // since then
-    std::uint32_t rest_ = 0;            // operations before the next try
+    Share troubled_;
+    std::uint32_t troubled_before_ = 0;  // in thousandths, when the present choice was made
+    std::uint32_t operations_ = 0;       // since then
+    std::uint32_t rest_ = 0;             // operations before the next try
 };
 
 }  // namespace mcastcoll::engine
