@@ -1,12 +1,10 @@
-// The engine's small parts, each for itself: what everybody has finished, leaving, who is to be watched,
-// polls.
+// The engine's small parts, each for itself: what everybody has finished, leaving, who is to be watched.
 #include <criterion/criterion.h>
 
 #include <tuple>
 #include <vector>
 
 #include "engine/checkpoint.h"
-#include "engine/elections.h"
 #include "engine/failure_detector.h"
 #include "engine/outcome.h"
 
@@ -17,11 +15,10 @@ namespace {
 
 constexpr Nanoseconds kSoon = Nanoseconds::from_us(100), kLate = Nanoseconds::from_ms(10);
 
-GroupConfig config_of(std::uint32_t self, std::uint32_t members, std::uint32_t probes = 1) {
+GroupConfig config_of(std::uint32_t self, std::uint32_t members) {
     GroupConfig config;
     config.self = rank_of(self);
     config.members = members;
-    config.probes = probes;
     return config;
 }
 
@@ -198,76 +195,25 @@ Test(departure, rank_0_alone_leaves_at_once) {
     cr_assert(alone.over());
 }
 
-Test(watch_list, asks_once_as_far_as_it_remembers) {
-    WatchList list(2);
-    cr_assert_eq(list.take(), kNoRank);
-    for (const std::uint32_t rank : {5U, 5U, 6U, 5U}) list.ask(rank_of(rank));
-    cr_assert_eq(list.take(), rank_of(5));
-    cr_assert_eq(list.take(), rank_of(6));
-    cr_assert_eq(list.take(), kNoRank);
-    list.ask(rank_of(7));  // 5 falls out
-    list.ask(rank_of(5));
-    cr_assert_eq(list.take(), rank_of(7));
-    cr_assert_eq(list.take(), rank_of(5));
-    cr_assert_eq(list.take(), kNoRank);
-}
-
-Test(poll, rank_0_has_a_result_when_all_have_been_heard_and_have_voted) {
-    const GroupConfig config = config_of(0, 3), below = config_of(1, 3);
-    Poll root(config, ranks({1, 2}), kNoRank), child(below, ranks({}), rank_of(0));
-    root.begin(0, kSoon);
-    cr_assert(root.probing() && root.next_go() == rank_of(1) && root.next_go() == rank_of(2));
-    cr_assert_eq(root.next_go(), kNoRank);
-    cr_assert_eq(root.next_probe(), 1U);
-    root.on_probe(0, rank_of(1), false);
-    root.on_probe(0, rank_of(2), false);
-    cr_assert(root.probing(), "its own probe has not gone out");
-    root.probe_sent();
-    cr_assert_not(root.probing());
-    cr_assert_not(root.closed() || root.take_result(), "nobody else has voted");
-    child.begin(0, kSoon);
-    child.probe_sent();
-    child.on_timeout(child.next_deadline());  // it hears nothing
-    cr_assert(child.closed() && child.take_vote());
-    cr_assert_not(child.take_vote(), "twice");
-    cr_assert_not(root.on_vote(0, 1, child.ballots().bytes(), false), "another poll");
-    cr_assert(root.on_vote(0, 0, child.ballots().bytes(), false));
-    cr_assert_not(root.on_vote(0, 0, child.ballots().bytes(), false), "twice");
-    cr_assert(root.on_vote(1, 0, {}, false));
-    cr_assert(root.closed() && root.take_result());
-    cr_assert(root.ballots().judge().deaf == (std::vector<Rank>{rank_of(1)}));
-}
-
-Test(poll, probes_of_the_next_may_come_before_its_go) {
-    const GroupConfig config = config_of(1, 2);
-    Poll leaf(config, ranks({}), rank_of(0));
-    leaf.on_probe(0, rank_of(0), false);
-    leaf.begin(0, kSoon);
-    leaf.probe_sent();
-    cr_assert(leaf.closed() && leaf.take_vote(), "the only other one was heard before");
-    leaf.on_probe(2, rank_of(0), true);  // not the next
-    leaf.on_probe(1, rank_of(0), true);
-    leaf.begin(1, kLate);
-    leaf.probe_sent();
-    cr_assert(leaf.take_vote());
-    leaf.begin(2, kLate);
-    leaf.probe_sent();
-    cr_assert_not(leaf.take_vote(), "nobody was heard in this one");
-}
-
-Test(poll, several_probes_go_out_one_by_one_and_one_that_is_due_after_its_end) {
-    const GroupConfig config = config_of(1, 2, 3);
-    Poll leaf(config, ranks({}), rank_of(0));
-    leaf.begin(0, kSoon);
-    for (const std::uint32_t probe : {1U, 2U}) {
-        cr_assert_eq(leaf.next_probe(), probe);
-        leaf.probe_sent();
-        cr_assert_eq(leaf.next_probe(), 0U);
-        leaf.on_timeout(leaf.next_deadline());
-    }
-    cr_assert_eq(leaf.next_probe(), 3U);
-    leaf.stop();
-    cr_assert_eq(leaf.next_probe(), 3U, "others still listen");
-    cr_assert(leaf.closed() && leaf.next_deadline() == kNever);
-    cr_assert_not(leaf.take_vote());
+Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
+    Core core(config_of(1, 2 * kMostWatched));
+    FlowControl flow{core};
+    Nacker nacker{core};
+    Repairer repairer{core, nacker};
+    Supplier supplier{core, flow, repairer};
+    Gatherer gatherer{core, flow, supplier};
+    Checkpoint checkpoint{core};
+    FailureDetector detector(core, checkpoint, gatherer);
+    const auto asked = [&] {
+        std::vector<Rank> ranks;
+        for (Effect effect; detector.next_watch(effect);) ranks.push_back(effect.to);
+        return ranks;
+    };
+    for (const Rank rank : {kNoRank, rank_of(1), rank_of(5), rank_of(5), rank_of(6), rank_of(5)})
+        detector.watch(rank);
+    cr_assert(asked() == (std::vector{rank_of(5), rank_of(6)}));
+    for (std::uint32_t i = 0; i < kMostWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 falls out
+    cr_assert_eq(asked().size(), kMostWatched - 1);
+    for (const std::uint32_t rank : {6U, 5U}) detector.watch(rank_of(rank));
+    cr_assert(asked() == (std::vector{rank_of(5)}));
 }

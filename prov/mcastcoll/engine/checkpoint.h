@@ -6,13 +6,10 @@
 
 namespace mcastcoll::engine {
 
-// The watermark: how many operations everybody has finished. Below it nobody can ask for anything, so slots
-// and retransmit buffers are used again. This is what bounds the memory, and how far a fast member can run
-// away from a slow one.
-//
-// Members agree on it up and down a tree of messages: each tells its parent what its subtree has finished
-// (up), rank 0 tells its children what all have, and they theirs (down), or it multicasts that. Whoever waits
-// for it asks its parent, which asks its own until one knows.
+// The watermark: how many operations everybody has finished. Members agree on it up and down a tree of
+// messages: each tells its parent what its subtree has finished (up), rank 0 tells its children what all
+// have, and they theirs (down), or it multicasts that. Whoever waits for it asks its parent, which asks its
+// own until one knows.
 class Checkpoint {
   public:
     explicit Checkpoint(Core& core) : core_(core), untold_(core.children) {}

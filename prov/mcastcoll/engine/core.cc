@@ -49,8 +49,8 @@ Core::Core(const GroupConfig& c)
 }
 
 std::uint32_t Core::child_index(Rank rank) const {
-    const Rank* found = std::find(children.begin(), children.end(), rank);
-    return found == children.end() ? kMaxArity : static_cast<std::uint32_t>(found - children.begin());
+    const std::uint32_t place = children.place(rank);
+    return place == children.count ? kMaxArity : place;
 }
 
 std::uint32_t Core::child_of(const wire::Header& header) {

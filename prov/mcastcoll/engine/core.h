@@ -1,7 +1,5 @@
-// Core: what the parts of an engine share. The operations and their turns, what the members have agreed on,
-// what was measured, what goes to the caller, and how packets and messages are made. Parts call the core and
-// those below them; nothing in here calls a part. What follows from a call for others (an operation is over,
-// the verdict is in) is noted as `unsettled`, and the engine sees to it when the call is done.
+// Core: what the parts of an engine share (README.md: The parts). Nothing in here calls a part: what follows
+// from a call for others is noted as `unsettled`, and the engine sees to it when the call is done.
 #pragma once
 
 #include "engine/ballots.h"

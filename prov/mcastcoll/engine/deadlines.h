@@ -71,20 +71,26 @@ class Deadlines {
     Nanoseconds nack(std::int64_t hops) const;
 
     // The first of an operation has come.
-    void on_first(const Slot& slot, Nanoseconds now) { first_times(slot).sample(now - slot.posted_at); }
+    void on_first(const Slot& slot, Nanoseconds now) { firsts_[sort_of(slot)].sample(now - slot.posted_at); }
     // A fragment has come so long after the one before it.
     void on_gap(const Slot& slot, Nanoseconds gap);
     // The root has multicast again what it was asked for.
     void on_nack_answer(Nanoseconds took) { nack_answer_.sample(took); }
 
   private:
-    RecentTimes& first_times(const Slot& slot);
-    Nanoseconds release(Nanoseconds usual) const;
+    // Whose first fragments are measured together: of barriers and short reductions, and of long ones, too.
+    enum Sort : std::size_t { broadcasts, barriers, results, sorts };
+    static Sort sort_of(const Slot& slot) {
+        if (!releases(slot.operation.kind)) return broadcasts;
+        return slot.gathering.pieces == 0 ? barriers : results;
+    }
+    Nanoseconds longest_release() const;
 
     const GroupConfig& config_;
     const RoundTrip& round_trip_;
     SmoothedTime arrival_gap_, nack_answer_;
-    RecentTimes first_arrival_, first_release_, first_result_, stream_gap_;
+    std::array<RecentTimes, sorts> firsts_;
+    RecentTimes stream_gap_;
 };
 
 }  // namespace mcastcoll::engine

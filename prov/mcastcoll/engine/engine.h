@@ -1,7 +1,5 @@
-// The protocol of one group, for one member. Pure: it is given packets, messages, times and deaths, and
-// returns effects. It never looks at a clock, a socket or the environment, and allocates only until its join
-// is over.
-// README.md has its parts, and what each knows.
+// The protocol of one group, for one member (README.md). It never looks at a clock, a socket or the
+// environment, and allocates only until its join is over.
 #pragma once
 
 #include "engine/admission.h"

@@ -70,14 +70,12 @@ RepairPlan Policy::chosen(bool large) const {
 }
 
 PolicyState Policy::state() const {
-    return {.configured = configured_,
-            .small = chosen(false),
+    return {.small = chosen(false),
             .large = chosen(true),
             .successor_asks = successor_asks_.permille(),
             .large_missed = large_missed_.permille(),
             .ring_repair = ring_repair_.mean(),  // 0 at first
-            .root_repair = root_repair_.mean(),
-            .changes = changes_};
+            .root_repair = root_repair_.mean()};
 }
 
 template <typename Change>
@@ -166,10 +164,7 @@ void RootSynchronizer::note_operation(bool troubled) {
 }
 
 RootSyncState RootSynchronizer::state() const {
-    return {.configured = configured_,
-            .present = present_,
-            .troubled = troubled_.permille(),
-            .lateness = lateness_.mean()};
+    return {.present = present_, .troubled = troubled_.permille(), .lateness = lateness_.mean()};
 }
 
 }  // namespace mcastcoll::engine

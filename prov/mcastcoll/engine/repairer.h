@@ -61,9 +61,6 @@ class Repairer {
     void on_ask_timer(Slot& slot);
     void ask_root(Slot& slot, std::uint32_t to);
     void ask_supplier(Slot& slot);
-    void poll_supplier(Slot& slot);
-    void note_supplied(Slot& slot);
-    void note_poll(Slot& slot);
 
     Core& core_;
     Nacker& nacker_;

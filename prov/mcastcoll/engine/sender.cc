@@ -21,25 +21,19 @@ void Holds::begin(Slot& slot) {
 }
 
 Nanoseconds Holds::first_deadline() const {
-    const Timed& first = holds_.front();
-    const Slot& slot = core_.slots.at(number_of(first.operation));
-    return slot.id == first.operation && awaits_bytes(slot) ? kNever : first.at;
+    const Slot* slot = core_.slots.find(holds_.front().operation);
+    return slot != nullptr && awaits_bytes(*slot) ? kNever : holds_.front().at;
 }
 
 void Holds::release() {
-    while (!holds_.empty()) {
+    for (; !holds_.empty(); holds_.pop()) {
         const Timed& first = holds_.front();
-        Slot& slot = core_.slots.at(number_of(first.operation));
-        const bool over =
-            slot.id != first.operation ||
-            (!awaits_bytes(slot) &&
-             (first.at <= core_.now || (core_.root_sync.ends_early() && slot.multicasting.entered)));
-        if (!over) return;
-        if (slot.id == first.operation) {
-            slot.multicasting.held = false;
-            core_.mark(slot);
-        }
-        holds_.pop();
+        Slot* slot = core_.slots.find(first.operation);
+        if (slot == nullptr) continue;
+        const bool entered = core_.root_sync.ends_early() && slot->multicasting.entered;
+        if (awaits_bytes(*slot) || (first.at > core_.now && !entered)) return;
+        slot->multicasting.held = false;
+        core_.mark(*slot);
     }
 }
 

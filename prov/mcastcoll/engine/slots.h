@@ -22,6 +22,9 @@ enum class SlotState : std::uint8_t {
     finished,  // done here; kept to supply others until the watermark passes it
 };
 
+// What follows is parts of a slot. reset() leaves memory alone that an operation did not use: slots are taken
+// in turn, so that it is in no cache.
+
 // Fragments that are to be sent; no two are further apart than the window.
 struct FragmentSet {
     WindowBitmap bits;
@@ -60,7 +63,10 @@ struct Client {
     bool waiting() const { return !wanted.empty(); }
     // It is to be supplied, and has not said that it has everything.
     bool unserved() const { return expected && !done; }
-    void forget();
+    void reset() {
+        wanted.clear();
+        *this = {std::move(wanted)};
+    }
 };
 
 // Fragments that the root is to multicast again: what is to be said, and what was said a short while ago. A
@@ -84,7 +90,12 @@ struct Nacks {
     void add(std::uint32_t index) {
         if (!said.test(index)) due.add(index);
     }
-    void reset();
+    void reset() {
+        if (said_until == Nanoseconds{}) return;  // nothing was added before a round
+        due.clear();
+        said.clear_all();
+        *this = {std::move(due), std::move(said)};
+    }
 };
 
 inline constexpr std::uint32_t kNothingReported = UINT32_MAX;
@@ -102,7 +113,10 @@ struct Contribution {
     std::uint32_t base = 0;      // pieces below are combined, and what `have` says of those from here on
     std::uint32_t granted = 0;   // pieces below may be sent
     bool credit_due = false;
-    void reset();
+    void reset() {
+        if (granted > 0) have.clear_all();
+        *this = {std::move(have)};
+    }
 };
 
 inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
@@ -132,7 +146,10 @@ struct Asking {
     Nanoseconds at = kNever;              // when to ask
     Nanoseconds asked_at = kNever;        // of the last ask, to measure the answer; kNever once measured
     Nanoseconds first_asked_at = kNever;  // of the first ask not answered, to measure the repair
-    void reset();
+    void reset() {
+        if (asked_to > 0) asked.clear_all();
+        *this = {std::move(asked)};
+    }
 };
 
 // As root, or as a relay.
@@ -158,7 +175,13 @@ struct Reporting {
     bool due = false;
     // A child's report, made when there is none yet; null when there is no room.
     ChildReport* of(Rank child);
-    void reset();
+    void reset() {
+        parent = kNoRank;
+        children = {};
+        count = 0;
+        told = kNothingReported;
+        due = false;
+    }
 };
 
 struct Gathering {
@@ -175,7 +198,10 @@ struct Gathering {
     std::uint32_t credit = 0;           // that the parent takes
     bool announce_due = false;          // the parent is to know that this member waits for a credit
     bool announced = false;
-    void reset();
+    void reset() {
+        for (Contribution& contribution : contributions) contribution.reset();
+        *this = {std::move(contributions)};
+    }
 };
 
 struct Slot {
@@ -274,10 +300,14 @@ class Slots {
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
     }
-    // Null when it is not posted, or finished here.
-    Slot* find_active(OperationId operation) {
+    // Null when its slot is another's; or when it is not posted, or finished here.
+    Slot* find(OperationId operation) {
         Slot& slot = at(number_of(operation));
-        return posted(operation) && slot.state == SlotState::active ? &slot : nullptr;
+        return slot.id == operation ? &slot : nullptr;
+    }
+    Slot* find_active(OperationId operation) {
+        Slot* const slot = find(operation);
+        return slot != nullptr && slot->state == SlotState::active ? slot : nullptr;
     }
 
     std::uint64_t first_kept() const { return kept_; }

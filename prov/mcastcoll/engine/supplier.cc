@@ -32,7 +32,18 @@ void FlowControl::update_large(Slot& slot) {
         if (report == nullptr || report->fragments == kNothingReported) return;
         least = std::min(least, report->fragments);
     }
-    if (core_.is_root(slot)) return acknowledge(slot, least);
+    if (core_.is_root(slot)) {
+        if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
+        Multicasting& mine = slot.multicasting;
+        const std::uint32_t sent = std::max(mine.next, least);  // what everybody has needs no sending
+        in_flight_ += sent - mine.next;
+        in_flight_ -= least - mine.acknowledged;
+        if (sent > mine.next) mine.target = 0;
+        mine.next = sent;
+        mine.acknowledged = least;
+        core_.mark(slot);
+        return check_finished(slot);
+    }
     if (slot.reporting.parent == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = core_.config.report_step();
@@ -45,19 +56,6 @@ void FlowControl::update_large(Slot& slot) {
     slot.reporting.told = least;
     slot.reporting.due = true;
     core_.mark(slot);
-}
-
-void FlowControl::acknowledge(Slot& slot, std::uint32_t least) {
-    if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
-    const std::uint32_t sent =
-        std::max(slot.multicasting.next, least);  // what everybody has needs no sending
-    in_flight_ += sent - slot.multicasting.next;
-    in_flight_ -= least - slot.multicasting.acknowledged;
-    if (sent > slot.multicasting.next) slot.multicasting.target = 0;
-    slot.multicasting.next = sent;
-    slot.multicasting.acknowledged = least;
-    core_.mark(slot);
-    check_finished(slot);
 }
 
 void FlowControl::on_all_here(Slot& slot) {
@@ -132,11 +130,8 @@ void Supplier::on_all_here(Slot& slot) {
 }
 
 void Supplier::on_timeout() {
-    while (!pushes_.empty() && pushes_.front().at <= core_.now) {
-        Slot& slot = core_.slots.at(number_of(pushes_.front().operation));
-        if (slot.id == pushes_.front().operation) supply_all(slot, true);
-        pushes_.pop();
-    }
+    for (; !pushes_.empty() && pushes_.front().at <= core_.now; pushes_.pop())
+        if (Slot* slot = core_.slots.find(pushes_.front().operation)) supply_all(*slot, true);
 }
 
 void Supplier::on_ask(const wire::Header& header, Bytes payload) {

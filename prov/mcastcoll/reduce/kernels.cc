@@ -66,7 +66,7 @@ template <typename Op>
 struct Logical {
     template <typename T>
     static T apply(T inout, T in) {
-        return static_cast<T>(Op{}(inout != T{}, in != T{}));
+        return static_cast<T>(static_cast<bool>(Op{}(inout != T{}, in != T{})));
     }
 };
 template <typename Op>
