@@ -37,6 +37,7 @@ Core::Core(const GroupConfig& c)
       bits(slots.at(0).have.capacity() / 8) {
     assert(index_of(c.self) < c.members);
     assert(c.range_of.empty() || c.range_of.size() == c.members);
+    assert(targets.empty() || targets.back() < c.ranges);
     assert(c.retransmit_bytes >= c.fragment_bytes);
     assert(std::has_single_bit(c.operation_slots) && c.operation_slots >= 8);
     assert(c.retransmit_bytes <= std::uint64_t{c.window} * c.fragment_bytes);
