@@ -116,8 +116,7 @@ struct Electing {
     // How many messages of a kind it has to send.
     std::size_t words(wire::Kind kind = wire::Kind::elect) {
         std::size_t found = 0;
-        for (Effect effect; elections.next_message(effect);)
-            found += wire::decode(effect.header).header.kind == kind;
+        for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
     }
     std::size_t multicasts() {
