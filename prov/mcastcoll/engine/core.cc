@@ -2,17 +2,19 @@
 
 #include <bit>
 #include <cassert>
-#include <set>
 
 namespace mcastcoll::engine {
 namespace {
 
 // The ranges that somebody else listens to.
 std::vector<std::uint32_t> other_ranges(const GroupConfig& config) {
-    std::set<std::uint32_t> ranges;
-    for (std::uint32_t i = 0; i < config.members; ++i)
-        if (rank_of(i) != config.self) ranges.insert(config.range(rank_of(i)));
-    return {ranges.begin(), ranges.end()};
+    std::vector<std::uint32_t> ranges;
+    for (std::uint32_t i = 0; i < config.members; ++i) {
+        const std::uint32_t range = config.range(rank_of(i));
+        if (rank_of(i) != config.self && std::ranges::count(ranges, range) == 0) ranges.push_back(range);
+    }
+    std::ranges::sort(ranges);
+    return ranges;
 }
 
 }  // namespace
