@@ -412,7 +412,7 @@ Test(automatic_policy, it_hands_on_to_a_successor_that_asks_often_with_hysteresi
     cr_assert(policy.plan(false, 1).hands_on, "it is no reason to stop, either");
     for (int i = 0; i < 400; ++i) policy.note_successor(false);
     cr_assert(!policy.plan(false, 1).hands_on);
-    cr_assert_eq(policy.state().changes, 2U);
+    cr_assert_eq(policy.changes(), 2U);
 }
 
 Test(automatic_policy, the_larger_the_group_the_sooner_it_hands_on) {
@@ -466,7 +466,7 @@ Test(automatic_policy, the_others_learn_nothing) {
             policy.note_repair(engine::Route::supplier, Nanoseconds::from_ms(5), Nanoseconds::from_us(1));
         }
         cr_assert(policy.plan(false, 1) == small && policy.plan(true, 1) == large);
-        cr_assert_eq(policy.state().changes, 0U);
+        cr_assert_eq(policy.changes(), 0U);
     }
 }
 

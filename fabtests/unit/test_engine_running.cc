@@ -1,4 +1,4 @@
-// The engine's small parts that work after the join: verdicts and the doubts about them, deadlines, memory,
+// The engine's small parts that work after the join: verdicts, doubts and elections, deadlines, memory,
 // slots, turns, notices.
 #include <criterion/criterion.h>
 
@@ -7,7 +7,7 @@
 
 #include "engine/ballots.h"
 #include "engine/deadlines.h"
-#include "engine/doubts.h"
+#include "engine/elections.h"
 #include "engine/outcome.h"
 #include "engine/pool.h"
 #include "engine/slots.h"
@@ -37,10 +37,10 @@ RankList two_children() {
 
 Test(verdicts, a_later_one_holds_from_an_operation_on) {
     Verdicts verdicts(config_of(8), two_children());
-    cr_assert_not(verdicts.known() || verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
+    cr_assert_not(verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
     cr_assert_eq(verdicts.next_to_tell(), kNoRank);
     verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
-    cr_assert(verdicts.known() && verdicts.of(0).can_hear(rank_of(0), rank_of(3)));
+    cr_assert(verdicts.of(0).can_hear(rank_of(0), rank_of(3)));
     cr_assert(verdicts.next_to_tell() == rank_of(5) && verdicts.next_to_tell() == rank_of(6));
     cr_assert_eq(verdicts.next_to_tell(), kNoRank, "once");
 
@@ -58,58 +58,179 @@ Test(verdicts, a_later_one_holds_from_an_operation_on) {
     cr_assert_eq(verdicts.version(), 1U);
 }
 
-Test(doubts, a_run_of_silence_is_a_reason_and_one_request_an_answer) {
-    Doubts doubts(config_of(8), false);
+Test(doubts, a_run_of_silence_is_a_reason) {
+    Doubts doubts;
     const Rank root = rank_of(2);
-    for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
-    cr_assert(doubts.missed(root) && doubts.silent(root));
+    const auto miss = [&] {
+        doubts.missed(root);
+        return doubts.take_wanted();
+    };
+    for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(miss());
+    cr_assert(miss() && doubts.silent(root));
     doubts.heard(root);
-    cr_assert_not(doubts.silent(root) || doubts.missed(root), "the run begins anew");
-    doubts.request(kBegin);
-    cr_assert(doubts.requested() && doubts.take_request());
-    cr_assert_not(doubts.take_request(), "once");
-    cr_assert_eq(doubts.elect_at(), kNever, "that is rank 0's");
-    doubts.on_election(1, kBegin);
-    cr_assert_not(doubts.requested());
-    // What the election measures is not doubted while it lasts.
-    for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(doubts.missed(root));
-    cr_assert(doubts.missed(root));
-    doubts.keep_request();
-    doubts.on_verdict();
-    cr_assert_not(doubts.requested() || doubts.take_request(), "it was against the verdict before");
+    cr_assert_not(doubts.silent(root) || miss(), "the run begins anew");
+    doubts.rest(kSilentEnough);
+    for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(miss());
+    cr_assert(miss());
 }
 
-Test(doubts, rank_0_holds_elections_ever_less_often) {
-    const GroupConfig config = config_of(8);
-    Doubts doubts(config, true);
-    doubts.request(kBegin);
-    cr_assert_eq(doubts.elect_at(), kBegin);
-    cr_assert_not(doubts.take_request(), "there is nobody to tell");
-    doubts.on_election(1, kBegin);
-    doubts.keep_request();
-    doubts.on_same_verdict(kBegin);
-    cr_assert_eq(doubts.elect_at(), kBegin + config.least_election_interval);
-    doubts.on_election(2, doubts.elect_at());
-    cr_assert_eq(doubts.elect_at(), kNever);
-    doubts.on_same_verdict(kBegin);
-    cr_assert_eq(doubts.elect_at(), kNever, "nobody has asked");
-    GroupConfig deaf = config;
-    deaf.multicast = false;
-    Doubts without(deaf, true);
-    without.request(kBegin);
-    cr_assert_eq(without.elect_at(), kNever, "it could not judge");
+namespace {
+
+// A member of a group; an active one has had the verdict of the join.
+struct Electing {
+    Electing(std::uint32_t self, std::uint32_t members, bool multicast = true, std::uint32_t probes = 1,
+             bool active = true)
+        : core([&] {
+              GroupConfig config = config_of(members);
+              config.self = rank_of(self);
+              config.multicast = multicast;
+              config.probes = probes;
+              return config;
+          }()) {
+        core.now = kBegin;
+        if (!active) return;
+        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.phase = Phase::active;
+        words();
+    }
+    static wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number,
+                               std::uint32_t fragment = 0, std::uint64_t total = 0) {
+        wire::Header header;
+        header.kind = kind;
+        header.sender = rank_of(from);
+        header.operation = operation_of(number);
+        header.fragment = fragment_of(fragment);
+        header.total = total;
+        return header;
+    }
+    void ask(std::uint32_t from, std::uint64_t number) {
+        elections.on_request(header(wire::Kind::elect, from, number));
+    }
+    void go(std::uint64_t number) { elections.on_go(header(wire::Kind::go, 0, number)); }
+    void probe(std::uint32_t from, std::uint64_t number) {
+        elections.on_probe(header(wire::Kind::probe, from, number, 1));
+    }
+    void vote(std::uint32_t from, std::uint64_t number, Bytes ballots = {}) {
+        elections.on_vote(header(wire::Kind::vote, from, number), ballots);
+    }
+    // How many messages of a kind it has to send.
+    std::size_t words(wire::Kind kind = wire::Kind::elect) {
+        std::size_t found = 0;
+        for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
+        return found;
+    }
+    std::size_t multicasts() {
+        std::size_t found = 0;
+        for (Effect effect; elections.next_multicast(effect);) ++found;
+        return found;
+    }
+
+    Core core;
+    Elections elections{core};
+};
+
+}  // namespace
+
+Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
+    Electing leader(0, 3);
+    leader.ask(1, 0);
+    leader.elections.on_timeout();
+    cr_assert_eq(leader.words(wire::Kind::go), 2U);
+    for (const std::uint32_t other : {1U, 2U}) leader.probe(other, 1);
+    cr_assert_neq(leader.elections.next_deadline(), kNever, "its own probe has not gone out");
+    cr_assert_eq(leader.multicasts(), 1U);
+    cr_assert_eq(leader.elections.next_deadline(), kNever);
+    Ballots ballots(3, 1, 1024);
+    ballots.cast(rank_of(1), {false, true, false}, true);  // it hears nothing
+    leader.vote(1, 2, ballots.bytes());
+    cr_assert_eq(leader.core.counters.unexpected_kind, 1U, "another poll");
+    for (int i = 0; i < 2; ++i) leader.vote(1, 1, ballots.bytes());
+    cr_assert_eq(leader.core.counters.unexpected_kind, 2U, "twice");
+    cr_assert_eq(leader.core.verdicts.version(), 0U);
+    leader.vote(2, 1);
+    cr_assert_eq(leader.core.verdicts.version(), 1U);
+    cr_assert(leader.core.graph().verdict().deaf == (std::vector<Rank>{rank_of(1)}));
 }
 
-Test(doubts, beacons_are_rare) {
-    const GroupConfig config = config_of(8);
-    Doubts doubts(config, false);
-    doubts.want_beacon(kBegin);
-    cr_assert(doubts.beacon_due());
-    doubts.beacon_sent();
-    doubts.want_beacon(kBegin);
-    cr_assert_not(doubts.beacon_due());
-    doubts.want_beacon(kBegin + config.least_beacon_interval);
-    cr_assert(doubts.beacon_due());
+Test(elections, probes_of_the_next_may_come_before_its_go) {
+    Electing leaf(1, 2);
+    leaf.probe(0, 2);  // not the next
+    leaf.probe(0, 1);
+    leaf.go(1);
+    cr_assert(leaf.multicasts() == 1 && leaf.words(wire::Kind::vote) == 1, "the only other one was heard");
+    cr_assert_eq(leaf.words(wire::Kind::vote), 0U, "once");
+    leaf.go(2);
+    cr_assert(leaf.multicasts() == 1 && leaf.words(wire::Kind::vote) == 0, "nobody was heard in this one");
+    leaf.core.now = leaf.elections.next_deadline();
+    leaf.elections.on_timeout();
+    cr_assert_eq(leaf.words(wire::Kind::vote), 1U, "time is up");
+}
+
+Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_verdict) {
+    Electing leaf(1, 2, true, 3, false);
+    leaf.go(0);
+    for (int probe = 1; probe <= 2; ++probe) {
+        cr_assert_eq(leaf.multicasts(), 1U);
+        leaf.core.now = leaf.elections.next_deadline();
+        leaf.elections.on_timeout();
+    }
+    leaf.elections.on_verdict(Electing::header(wire::Kind::verdict, 0, 0, 0, 1), {});
+    cr_assert(leaf.core.phase == Phase::active && leaf.elections.next_deadline() == kNever);
+    cr_assert_eq(leaf.multicasts(), 1U, "others still listen");
+    cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
+}
+
+Test(elections, one_request_goes_on) {
+    Electing member(1, 8);  // below 0, above 5 to 7
+    member.ask(5, 0);
+    cr_assert_eq(member.words(), 1U);
+    member.ask(6, 0);
+    cr_assert_eq(member.words(), 0U, "once");
+    cr_assert_eq(member.elections.next_deadline(), kNever, "to hold one is rank 0's");
+    member.go(1);
+    member.ask(5, 0);
+    cr_assert_eq(member.words(), 0U, "that was before this one");
+    member.ask(5, 1);
+    cr_assert_eq(member.words(), 1U, "anew");
+    member.ask(5, 1);
+    member.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    member.ask(6, 1);
+    cr_assert_eq(member.words(), 0U, "against the verdict before");
+}
+
+Test(elections, rank_0_holds_them_ever_less_often) {
+    Electing leader(0, 2);
+    leader.ask(1, 0);
+    cr_assert_eq(leader.words(), 0U, "there is nobody to tell");
+    Nanoseconds least{};
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+        const Nanoseconds begin = leader.elections.next_deadline();
+        cr_assert_geq(begin - leader.core.now, least);
+        leader.core.now = begin;
+        leader.elections.on_timeout();
+        cr_assert_eq(leader.core.counters.elections, number);
+        cr_assert_eq(leader.multicasts(), 1U);
+        leader.probe(1, number);
+        leader.ask(1, number);  // which waits for its end
+        leader.vote(1, number);
+        cr_assert_eq(leader.core.verdicts.version(), 0U, "it ends in the same verdict");
+        least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
+                                                   : 2 * least.value};
+    }
+    Electing without(0, 2, false);
+    without.ask(1, 0);
+    cr_assert_eq(without.elections.next_deadline(), kNever, "it could not judge");
+}
+
+Test(elections, beacons_are_rare) {
+    Electing mute(1, 8);
+    mute.elections.want_beacon();
+    cr_assert_eq(mute.multicasts(), 1U);
+    mute.elections.want_beacon();
+    cr_assert_eq(mute.multicasts(), 0U);
+    mute.core.now = kBegin + mute.core.config.least_beacon_interval;
+    mute.elections.want_beacon();
+    cr_assert_eq(mute.multicasts(), 1U);
 }
 
 Test(deadlines, follow_what_was_measured) {

@@ -29,7 +29,7 @@ Rank Admission::member_before() const {
 bool Admission::make_message(Effect& effect) {
     const OperationId none{};
     if (std::exchange(ready_due_, false)) return core_.message(effect, wire::Kind::ready, core_.parent, none);
-    if (std::exchange(core_.ping_due, false)) {
+    if (core_.round_trip.ping_due()) {
         core_.round_trip.on_ping(core_.now);
         return core_.message(effect, wire::Kind::ping, member_before(), none, 0,
                              static_cast<std::uint64_t>(core_.now.value));
@@ -43,8 +43,7 @@ bool Admission::make_message(Effect& effect) {
 void Admission::on_pong(const wire::Header& header) {
     const Nanoseconds pinged_at{static_cast<std::int64_t>(header.total)};
     if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now))
-        return drop(core_.counters.unexpected_kind);
-    core_.ping_due |= core_.round_trip.overslept();
+        drop(core_.counters.unexpected_kind);
 }
 
 }  // namespace mcastcoll::engine

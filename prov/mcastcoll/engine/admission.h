@@ -31,7 +31,7 @@ class Admission {
         if (next_deadline() <= core_.now) tell_parent();
     }
     bool next_message(Effect& effect) {
-        return (ready_due_ || core_.ping_due || !pongs_.empty()) && make_message(effect);
+        return (ready_due_ || core_.round_trip.ping_due() || !pongs_.empty()) && make_message(effect);
     }
 
   private:

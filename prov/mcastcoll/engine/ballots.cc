@@ -39,7 +39,7 @@ void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicas
     wire::put(ballot, index_of(voter));
     std::byte* bits = ballot + sizeof(Rank);
     for (std::uint32_t i = 0; i <= speakers_; ++i)
-        if (i < speakers_ ? heard[i] : !can_multicast) bits[i / 8] |= static_cast<std::byte>(1U << (i % 8));
+        if (i < speakers_ ? heard[i] : !can_multicast) wire::set_bit(bits, i);
 }
 
 bool Ballots::merge(Bytes ballots, bool too_many) {
@@ -60,8 +60,7 @@ Rank Ballots::voter(std::size_t ballot) const {
 }
 
 bool Ballots::heard(std::size_t ballot, std::uint32_t speaker) const {
-    const std::byte bits = bytes_[ballot * ballot_bytes_ + sizeof(Rank) + speaker / 8];
-    return std::to_integer<unsigned>(bits) >> (speaker % 8) & 1;
+    return wire::test_bit(bytes_.data() + ballot * ballot_bytes_ + sizeof(Rank), speaker);
 }
 
 bool Ballots::listens(std::size_t ballot) const {

@@ -68,9 +68,8 @@ bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdic
 
 // What the members have agreed about the multicast, and for which operations it holds.
 //
-// The join ends with a verdict; later ones replace it. A new one holds from an operation on that nobody can
-// have begun, so that all members use the same graph for an operation. Two graphs at a time are enough, since
-// rank 0 passes no further verdict before nothing is left that the older one is good for.
+// A later one holds from an operation on that nobody can have begun, so that all members use the same graph
+// for an operation. Rank 0 passes none before nothing is left that the last but one is good for.
 class Verdicts {
   public:
     Verdicts(const GroupConfig& config, const RankList& children)
@@ -83,8 +82,6 @@ class Verdicts {
         return operation < next_from_ ? graph_ : next_graph_;
     }
     const SupplyGraph& latest() const { return pending() ? next_graph_ : graph_; }
-    // The verdict of the join is there.
-    bool known() const { return known_; }
     // A later one is there, and the one before is still good for something.
     bool pending() const { return next_from_ != kNone; }
     // The first operation that the pending one holds for.
@@ -95,7 +92,6 @@ class Verdicts {
     void take_first(Verdict verdict) {
         announce(verdict);
         graph_.set_verdict(std::move(verdict));
-        known_ = true;
     }
     // None may be pending.
     void take_next(Verdict verdict, std::uint64_t first_operation) {
@@ -129,7 +125,6 @@ class Verdicts {
     SupplyGraph next_graph_;  // of the others
     std::uint64_t next_from_ = kNone;
     std::uint32_t version_ = 0;
-    bool known_ = false;
     Round untold_;  // of the latest
     std::vector<std::byte> bytes_;
 };

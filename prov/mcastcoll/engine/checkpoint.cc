@@ -2,57 +2,33 @@
 
 namespace mcastcoll::engine {
 
-RankList Watermark::behind(std::uint64_t finished) const {
+RankList Checkpoint::behind() const {
     RankList late;
-    for (std::uint32_t i = 0; i < children_.count; ++i)
-        if (finished_[i] < finished) late.add(children_.ranks[i]);
+    for (std::uint32_t i = 0; i < core_.children.count; ++i)
+        if (finished_[i] < reached_) late.add(core_.children.ranks[i]);
     return late;
 }
 
-std::uint64_t Watermark::agree(std::uint64_t own) {
-    for (std::uint32_t i = 0; i < children_.count; ++i) own = std::min(own, finished_[i]);
-    if (own <= up_told_) return 0;
-    if (parent_ != kNoRank) {
-        up_ = own;
-        return 0;
-    }
-    up_told_ = up_ = own;
-    tell_down(own);
-    return own;
-}
-
-bool Watermark::take(std::uint64_t told, bool verdict_known, Nanoseconds now) {
-    if (told <= down_) return false;
-    if (!verdict_known) {
-        parked_ = std::max(parked_, told);
-        return false;
-    }
-    if (awaited_since_ != kNever) waits_.sample(now - awaited_since_);
-    tell_down(told);
-    return true;
-}
-
-std::uint64_t Watermark::take_parked() {
-    if (parked_ <= down_) return 0;
-    tell_down(parked_);
-    return parked_;
-}
-
-void Watermark::await(Nanoseconds now, Nanoseconds least, Nanoseconds most) {
-    if (parent_ == kNoRank || ask_at_ != kNever || asked_ > opened_) return;
-    ask_at_ = now + waits_.deadline(least, most);
-    awaited_since_ = now;
+void Checkpoint::await() {
+    if (core_.parent == kNoRank || ask_at_ != kNever || asked_ > opened_) return;
+    const std::int64_t round_trip = core_.round_trip.mean().value;
+    ask_at_ = core_.now + waits_.deadline(std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
+                                          std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
+    awaited_since_ = core_.now;
 }
 
 // Once for each: whoever was asked answers as soon as it knows.
-void Watermark::ask() {
+void Checkpoint::ask() {
     ask_at_ = kNever;
     if (asked_ > opened_) return;
     asked_ = opened_ + 1;
-    ask_due_ = parent_ != kNoRank;
+    ask_due_ = core_.parent != kNoRank;
 }
 
-void Watermark::on_ask(std::uint32_t child, std::uint64_t above) {
+void Checkpoint::on_ask(const wire::Header& header) {
+    const std::uint32_t child = core_.child_index(header.sender);
+    if (child == kMaxArity) return drop(core_.counters.bad_sender);
+    std::uint64_t above = number_of(header.operation);
     // An older question may come after a newer one.
     if ((child_asks_ >> child & 1) != 0) above = std::max(above, child_asks_above_[child]);
     child_asks_above_[child] = above;
@@ -60,44 +36,38 @@ void Watermark::on_ask(std::uint32_t child, std::uint64_t above) {
     if (opened_ <= above) ask();  // onward
 }
 
-void Checkpoint::await() {
-    const std::int64_t round_trip = core_.round_trip.mean().value;
-    watermark_.await(core_.now, std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
-                     std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
-}
-
 void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
+    const std::uint64_t finished = number_of(header.operation);
     // What everybody had finished when the child began its last operation, this member had, too.
-    if (number_of(header.operation) > core_.slots.first_open() + core_.slots.size())
-        return drop(core_.counters.unexpected_kind);
-    watermark_.on_up(child, number_of(header.operation));
+    if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
+    finished_[child] = std::max(finished_[child], finished);
     core_.unsettled = true;
-}
-
-void Checkpoint::on_ask(const wire::Header& header) {
-    const std::uint32_t child = core_.child_index(header.sender);
-    if (child == kMaxArity) return drop(core_.counters.bad_sender);
-    watermark_.on_ask(child, number_of(header.operation));
 }
 
 void Checkpoint::on_told(const wire::Header& header, Rank teller) {
     const std::uint64_t watermark = number_of(header.operation);
     if (header.sender != teller || watermark > core_.slots.first_open())
         return drop(core_.counters.unexpected_kind);
+    if (watermark <= down_) return;
     // The verdict that it was told with may be on its way.
-    const std::uint32_t verdict = index_of(header.fragment);
-    const bool known = verdict <= core_.verdicts.version();
-    if (watermark_.take(watermark, known, core_.now)) raise(watermark);
-    if (!known) parked_for_ = std::max(parked_for_, verdict);
+    if (const std::uint32_t verdict = index_of(header.fragment); verdict > core_.verdicts.version()) {
+        parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.verdict, verdict)};
+        return;
+    }
+    if (awaited_since_ != kNever) waits_.sample(core_.now - awaited_since_);
+    follow(watermark);
 }
 
 // Operations up to a window above this watermark may be begun: it was told, not just learnt from somebody
 // who was, and with it the verdict that they need.
-void Checkpoint::raise(std::uint64_t watermark) {
+void Checkpoint::follow(std::uint64_t watermark) {
+    down_ = watermark;
+    untold_.begin();
     core_.release_below(watermark);
-    watermark_.rise_to(std::min(watermark, core_.slots.first_kept()));
+    opened_ = std::max(opened_, std::min(watermark, core_.slots.first_kept()));
+    ask_at_ = awaited_since_ = kNever;
     core_.unsettled = true;
 }
 
@@ -113,21 +83,24 @@ void Checkpoint::follow_finished() {
     kept_until_ = core_.kept_bytes;
 }
 
-void Checkpoint::settle() {
-    if (core_.phase != Phase::active) return;
-    if (parked_for_ <= core_.verdicts.version())
-        if (const std::uint64_t parked = watermark_.take_parked(); parked != 0) raise(parked);
-    follow_finished();
-    if (const std::uint64_t agreed = watermark_.agree(reached_); agreed != 0) {
-        watermark_.set_cast_due(core_.config.repair == Repair::sync && core_.graph().audible(core_.self()));
-        raise(agreed);
-    }
-    if (core_.idle()) core_.departure.on_idle();
+// This member's subtree may have finished more. Of rank 0 that is what all have.
+void Checkpoint::agree() {
+    std::uint64_t all = reached_;
+    for (std::uint32_t i = 0; i < core_.children.count; ++i) all = std::min(all, finished_[i]);
+    if (all <= up_) return;
+    up_ = all;
+    if (core_.parent != kNoRank) return;
+    up_told_ = all;
+    cast_due_ = core_.config.repair == Repair::sync && core_.graph().audible(core_.self());
+    follow(all);
 }
 
-// Children that hear the verdict need no message.
-bool Checkpoint::hears(Rank child) const {
-    return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
+void Checkpoint::settle() {
+    if (core_.phase != Phase::active) return;
+    if (parked_.verdict <= core_.verdicts.version() && parked_.watermark > down_) follow(parked_.watermark);
+    follow_finished();
+    agree();
+    if (core_.idle()) core_.departure.on_idle();
 }
 
 void Checkpoint::on_leave_up(const wire::Header& header) {
@@ -143,22 +116,36 @@ void Checkpoint::on_leave_down(const wire::Header& header) {
 }
 
 bool Checkpoint::make_multicast(Effect& effect) {
-    core_.packet(effect, wire::Kind::watermark_cast, operation_of(watermark_.to_cast()),
-                 core_.verdicts.version());
-    watermark_.set_cast_due(!core_.take_target(cast_target_, effect));
+    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.verdicts.version());
+    cast_due_ = !core_.take_target(cast_target_, effect);
     return true;
 }
 
+// Children that hear the verdict need no message, but may ask.
+bool Checkpoint::hears(Rank child) const {
+    return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
+}
+
 bool Checkpoint::make_message(Effect& effect) {
-    Watermark::Word word;
-    if (watermark_.next(word, [this](Rank child) { return hears(child); })) {
-        core_.counters.floor_asks_sent += word.kind == wire::Kind::watermark_ask;
-        const bool down = word.kind == wire::Kind::watermark_down;
-        return core_.message(effect, word.kind, word.to, operation_of(word.number),
-                             down ? core_.verdicts.version() : 0);
+    const auto say = [&](wire::Kind kind, Rank to, std::uint64_t number) {
+        const bool down = kind == wire::Kind::watermark_down;
+        return core_.message(effect, kind, to, operation_of(number), down ? core_.verdicts.version() : 0);
+    };
+    if (up_ > up_told_) return say(wire::Kind::watermark_up, core_.parent, up_told_ = up_);
+    if (std::exchange(ask_due_, false)) {
+        ++core_.counters.floor_asks_sent;
+        return say(wire::Kind::watermark_ask, core_.parent, opened_);
     }
-    if (core_.departure.next(word.kind, word.to))
-        return core_.message(effect, word.kind, word.to, operation_of(core_.slots.next()));
+    for (std::uint32_t i = 0; i < core_.children.count; ++i) {
+        if ((child_asks_ >> i & 1) == 0 || opened_ <= child_asks_above_[i]) continue;
+        child_asks_ &= ~(1U << i);
+        return say(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
+    }
+    for (Rank child; (child = untold_.next()) != kNoRank;)
+        if (!hears(child)) return say(wire::Kind::watermark_down, child, down_);
+    wire::Kind kind{};
+    Rank to{};
+    if (core_.departure.next(kind, to)) return say(kind, to, core_.slots.next());
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
         core_.notices.left = true;

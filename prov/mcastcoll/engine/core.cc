@@ -9,12 +9,11 @@ namespace {
 // The ranges that somebody else listens to.
 std::vector<std::uint32_t> other_ranges(const GroupConfig& config) {
     std::vector<std::uint32_t> ranges;
-    for (std::uint32_t range = 0; range < config.ranges; ++range)
-        for (std::uint32_t i = 0; i < config.members; ++i)
-            if (rank_of(i) != config.self && config.range(rank_of(i)) == range) {
-                ranges.push_back(range);
-                break;
-            }
+    for (std::uint32_t i = 0; i < config.members; ++i) {
+        const std::uint32_t range = config.range(rank_of(i));
+        if (rank_of(i) != config.self && std::ranges::count(ranges, range) == 0) ranges.push_back(range);
+    }
+    std::ranges::sort(ranges);
     return ranges;
 }
 
@@ -28,7 +27,6 @@ Core::Core(const GroupConfig& c)
       policy(config),
       root_sync(config),
       verdicts(config, children),
-      doubts(config, parent == kNoRank),
       departure(children, parent),
       slots(config, children.count),
       pending(c.pending_operations),
@@ -41,6 +39,7 @@ Core::Core(const GroupConfig& c)
       bits(slots.at(0).have.capacity() / 8) {
     assert(index_of(c.self) < c.members);
     assert(c.range_of.empty() || c.range_of.size() == c.members);
+    assert(targets.empty() || targets.back() < c.ranges);
     assert(c.retransmit_bytes >= c.fragment_bytes);
     assert(std::has_single_bit(c.operation_slots) && c.operation_slots >= 8);
     assert(c.retransmit_bytes <= std::uint64_t{c.window} * c.fragment_bytes);
@@ -53,8 +52,8 @@ Core::Core(const GroupConfig& c)
 }
 
 std::uint32_t Core::child_index(Rank rank) const {
-    const Rank* found = std::find(children.begin(), children.end(), rank);
-    return found == children.end() ? kMaxArity : static_cast<std::uint32_t>(found - children.begin());
+    const std::uint32_t place = children.place(rank);
+    return place == children.count ? kMaxArity : place;
 }
 
 std::uint32_t Core::child_of(const wire::Header& header) {
@@ -111,7 +110,7 @@ void Core::finish(Slot& slot) {
     slot.asking.due = false;
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
-            doubtful |= doubts.missed(slot.operation.root);
+            doubts.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();

@@ -1,7 +1,5 @@
-// Core: what the parts of an engine share. The operations and their turns, what the members have agreed on,
-// what was measured, what goes to the caller, and how packets and messages are made. Parts call the core and
-// those below them; nothing in here calls a part. What follows from a call for others (an operation is over,
-// the verdict is in) is noted as `unsettled`, and the engine sees to it when the call is done.
+// Core: what the parts of an engine share (README.md: The parts). Nothing in here calls a part: what follows
+// from a call for others is noted as `unsettled`, and the engine sees to it when the call is done.
 #pragma once
 
 #include "engine/ballots.h"
@@ -13,6 +11,7 @@ namespace mcastcoll::engine {
 
 struct Core {
     explicit Core(const GroupConfig& config);
+    Core(const Core&) = delete;  // its parts know each other, and the engine's it
 
     const GroupConfig config;
     const RankList children;  // in the tree of gathers, watermarks and leaving
@@ -21,7 +20,6 @@ struct Core {
     Nanoseconds now{};                         // of the call being served
     Phase phase = Phase::forming;
     bool unsettled = false;
-    bool doubtful = false;         // too many operations were silent: an election is wanted
     std::uint64_t kept_bytes = 0;  // of all small messages that were finished here
     Nanoseconds moved_at{};        // when an operation last began or ended here, or the watermark rose
     Nanoseconds stalls_from{};     // what stood still before counts from then; kNever: nothing counts yet
@@ -37,7 +35,6 @@ struct Core {
     Notices notices;
     Turns turns;
     RoundTrip round_trip;
-    bool ping_due = false;  // to measure it
     Deadlines deadlines;
     std::vector<std::byte> bits;  // of the question that is being asked
 

@@ -18,10 +18,8 @@ Nanoseconds Deadlines::silence(const Slot& slot) const {
     const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
     if (!slot.hearing.ever) {
-        if (releases(slot.operation.kind) && slot.gathering.pieces > 0)
-            return first_result_.deadline(usual, most);
-        if (releases(slot.operation.kind)) return release(usual);
-        return first_arrival_.deadline(usual, most);
+        const Sort sort = sort_of(slot);
+        return firsts_[sort].deadline(usual, sort == barriers ? std::max(usual, longest_release()) : most);
     }
     if (slot.hearing.revealed >= config_.window || slot.hearing.partial)
         return arrival_gap_.deadline(4, usual, most);
@@ -33,10 +31,9 @@ Nanoseconds Deadlines::silence(const Slot& slot) const {
 // A barrier ends when the last has entered. Waiting for one that merely repairs must not teach everybody to
 // repair as late, so it is asked for after a few round trips whatever was usual; where cores are busy, after
 // a few times what it takes when nobody repairs.
-Nanoseconds Deadlines::release(Nanoseconds usual) const {
-    const std::int64_t busy = std::min(4 * first_release_.quick().value, 10 * config_.least_silence.value);
-    const std::int64_t most = std::max(4 * round_trip_.mean().value, busy);
-    return first_release_.deadline(usual, std::max(usual, Nanoseconds{most}));
+Nanoseconds Deadlines::longest_release() const {
+    const std::int64_t busy = std::min(4 * firsts_[barriers].quick().value, 10 * config_.least_silence.value);
+    return Nanoseconds{std::max(4 * round_trip_.mean().value, busy)};
 }
 
 // Up the tree to the root and down at once.
@@ -48,12 +45,6 @@ Nanoseconds Deadlines::nack(std::int64_t hops) const {
 void Deadlines::on_gap(const Slot& slot, Nanoseconds gap) {
     arrival_gap_.sample(gap);
     if (slot.hearing.revealed < config_.window && !slot.hearing.partial) stream_gap_.sample(gap);
-}
-
-// What the first of an operation's fragments may be measured by.
-RecentTimes& Deadlines::first_times(const Slot& slot) {
-    if (!releases(slot.operation.kind)) return first_arrival_;
-    return slot.gathering.pieces == 0 ? first_release_ : first_result_;
 }
 
 }  // namespace mcastcoll::engine

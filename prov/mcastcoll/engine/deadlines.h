@@ -18,10 +18,14 @@ class RoundTrip {
 
     Nanoseconds mean() const { return mean_.mean(); }
 
-    bool wants_ping() const {
-        return pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
+    // A ping is due: at any rate, or if a shorter round trip would make a deadline shorter.
+    void want_ping() { ping_due_ = true; }
+    void want_shorter() {
+        ping_due_ |= pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
     }
+    bool ping_due() const { return ping_due_; }
     void on_ping(Nanoseconds now) {
+        ping_due_ = false;
         pinged_at_ = now;
         ++pings_;
     }
@@ -30,14 +34,14 @@ class RoundTrip {
         if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
         shortest_ = std::min(shortest_, now - pinged_at_);
         pinged_at_ = kNever;
-        if (overslept() || (mean_.sampled() && shortest_ >= mean())) return true;
+        // Whoever has joined may sleep, or compute, before it reads its queues again: it is asked again.
+        const bool overslept = shortest_ > too_long_ && pings_ < kMaxPings;
+        ping_due_ |= overslept;
+        if (overslept || (mean_.sampled() && shortest_ >= mean())) return true;
         mean_ = SmoothedTime(shortest_);
         mean_.sample(shortest_);
         return true;
     }
-    // Whoever has joined may sleep, or compute, before it reads its queues again: it is asked again at once.
-    bool overslept() const { return shortest_ > too_long_ && pings_ < kMaxPings; }
-
     // A question was answered. It may have been remembered, so that it counts for no more than twice what was
     // expected.
     void on_answer(Nanoseconds took) { mean_.sample(std::min(took, Nanoseconds{2 * mean().value})); }
@@ -48,6 +52,7 @@ class RoundTrip {
     SmoothedTime mean_;
     Nanoseconds shortest_ = kNever, pinged_at_ = kNever;
     unsigned pings_ = 0;
+    bool ping_due_ = false;
 };
 
 class Deadlines {
@@ -66,20 +71,26 @@ class Deadlines {
     Nanoseconds nack(std::int64_t hops) const;
 
     // The first of an operation has come.
-    void on_first(const Slot& slot, Nanoseconds now) { first_times(slot).sample(now - slot.posted_at); }
+    void on_first(const Slot& slot, Nanoseconds now) { firsts_[sort_of(slot)].sample(now - slot.posted_at); }
     // A fragment has come so long after the one before it.
     void on_gap(const Slot& slot, Nanoseconds gap);
     // The root has multicast again what it was asked for.
     void on_nack_answer(Nanoseconds took) { nack_answer_.sample(took); }
 
   private:
-    RecentTimes& first_times(const Slot& slot);
-    Nanoseconds release(Nanoseconds usual) const;
+    // Whose first fragments are measured together: of barriers and short reductions, and of long ones, too.
+    enum Sort : std::size_t { broadcasts, barriers, results, sorts };
+    static Sort sort_of(const Slot& slot) {
+        if (!releases(slot.operation.kind)) return broadcasts;
+        return slot.gathering.pieces == 0 ? barriers : results;
+    }
+    Nanoseconds longest_release() const;
 
     const GroupConfig& config_;
     const RoundTrip& round_trip_;
     SmoothedTime arrival_gap_, nack_answer_;
-    RecentTimes first_arrival_, first_release_, first_result_, stream_gap_;
+    std::array<RecentTimes, sorts> firsts_;
+    RecentTimes stream_gap_;
 };
 
 }  // namespace mcastcoll::engine

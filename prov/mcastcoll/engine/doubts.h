@@ -1,12 +1,11 @@
-// Whether this member still believes in the verdict about the multicast, and what it does when it does not
-// (README.md: The multicast, in mid-run). A burst of losses changes nothing: the rule of the join decides.
+// Whether this member still believes in the verdict about the multicast (README.md: The multicast, in
+// mid-run). A burst of losses changes nothing: an election decides, by the rule of the join.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "engine/config.h"
+#include "base/types.h"
 
 namespace mcastcoll::engine {
 
@@ -15,22 +14,31 @@ namespace mcastcoll::engine {
 inline constexpr std::uint32_t kSilentEnough = 8;
 
 // Runs of silence, of everybody and of single roots.
-class Silence {
+class Doubts {
   public:
-    void missed(Rank root) {
-        if (all_ < kSilentEnough) ++all_;
-        Run& run = run_of(root);
-        if (run.root != root) run = {root, 0};
-        if (run.missed < kSilentEnough) ++run.missed;
-    }
     void heard(Rank root) {
         all_ = 0;
-        if (Run& run = run_of(root); run.root == root) run.missed = 0;
+        if (Run& run = runs_[place(root)]; run.root == root) run.missed = 0;
     }
-    bool of(Rank root) const {
-        const Run& run = runs_[index_of(root) % runs_.size()];
+    // An operation is over of which nothing was heard.
+    void missed(Rank root) {
+        if (all_ < kSilentEnough) ++all_;
+        Run& run = runs_[place(root)];
+        if (run.root != root) run = {root, 0};
+        if (run.missed < kSilentEnough) ++run.missed;
+        if (patience_ > 0)
+            --patience_;
+        else
+            wanted_ |= silent(root);
+    }
+    // So often that its operations are asked for at once.
+    bool silent(Rank root) const {
+        const Run& run = runs_[place(root)];
         return all_ >= kSilentEnough || (run.root == root && run.missed >= kSilentEnough);
     }
+    // Whether that is a reason to ask for an election; not before so many more were missed.
+    bool take_wanted() { return std::exchange(wanted_, false); }
+    void rest(std::uint32_t operations) { patience_ = operations; }
 
   private:
     struct Run {
@@ -38,100 +46,12 @@ class Silence {
         std::uint32_t missed = 0;
     };
     // Roots that share an entry push each other out; their run begins anew, which only costs time.
-    Run& run_of(Rank root) { return runs_[index_of(root) % runs_.size()]; }
+    static std::size_t place(Rank root) { return index_of(root) % kRuns; }
 
-    std::uint32_t all_ = 0;
-    std::array<Run, 16> runs_{};
-};
-
-// At most once per interval; the interval doubles with every use, and is short again after a long rest.
-class Backoff {
-  public:
-    Backoff(Nanoseconds least, Nanoseconds most) : least_(least), most_(most), interval_(least) {}
-    Nanoseconds allowed_at() const { return allowed_at_; }
-    void use(Nanoseconds now) {
-        if (allowed_at_ + Nanoseconds{8 * interval_.value} < now) interval_ = least_;
-        allowed_at_ = now + interval_;
-        interval_ = std::min(Nanoseconds{2 * interval_.value}, most_);
-    }
-
-  private:
-    Nanoseconds least_, most_, interval_, allowed_at_{};
-};
-
-class Doubts {
-  public:
-    // judges: as rank 0, who holds the elections.
-    Doubts(const GroupConfig& config, bool judges)
-        : judges_(judges),
-          multicast_(config.multicast),
-          elections_(config.least_election_interval, config.most_election_interval),
-          beacons_(config.least_beacon_interval, config.most_beacon_interval) {}
-
-    void heard(Rank root) { silence_.heard(root); }
-    // So often that its operations are asked for at once.
-    bool silent(Rank root) const { return silence_.of(root); }
-    // An operation is over of which nothing was heard. True: that is a reason to ask.
-    bool missed(Rank root) {
-        silence_.missed(root);
-        if (patience_ > 0) return --patience_, false;
-        return silent(root);
-    }
-
-    bool requested() const { return requested_; }
-    void request(Nanoseconds now) {
-        requested_ = true;
-        if (!judges_)
-            request_due_ = true;
-        else if (multicast_)
-            elect_again(now);
-    }
-    // A child's, while an election is held: it waits for the end of that.
-    void keep_request() {
-        requested_ = true;
-        request_due_ = !judges_;
-    }
-    // The parent is to be told.
-    bool request_due() const { return request_due_; }
-    bool take_request() { return std::exchange(request_due_, false); }
-
-    // Multicasts something that can be heard, unless that was done lately.
-    void want_beacon(Nanoseconds now) {
-        if (now < beacons_.allowed_at()) return;
-        beacons_.use(now);
-        beacon_due_ = true;
-    }
-    bool beacon_due() const { return beacon_due_; }
-    void beacon_sent() { beacon_due_ = false; }
-
-    // Election number 0 is the join's.
-    void on_election(std::uint64_t number, Nanoseconds now) {
-        elect_at_ = kNever;
-        if (number > 0) elections_.use(now);
-        requested_ = request_due_ = false;
-        patience_ = kSilentEnough;
-    }
-    // It ended in another verdict, or, of rank 0, in the same.
-    void on_verdict() {
-        requested_ = request_due_ = false;
-        patience_ = 0;
-    }
-    void on_same_verdict(Nanoseconds now) {
-        if (requested_) elect_again(now);
-    }
-
-    // When rank 0 holds the next election.
-    Nanoseconds elect_at() const { return elect_at_; }
-
-  private:
-    void elect_again(Nanoseconds now) { elect_at_ = std::max(now, elections_.allowed_at()); }
-
-    const bool judges_, multicast_;
-    Silence silence_;
-    bool requested_ = false, request_due_ = false, beacon_due_ = false;
-    std::uint32_t patience_ = 0;  // silent operations that are no reason to ask yet
-    Nanoseconds elect_at_ = kNever;
-    Backoff elections_, beacons_;
+    static constexpr std::size_t kRuns = 16;
+    std::array<Run, kRuns> runs_{};
+    std::uint32_t all_ = 0, patience_ = 0;
+    bool wanted_ = false;
 };
 
 }  // namespace mcastcoll::engine

@@ -2,82 +2,45 @@
 
 namespace mcastcoll::engine {
 
-Poll::Poll(const GroupConfig& config, const RankList& children, Rank parent)
-    : config_(config),
-      parent_(parent),
-      voters_(children.bits()),
-      speaker_(speaker_of(config.self, config.members)),
-      heard_(speaker_count(config.members)),
-      ballots_(config.members, tree_size(config.self, config.tree_arity, config.members),
-               config.message_bytes - wire::kHeaderBytes),
-      untold_(children) {}
+Elections::Elections(Core& core)
+    : core_(core),
+      speaker_(speaker_of(core.config.self, core.config.members)),
+      heard_(speaker_count(core.config.members)),
+      ballots_(core.config.members, tree_size(core.config.self, core.config.tree_arity, core.config.members),
+               core.config.message_bytes - wire::kHeaderBytes),
+      untold_(core.children),
+      elections_(core.config.least_election_interval, core.config.most_election_interval),
+      beacons_(core.config.least_beacon_interval, core.config.most_beacon_interval) {}
 
-void Poll::listen(std::uint64_t number) {
+void Elections::listen(std::uint64_t number) {
     if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
     heard_in_ = number;
 }
 
-void Poll::begin(std::uint64_t number, Nanoseconds now) {
-    number_ = number;
-    listen(number);
-    stage_ = Stage::probing;
-    ballots_.clear();
-    missing_ = voters_;
-    untold_.begin();
-    probes_due_ = probes_sent_ = 0;
-    if (!config_.multicast) return vote();
-    vote_at_ = now + config_.probe_settle;
-    if (speaker_ == kNoSpeaker) return vote_when_all_heard();
-    probes_due_ = 1;
-    if (config_.probes > 1) probe_at_ = now + config_.probe_interval;
-}
-
-void Poll::on_probe(std::uint64_t number, Rank sender, bool next) {
-    if (next && closed() && number == number_ + 1) listen(number);
-    const std::uint32_t speaker = speaker_of(sender, config_.members);
-    if (speaker == kNoSpeaker || number != heard_in_) return;
-    heard_[speaker] = true;
-    vote_when_all_heard();
-}
-
-void Poll::on_timeout(Nanoseconds now) {
-    if (probe_at_ <= now) {
-        ++probes_due_;
-        probe_at_ = probes_sent_ + probes_due_ < config_.probes ? now + config_.probe_interval : kNever;
-    }
-    if (vote_at_ <= now) vote();
-}
-
 // There is nothing more to learn once everybody has been heard and has had the chance to hear us.
-void Poll::vote_when_all_heard() {
-    if (!probing()) return;
-    if (speaker_ != kNoSpeaker && probes_sent_ < config_.probes) return;
+void Elections::vote_when_all_heard() {
+    if (stage_ != Stage::probing) return;
+    if (speaker_ != kNoSpeaker && probes_sent_ < core_.config.probes) return;
     for (std::uint32_t i = 0; i < heard_.size(); ++i)
         if (!heard_[i] && i != speaker_) return;
     vote();
 }
 
-void Poll::vote() {
-    if (!probing()) return;
+void Elections::vote() {
     stage_ = Stage::voting;
+    if (core_.phase == Phase::probing) core_.phase = Phase::voting;
     probe_at_ = vote_at_ = kNever;
     if (speaker_ != kNoSpeaker) heard_[speaker_] = true;
-    ballots_.cast(config_.self, heard_, config_.multicast);
+    ballots_.cast(core_.self(), heard_, core_.config.multicast);
     check_votes();
 }
 
-bool Poll::on_vote(std::uint32_t child, std::uint64_t number, Bytes ballots, bool too_many) {
-    if (closed() || number != number_ || (missing_ >> child & 1) == 0 || !ballots_.merge(ballots, too_many))
-        return false;
-    missing_ &= ~(1U << child);
-    check_votes();
-    return true;
-}
-
-void Poll::check_votes() {
+// All of this member's subtree may have voted: that is for the parent, or, of rank 0, to be judged.
+void Elections::check_votes() {
     if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
-    (parent_ == kNoRank ? result_due_ : vote_due_) = true;
+    vote_due_ = core_.parent != kNoRank;
+    if (!vote_due_) decide(ballots_.judge());
 }
 
 void Elections::begin_first() {
@@ -88,15 +51,19 @@ void Elections::begin_first() {
 }
 
 void Elections::on_timeout() {
-    poll_.on_timeout(core_.now);
-    follow_poll();
-    if (core_.doubts.elect_at() <= core_.now) begin(poll_.number() + 1);
+    if (probe_at_ <= core_.now) {
+        ++probes_due_;
+        const bool more = probes_sent_ + probes_due_ < core_.config.probes;
+        probe_at_ = more ? core_.now + core_.config.probe_interval : kNever;
+    }
+    if (vote_at_ <= core_.now) vote();
+    if (elect_at_ <= core_.now) begin(number_ + 1);
 }
 
 void Elections::on_go(const wire::Header& header) {
     const std::uint64_t number = number_of(header.operation);
     const bool first = number == 0 && core_.phase == Phase::forming;
-    const bool next = number == poll_.number() + 1 && core_.phase == Phase::active && poll_.closed();
+    const bool next = number == number_ + 1 && core_.phase == Phase::active && stage_ == Stage::closed;
     if (header.sender != core_.parent || !(first || next)) return drop(core_.counters.unexpected_kind);
     begin(number);
 }
@@ -106,15 +73,21 @@ void Elections::begin(std::uint64_t number) {
         core_.phase = Phase::probing;
     else
         ++core_.counters.elections;
-    core_.doubts.on_election(number, core_.now);
-    probe_target_ = 0;
-    poll_.begin(number, core_.now);
-    follow_poll();
-}
-
-void Elections::follow_poll() {
-    if (core_.phase == Phase::probing && !poll_.probing()) core_.phase = Phase::voting;
-    if (poll_.take_result()) decide(poll_.ballots().judge());
+    elect_at_ = kNever;
+    if (number > 0) elections_.use(core_.now);
+    drop_requests(kSilentEnough);  // what the election measures is not doubted while it lasts
+    number_ = number;
+    listen(number);
+    stage_ = Stage::probing;
+    ballots_.clear();
+    missing_ = core_.children.bits();
+    untold_.begin();
+    probe_target_ = probes_due_ = probes_sent_ = 0;
+    if (!core_.config.multicast) return vote();
+    vote_at_ = core_.now + core_.config.probe_settle;
+    if (speaker_ == kNoSpeaker) return vote_when_all_heard();
+    probes_due_ = 1;
+    if (core_.config.probes > 1) probe_at_ = core_.now + core_.config.probe_interval;
 }
 
 void Elections::on_probe(const wire::Header& header) {
@@ -123,19 +96,24 @@ void Elections::on_probe(const wire::Header& header) {
     if (core_.phase == Phase::active) {
         core_.doubts.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            if (!core_.graph().can_hear(header.sender, core_.self())) request();
+            if (!core_.graph().can_hear(header.sender, core_.self())) doubt();
             return;
         }
     }
-    poll_.on_probe(number, header.sender, core_.phase == Phase::active);
-    follow_poll();
+    if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
+    const std::uint32_t speaker = speaker_of(header.sender, core_.config.members);
+    if (speaker == kNoSpeaker || number != heard_in_) return;
+    heard_[speaker] = true;
+    vote_when_all_heard();
 }
 
 void Elections::on_vote(const wire::Header& header, Bytes payload) {
     const std::uint32_t child = core_.child_index(header.sender);
-    if (child == kMaxArity || !poll_.on_vote(child, number_of(header.operation), payload, header.total != 0))
-        ++core_.counters.unexpected_kind;
-    follow_poll();
+    if (child == kMaxArity || stage_ == Stage::closed || number_of(header.operation) != number_ ||
+        (missing_ >> child & 1) == 0 || !ballots_.merge(payload, header.total != 0))
+        return drop(core_.counters.unexpected_kind);
+    missing_ &= ~(1U << child);
+    check_votes();
 }
 
 // As rank 0.
@@ -144,17 +122,17 @@ void Elections::decide(Verdict verdict) {
     if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
     if (core_.phase != Phase::active) return take_first(std::move(verdict));
     if (!(verdict == core_.graph().verdict())) return take_next(std::move(verdict), core_.slots.end());
-    core_.doubts.on_same_verdict(core_.now);
+    if (requested_) elect_again();
 }
 
 void Elections::on_verdict(const wire::Header& header, Bytes payload) {
     Verdict verdict{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
-    const bool first = !core_.verdicts.known();
+    const bool first = core_.phase != Phase::active;
     // Rank 0 passes one when everybody has finished what the one before the last was good for.
     if (core_.verdicts.pending() && core_.slots.first_open() > core_.verdicts.first_operation())
         core_.release_below(core_.verdicts.first_operation() + 1);
-    const bool next = core_.verdicts.known() && !core_.verdicts.pending() &&
-                      number_of(header.operation) >= core_.slots.next();
+    const bool next =
+        !first && !core_.verdicts.pending() && number_of(header.operation) >= core_.slots.next();
     const std::uint64_t version = first ? 0 : std::uint64_t{core_.verdicts.version()} + 1;
     if (header.sender != core_.parent || header.total >> 1 != version || !(first || next) ||
         !decode(payload, index_of(header.fragment), core_.config.members, verdict))
@@ -166,18 +144,19 @@ void Elections::on_verdict(const wire::Header& header, Bytes payload) {
 void Elections::take_first(Verdict verdict) {
     core_.verdicts.take_first(std::move(verdict));
     core_.phase = Phase::active;
-    poll_.stop();
-    core_.doubts.on_verdict();
+    stage_ = Stage::closed;  // of no use any more; a probe that is due still goes out, for others
+    probe_at_ = vote_at_ = kNever;
+    drop_requests(0);
     core_.notices.joined = true;
     // Not before: what the probes keep busy answers late, and teaches long deadlines.
-    core_.ping_due = true;
+    core_.round_trip.want_ping();
     core_.unsettled = true;
 }
 
 void Elections::take_next(Verdict verdict, std::uint64_t from) {
     const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
     core_.verdicts.take_next(std::move(verdict), from);
-    core_.doubts.on_verdict();
+    drop_requests(0);
     const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
     ++core_.counters.verdicts;
     core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
@@ -193,49 +172,60 @@ void Elections::on_fragment(const wire::Header& header) {
     core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
                                                                   : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) request();
+    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) doubt();
 }
 
 void Elections::want_beacon() {
-    if (core_.config.multicast && core_.config.members > 1 && !core_.verdicts.pending())
-        core_.doubts.want_beacon(core_.now);
+    if (!core_.config.multicast || core_.config.members == 1 || core_.verdicts.pending() ||
+        core_.now < beacons_.allowed_at())
+        return;
+    beacons_.use(core_.now);
+    beacon_due_ = true;
 }
 
+// One request per election and subtree goes on; while one is held, rank 0 waits for its end. Those against a
+// verdict that is about to be replaced are dropped: whoever has still reason to will ask again.
 void Elections::request() {
-    if (!core_.doubts.requested() && poll_.closed() && !core_.verdicts.pending())
-        core_.doubts.request(core_.now);
+    if (requested_ || core_.verdicts.pending()) return;
+    requested_ = true;
+    request_due_ = core_.parent != kNoRank;
+    if (!request_due_ && stage_ == Stage::closed) elect_again();
 }
 
-// One request per election and subtree goes on. Those against a verdict that is about to be replaced are
-// dropped: whoever has still reason to will ask again.
+void Elections::elect_again() {
+    if (core_.config.multicast) elect_at_ = std::max(core_.now, elections_.allowed_at());
+}
+
+void Elections::drop_requests(std::uint32_t patience) {
+    requested_ = request_due_ = false;
+    core_.doubts.rest(patience);
+}
+
 void Elections::on_request(const wire::Header& header) {
     if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active)
         return drop(core_.counters.unexpected_kind);
-    if (number_of(header.operation) != poll_.number() || core_.verdicts.pending() || core_.doubts.requested())
-        return;
-    if (poll_.closed())
-        core_.doubts.request(core_.now);
-    else
-        core_.doubts.keep_request();
+    if (number_of(header.operation) == number_) request();
 }
 
 bool Elections::make_multicast(Effect& effect) {
-    const bool beacon = core_.doubts.beacon_due();
+    const bool beacon = beacon_due_;
     ++core_.counters.probes_sent;
-    core_.packet(effect, wire::Kind::probe, operation_of(poll_.number()), beacon ? 0 : poll_.next_probe());
+    core_.packet(effect, wire::Kind::probe, operation_of(number_), beacon ? 0 : probes_sent_ + 1);
     if (!core_.take_target(beacon ? beacon_target_ : probe_target_, effect)) return true;
-    if (beacon) return core_.doubts.beacon_sent(), true;
-    poll_.probe_sent();
-    follow_poll();
+    if (!std::exchange(beacon_due_, false)) {
+        --probes_due_;
+        ++probes_sent_;
+        vote_when_all_heard();
+    }
     return true;
 }
 
 bool Elections::make_message(Effect& effect) {
-    if (const Rank child = poll_.next_go(); child != kNoRank)
-        return core_.message(effect, wire::Kind::go, child, operation_of(poll_.number()));
-    if (poll_.take_vote())
-        return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(poll_.number()), 0,
-                             poll_.ballots().too_many() ? 1 : 0, poll_.ballots().bytes());
+    if (const Rank child = untold_.next(); child != kNoRank)
+        return core_.message(effect, wire::Kind::go, child, operation_of(number_));
+    if (std::exchange(vote_due_, false))
+        return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(number_), 0,
+                             ballots_.too_many() ? 1 : 0, ballots_.bytes());
     if (const Rank child = core_.verdicts.next_to_tell(); child != kNoRank) {
         const Verdict& verdict = core_.graph().verdict();
         return core_.message(effect, wire::Kind::verdict, child,
@@ -244,9 +234,9 @@ bool Elections::make_message(Effect& effect) {
                              std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
                              core_.verdicts.bytes());
     }
-    if (!core_.doubts.take_request()) return false;
+    if (!std::exchange(request_due_, false)) return false;
     ++core_.counters.appeals_sent;
-    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(poll_.number()));
+    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(number_));
 }
 
 }  // namespace mcastcoll::engine

@@ -28,8 +28,10 @@ Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now)
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(config, operation); !fine) return fine.error();
-    if (core_.notices.completions.size() + outstanding() >=
-        2 * core_.slots.size() + config.pending_operations)
+    // So many have been posted and not completed.
+    const std::uint64_t outstanding = core_.counters.operations_submitted -
+                                      core_.counters.operations_completed - core_.counters.operations_failed;
+    if (core_.notices.completions.size() + outstanding >= 2 * core_.slots.size() + config.pending_operations)
         return Error{EAGAIN, "too many completions have not been taken"};
     const OperationId number = next_operation();
     if (!core_.pending.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
@@ -90,7 +92,8 @@ void Engine::close(Nanoseconds now) {
 }
 
 void Engine::on_peer_lost(Rank rank, int error, Nanoseconds now) {
-    if (index_of(rank) < core_.config.members) lose(rank, error, now);
+    core_.now = now;
+    if (index_of(rank) < core_.config.members) core_.fail(rank, error);
 }
 
 void Engine::begin_pending() {
@@ -117,7 +120,7 @@ void Engine::begin(const Collective& operation) {
         slot.base = slot.hearing.revealed = 0;
         slot.have.clear_all();
     }
-    if (core_.config.members > 1 && core_.round_trip.wants_ping()) core_.ping_due = true;
+    if (core_.config.members > 1) core_.round_trip.want_shorter();
     slot.operation = operation;
     if (operation.input == nullptr) slot.operation.input = operation.buffer;
     receiver_.adopt_early(slot, !misled);

@@ -1,7 +1,5 @@
-// The protocol of one group, for one member. Pure: it is given packets, messages, times and deaths, and
-// returns effects. It never looks at a clock, a socket or the environment, and allocates only until its join
-// is over.
-// README.md has its parts, and what each knows.
+// The protocol of one group, for one member (README.md). It never looks at a clock, a socket or the
+// environment, and allocates only until its join is over.
 #pragma once
 
 #include "engine/admission.h"
@@ -15,8 +13,6 @@ namespace mcastcoll::engine {
 class Engine {
   public:
     explicit Engine(const GroupConfig& config) : core_(config) {}
-    Engine(const Engine&) = delete;  // its parts know each other
-    Engine& operator=(const Engine&) = delete;
 
     // Begins the join. Every member calls it once; Effect::joined follows.
     void start(Nanoseconds now);
@@ -46,10 +42,11 @@ class Engine {
     void on_message(Bytes message, Nanoseconds now);
     // The process of this rank is gone, or was asked to be ignored; error is a positive FI_E* code.
     void on_peer_lost(Rank rank, int error, Nanoseconds now);
-    // Ends the group for everybody, as if this member were lost.
-    void abort(int error, Nanoseconds now) { lose(core_.self(), error, now); }
-    // The same, for what happened outside this engine's members.
-    void give_up(int error, Nanoseconds now) { lose(kNoRank, error, now); }
+    // Ends the group for everybody, for what happened outside its members.
+    void give_up(int error, Nanoseconds now) {
+        core_.now = now;
+        core_.fail(kNoRank, error);
+    }
 
     // Writes the next effect and returns true, or returns false when there is none that is allowed.
     bool poll_effects(Allowed allowed, Effect& effect);
@@ -61,12 +58,6 @@ class Engine {
     Phase phase() const { return core_.phase; }
     // After a failure: everybody who is to know has been sent word.
     bool failure_told() const { return core_.failure.untold == core_.config.members; }
-    bool idle() const { return core_.idle(); }
-    // Operations posted and not completed.
-    std::uint64_t outstanding() const {
-        const Counters& c = core_.counters;
-        return c.operations_submitted - c.operations_completed - c.operations_failed;
-    }
     const Counters& counters() const { return core_.counters; }
     const SupplyGraph& graph() const { return core_.verdicts.latest(); }
     std::uint32_t verdict_version() const { return core_.verdicts.version(); }
@@ -79,10 +70,6 @@ class Engine {
     void check_invariants() const;
 
   private:
-    void lose(Rank lost, int error, Nanoseconds now) {
-        core_.now = now;
-        core_.fail(lost, error);
-    }
     // What a call has brought about for others than those that it was for.
     void settle() {
         while (std::exchange(core_.unsettled, false)) {

@@ -22,16 +22,8 @@ bool FailureDetector::make_message(Effect& effect) {
 }
 
 void FailureDetector::watch(Rank rank) {
-    if (rank != kNoRank && rank != core_.self()) watches_.ask(rank);
-}
-
-bool FailureDetector::waits_for_somebody() const {
-    if (core_.phase != Phase::active || core_.departure.closing() || !core_.idle() ||
-        core_.slots.first_open() - core_.slots.first_kept() >= core_.config.checkpoint_interval())
-        return true;
-    for (std::uint64_t id = core_.slots.first_kept(); id < core_.slots.first_open(); ++id)
-        if (owes_report(core_.slots.at(id))) return true;
-    return false;
+    if (rank == kNoRank || rank == core_.self() || std::ranges::count(watched_, rank) > 0) return;
+    if (watch_due_.push(rank)) watched_[next_watched_++ % watched_.size()] = rank;
 }
 
 // Finished here, but the root waits for what this member's subtree has.
@@ -98,17 +90,14 @@ void FailureDetector::check_stall() {
 void FailureDetector::scan() {
     check_stall();
     if (core_.phase == Phase::failed) return;
-    if (!waits_for_somebody()) {
-        scan_at_ = kNever;
-        return;
-    }
-    scan_at_ = core_.now + core_.config.watch_delay;
-    if (core_.phase != Phase::active || core_.departure.closing()) {
-        // Joining and leaving wait for the whole tree, everybody for those next to it.
+    // Joining and leaving wait for the whole tree, everybody for those next to it.
+    const bool with_all = core_.phase != Phase::active || core_.departure.closing();
+    bool waits = with_all || !core_.idle() ||
+                 core_.slots.first_open() - core_.slots.first_kept() >= core_.config.checkpoint_interval();
+    if (with_all) {
         watch(core_.parent);
         for (Rank child : core_.children) watch(child);
     }
-    if (core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_kept(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
         if (slot.state == SlotState::active && slot.posted_at + core_.config.watch_delay <= core_.now) {
@@ -116,8 +105,11 @@ void FailureDetector::scan() {
             gatherer_.announce(slot);
         }
         if (!owes_report(slot)) continue;
+        waits = true;
         for (Rank child : slot.reporting.children) watch(child);
     }
+    scan_at_ = waits ? core_.now + core_.config.watch_delay : kNever;
+    if (!waits) return;
     for (const Rank child : checkpoint_.behind()) watch(child);
     if (!core_.pending.empty()) watch(core_.parent);
 }

@@ -8,32 +8,9 @@
 
 namespace mcastcoll::engine {
 
-// How many watched ranks are remembered.
+// How many watched ranks are remembered. Who falls out of this memory may be asked for again, which does no
+// harm.
 inline constexpr std::uint32_t kMostWatched = 256;
-
-// The members whose processes somebody is to watch: each asked for once, as far as this remembers. Who falls
-// out of its memory may be asked for again, which does no harm.
-class WatchList {
-  public:
-    explicit WatchList(std::size_t most) : asked_(most, kNoRank), due_(most) {}
-
-    void ask(Rank rank) {
-        if (std::find(asked_.begin(), asked_.end(), rank) != asked_.end() || !due_.push(rank)) return;
-        asked_[next_++ % asked_.size()] = rank;
-    }
-    // Who is to be watched next; kNoRank: nobody.
-    Rank take() {
-        if (due_.empty()) return kNoRank;
-        const Rank rank = due_.front();
-        due_.pop();
-        return rank;
-    }
-
-  private:
-    std::vector<Rank> asked_;  // the latest
-    std::size_t next_ = 0;
-    Ring<Rank> due_;
-};
 
 class FailureDetector {
   public:
@@ -41,7 +18,8 @@ class FailureDetector {
         : core_(core),
           checkpoint_(checkpoint),
           gatherer_(gatherer),
-          watches_(std::min(core.config.members, kMostWatched)) {}
+          watched_(std::min(core.config.members, kMostWatched), kNoRank),
+          watch_due_(watched_.size()) {}
 
     // Something happens: there may be somebody to wait for.
     void wake() {
@@ -54,26 +32,28 @@ class FailureDetector {
     }
     bool next_message(Effect& effect) { return core_.phase == Phase::failed && make_message(effect); }
     bool next_watch(Effect& effect) {
-        const Rank rank = watches_.take();
-        if (rank == kNoRank) return false;
-        effect = {.kind = Effect::Kind::watch, .to = rank};
+        if (watch_due_.empty()) return false;
+        effect = {.kind = Effect::Kind::watch, .to = watch_due_.front()};
+        watch_due_.pop();
         return true;
     }
+    // Somebody is to watch the process of this member, if there is one and it is not this one.
+    void watch(Rank rank);
 
   private:
     bool make_message(Effect& effect);
     void scan();
     void check_stall();
-    bool waits_for_somebody() const;
     bool owes_report(const Slot& slot) const;
     Rank waits_for(Slot& slot) const;
-    void watch(Rank rank);
     void watch_slot(const Slot& slot);
 
     Core& core_;
     const Checkpoint& checkpoint_;
     Gatherer& gatherer_;
-    WatchList watches_;
+    std::vector<Rank> watched_;  // the latest
+    std::size_t next_watched_ = 0;
+    Ring<Rank> watch_due_;
     Nanoseconds scan_at_ = kNever;
 };
 

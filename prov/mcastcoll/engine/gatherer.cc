@@ -158,9 +158,6 @@ std::uint64_t Gatherer::combined_bytes(const Slot& slot) const {
     return std::min(slot.operation.bytes, std::uint64_t{combined_pieces(slot)} * slot.gathering.piece_bytes);
 }
 
-// Vectors that are too long for a gather go up the same tree in pieces of as many whole elements as a
-// fragment holds (README.md: Credits). Rank 0 multicasts the result as far as it is final.
-
 Result<void> check_reduction(const GroupConfig& config, const Collective& operation) {
     const Combiner& combiner = operation.combiner;
     if (operation.root != rank_of(0)) return Error{EINVAL, "the root of a reduction is rank 0"};

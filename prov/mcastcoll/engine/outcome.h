@@ -23,13 +23,28 @@ class Departure {
     }
     bool closing() const { return stage_ != Stage::open; }
     // Nothing is open here: once closed, and when all children have left, this member has, too.
-    void on_idle();
+    void on_idle() {
+        if (stage_ != Stage::closing || present_ != 0) return;
+        stage_ = Stage::leaving;
+        if (parent_ == kNoRank) on_everybody_left();
+    }
     void on_child_left(std::uint32_t child) { present_ &= ~(1U << child); }
     // From the parent. False: this member has not left yet.
-    bool on_everybody_left();
+    bool on_everybody_left() {
+        if (stage_ < Stage::leaving) return false;
+        if (stage_ != Stage::over) untold_.begin();
+        stage_ = Stage::over;
+        return true;
+    }
 
     // What is to be said next, and to whom.
-    bool next(wire::Kind& kind, Rank& to);
+    bool next(wire::Kind& kind, Rank& to) {
+        const bool up = stage_ == Stage::leaving;
+        if (up) stage_ = Stage::left;
+        kind = up ? wire::Kind::leave_up : wire::Kind::leave_down;
+        to = up ? parent_ : untold_.next();
+        return to != kNoRank;
+    }
     // Everybody has left, and the children know.
     bool over() const { return stage_ == Stage::over && untold_.over(); }
 
@@ -47,31 +62,6 @@ class Departure {
     Stage stage_ = Stage::open;
     Round untold_;  // that everybody has left
 };
-
-inline void Departure::on_idle() {
-    if (stage_ != Stage::closing || present_ != 0) return;
-    stage_ = Stage::leaving;
-    if (parent_ == kNoRank) on_everybody_left();
-}
-
-inline bool Departure::on_everybody_left() {
-    if (stage_ < Stage::leaving) return false;
-    if (stage_ != Stage::over) untold_.begin();
-    stage_ = Stage::over;
-    return true;
-}
-
-inline bool Departure::next(wire::Kind& kind, Rank& to) {
-    if (stage_ == Stage::leaving) {
-        stage_ = Stage::left;
-        kind = wire::Kind::leave_up;
-        to = parent_;
-        return true;
-    }
-    kind = wire::Kind::leave_down;
-    to = untold_.next();
-    return to != kNoRank;
-}
 
 // How a group has failed for a member.
 struct Failure {
@@ -93,29 +83,25 @@ struct Notices {
     bool joined = false, failed = false, left = false;
 
     // What became of operations; then, of the group.
-    bool next_operation(Effect& effect);
-    bool next_of_group(Effect& effect, const Failure& failure);
-};
-
-inline bool Notices::next_operation(Effect& effect) {
-    if (!completions.empty()) {
-        const Completion done = completions.front();
-        effect = {.kind = Effect::Kind::complete, .operation = done.operation, .status = done.status};
-        completions.pop();
+    bool next_operation(Effect& effect) {
+        if (!completions.empty()) {
+            const Completion done = completions.front();
+            effect = {.kind = Effect::Kind::complete, .operation = done.operation, .status = done.status};
+            completions.pop();
+            return true;
+        }
+        if (gathered.empty()) return false;
+        effect = {.kind = Effect::Kind::gathered, .operation = gathered.front()};
+        gathered.pop();
         return true;
     }
-    if (gathered.empty()) return false;
-    effect = {.kind = Effect::Kind::gathered, .operation = gathered.front()};
-    gathered.pop();
-    return true;
-}
-
-inline bool Notices::next_of_group(Effect& effect, const Failure& failure) {
-    if (std::exchange(joined, false)) return effect = {.kind = Effect::Kind::joined}, true;
-    if (std::exchange(failed, false))
-        return effect = {.kind = Effect::Kind::failed, .to = failure.lost, .status = failure.error}, true;
-    if (std::exchange(left, false)) return effect = {.kind = Effect::Kind::left}, true;
-    return false;
-}
+    bool next_of_group(Effect& effect, const Failure& failure) {
+        if (std::exchange(joined, false)) return effect = {.kind = Effect::Kind::joined}, true;
+        if (std::exchange(failed, false))
+            return effect = {.kind = Effect::Kind::failed, .to = failure.lost, .status = failure.error}, true;
+        if (std::exchange(left, false)) return effect = {.kind = Effect::Kind::left}, true;
+        return false;
+    }
+};
 
 }  // namespace mcastcoll::engine

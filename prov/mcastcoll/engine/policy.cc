@@ -23,9 +23,8 @@ constexpr std::uint32_t kAskers = 500, kOftenAsked = 300;
 // In smaller groups the ring is never long.
 constexpr std::uint32_t kLeastForRoot = 5;
 
-// Root synchronisation: shares, in thousandths, scaled.
-constexpr std::int64_t kScale = 1024;
-constexpr std::int64_t kMuch = 250 * kScale, kLittle = 50 * kScale;
+// Root synchronisation: shares, in thousandths.
+constexpr std::uint32_t kMuch = 250, kLittle = 50;
 // A choice is judged after so many own operations, and a choice that did not help is not tried again sooner.
 constexpr std::uint32_t kJudgeAfter = 64;
 constexpr std::uint32_t kRetryAfter = 1024;
@@ -71,14 +70,12 @@ RepairPlan Policy::chosen(bool large) const {
 }
 
 PolicyState Policy::state() const {
-    return {.configured = configured_,
-            .small = chosen(false),
+    return {.small = chosen(false),
             .large = chosen(true),
             .successor_asks = successor_asks_.permille(),
             .large_missed = large_missed_.permille(),
-            .ring_repair = ring_repair_.sampled() ? ring_repair_.mean() : Nanoseconds{},
-            .root_repair = root_repair_.sampled() ? root_repair_.mean() : Nanoseconds{},
-            .changes = changes_};
+            .ring_repair = ring_repair_.mean(),  // 0 at first
+            .root_repair = root_repair_.mean()};
 }
 
 template <typename Change>
@@ -124,7 +121,8 @@ RootSynchronizer::RootSynchronizer(const GroupConfig& config)
       members_(config.members),
       seed_(static_cast<std::uint64_t>(config.key)),
       delay_(config.root_delay),
-      present_(config.root_sync == RootSync::adaptive ? RootSync::none : config.root_sync) {}
+      present_(config.root_sync == RootSync::adaptive ? RootSync::none : config.root_sync),
+      troubled_(kMuch, 16) {}
 
 Rank RootSynchronizer::drawn(std::uint64_t operation, Rank root) const {
     if (members_ < 2) return kNoRank;
@@ -143,20 +141,21 @@ Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
 // Much trouble: the next stronger choice, and back to nothing when even the strongest did not better it.
 // Little trouble for long: see whether less does.
 void RootSynchronizer::note_operation(bool troubled) {
-    troubled_ += ((troubled ? 1000 * kScale : 0) - troubled_) / 16;
+    troubled_.sample(troubled ? 1000 : 0);
     ++operations_;
     if (configured_ != RootSync::adaptive) return;
     if (rest_ > 0) --rest_;
     if (operations_ < kJudgeAfter) return;
-    const bool helped = troubled_ * 4 < troubled_before_ * 3;
+    const std::uint32_t share = troubled_.permille();
+    const bool helped = share * 4 < troubled_before_ * 3;
     if (present_ == RootSync::none) {
-        if (troubled_ < kMuch || rest_ > 0) return;
-        troubled_before_ = troubled_;
+        if (share < kMuch || rest_ > 0) return;
+        troubled_before_ = share;
         present_ = RootSync::delay;
     } else if (!helped) {
         if (present_ == RootSync::random) rest_ = kRetryAfter;
         present_ = present_ == RootSync::delay ? RootSync::random : RootSync::none;
-    } else if (troubled_ < kLittle && operations_ >= kRetryAfter) {
+    } else if (share < kLittle && operations_ >= kRetryAfter) {
         present_ = RootSync::none;
     } else {
         return;
@@ -165,10 +164,7 @@ void RootSynchronizer::note_operation(bool troubled) {
 }
 
 RootSyncState RootSynchronizer::state() const {
-    return {.configured = configured_,
-            .present = present_,
-            .troubled = static_cast<std::uint32_t>(troubled_ / kScale),
-            .lateness = lateness_.sampled() ? lateness_.mean() : Nanoseconds{}};
+    return {.present = present_, .troubled = troubled_.permille(), .lateness = lateness_.mean()};
 }
 
 }  // namespace mcastcoll::engine

@@ -23,13 +23,11 @@ struct RepairPlan {
 
 // What a member chose, and the numbers behind it.
 struct PolicyState {
-    Repair configured = Repair::pull;
     RepairPlan small, large;
     std::uint32_t successor_asks = 0;  // of 1000 small operations, those that the ring successor asked for
     std::uint32_t large_missed = 0;    // of 1000 fragments of large ones, those the multicast did not bring
     Nanoseconds ring_repair{};         // what an answer along the ring takes, 0: not seen yet
     Nanoseconds root_repair{};         // what another multicast by the root takes, 0: not seen yet
-    std::uint64_t changes = 0;
 };
 
 // A share in thousandths that follows the last samples, and a switch with hysteresis on it.
@@ -87,7 +85,6 @@ class Policy {
 // entered yet may lose what comes. Adaptive watches how many of its own operations were asked for afterwards,
 // and picks among the others.
 struct RootSyncState {
-    RootSync configured = RootSync::none;
     RootSync present = RootSync::none;
     std::uint32_t troubled = 0;  // of 1000 own operations, those that somebody asked for after stage 1
     Nanoseconds lateness{};      // how much later than the root the drawn process entered
@@ -118,10 +115,10 @@ class RootSynchronizer {
     const Nanoseconds delay_;
     RootSync present_;
     SmoothedTime lateness_{Nanoseconds{}};
-    std::int64_t troubled_ = 0;         // thousandths, scaled
-    std::int64_t troubled_before_ = 0;  // when the present choice was made
-    std::uint32_t operations_ = 0;      // since then
-    std::uint32_t rest_ = 0;            // operations before the next try
+    Share troubled_;
+    std::uint32_t troubled_before_ = 0;  // in thousandths, when the present choice was made
+    std::uint32_t operations_ = 0;       // since then
+    std::uint32_t rest_ = 0;             // operations before the next try
 };
 
 }  // namespace mcastcoll::engine

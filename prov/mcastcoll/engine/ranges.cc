@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <utility>
 
 namespace mcastcoll::engine {
 namespace {
@@ -55,13 +56,11 @@ std::string_view name_of(Plan plan) {
 PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
     assert(subset_members > 0 && subset_members <= parent_members && ranges > 0);
     const double foreign = parent_members - subset_members;
-    PlanCosts costs;
-    costs.parent = 1 + kForeign * foreign / parent_members;
-    costs.chained = ranges;
     // The tree's depth: each level of messages doubles who has the fragment.
-    costs.tree = 1 + kRelay * std::bit_width(ranges - 1);
-    costs.own = 1 + kNewAddress;
-    return costs;
+    return {.parent = 1 + kForeign * foreign / parent_members,
+            .chained = static_cast<double>(ranges),
+            .tree = 1 + kRelay * std::bit_width(ranges - 1),
+            .own = 1 + kNewAddress};
 }
 
 PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
@@ -80,15 +79,13 @@ PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t pare
     }
     // Of equals the one with fewer addresses to join.
     double least = choice.costs.parent;
-    const auto offer = [&](Plan plan, double cost) {
-        if (cost >= least) return;
+    for (const auto& [plan, cost] :
+         {std::pair{Plan::own, choice.costs.own}, std::pair{Plan::chained, choice.costs.chained},
+          std::pair{Plan::tree, choice.costs.tree}}) {
+        if (cost >= least || (!few && plan != Plan::own)) continue;
         least = cost;
         choice.plan = plan;
-    };
-    offer(Plan::own, choice.costs.own);
-    if (!few) return choice;
-    offer(Plan::chained, choice.costs.chained);
-    offer(Plan::tree, choice.costs.tree);
+    }
     return choice;
 }
 

@@ -80,22 +80,19 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     after_store(*slot);
 }
 
-// Whether the payload is so many of the message's fragments, from the header's on.
+// Whether the payload is so many of the message's fragments, from the header's on. Takes over the length of
+// the message, or checks it.
 bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
-    const std::uint64_t first = index_of(header.fragment), size = core_.config.fragment_bytes;
-    return learn_length(slot, length_of(header)) && first + count <= slot.fragments &&
+    const std::uint64_t bytes = length_of(header), size = core_.config.fragment_bytes;
+    if (slot.length_known ? slot.bytes != bytes : bytes / size >= UINT32_MAX / 2) return false;
+    if (!std::exchange(slot.length_known, true)) {
+        slot.state = SlotState::early;
+        slot.bytes = bytes;
+        slot.fragments = core_.config.fragments(bytes);
+    }
+    const std::uint64_t first = index_of(header.fragment);
+    return first + count <= slot.fragments &&
            payload.size() == std::min(count * size, slot.bytes - first * size);
-}
-
-// Takes over or checks the length of the message. False: it contradicts what is known.
-bool Receiver::learn_length(Slot& slot, std::uint64_t bytes) {
-    if (bytes / core_.config.fragment_bytes >= UINT32_MAX / 2) return false;
-    if (slot.length_known) return slot.bytes == bytes;
-    slot.state = SlotState::early;
-    slot.length_known = true;
-    slot.bytes = bytes;
-    slot.fragments = core_.config.fragments(bytes);
-    return true;
 }
 
 // Nothing comes of a reduce, and to a root nothing that it has not sent.

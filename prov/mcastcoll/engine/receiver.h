@@ -27,7 +27,6 @@ class Receiver {
   private:
     bool later_was_heard(Slot& slot);
     bool fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload);
-    bool learn_length(Slot& slot, std::uint64_t bytes);
     bool cannot_come(const Slot& slot, std::uint32_t index) const;
     bool may_relay(Rank sender) const {
         return core_.config.relay && core_.config.range(sender) == core_.config.range(core_.self());

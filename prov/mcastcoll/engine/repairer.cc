@@ -61,15 +61,9 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     if (Client* client = slot->find_client(header.sender)) client->asked = true;
     Nacks& nacks = slot->nacks;
     nacks.begin_round(core_.now, core_.round_trip.mean());
-    const std::uint32_t from = index_of(header.fragment);
-    for (std::uint32_t i = 0; i < payload.size() * 8; ++i) {
-        if ((std::to_integer<unsigned>(payload[i / 8]) >> (i % 8) & 1) == 0) continue;
-        if (i > UINT32_MAX - 1 - from) break;
-        const std::uint32_t index = from + i;
-        if (self_is_top && (index >= slot->multicasting.next || index < slot->multicasting.acknowledged))
-            continue;
-        if (!nacks.add(index)) break;
-    }
+    for_each_named(payload, index_of(header.fragment), [&](std::uint32_t index) {
+        if (!self_is_top || slot->multicasting.may_repeat(index)) nacks.add(index);
+    });
     slot->nack_root = top;
     core_.mark(*slot);
 }
@@ -88,14 +82,13 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.nack_root;
     if (top == core_.self()) return false;  // the sender sees to it
     const Rank to = core_.graph_of(slot).report_parent(top, core_.self(), core_.config.tree_arity);
-    const std::uint32_t from = nacks.from, end = nacks.to;
+    const std::uint32_t from = nacks.due.from, end = nacks.due.to;
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
-    for (std::uint32_t at = nacks.due.find_set(from, end); at < end; at = nacks.due.find_set(at + 1, end)) {
-        core_.bits[(at - from) / 8] |= static_cast<std::byte>(1U << ((at - from) % 8));
-        nacks.due.clear(at);
+    for (std::uint32_t at = nacks.due.first(); at < end; at = nacks.due.after(at)) {
+        wire::set_bit(core_.bits.data(), at - from);
         nacks.said.set(at);
     }
-    nacks.from = nacks.to = 0;
+    nacks.due.clear();
     if (to == kNoRank) return false;
     ++core_.counters.nacks_sent;
     return core_.message(effect, wire::Kind::nack, to, slot.id, from, index_of(top),
@@ -156,9 +149,16 @@ void Repairer::ask_root(Slot& slot, std::uint32_t to) {
 
 void Repairer::ask_supplier(Slot& slot) {
     const bool hole = slot.base < slot.hearing.revealed && slot.asking.asked_to < slot.hearing.revealed;
-    if (!hole && core_.large(slot) && !in_first_window(slot)) return poll_supplier(slot);
-    if (!hole && !slot.hearing.lately) slot.asking.chained = true;
-    slot.hearing.lately = false;
+    const bool lately = std::exchange(slot.hearing.lately, false);
+    // Nothing is known to be missing, yet nothing comes: the multicast may be dead, or the root waits for a
+    // member that is slower. Asking for much would bring by message what will be multicast as well, so a
+    // single fragment is asked for, and a root keeps that question until it has multicast the fragment.
+    if (!hole && core_.large(slot) && !in_first_window(slot)) {
+        slot.asking.polled = slot.base;
+        slot.asking.at = kNever;
+        return request(slot, slot.base + 1);
+    }
+    if (!hole && !lately) slot.asking.chained = true;
     // The supplier very likely has it: the answer measures a round trip.
     if (hole) slot.asking.asked_at = core_.now;
     request(slot, hole ? slot.hearing.revealed : expected_to(slot));
@@ -175,54 +175,35 @@ void Repairer::ask_onward(Slot& slot) {
     request(slot, to);
 }
 
-// Nothing is known to be missing, yet nothing comes: the multicast may be dead, or the root waits for a
-// member that is slower. Asking for much would bring by message what will be multicast as well, so a single
-// fragment is asked for, and a root keeps that question until it has multicast the fragment. When the answer
-// is what brings it, the multicast is dead.
-void Repairer::poll_supplier(Slot& slot) {
-    slot.hearing.lately = false;
-    slot.asking.polled = slot.base;
-    slot.asking.at = kNever;
-    request(slot, slot.base + 1);
-}
-
 // With the multicast silent, the next window is asked for before the last one is used up.
 void Repairer::continue_chain(Slot& slot) {
     if (!slot.asking.chained || slot.asking.asked_to >= slot.fragments) return;
     if (slot.asking.asked_to <= slot.base + core_.config.window / 2) request(slot, slot.fragments);
 }
 
-void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
-    if (slot.asking.asked_at != kNever) core_.round_trip.on_answer(core_.now - slot.asking.asked_at);
-    note_supplied(slot);
-    if (slot.asking.polled != kNothingPolled && slot.asking.polled - first < count) note_poll(slot);
-}
-
-// What was polled is here. When this is what brings it, the multicast is dead. But a root that sends a
-// fragment whenever it gets one answers often, and the answer may overtake the multicast: of such a one
-// another poll must tell the same.
-void Repairer::note_poll(Slot& slot) {
-    const bool multicast_brought_it = slot.has(slot.asking.polled);
-    slot.asking.polled = kNothingPolled;
-    if (multicast_brought_it) return;
-    if (!slot.hearing.partial || std::exchange(slot.asking.doubted, true)) {
-        slot.asking.chained = true;
-    } else {
-        slot.asking.at = core_.now + core_.deadlines.silence(slot);
-    }
-}
-
 // What an answer tells besides its bytes: how long a repair along the ring takes, unless the root was merely
-// late; and how long the deaf usually wait.
-void Repairer::note_supplied(Slot& slot) {
+// late; how long the deaf usually wait; and whether the multicast is dead.
+void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     if (slot.state != SlotState::active) return;
-    const bool hole = std::exchange(slot.asking.asked_at, kNever) != kNever;
+    const Nanoseconds hole_asked_at = std::exchange(slot.asking.asked_at, kNever);
     const Nanoseconds asked_at = std::exchange(slot.asking.first_asked_at, kNever);
+    const bool hole = hole_asked_at != kNever;
+    if (hole) core_.round_trip.on_answer(core_.now - hole_asked_at);
     if (asked_at != kNever && (hole || !slot.hearing.ever))
         core_.policy.note_repair(Route::supplier, core_.now - asked_at, core_.round_trip.mean());
-    if (slot.hearing.ever || core_.hears(slot)) return;
-    slot.hearing.ever = true;
-    core_.deadlines.on_first(slot, core_.now);
+    if (!slot.hearing.ever && !core_.hears(slot)) {
+        slot.hearing.ever = true;
+        core_.deadlines.on_first(slot, core_.now);
+    }
+    if (slot.asking.polled == kNothingPolled || slot.asking.polled - first >= count) return;
+    // What was polled is here, and the multicast is dead when this is what brings it. But a root that sends a
+    // fragment whenever it gets one answers often, and the answer may overtake the multicast: of such a one
+    // another poll must tell the same.
+    if (slot.has(std::exchange(slot.asking.polled, kNothingPolled))) return;
+    if (!slot.hearing.partial || std::exchange(slot.asking.doubted, true))
+        slot.asking.chained = true;
+    else
+        slot.asking.at = core_.now + core_.deadlines.silence(slot);
 }
 
 bool Repairer::make_message(Slot& slot, Effect& effect) {
@@ -234,8 +215,7 @@ bool Repairer::make_message(Slot& slot, Effect& effect) {
     for (std::uint32_t index = slot.base; index < to; ++index) {
         if (slot.has(index) || slot.asking.asked.test(index)) continue;
         slot.asking.asked.set(index);
-        const std::uint32_t offset = index - slot.base;
-        core_.bits[offset / 8] |= static_cast<std::byte>(1U << (offset % 8));
+        wire::set_bit(core_.bits.data(), index - slot.base);
         last = index + 1;
     }
     slot.asking.asked_to = std::max(slot.asking.asked_to, to);

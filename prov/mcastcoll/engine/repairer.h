@@ -25,7 +25,7 @@ class Nacker {
         if (slot.nacks.asked_at != kNever) measure_answer(slot, index);
     }
     bool next_message(Slot& slot, Effect& effect) {
-        return slot.nacks.pending() && make_message(slot, effect);
+        return !slot.nacks.due.empty() && make_message(slot, effect);
     }
 
   private:
@@ -61,9 +61,6 @@ class Repairer {
     void on_ask_timer(Slot& slot);
     void ask_root(Slot& slot, std::uint32_t to);
     void ask_supplier(Slot& slot);
-    void poll_supplier(Slot& slot);
-    void note_supplied(Slot& slot);
-    void note_poll(Slot& slot);
 
     Core& core_;
     Nacker& nacker_;

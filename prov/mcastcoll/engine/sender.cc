@@ -21,25 +21,19 @@ void Holds::begin(Slot& slot) {
 }
 
 Nanoseconds Holds::first_deadline() const {
-    const Timed& first = holds_.front();
-    const Slot& slot = core_.slots.at(number_of(first.operation));
-    return slot.id == first.operation && awaits_bytes(slot) ? kNever : first.at;
+    const Slot* slot = core_.slots.find(holds_.front().operation);
+    return slot != nullptr && awaits_bytes(*slot) ? kNever : holds_.front().at;
 }
 
 void Holds::release() {
-    while (!holds_.empty()) {
+    for (; !holds_.empty(); holds_.pop()) {
         const Timed& first = holds_.front();
-        Slot& slot = core_.slots.at(number_of(first.operation));
-        const bool over =
-            slot.id != first.operation ||
-            (!awaits_bytes(slot) &&
-             (first.at <= core_.now || (core_.root_sync.ends_early() && slot.multicasting.entered)));
-        if (!over) return;
-        if (slot.id == first.operation) {
-            slot.multicasting.held = false;
-            core_.mark(slot);
-        }
-        holds_.pop();
+        Slot* slot = core_.slots.find(first.operation);
+        if (slot == nullptr) continue;
+        const bool entered = core_.root_sync.ends_early() && slot->multicasting.entered;
+        if (awaits_bytes(*slot) || (first.at > core_.now && !entered)) return;
+        slot->multicasting.held = false;
+        core_.mark(*slot);
     }
 }
 
@@ -125,30 +119,26 @@ void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect
 
 // As root: whether something is to be multicast again.
 bool Sender::resends(const Slot& slot) const {
-    return slot.nacks.pending() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.self());
+    return !slot.nacks.due.empty() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.self());
 }
 
 // It goes to every address, relayed or not.
 bool Sender::next_resend(Slot& slot, Effect& effect) {
     if (!resends(slot)) return false;
     Nacks& nacks = slot.nacks;
-    while (nacks.pending()) {
-        const std::uint32_t index = nacks.due.find_set(nacks.from, nacks.to);
-        nacks.from = index;
-        if (index >= nacks.to) break;
-        const bool wanted = index >= slot.multicasting.acknowledged && index < slot.multicasting.next;
+    while (nacks.due.first() < nacks.due.to) {
+        const std::uint32_t index = nacks.due.from;
+        const bool wanted = slot.multicasting.may_repeat(index);
         if (wanted) {
             ++core_.counters.fragments_resent;
             make_fragment(slot, index, effect);
             if (!core_.take_target(nacks.target, effect)) return true;
             nacks.said.set(index);
         }
-        nacks.due.clear(index);
-        nacks.from = index + 1;
+        nacks.due.drop_below(index + 1);
         nacks.target = 0;
         if (wanted) return true;
     }
-    nacks.from = nacks.to = 0;
     return false;
 }
 

@@ -1,10 +1,6 @@
-// Stage one of the two-stage broadcast (Hoefler, Siebert, Rehm 2007): the root multicasts fragments. Leaders
-// of ranges multicast onward what they get.
-//
-// Groups may speak to several addresses, each the range of some of their ranks (ranges.h has which and why).
-// Chained, a root multicasts every fragment to one range after the other; as a tree, to its own range only,
-// and leaders see to the others (README.md: Leaders of ranges). A root may have only a prefix of its message
-// yet (README.md: Roots that stream).
+// Stage one of the two-stage broadcast (Hoefler, Siebert, Rehm 2007): the root multicasts fragments, to one
+// range of addresses after the other (chained), or to its own only, and leaders multicast onward to the
+// others what they get (tree; ranges.h, README.md: Leaders of ranges).
 #pragma once
 
 #include "engine/supplier.h"

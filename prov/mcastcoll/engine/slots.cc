@@ -5,48 +5,18 @@ namespace mcastcoll::engine {
 Slot::Slot(const GroupConfig& config, std::uint32_t children)
     : have(config.window),
       asking{WindowBitmap(config.window)},
-      nacks{WindowBitmap(config.window), WindowBitmap(config.window)},
-      clients(kMaxArity + 1, Client{WindowBitmap(config.window)}),
+      nacks{{WindowBitmap(config.window)}, WindowBitmap(config.window)},
+      clients(kMaxArity + 1, Client{{WindowBitmap(config.window)}}),
       gathering{std::vector<Contribution>(children, Contribution{WindowBitmap(config.window)})} {}
 
-// Memory that an operation did not use is left alone: slots are taken in turn, so that it is in no cache.
-
-void Contribution::reset() {
-    if (granted > 0) have.clear_all();
-    *this = {std::move(have)};
-}
-
-void Client::forget() {
-    if (wanted_to > 0) wanted.clear_all();
-    *this = {std::move(wanted)};
-}
-
-bool Nacks::add(std::uint32_t index) {
-    if (said.test(index)) return true;
-    if (!pending()) from = to = index;
+bool FragmentSet::add(std::uint32_t index) {
+    if (empty()) from = to = index;
     const std::uint32_t low = std::min(from, index), high = std::max(to, index + 1);
-    if (high - low > due.capacity()) return false;
-    due.set(index);
+    if (high - low > bits.capacity()) return false;
+    bits.set(index);
     from = low;
     to = high;
     return true;
-}
-
-void Nacks::reset() {
-    if (said_until == Nanoseconds{}) return;  // nothing was added before a round
-    due.clear_all();
-    said.clear_all();
-    *this = {std::move(due), std::move(said)};
-}
-
-void Asking::reset() {
-    if (asked_to > 0) asked.clear_all();
-    *this = {std::move(asked)};
-}
-
-void Gathering::reset() {
-    for (Contribution& contribution : contributions) contribution.reset();
-    *this = {std::move(contributions)};
 }
 
 void Slot::reset(OperationId operation_id) {
@@ -65,16 +35,15 @@ void Slot::reset(OperationId operation_id) {
     supplier = nack_root = kNoRank;
     asking.reset();
     nacks.reset();
-    for (Client& client : known_clients()) client.forget();
+    for (Client& client : known_clients()) client.reset();
     client_count = 0;
     multicasting = {};
     reporting.reset();
 }
 
 Client* Slot::find_client(Rank rank) {
-    for (Client& client : known_clients())
-        if (client.rank == rank) return &client;
-    return nullptr;
+    const auto found = std::ranges::find(known_clients(), rank, &Client::rank);
+    return found == known_clients().end() ? nullptr : &*found;
 }
 
 Client* Slot::client(Rank rank) {
@@ -86,13 +55,10 @@ Client* Slot::client(Rank rank) {
 }
 
 void Slot::expect_clients(const RankList& ranks) {
-    for (std::uint32_t i = 0; i < client_count;) {
-        if (std::find(ranks.begin(), ranks.end(), clients[i].rank) != ranks.end()) {
-            ++i;
-            continue;
-        }
-        std::swap(clients[i], clients[--client_count]);
-        clients[client_count].forget();
+    for (std::uint32_t i = client_count; i > 0; --i) {
+        if (ranks.contains(clients[i - 1].rank)) continue;
+        std::swap(clients[i - 1], clients[--client_count]);
+        clients[client_count].reset();
     }
     for (Rank rank : ranks) client(rank)->expected = true;
 }
@@ -103,14 +69,6 @@ ChildReport* Reporting::of(Rank child) {
     if (count == heard.size()) return nullptr;
     heard[count] = {.rank = child};
     return &heard[count++];
-}
-
-void Reporting::reset() {
-    parent = kNoRank;
-    children = {};
-    count = 0;
-    told = kNothingReported;
-    due = false;
 }
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)

@@ -11,6 +11,7 @@
 #include "engine/policy.h"
 #include "engine/pool.h"
 #include "engine/supply_graph.h"
+#include "wire/bytes.h"
 
 namespace mcastcoll::engine {
 
@@ -21,43 +22,80 @@ enum class SlotState : std::uint8_t {
     finished,  // done here; kept to supply others until the watermark passes it
 };
 
-// Somebody this member supplies. The fragments it wants may not be here yet: the question is remembered.
+// What follows is parts of a slot. reset() leaves memory alone that an operation did not use: slots are taken
+// in turn, so that it is in no cache.
+
+// Fragments that are to be sent; no two are further apart than the window.
+struct FragmentSet {
+    WindowBitmap bits;
+    std::uint32_t from = 0, to = 0;  // all set bits lie in [from, to)
+    bool empty() const { return from >= to; }
+    // False: it is too far from the others.
+    bool add(std::uint32_t index);
+    // The first of them, or `to`; the one behind `index`.
+    std::uint32_t first() { return from = bits.find_set(from, to); }
+    std::uint32_t after(std::uint32_t index) const { return bits.find_set(index + 1, to); }
+    void drop_below(std::uint32_t index) {
+        while (from < std::min(index, to)) bits.clear(from++);
+    }
+    void clear() {
+        if (to > 0) bits.clear_all();
+        from = to = 0;
+    }
+};
+
+// Calls with each fragment that the bitmap of a question names, `from` being its first bit.
+template <typename Use>
+void for_each_named(Bytes bitmap, std::uint32_t from, Use use) {
+    for (std::uint32_t i = 0; i < bitmap.size() * 8 && i < UINT32_MAX - from; ++i)
+        if (wire::test_bit(bitmap.data(), i)) use(from + i);
+}
+
+// Somebody this member supplies.
 struct Client {
-    WindowBitmap wanted;
+    FragmentSet wanted;  // some may not be here yet: the question is remembered
     Rank rank = kNoRank;
     bool expected = false;  // the supply graph says so, not just a message that came before the post
     bool done = false;
-    bool waiting = false;                          // wanted has a bit set
-    bool asked = false;                            // it asked, or was told a NACK
-    bool served = false;                           // it was sent something
-    std::uint32_t base = 0;                        // it has everything below
-    std::uint32_t wanted_from = 0, wanted_to = 0;  // all set bits of wanted lie in [from, to)
+    bool asked = false;      // it asked, or was told a NACK
+    bool served = false;     // it was sent something
+    std::uint32_t base = 0;  // it has everything below
+    bool waiting() const { return !wanted.empty(); }
     // It is to be supplied, and has not said that it has everything.
     bool unserved() const { return expected && !done; }
-    void forget();
+    void reset() {
+        wanted.clear();
+        *this = {std::move(wanted)};
+    }
 };
 
 // Fragments that the root is to multicast again: what is to be said, and what was said a short while ago. A
 // root says it with multicasts, all others to their parent in the report tree.
 struct Nacks {
-    WindowBitmap due, said;
-    std::uint32_t from = 0, to = 0;  // all set bits of due lie in [from, to)
+    FragmentSet due;
+    WindowBitmap said;
     std::uint32_t target = 0;        // as root: the address that is next for the first of them
     Nanoseconds said_until{};        // then said is forgotten: what is still missing is asked for again
     std::uint32_t rounds = 0;        // own ones without any gain
     std::uint32_t base = 0;          // what this member had in the last one
     Nanoseconds asked_at = kNever;   // of the last own one, to measure the answer
     Nanoseconds answer_by = kNever;  // when it should have been answered
-    bool pending() const { return from < to; }
     // Nothing is said twice for so long; then all may be.
     void begin_round(Nanoseconds now, Nanoseconds lasts) {
         if (now < said_until) return;
         said.clear_all();
         said_until = now + lasts;
     }
-    // Notes one that is neither due nor said already; false when it is too far from the others.
-    bool add(std::uint32_t index);
-    void reset();
+    // Notes one that was not said already, unless it is too far from the others.
+    void add(std::uint32_t index) {
+        if (!said.test(index)) due.add(index);
+    }
+    void reset() {
+        if (said_until == Nanoseconds{}) return;  // nothing was added before a round
+        due.clear();
+        said.clear_all();
+        *this = {std::move(due), std::move(said)};
+    }
 };
 
 inline constexpr std::uint32_t kNothingReported = UINT32_MAX;
@@ -75,7 +113,10 @@ struct Contribution {
     std::uint32_t base = 0;      // pieces below are combined, and what `have` says of those from here on
     std::uint32_t granted = 0;   // pieces below may be sent
     bool credit_due = false;
-    void reset();
+    void reset() {
+        if (granted > 0) have.clear_all();
+        *this = {std::move(have)};
+    }
 };
 
 inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
@@ -105,7 +146,10 @@ struct Asking {
     Nanoseconds at = kNever;              // when to ask
     Nanoseconds asked_at = kNever;        // of the last ask, to measure the answer; kNever once measured
     Nanoseconds first_asked_at = kNever;  // of the first ask not answered, to measure the repair
-    void reset();
+    void reset() {
+        if (asked_to > 0) asked.clear_all();
+        *this = {std::move(asked)};
+    }
 };
 
 // As root, or as a relay.
@@ -117,6 +161,8 @@ struct Multicasting {
     bool entered = false;            // the member that was drawn has entered
     bool entered_due = false;        // this member was drawn and is to say so
     bool troubled = false;           // somebody asked for what was multicast
+    // It was sent, and somebody may lack it.
+    bool may_repeat(std::uint32_t fragment) const { return fragment >= acknowledged && fragment < next; }
 };
 
 // What this member's subtree has of it.
@@ -129,7 +175,13 @@ struct Reporting {
     bool due = false;
     // A child's report, made when there is none yet; null when there is no room.
     ChildReport* of(Rank child);
-    void reset();
+    void reset() {
+        parent = kNoRank;
+        children = {};
+        count = 0;
+        told = kNothingReported;
+        due = false;
+    }
 };
 
 struct Gathering {
@@ -146,7 +198,10 @@ struct Gathering {
     std::uint32_t credit = 0;           // that the parent takes
     bool announce_due = false;          // the parent is to know that this member waits for a credit
     bool announced = false;
-    void reset();
+    void reset() {
+        for (Contribution& contribution : contributions) contribution.reset();
+        *this = {std::move(contributions)};
+    }
 };
 
 struct Slot {
@@ -245,10 +300,14 @@ class Slots {
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
     }
-    // Null when it is not posted, or finished here.
-    Slot* find_active(OperationId operation) {
+    // Null when its slot is another's; or when it is not posted, or finished here.
+    Slot* find(OperationId operation) {
         Slot& slot = at(number_of(operation));
-        return posted(operation) && slot.state == SlotState::active ? &slot : nullptr;
+        return slot.id == operation ? &slot : nullptr;
+    }
+    Slot* find_active(OperationId operation) {
+        Slot* const slot = find(operation);
+        return slot != nullptr && slot->state == SlotState::active ? slot : nullptr;
     }
 
     std::uint64_t first_kept() const { return kept_; }

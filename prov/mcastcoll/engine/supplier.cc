@@ -32,7 +32,18 @@ void FlowControl::update_large(Slot& slot) {
         if (report == nullptr || report->fragments == kNothingReported) return;
         least = std::min(least, report->fragments);
     }
-    if (core_.is_root(slot)) return acknowledge(slot, least);
+    if (core_.is_root(slot)) {
+        if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
+        Multicasting& mine = slot.multicasting;
+        const std::uint32_t sent = std::max(mine.next, least);  // what everybody has needs no sending
+        in_flight_ += sent - mine.next;
+        in_flight_ -= least - mine.acknowledged;
+        if (sent > mine.next) mine.target = 0;
+        mine.next = sent;
+        mine.acknowledged = least;
+        core_.mark(slot);
+        return check_finished(slot);
+    }
     if (slot.reporting.parent == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
     const std::uint32_t step = core_.config.report_step();
@@ -45,19 +56,6 @@ void FlowControl::update_large(Slot& slot) {
     slot.reporting.told = least;
     slot.reporting.due = true;
     core_.mark(slot);
-}
-
-void FlowControl::acknowledge(Slot& slot, std::uint32_t least) {
-    if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
-    const std::uint32_t sent =
-        std::max(slot.multicasting.next, least);  // what everybody has needs no sending
-    in_flight_ += sent - slot.multicasting.next;
-    in_flight_ -= least - slot.multicasting.acknowledged;
-    if (sent > slot.multicasting.next) slot.multicasting.target = 0;
-    slot.multicasting.next = sent;
-    slot.multicasting.acknowledged = least;
-    core_.mark(slot);
-    check_finished(slot);
 }
 
 void FlowControl::on_all_here(Slot& slot) {
@@ -99,8 +97,8 @@ void FlowControl::on_done(const wire::Header& header) {
     Client* client = slot->client(header.sender);
     if (client == nullptr) return drop(core_.counters.bad_sender);
     client->done = true;
+    client->wanted.clear();
     slot->progress_at = core_.now;
-    client->waiting = false;
     check_finished(*slot);
 }
 
@@ -132,11 +130,8 @@ void Supplier::on_all_here(Slot& slot) {
 }
 
 void Supplier::on_timeout() {
-    while (!pushes_.empty() && pushes_.front().at <= core_.now) {
-        Slot& slot = core_.slots.at(number_of(pushes_.front().operation));
-        if (slot.id == pushes_.front().operation) supply_all(slot, true);
-        pushes_.pop();
-    }
+    for (; !pushes_.empty() && pushes_.front().at <= core_.now; pushes_.pop())
+        if (Slot* slot = core_.slots.find(pushes_.front().operation)) supply_all(*slot, true);
 }
 
 void Supplier::on_ask(const wire::Header& header, Bytes payload) {
@@ -155,23 +150,12 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
         slot->multicasting.troubled = true;
     // Questions may overtake each other: an older one may still name what a newer one did not have to repeat.
     const std::uint32_t from = index_of(header.fragment);
-    if (from > client->base) {
-        for (std::uint32_t i = client->wanted_from; i < std::min(from, client->wanted_to); ++i)
-            client->wanted.clear(i);
-        client->base = from;
-        client->wanted_from = std::max(client->wanted_from, from);
-        client->waiting = client->waiting && client->wanted_from < client->wanted_to;
-    }
-    for (std::uint32_t i = 0; i < payload.size() * 8; ++i) {
-        if ((std::to_integer<unsigned>(payload[i / 8]) >> (i % 8) & 1) == 0) continue;
-        const std::uint32_t index = from + i;
-        if (index < client->base || index - client->base >= client->wanted.capacity()) continue;
-        client->wanted.set(index);
-        client->wanted_from = client->waiting ? std::min(client->wanted_from, index) : index;
-        client->wanted_to = client->waiting ? std::max(client->wanted_to, index + 1) : index + 1;
-        client->waiting = true;
-    }
-    if (client->waiting) repairer_.ask_onward(*slot);
+    client->base = std::max(client->base, from);
+    client->wanted.drop_below(from);
+    for_each_named(payload, from, [client](std::uint32_t index) {
+        if (index >= client->base) client->wanted.add(index);
+    });
+    if (client->waiting()) repairer_.ask_onward(*slot);
     core_.mark(*slot);
 }
 
@@ -181,12 +165,9 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
     for (Client& client : slot.known_clients()) {
         if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
             continue;
-        if (hearing && (client.served || client.waiting)) continue;  // it asked, so it names what it lacks
+        if (hearing && (client.served || client.waiting())) continue;  // it asked, so it names what it lacks
         core_.counters.hand_ons += hearing;
-        for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.set(index);
-        client.wanted_from = 0;
-        client.wanted_to = slot.fragments;
-        client.waiting = true;
+        for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.add(index);
         core_.mark(slot);
     }
 }
@@ -194,7 +175,7 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
 // The present question of a client that is to be kept until the fragment has been multicast.
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
     return core_.large(slot) && slot.state == SlotState::active && core_.is_root(slot) &&
-           client.wanted_to - fragment == 1 && fragment >= slot.multicasting.next &&
+           client.wanted.to - fragment == 1 && fragment >= slot.multicasting.next &&
            core_.graph_of(slot).hears(core_.self(), client.rank);
 }
 
@@ -212,17 +193,14 @@ bool Supplier::supply(Slot& slot, Effect& effect) {
                core_.config.fragment_bytes);
     const std::uint32_t limit = supply_limit(slot);
     for (Client& client : slot.known_clients()) {
-        if (!client.waiting) continue;
-        std::uint32_t from = client.wanted.find_set(client.wanted_from, client.wanted_to);
-        client.wanted_from = from;
-        if (from == client.wanted_to) client.waiting = false;
-        while (from < client.wanted_to && !slot.has(from))
-            from = client.wanted.find_set(from + 1, client.wanted_to);
-        if (from >= client.wanted_to || from >= limit || keeps(slot, client, from)) continue;
+        FragmentSet& wanted = client.wanted;
+        if (wanted.empty()) continue;
+        std::uint32_t from = wanted.first();
+        while (from < wanted.to && !slot.has(from)) from = wanted.after(from);
+        if (from >= std::min(wanted.to, limit) || keeps(slot, client, from)) continue;
         std::uint32_t to = from;
-        while (to < client.wanted_to && to < limit && to - from < longest && client.wanted.test(to) &&
-               slot.has(to))
-            client.wanted.clear(to++);
+        while (to < std::min(wanted.to, limit) && to - from < longest && wanted.bits.test(to) && slot.has(to))
+            wanted.bits.clear(to++);
         client.served = true;
         ++core_.counters.data_sent;
         core_.counters.fragments_supplied += to - from;

@@ -35,7 +35,6 @@ class FlowControl {
   private:
     void update_large(Slot& slot);
     bool make_message(Slot& slot, Effect& effect);
-    void acknowledge(Slot& slot, std::uint32_t least);
 
     Core& core_;
     std::uint64_t in_flight_ = 0;

@@ -5,11 +5,6 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Members of the set without the root: those that stand behind it.
-std::uint32_t length_behind(const RankSet& set, Rank root) {
-    return set.size() - (set.contains(root) ? 1U : 0U);
-}
-
 // Position in ring order behind the root: 1 is the first behind it, 0 the root itself.
 std::uint32_t position(const RankSet& set, Rank root, Rank rank) {
     if (rank == root) return 0;
@@ -34,7 +29,7 @@ Rank parent_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
 RankList children_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
     assert(arity >= 1 && arity <= kMaxArity);
     RankList children;
-    const std::uint32_t last = length_behind(set, root);
+    const std::uint32_t last = set.size() - (set.contains(root) ? 1U : 0U);  // without the root
     for (std::uint64_t child = std::uint64_t{position(set, root, rank)} * arity + 1;
          child <= last && children.count < arity; ++child)
         children.add(at_position(set, root, static_cast<std::uint32_t>(child)));
@@ -70,18 +65,9 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     }
 }
 
-bool SupplyGraph::is_audible(Rank root) const {
-    return verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
-           length_behind(listening(), root) > 0;
-}
-
 bool SupplyGraph::leads_towards(Rank root, Rank rank) const {
     const std::uint8_t own = range_of_[index_of(rank)];
     return leaders_[own] == rank && range_of_[index_of(root)] != own && multicasts(root);
-}
-
-bool SupplyGraph::reaches_anybody(Rank root) const {
-    return audible(root) && length_behind(hearing(root), root) > 0;
 }
 
 Rank SupplyGraph::supplier(Rank root, Rank rank, std::uint32_t arity) const {

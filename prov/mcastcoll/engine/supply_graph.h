@@ -21,7 +21,11 @@ struct RankList {
     void add(Rank rank) { ranks[count++] = rank; }
     const Rank* begin() const { return ranks.data(); }
     const Rank* end() const { return ranks.data() + count; }
-    bool contains(Rank rank) const { return std::find(begin(), end(), rank) != end(); }
+    // The place of a rank; `count` when it is none of them.
+    std::uint32_t place(Rank rank) const {
+        return static_cast<std::uint32_t>(std::find(begin(), end(), rank) - begin());
+    }
+    bool contains(Rank rank) const { return place(rank) < count; }
     // As bits, the i-th for the i-th of them.
     std::uint32_t bits() const { return (1U << count) - 1; }
 };
@@ -58,7 +62,10 @@ class SupplyGraph {
     const Verdict& verdict() const { return verdict_; }
 
     // What the verdict says, whoever sends what to whom.
-    bool audible(Rank root) const { return healthy_ || is_audible(root); }
+    bool audible(Rank root) const {
+        return healthy_ || (verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
+                            has_others(listening(), root));
+    }
     bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
     // Leaders relay; false also when a range has no able one, so that roots multicast to all ranges.
     bool relayed() const { return !supplied_.empty(); }
@@ -84,9 +91,11 @@ class SupplyGraph {
     RankList report_children(Rank root, Rank rank, std::uint32_t arity) const;
 
   private:
-    bool is_audible(Rank root) const;
     bool leads_towards(Rank root, Rank rank) const;
-    bool reaches_anybody(Rank root) const;
+    bool reaches_anybody(Rank root) const { return audible(root) && has_others(hearing(root), root); }
+    static bool has_others(const RankSet& set, Rank root) {
+        return set.size() > (set.contains(root) ? 1U : 0U);
+    }
     // It stands in this root's ring, or is the root and has one.
     bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
     RankSet listening() const {

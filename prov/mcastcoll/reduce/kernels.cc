@@ -43,16 +43,11 @@ using Modular =
                        std::conditional_t<sizeof(T) <= sizeof(std::uint64_t), std::uint64_t, Uint128>>;
 
 // An operator without a form for a datatype has no kernel for it.
-struct Min {
+template <typename Before>
+struct First {
     template <Ordered T>
     static T apply(T inout, T in) {
-        return in < inout ? in : inout;
-    }
-};
-struct Max {
-    template <Ordered T>
-    static T apply(T inout, T in) {
-        return in > inout ? in : inout;
+        return Before{}(in, inout) ? in : inout;
     }
 };
 template <typename Op>
@@ -66,23 +61,12 @@ struct Arithmetic {
         return Op{}(inout, in);
     }
 };
-// The bitwise operators on truths do without a branch, which the vectoriser needs.
-struct LogicalOr {
+// Bitwise on truths: without a branch, which the vectoriser needs.
+template <typename Op>
+struct Logical {
     template <typename T>
     static T apply(T inout, T in) {
-        return static_cast<T>((inout != T{}) | (in != T{}));
-    }
-};
-struct LogicalAnd {
-    template <typename T>
-    static T apply(T inout, T in) {
-        return static_cast<T>((inout != T{}) & (in != T{}));
-    }
-};
-struct LogicalXor {
-    template <typename T>
-    static T apply(T inout, T in) {
-        return static_cast<T>((inout != T{}) ^ (in != T{}));
+        return static_cast<T>(static_cast<bool>(Op{}(inout != T{}, in != T{})));
     }
 };
 template <typename Op>
@@ -94,9 +78,10 @@ struct Bitwise {
 };
 
 // In the order of enum fi_op.
-using Operators =
-    std::tuple<Min, Max, Arithmetic<std::plus<>>, Arithmetic<std::multiplies<>>, LogicalOr, LogicalAnd,
-               Bitwise<std::bit_or<>>, Bitwise<std::bit_and<>>, LogicalXor, Bitwise<std::bit_xor<>>>;
+using Operators = std::tuple<First<std::less<>>, First<std::greater<>>, Arithmetic<std::plus<>>,
+                             Arithmetic<std::multiplies<>>, Logical<std::bit_or<>>, Logical<std::bit_and<>>,
+                             Bitwise<std::bit_or<>>, Bitwise<std::bit_and<>>, Logical<std::bit_xor<>>,
+                             Bitwise<std::bit_xor<>>>;
 static_assert(FI_MIN == 0 && FI_PROD == 3 && FI_LAND == 5 && FI_BAND == 7 && FI_LXOR == 8 && FI_BXOR == 9);
 
 template <typename Op, typename T>
@@ -162,33 +147,29 @@ constexpr Combine kernel() {
     }
 }
 
-template <typename List>
-constexpr std::size_t kLength = std::tuple_size_v<List>;
-using Row = std::array<Combine, kLength<Operators>>;
-using Table = std::array<Row, kLength<Datatypes>>;
+constexpr std::size_t kDatatypes = std::tuple_size_v<Datatypes>, kOperators = std::tuple_size_v<Operators>;
 
-template <typename T, bool kWide>
-constexpr Row row() {
-    return []<typename... Op>(std::type_identity<std::tuple<Op...>>) {
-        return Row{kernel<T, Op, kWide>()...};
-    }(std::type_identity<Operators>{});
+// Of one datatype; of all.
+template <bool kWide, typename T, typename... Op>
+constexpr std::array<Combine, kOperators> row(std::type_identity<std::tuple<Op...>>) {
+    return {kernel<T, Op, kWide>()...};
+}
+template <bool kWide, typename... T>
+constexpr std::array<std::array<Combine, kOperators>, kDatatypes> table(
+    std::type_identity<std::tuple<T...>>) {
+    return {row<kWide, T>(std::type_identity<Operators>{})...};
 }
 
-template <bool kWide>
-constexpr Table table() {
-    return []<typename... T>(std::type_identity<std::tuple<T...>>) {
-        return Table{row<T, kWide>()...};
-    }(std::type_identity<Datatypes>{});
+template <typename... T>
+constexpr std::array<std::size_t, kDatatypes> sizes(std::type_identity<std::tuple<T...>>) {
+    return {sizeof(T)...};
 }
+constexpr auto kElementBytes = sizes(std::type_identity<Datatypes>{});
 
-constexpr auto kElementBytes = []<typename... T>(std::type_identity<std::tuple<T...>>) {
-    return std::array<std::size_t, kLength<Datatypes>>{sizeof(T)...};
-}(std::type_identity<Datatypes>{});
-
-const Table& best_table() {
-    static constexpr Table plain = table<false>();
+const auto& best_table() {
+    static constexpr auto plain = table<false>(std::type_identity<Datatypes>{});
 #if MCC_REDUCE_AVX2
-    static constexpr Table wide = table<true>();
+    static constexpr auto wide = table<true>(std::type_identity<Datatypes>{});
     if (__builtin_cpu_supports("avx2")) return wide;
 #endif
     return plain;
@@ -204,7 +185,7 @@ std::size_t index_of_value(Enumerator value) {
 
 std::optional<Combiner> combiner(fi_datatype datatype, fi_op op) {
     const std::size_t row = index_of_value(datatype), column = index_of_value(op);
-    if (row >= kLength<Datatypes> || column >= kLength<Operators>) return {};
+    if (row >= kDatatypes || column >= kOperators) return {};
     const Combine combine = best_table()[row][column];
     if (combine == nullptr) return {};
     return Combiner{combine, static_cast<std::uint32_t>(kElementBytes[row])};
@@ -212,7 +193,7 @@ std::optional<Combiner> combiner(fi_datatype datatype, fi_op op) {
 
 std::optional<std::size_t> element_bytes(fi_datatype datatype) {
     const std::size_t row = index_of_value(datatype);
-    if (row >= kLength<Datatypes>) return {};
+    if (row >= kDatatypes) return {};
     return kElementBytes[row];
 }
 

@@ -25,4 +25,12 @@ constexpr Unsigned get(const std::byte* at) {
     return value;
 }
 
+// Bitmaps: bit i is in byte i / 8, and the lowest of that is the first.
+inline void set_bit(std::byte* bits, std::size_t i) {
+    bits[i / 8] |= static_cast<std::byte>(1U << (i % 8));
+}
+inline bool test_bit(const std::byte* bits, std::size_t i) {
+    return std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1;
+}
+
 }  // namespace mcastcoll::wire
