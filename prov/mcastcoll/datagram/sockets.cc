@@ -35,11 +35,13 @@ Result<void> aim(int descriptor, const Interface& interface, int ttl, const Sock
                                     {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});
 }
 
-Result<void> size_buffers(int descriptor, const Settings& settings) {
+Result<void> prepare(int descriptor, const Settings& settings, const SocketAddress& address) {
     if (auto size = size_buffer(descriptor, settings.rcvbuf, SO_RCVBUFFORCE, SO_RCVBUF); !size)
         return size.error();
     if (auto size = size_buffer(descriptor, settings.sndbuf, SO_SNDBUFFORCE, SO_SNDBUF); !size)
         return size.error();
+    if (::bind(descriptor, address.data(), address.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to {}", address));
     return {};
 }
 
@@ -50,32 +52,39 @@ std::size_t largest_message(const Interface& interface, int family, fi_ep_type t
     return type == FI_EP_RDM ? reliable_message(datagram) : datagram;
 }
 
+Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
+                                                        int family) {
+    VerbsOptions options;
+    options.interface = interface;
+    options.family = family == AF_INET ? 4 : 6;
+    options.ttl = settings.ttl;
+    options.receives = settings.receives;
+    options.most_memberships = settings.memberships;
+    return open_verbs(options);
+}
+
 Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,
                                        const SocketAddress& address) {
     auto socket = open_datagram_socket(address.family());
-    if (!socket) return socket.error();
+    if (!socket) return socket;
     const int descriptor = socket.value().get();
-    if (auto set = aim(descriptor, interface, settings.ttl, address); !set) return set.error();
-    if (auto set = size_buffers(descriptor, settings); !set) return set.error();
-    if (::bind(descriptor, address.data(), address.size()) != 0)
-        return system_error(errno, fmt::format("cannot bind to {}", address));
+    auto done = aim(descriptor, interface, settings.ttl, address);
+    if (done) done = prepare(descriptor, settings, address);
     // Only now: nobody else gets this address, but groups with the same port can be joined.
-    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
-        return set.error();
+    if (done) done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (!done) return done.error();
     return socket;
 }
 
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group) {
     auto socket = open_datagram_socket(group.family());
-    if (!socket) return socket.error();
+    if (!socket) return socket;
     const int descriptor = socket.value().get();
-    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
-        return set.error();
-    if (auto set = hear_own_groups(descriptor, group.family()); !set) return set.error();
-    if (auto set = size_buffers(descriptor, settings); !set) return set.error();
-    if (::bind(descriptor, group.data(), group.size()) != 0)
-        return system_error(errno, fmt::format("cannot bind to {}", group));
+    auto done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (done) done = hear_own_groups(descriptor, group.family());
+    if (done) done = prepare(descriptor, settings, group);
+    if (!done) return done.error();
     if (const int error = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))
         return system_error(error, fmt::format("cannot join {} on {}", group, interface.name));
     return socket;
