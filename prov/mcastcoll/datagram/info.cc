@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "base/system.h"
@@ -47,7 +46,9 @@ const char* missing(const fi_info& hints) {
     const char* fabric = or_none(hints.fabric_attr).name;
     const bool automatic =
         domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO;
+    const bool known_type = ep.type == FI_EP_DGRAM || ep.type == FI_EP_RDM || ep.type == FI_EP_UNSPEC;
     const std::pair<bool, const char*> lacks[] = {
+        {!known_type, "a type other than FI_EP_DGRAM and FI_EP_RDM"},
         {(hints.caps & FI_MSG) == 0, "FI_MULTICAST without FI_MSG"},
         {(hints.caps & ~kCaps) != 0, "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE"},
         {reliable && automatic, "automatic progress"},
@@ -73,17 +74,17 @@ const char* missing(const fi_info& hints) {
     return nullptr;
 }
 
+// Not valid where there is none.
 struct Ends {
-    std::optional<SocketAddress> source, destination;
+    SocketAddress source, destination;
 };
 
-Result<std::optional<SocketAddress>> read_address(const void* raw, std::size_t length, int family) {
-    if (raw == nullptr) return std::optional<SocketAddress>();
+Result<SocketAddress> read_address(const void* raw, std::size_t length, int family) {
+    if (raw == nullptr) return SocketAddress();
     auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
-    if (!address) return address.error();
-    if (address.value().family() != family)
+    if (address && address.value().family() != family)
         return Error{FI_ENODATA, fmt::format("{} is of another family", address.value())};
-    return std::optional(address.value());
+    return address;
 }
 
 Result<Ends> find_ends(const InfoRequest& request, int family) {
@@ -114,23 +115,23 @@ Result<Interface> find_route(const SocketAddress& destination) {
 
 Result<Interface> choose_interface(const Ends& ends, const std::string& domain, const std::string& named,
                                    int family) {
-    if (ends.source && !ends.source->is_wildcard()) {
-        auto owner = find_interface_by_address(*ends.source);
+    const auto& [source, destination] = ends;
+    if (source.valid() && !source.is_wildcard()) {
+        auto owner = find_interface_by_address(source);
         if (owner && !domain.empty() && owner.value().name != domain)
-            return Error{FI_ENODATA, fmt::format("{} is no address of {}", *ends.source, domain)};
+            return Error{FI_ENODATA, fmt::format("{} is no address of {}", source, domain)};
         return owner;
     }
     if (!domain.empty()) return find_interface_by_name(domain);
     if (const std::string of_device = interface_of_rdma_device(named); !of_device.empty())
         return find_interface_by_name(of_device);
     if (!named.empty()) return find_interface(named);
-    if (ends.destination && ends.destination->scope() != 0) {
+    if (const unsigned index = destination.scope(); index != 0) {
         char name[IF_NAMESIZE];
-        const unsigned index = ends.destination->scope();
         return find_interface_by_name(::if_indextoname(index, name) != nullptr ? name
                                                                                : std::to_string(index));
     }
-    if (ends.destination && !ends.destination->is_multicast()) return find_route(*ends.destination);
+    if (destination.valid() && !destination.is_multicast()) return find_route(destination);
     return find_interface_by_address(family == AF_INET ? SocketAddress(in_addr{INADDR_ANY}, 0)
                                                        : SocketAddress(in6addr_any, 0));
 }
@@ -228,42 +229,28 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     fill_contexts(*info, hints);
     fill_domain(*info->domain_attr, or_none(hints.domain_attr));
     if (reliable) promise_reliable(*info);
-    const SocketAddress source =
-        ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
+    const auto& [source, destination] = ends.value();
+    const SocketAddress& own = source.valid() ? source : family == AF_INET ? *interface.v4 : *interface.v6;
     info->domain_attr->name = strdup(domain.c_str());
     info->fabric_attr->name = strdup(std::string(kFabricName).c_str());
     bool enough = info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr &&
-                  put_address(source, info->src_addr, info->src_addrlen);
-    if (ends.value().destination)
-        enough = enough && put_address(*ends.value().destination, info->dest_addr, info->dest_addrlen);
+                  put_address(own, info->src_addr, info->src_addrlen);
+    if (destination.valid()) enough = enough && put_address(destination, info->dest_addr, info->dest_addrlen);
     if (!enough) return Error{FI_ENOMEM, "no memory for an info"};
     return info;
 }
 
 bool is_wanted(int family, std::uint32_t format, int ip) {
-    switch (format) {
-        case FI_FORMAT_UNSPEC:
-        case FI_SOCKADDR:
-            return ip == 0 || ip == (family == AF_INET ? 4 : 6);
-        case FI_SOCKADDR_IN:
-            return family == AF_INET;
-        case FI_SOCKADDR_IN6:
-            return family == AF_INET6;
-        default:
-            return false;
-    }
+    if (format == FI_SOCKADDR_IN) return family == AF_INET;
+    if (format == FI_SOCKADDR_IN6) return family == AF_INET6;
+    const bool any = format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR;
+    return any && (ip == 0 || ip == (family == AF_INET ? 4 : 6));
 }
 
 }  // namespace
 
 bool is_reliable(const fi_info& info) {
     return or_none(info.ep_attr).type == FI_EP_RDM;
-}
-
-bool are_asked_for(const fi_info* hints) {
-    if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
-    const fi_ep_type type = or_none(hints->ep_attr).type;
-    return type == FI_EP_DGRAM || type == FI_EP_RDM || type == FI_EP_UNSPEC;
 }
 
 Result<InfoOwner> offers(const InfoRequest& request) {

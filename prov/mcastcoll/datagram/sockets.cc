@@ -45,6 +45,17 @@ Result<void> prepare(int descriptor, const Settings& settings, const SocketAddre
     return {};
 }
 
+// 0, or errno.
+int send_message(int socket, msghdr& message, const SocketAddress& to) {
+    message.msg_name = const_cast<sockaddr*>(to.data());
+    message.msg_namelen = to.size();
+    ssize_t sent;
+    do {
+        sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? errno : 0;
+}
+
 }  // namespace
 
 std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
@@ -90,14 +101,11 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
     return socket;
 }
 
-int transmit(int socket, msghdr& message, const SocketAddress& to) {
-    message.msg_name = const_cast<sockaddr*>(to.data());
-    message.msg_namelen = to.size();
-    ssize_t sent;
-    do {
-        sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? errno : 0;
+int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to) {
+    msghdr out{};
+    out.msg_iov = const_cast<iovec*>(pieces.data());
+    out.msg_iovlen = pieces.size();
+    return send_message(socket, out, to);
 }
 
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
@@ -116,7 +124,7 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
         const auto size = static_cast<std::uint16_t>(unit);
         std::memcpy(CMSG_DATA(note), &size, sizeof size);
     }
-    return transmit(socket, out, to);
+    return send_message(socket, out, to);
 }
 
 // The filter sees the UDP header first.

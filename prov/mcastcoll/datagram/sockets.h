@@ -34,8 +34,8 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group);
 
-// Sends a message. 0, or errno.
-int transmit(int socket, msghdr& message, const SocketAddress& to);
+// Sends a message in pieces. 0, or errno.
+int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to);
 // Packets of `unit` bytes each, or a single one.
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
 // The kernel drops copies of our own packets, and data for who only sends.

@@ -9,12 +9,8 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// What the system says of a datagram: 0, or -FI_E*.
-int send_one(int descriptor, Pieces pieces, const SocketAddress& to) {
-    msghdr out{};
-    out.msg_iov = const_cast<iovec*>(pieces.data());
-    out.msg_iovlen = pieces.size();
-    const int error = transmit(descriptor, out, to);
+// As the calls say it.
+int answer(int error) {
     return is_full(error) ? -FI_EAGAIN : -error;
 }
 
@@ -32,7 +28,7 @@ void Endpoint::Channel::cancel(const PostedReceive& posted) {
 int Endpoint::send_to_peer(fi_addr_t to, Pieces pieces) const {
     if (reliable_) return -FI_EOPNOTSUPP;
     const SocketAddress* peer = addresses_->find(to);
-    return peer != nullptr ? send_one(socket_.get(), pieces, *peer) : -FI_EINVAL;
+    return peer != nullptr ? answer(transmit(socket_.get(), pieces, *peer)) : -FI_EINVAL;
 }
 
 int Endpoint::send_to_group(fi_addr_t to, Pieces pieces, std::size_t size) {
@@ -41,7 +37,7 @@ int Endpoint::send_to_group(fi_addr_t to, Pieces pieces, std::size_t size) {
     const Membership& membership = *found->second;
     if (!membership.may_send()) return -FI_EACCES;
     if (reliable_) return membership.send_reliably(pieces, size);
-    if (!verbs_) return send_one(socket_.get(), pieces, membership.group());
+    if (!verbs_) return answer(transmit(socket_.get(), pieces, membership.group()));
     const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
     const auto [accepted, error] =
         verbs_->send(std::span(&datagram, 1), {without_port(membership.group()), true});

@@ -8,14 +8,6 @@
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi {
-namespace {
-
-std::string text_of(const wire::ByteString& bytes) {
-    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-}  // namespace
-
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const levels::Placement placement = group::placement_of(welcome);
     Carrier carrier = choose_carrier(guests, placement);
@@ -177,12 +169,12 @@ std::optional<Loan> GroupMulticast::lend(const std::vector<wire::ByteString>& me
     if (members.size() > members_.size()) return {};
     if (place_by_address_.empty())
         for (std::uint32_t place = 0; place < placement.segment().size(); ++place)
-            place_by_address_.emplace(text_of(members_[placement.segment()[place]]), place);
+            place_by_address_.emplace(members_[placement.segment()[place]], place);
     const auto listening = static_cast<std::uint32_t>(placement.segment().size());
     Loan loan{outlets_.front().group, key, listening, {}, group_name_};
     loan.ranks.reserve(members.size());
     for (const wire::ByteString& member : members) {
-        const auto found = place_by_address_.find(text_of(member));
+        const auto found = place_by_address_.find(member);
         if (found == place_by_address_.end()) return {};
         loan.ranks.push_back(found->second);
     }

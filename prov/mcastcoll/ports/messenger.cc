@@ -130,6 +130,7 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
         const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,
                                  memory_.out(), nullptr);
         if (rc != 0) return failure("registering the private endpoint's buffers", rc);
+        memory_descriptor_ = fi_mr_desc(memory_.get());
     }
     std::byte* at = buffers_.get();
     requests_.resize(kReceives + kLargeSends + kSmallSends);
@@ -187,9 +188,8 @@ Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
 }
 
 void Messenger::post_receive(Request& request) {
-    void* descriptor = memory_ ? fi_mr_desc(memory_.get()) : nullptr;
-    const ssize_t rc =
-        fi_recv(endpoint_.get(), request.buffer, kMessageBytes, descriptor, FI_ADDR_UNSPEC, &request.context);
+    const ssize_t rc = fi_recv(endpoint_.get(), request.buffer, kMessageBytes, memory_descriptor_,
+                               FI_ADDR_UNSPEC, &request.context);
     if (rc != 0) blocked_receives_.push_back(&request);
 }
 
@@ -199,8 +199,7 @@ ssize_t Messenger::try_send(Request& request) {
         if (rc == 0) finish(request);
         return rc;
     }
-    void* descriptor = memory_ ? fi_mr_desc(memory_.get()) : nullptr;
-    return fi_send(endpoint_.get(), request.buffer, request.length, descriptor, request.peer,
+    return fi_send(endpoint_.get(), request.buffer, request.length, memory_descriptor_, request.peer,
                    &request.context);
 }
 

@@ -101,6 +101,7 @@ class Messenger final : private group::Outbox::Port {
     FidOwner<fid_av> av_;
     FidOwner<fid_cq> cq_;
     FidOwner<fid_mr> memory_;
+    void* memory_descriptor_ = nullptr;
     FidOwner<fid_ep> endpoint_;
     wire::ByteString address_;
     std::map<wire::ByteString, fi_addr_t> peers_;
