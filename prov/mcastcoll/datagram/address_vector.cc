@@ -4,6 +4,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace mcastcoll::ofi::datagram {
@@ -21,11 +22,7 @@ const char* to_text(fid_av*, const void* raw, char* buffer, std::size_t* length)
     std::string text;
     if (raw == nullptr || length == nullptr || !succeeds([&] { text = describe(raw); }) || text.empty())
         return nullptr;
-    if (buffer != nullptr && *length > 0) {
-        const std::size_t fits = std::min(text.size(), *length - 1);
-        std::memcpy(buffer, text.data(), fits);
-        buffer[fits] = '\0';
-    }
+    if (buffer != nullptr) std::snprintf(buffer, *length, "%s", text.c_str());
     *length = text.size() + 1;
     return buffer;
 }

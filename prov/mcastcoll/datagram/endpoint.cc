@@ -14,12 +14,6 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
-
-std::uint64_t directions_of(const fi_info& info) {
-    return (info.caps & kDirections) != 0 ? info.caps & kDirections : kDirections;
-}
-
 ssize_t recv(Endpoint& ep, void* buffer, std::size_t length, void*, fi_addr_t, void* context) {
     const iovec piece{buffer, length};
     return ep.post({&piece, 1}, context, ep.receive_flags());
@@ -98,14 +92,14 @@ Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address,
       max_message_(largest_message(domain.interface, address.family(), info_->ep_attr->type)) {
     sent_.default_flags = info_->tx_attr->op_flags;
     received_.default_flags = info_->rx_attr->op_flags;
+    waiters_.reserve(4);
     set_calls(*this);
 }
 
 // Closed descriptors drop out of whatever waits for them.
 Endpoint::~Endpoint() {
     const std::lock_guard lock(mutex());
-    for (Waiter* waiter : waiters())
-        if (waiter != nullptr) waiter->remove(*this);
+    for (Waiter* waiter : waiters_) waiter->remove(*this);
 }
 
 int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context) {
@@ -136,31 +130,28 @@ int Endpoint::bind(Handle* other, std::uint64_t flags) {
         return 0;
     }
     if (CompletionQueue* cq = CompletionQueue::find(*other); cq != nullptr) {
-        if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
-        return complete_to(*cq, &Channel::queue, flags, (flags & FI_TRANSMIT) != 0);
+        if ((flags & ~(kDirections | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+        return complete_to(*cq, &Channel::queue, flags);
     }
     Counter* counter = Counter::find(*other);
     if (counter == nullptr) return -FI_EINVAL;
     if ((flags & ~kDirections) != 0) return -FI_EBADFLAGS;
-    return complete_to(*counter, &Channel::counter, flags, (flags & FI_SEND) != 0);
+    return complete_to(*counter, &Channel::counter, flags);
 }
 
 template <typename Target>
-int Endpoint::complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags,
-                          bool sends) {
+int Endpoint::complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags) {
     if (&target.parent() != &parent()) return -FI_EINVAL;
-    const bool receives = (flags & FI_RECV) != 0;
-    const std::array<Channel*, 2> channels{sends ? &sent_ : nullptr, receives ? &received_ : nullptr};
-    for (Channel* channel : channels)
-        if (channel != nullptr && channel->*place) return -FI_EINVAL;
+    const bool sends = (flags & FI_SEND) != 0, receives = (flags & FI_RECV) != 0;
+    if ((sends && sent_.*place) || (receives && received_.*place)) return -FI_EINVAL;
     const std::lock_guard lock(mutex());
-    for (Channel* channel : channels) {
+    for (Channel* channel : {sends ? &sent_ : nullptr, receives ? &received_ : nullptr}) {
         if (channel == nullptr) continue;
         channel->*place = target.shared_from_this();
         if ((flags & FI_SELECTIVE_COMPLETION) != 0) channel->selective = true;
     }
     // Reliable messages need attention after sending, too.
-    if (receives || is_reliable(*info_)) target.add(*this);
+    if ((receives || is_reliable(*info_)) && target.add(*this)) waiters_.push_back(&target);
     return 0;
 }
 

@@ -89,12 +89,10 @@ class Endpoint : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain> {
         void cancel(const PostedReceive& posted);
     };
     template <typename Target>
-    int complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags, bool sends);
+    int complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags);
     int enable();
     Result<FileDescriptor> open_socket() const;
     int operation_flags(std::uint64_t* flags, bool set);
-    // Those that it completes to and that its sockets wake: some are null, and one may be there twice.
-    std::array<Waiter*, 4> waiters() const;
     void wake();
     bool is_own(const SocketAddress& source) const;
     // 0, or -FI_E*.
@@ -115,6 +113,7 @@ class Endpoint : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain> {
     std::unique_ptr<Reliable> reliable_;
     std::unique_ptr<VerbsTransport> verbs_;
     std::vector<std::byte> gathered_;
+    std::vector<Waiter*> waiters_;  // those that it completes to and that its sockets wake
     bool watched_ = false;
     // Groups' addresses are told from those of an address vector by this.
     fi_addr_t next_group_ = fi_addr_t{1} << 62;

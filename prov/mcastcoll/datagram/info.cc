@@ -22,9 +22,8 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-constexpr std::uint64_t kBothWays = FI_SEND | FI_RECV;
 constexpr std::uint64_t kPlaces = FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kBothWays | FI_SOURCE | kPlaces;
+constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kDirections | FI_SOURCE | kPlaces;
 constexpr std::size_t kUsualOperations = 1024;
 constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
 
@@ -145,8 +144,7 @@ bool put_address(const SocketAddress& address, void*& slot, std::size_t& length)
 }
 
 void fill_contexts(fi_info& info, const fi_info& hints) {
-    const bool both = (hints.caps & kBothWays) == 0 || (hints.caps & kBothWays) == kBothWays;
-    const std::uint64_t ways = both ? kBothWays : hints.caps & kBothWays;
+    const std::uint64_t ways = directions_of(hints);
     const std::uint64_t kinds = FI_MSG | FI_MULTICAST;
     const fi_tx_attr& sends = or_none(hints.tx_attr);
     const fi_rx_attr& receives = or_none(hints.rx_attr);

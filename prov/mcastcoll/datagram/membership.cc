@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "datagram/endpoint.h"
+#include "datagram/info.h"
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"
 
@@ -37,12 +38,12 @@ Membership::Membership(Endpoint& endpoint, const SocketAddress& group, bool may_
 int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc,
                      void* context) {
     if (mc == nullptr) return -FI_EINVAL;
-    if ((flags & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EBADFLAGS;
+    if ((flags & ~kDirections) != 0) return -FI_EBADFLAGS;
     if (endpoint.events() == nullptr) return -FI_ENOEQ;
     if (!endpoint.enabled()) return -FI_EOPBADSTATE;
     auto group = read_group(endpoint, address);
     if (!group) return refuse("fi_join", group.error());
-    const std::uint64_t wanted = (flags & (FI_SEND | FI_RECV)) != 0 ? flags : endpoint.directions();
+    const std::uint64_t wanted = (flags & kDirections) != 0 ? flags : endpoint.directions();
     if ((wanted & ~endpoint.directions()) != 0) return -FI_EOPNOTSUPP;
     std::unique_lock lock(endpoint.mutex());
     if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(group.value())) return -FI_EALREADY;

@@ -1,6 +1,7 @@
 #include "datagram/queues.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "datagram/endpoint.h"
@@ -26,18 +27,16 @@ int open_wait(WaitObject& object, fi_wait_obj& wanted) {
 template <typename Queue>
 const char* describe_error(Queue*, int error, const void*, char* buffer, std::size_t length) noexcept {
     const char* text = fi_strerror(error);
-    if (buffer != nullptr && length > 0) {
-        std::strncpy(buffer, text, length - 1);
-        buffer[length - 1] = '\0';
-    }
+    if (buffer != nullptr) std::snprintf(buffer, length, "%s", text);
     return text;
 }
 
 }  // namespace
 
-void Waiter::add(Endpoint& endpoint) {
-    if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end())
-        endpoints_.push_back(&endpoint);
+bool Waiter::add(Endpoint& endpoint) {
+    if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) != endpoints_.end()) return false;
+    endpoints_.push_back(&endpoint);
+    return true;
 }
 
 void Waiter::progress() {

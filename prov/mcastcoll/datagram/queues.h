@@ -23,7 +23,7 @@ class Waiter {
     explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
 
     WaitObject& wait_object() { return wait_object_; }
-    void add(Endpoint& endpoint);
+    bool add(Endpoint& endpoint);  // false: it is there already
     void remove(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
     // Before somebody sleeps on the descriptor, without the lock.
     void prepare_wait();

@@ -83,18 +83,8 @@ ssize_t Endpoint::post(Pieces pieces, void* context, std::uint64_t flags) {
     return 0;
 }
 
-std::array<Waiter*, 4> Endpoint::waiters() const {
-    std::array<Waiter*, 4> all{received_.queue.get(), received_.counter.get()};
-    if (is_reliable(*info_)) {
-        all[2] = sent_.queue.get();
-        all[3] = sent_.counter.get();
-    }
-    return all;
-}
-
 void Endpoint::wake() {
-    for (Waiter* waiter : waiters())
-        if (waiter != nullptr) waiter->wait_object().wake();
+    for (Waiter* waiter : waiters_) waiter->wait_object().wake();
 }
 
 void Endpoint::watch() {
@@ -104,8 +94,7 @@ void Endpoint::watch() {
     if (wanted && !receiver_.prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
-    for (Waiter* waiter : waiters()) {
-        if (waiter == nullptr) continue;
+    for (Waiter* waiter : waiters_) {
         if (!wanted) {
             waiter->wait_object().remove(receiver_.descriptor());
         } else if (!waiter->wait_object().add(receiver_.descriptor())) {

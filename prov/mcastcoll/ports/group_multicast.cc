@@ -74,16 +74,9 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     welcome.plan = static_cast<std::uint8_t>(choice.plan);
     explain_choice(loan, choice);
     const SocketAddress& lent = loan.address;
-    switch (choice.plan) {
-        case engine::Plan::own:
-            welcome.group_addresses = {encode_address(own_address)};
-            return;
-        case engine::Plan::parent:
-            welcome.group_addresses = {encode_address(lent)};
-            return;
-        case engine::Plan::chained:
-        case engine::Plan::tree:
-            break;
+    if (choice.plan == engine::Plan::own || choice.plan == engine::Plan::parent) {
+        welcome.group_addresses = {encode_address(choice.plan == engine::Plan::own ? own_address : lent)};
+        return;
     }
     const int family = lent.family() == AF_INET ? 4 : 6;
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
