@@ -13,7 +13,7 @@
 
 #include "base/system.h"
 #include "datagram/address_vector.h"
-#include "datagram/receiver.h"
+#include "datagram/reliable.h"
 #include "datagram/sockets.h"
 #include "provider/settings.h"
 #include "transport/udp_socket.h"

@@ -1,6 +1,7 @@
 #include "datagram/reliable.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 
 #include <algorithm>
 
@@ -27,10 +28,33 @@ std::size_t payload_of(std::size_t largest_datagram) {
     return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
 }
 
+// The kernel drops copies of our own packets, and data for who only sends. The filter sees the UDP header
+// first.
+void leave_out(int socket, feed::MemberId self, bool receives) {
+    constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
+    const auto id = static_cast<std::uint64_t>(self);
+    // A kind that there is not.
+    const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(feed::Kind::data);
+    std::array<sock_filter, 8> steps{{
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kKind),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, unwanted, 5, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id >> 32), 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom + 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id), 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, kAll),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    }};
+    const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
+    // Without it they are dropped here.
+    (void)::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 }  // namespace
 
-std::size_t reliable_message(std::size_t largest_datagram) {
-    return std::min(kLargestMessage, kWindow / 4 * payload_of(largest_datagram));
+std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
+    const std::size_t datagram = payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
+    return type == FI_EP_RDM ? std::min(kLargestMessage, kWindow / 4 * payload_of(datagram)) : datagram;
 }
 
 Reliable::Group::Group(Reliable& owner, Membership& member, int socket, const feed::Config& config)
@@ -170,7 +194,8 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(Membership& member, int 
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
-    config.room = room_for(socket, feed::kHeaderBytes + payload_, kWindow);
+    const auto buffer = size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // as it is
+    config.room = buffer ? buffer.value() / datagram_cost(feed::kHeaderBytes + payload_) : kWindow;
     leave_out(socket, config.self, receives);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     auto group = std::make_unique<Group>(*this, member, socket, config);

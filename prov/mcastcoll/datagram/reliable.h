@@ -4,6 +4,8 @@
 // counters are read.
 #pragma once
 
+#include <rdma/fi_endpoint.h>
+
 #include <memory>
 #include <random>
 #include <unordered_map>
@@ -20,8 +22,8 @@ namespace mcastcoll::ofi::datagram {
 class Endpoint;
 class Membership;
 
-// What a message of such an endpoint holds at most.
-std::size_t reliable_message(std::size_t largest_datagram);
+// What a message holds at most. Of datagrams: what fits in one that is not fragmented.
+std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
 
 class Reliable {
   public:

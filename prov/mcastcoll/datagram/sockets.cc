@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -11,7 +10,6 @@
 #include <cstring>
 
 #include "base/system.h"
-#include "datagram/reliable.h"
 #include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -57,11 +55,6 @@ int send_message(int socket, msghdr& message, const SocketAddress& to) {
 }
 
 }  // namespace
-
-std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
-    const std::size_t datagram = payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
-    return type == FI_EP_RDM ? reliable_message(datagram) : datagram;
-}
 
 Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
                                                         int family) {
@@ -125,34 +118,6 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
         std::memcpy(CMSG_DATA(note), &size, sizeof size);
     }
     return send_message(socket, out, to);
-}
-
-// The filter sees the UDP header first.
-void leave_out(int socket, feed::MemberId self, bool receives) {
-    constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
-    const auto id = static_cast<std::uint64_t>(self);
-    // A kind that there is not.
-    const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(feed::Kind::data);
-    std::array<sock_filter, 8> steps{{
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kKind),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, unwanted, 5, 0),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id >> 32), 0, 2),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom + 4),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id), 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, kAll),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    }};
-    const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
-    // Without it they are dropped here.
-    (void)::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
-}
-
-std::size_t room_for(int socket, std::size_t packet, std::size_t unknown) {
-    int bytes = 0;
-    socklen_t size = sizeof bytes;
-    if (::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &size) != 0 || bytes <= 0) return unknown;
-    return static_cast<std::size_t>(bytes) / datagram_cost(packet);
 }
 
 }  // namespace mcastcoll::ofi::datagram
