@@ -28,8 +28,7 @@ std::size_t payload_of(std::size_t largest_datagram) {
     return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
 }
 
-// The kernel drops copies of our own packets, and data for who only sends. The filter sees the UDP header
-// first.
+// The kernel drops copies of our own packets, and data for who only sends. The UDP header comes first.
 void leave_out(int socket, feed::MemberId self, bool receives) {
     constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
     const auto id = static_cast<std::uint64_t>(self);
@@ -250,8 +249,7 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     }
 }
 
-// False: there may be more. A read that failed, for want of memory say, leaves what there is for the next
-// one.
+// False: there may be more. A read that failed, for want of memory say, leaves it for the next one.
 bool Reliable::drain(int socket, bool multicast) {
     const std::uint64_t errors = received_.receive_errors;
     const auto take = [&](Bytes packet, const SocketAddress& source) {
