@@ -4,20 +4,15 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// An array of addresses has those of one family only, so the first tells how long each is.
-socklen_t stride_of(const void* addresses) {
-    sa_family_t family = AF_UNSPEC;
-    std::memcpy(&family, addresses, sizeof family);
-    return family == AF_INET ? sizeof(sockaddr_in) : family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
-}
-
 std::string describe(const void* raw) {
-    const auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), stride_of(raw));
+    // No more is read than its family takes.
+    const auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), SocketAddress::capacity());
     if (!address) return {};
     const char* family = address.value().family() == AF_INET ? "fi_sockaddr_in" : "fi_sockaddr_in6";
     return fmt::format("{}://{}", family, address.value());
@@ -27,11 +22,7 @@ const char* to_text(fid_av*, const void* raw, char* buffer, std::size_t* length)
     std::string text;
     if (raw == nullptr || length == nullptr || !succeeds([&] { text = describe(raw); }) || text.empty())
         return nullptr;
-    if (buffer != nullptr && *length > 0) {
-        const std::size_t fits = std::min(text.size(), *length - 1);
-        std::memcpy(buffer, text.data(), fits);
-        buffer[fits] = '\0';
-    }
+    if (buffer != nullptr) std::snprintf(buffer, *length, "%s", text.c_str());
     *length = text.size() + 1;
     return buffer;
 }
@@ -72,10 +63,9 @@ int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* con
     // Neither shared between processes nor filled asynchronously.
     if (attr->name != nullptr || attr->flags != 0) return -FI_ENOSYS;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
-    auto made = std::make_unique<AddressVector>(use(domain), context);
+    auto made = std::make_shared<AddressVector>(domain.shared_from_this(), context);
     made->fid_av::ops = &ops;
-    *av = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*av);
 }
 
 const SocketAddress* AddressVector::find(fi_addr_t address) const {
@@ -108,12 +98,14 @@ int AddressVector::insert(const void* address, std::size_t count, fi_addr_t* num
     if ((flags & ~std::uint64_t{FI_MORE | FI_SYNC_ERR}) != 0) return -FI_EBADFLAGS;
     if (count > 0 && address == nullptr) return -FI_EINVAL;
     if (tells && context == nullptr) return -FI_EINVAL;
-    const socklen_t stride = count > 0 ? stride_of(address) : 0;
+    const auto* at = static_cast<const std::byte*>(address);
+    std::size_t stride = SocketAddress::capacity();
     const std::lock_guard lock(parent().mutex);
     int inserted = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Bytes raw(static_cast<const std::byte*>(address) + i * stride, stride);
-        const auto one = SocketAddress::from_bytes(raw);
+    for (std::size_t i = 0; i < count; ++i, at += stride) {
+        const auto one = SocketAddress::from_bytes({at, stride});
+        // An array has addresses of one family only, so the first tells how long each is.
+        if (i == 0) stride = one ? one.value().size() : 0;
         const fi_addr_t number = one ? add(one.value()) : FI_ADDR_NOTAVAIL;
         if (numbers != nullptr) numbers[i] = number;
         if (number != FI_ADDR_NOTAVAIL) ++inserted;

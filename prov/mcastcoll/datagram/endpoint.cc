@@ -14,20 +14,6 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
-
-std::uint64_t directions_of(const fi_info& info) {
-    return (info.caps & kDirections) != 0 ? info.caps & kDirections : kDirections;
-}
-
-int getopt(Handle*, int, int, void*, std::size_t*) noexcept {
-    return -FI_ENOPROTOOPT;
-}
-
-int setopt(Handle*, int, int, const void*, std::size_t) noexcept {
-    return -FI_ENOPROTOOPT;
-}
-
 ssize_t recv(Endpoint& ep, void* buffer, std::size_t length, void*, fi_addr_t, void* context) {
     const iovec piece{buffer, length};
     return ep.post({&piece, 1}, context, ep.receive_flags());
@@ -62,8 +48,11 @@ ssize_t inject(Endpoint& ep, const void* buffer, std::size_t length, fi_addr_t t
 }
 
 void set_calls(fid_ep& endpoint) {
-    static fi_ops_ep ops{
-        sizeof(fi_ops_ep), kCall<&Endpoint::cancel>, &getopt, &setopt, kRefuse, kRefuse, kRefuse, kRefuse};
+    constexpr Refusal<-FI_ENOPROTOOPT> kNoOption;
+    static fi_ops_ep ops{sizeof(fi_ops_ep), kCall<&Endpoint::cancel>,
+                         kNoOption,         kNoOption,
+                         kRefuse,           kRefuse,
+                         kRefuse,           kRefuse};
     static fi_ops_cm cm{sizeof(fi_ops_cm),
                         kCall<&Endpoint::set_name>,
                         kCall<&Endpoint::get_name>,
@@ -95,7 +84,7 @@ void set_calls(fid_ep& endpoint) {
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address, void* context)
-    : Object(use(domain), context),
+    : Object(domain.shared_from_this(), context),
       info_(std::move(info)),
       address_(address),
       directions_(directions_of(*info_)),
@@ -103,14 +92,14 @@ Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address,
       max_message_(largest_message(domain.interface, address.family(), info_->ep_attr->type)) {
     sent_.default_flags = info_->tx_attr->op_flags;
     received_.default_flags = info_->rx_attr->op_flags;
+    waiters_.reserve(4);
     set_calls(*this);
 }
 
 // Closed descriptors drop out of whatever waits for them.
 Endpoint::~Endpoint() {
     const std::lock_guard lock(mutex());
-    for (Waiter* waiter : waiters())
-        if (waiter != nullptr) waiter->remove(*this);
+    for (Waiter* waiter : waiters_) waiter->remove(*this);
 }
 
 int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context) {
@@ -121,14 +110,10 @@ int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void*
         info->rx_attr->size > kMostOperations)
         return -FI_EINVAL;
     auto address = own_address(*info, domain.interface);
-    if (!address) {
-        log_line(Level::warn, "fi_endpoint: {}", address.error().message);
-        return -address.error().code;
-    }
+    if (!address) return refuse("fi_endpoint", address.error());
     InfoOwner copy(fi_dupinfo(info));
     if (!copy) return -FI_ENOMEM;
-    *endpoint = new Endpoint(domain, std::move(copy), address.value(), context);  // fi_close() deletes it
-    return 0;
+    return std::make_shared<Endpoint>(domain, std::move(copy), address.value(), context)->give_to(*endpoint);
 }
 
 int Endpoint::bind(Handle* other, std::uint64_t flags) {
@@ -136,39 +121,37 @@ int Endpoint::bind(Handle* other, std::uint64_t flags) {
     if (enabled()) return -FI_EOPBADSTATE;
     if (EventQueue* eq = EventQueue::find(*other); eq != nullptr) {
         if (events_) return -FI_EINVAL;
-        events_ = use(*eq);
+        events_ = eq->shared_from_this();
         return 0;
     }
     if (AddressVector* av = AddressVector::find(*other); av != nullptr) {
         if (addresses_ || &av->parent() != &parent()) return -FI_EINVAL;
-        addresses_ = use(*av);
+        addresses_ = av->shared_from_this();
         return 0;
     }
     if (CompletionQueue* cq = CompletionQueue::find(*other); cq != nullptr) {
-        if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
-        return complete_to(*cq, &Channel::queue, flags, (flags & FI_TRANSMIT) != 0);
+        if ((flags & ~(kDirections | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+        return complete_to(*cq, &Channel::queue, flags);
     }
     Counter* counter = Counter::find(*other);
     if (counter == nullptr) return -FI_EINVAL;
     if ((flags & ~kDirections) != 0) return -FI_EBADFLAGS;
-    return complete_to(*counter, &Channel::counter, flags, (flags & FI_SEND) != 0);
+    return complete_to(*counter, &Channel::counter, flags);
 }
 
 template <typename Target>
-int Endpoint::complete_to(Target& target, Using<Target> Channel::*place, std::uint64_t flags, bool sends) {
+int Endpoint::complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags) {
     if (&target.parent() != &parent()) return -FI_EINVAL;
-    const bool receives = (flags & FI_RECV) != 0;
-    const std::array<Channel*, 2> channels{sends ? &sent_ : nullptr, receives ? &received_ : nullptr};
-    for (Channel* channel : channels)
-        if (channel != nullptr && channel->*place) return -FI_EINVAL;
+    const bool sends = (flags & FI_SEND) != 0, receives = (flags & FI_RECV) != 0;
+    if ((sends && sent_.*place) || (receives && received_.*place)) return -FI_EINVAL;
     const std::lock_guard lock(mutex());
-    for (Channel* channel : channels) {
+    for (Channel* channel : {sends ? &sent_ : nullptr, receives ? &received_ : nullptr}) {
         if (channel == nullptr) continue;
-        channel->*place = use(target);
+        channel->*place = target.shared_from_this();
         if ((flags & FI_SELECTIVE_COMPLETION) != 0) channel->selective = true;
     }
     // Reliable messages need attention after sending, too.
-    if (receives || is_reliable(*info_)) target.add(*this);
+    if ((receives || is_reliable(*info_)) && target.add(*this)) waiters_.push_back(&target);
     return 0;
 }
 
@@ -190,24 +173,18 @@ int Endpoint::enable() {
     if ((directions_ & FI_SEND) != 0 && !sent_.queue && !sent_.counter) return -FI_ENOCQ;
     if ((directions_ & FI_RECV) != 0 && !received_.queue && !received_.counter) return -FI_ENOCQ;
     if (parent().over_verbs && !is_reliable(*info_)) {
-        auto groups = VerbsGroups::open(parent().interface, parent().settings, family());
-        if (!groups) {
-            log_line(Level::warn, "fi_enable: {}", groups.error().message);
-            return -groups.error().code;
-        }
+        auto groups = open_queue_pair(parent().interface, parent().settings, family());
+        if (!groups) return refuse("fi_enable", groups.error());
         verbs_ = std::move(groups).value();
-        max_message_ = std::min(max_message_, verbs_->max_message());
+        max_message_ = std::min(max_message_, verbs_->max_payload());
     }
     auto opened = open_socket();
-    if (!opened) {
-        log_line(Level::warn, "fi_enable: {}", opened.error().message);
-        return -opened.error().code;
-    }
+    if (!opened) return refuse("fi_enable", opened.error());
     auto bound = SocketAddress::of_socket(opened.value().get());
     if (!bound) return -bound.error().code;
     auto ready = receiver_.open(std::max<std::size_t>(info_->rx_attr->size, 1));
     if (ready) ready = receiver_.listen(opened.value().get(), false);
-    if (ready && verbs_) ready = receiver_.watch(verbs_->descriptor());
+    if (ready && verbs_) ready = receiver_.listen(*verbs_);
     if (!ready) return -ready.error().code;
     if (is_reliable(*info_)) {
         auto reliable = Reliable::open(*this, opened.value().get());
@@ -221,12 +198,12 @@ int Endpoint::enable() {
 
 // Peers know the sender of a multicast over verbs by the port that its queue pair makes, if that can be had.
 Result<FileDescriptor> Endpoint::open_socket() const {
-    if (verbs_ && address_.port() == 0) {
-        auto opened =
-            open_own_socket(parent().interface, parent().settings, address_.with_port(verbs_->port()));
-        if (opened) return opened;
-    }
-    return open_own_socket(parent().interface, parent().settings, address_);
+    const auto open = [this](const SocketAddress& address) {
+        return open_own_socket(parent().interface, parent().settings, address);
+    };
+    if (verbs_ && address_.port() == 0)
+        if (auto opened = open(address_.with_port(verbs_->local_address().port()))) return opened;
+    return open(address_);
 }
 
 int Endpoint::operation_flags(std::uint64_t* flags, bool set) {

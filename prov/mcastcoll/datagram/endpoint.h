@@ -10,9 +10,8 @@
 #include "datagram/address_vector.h"
 #include "datagram/membership.h"
 #include "datagram/queues.h"
-#include "datagram/reliable.h"
-#include "datagram/verbs_groups.h"
 #include "provider/owners.h"
+#include "transport/verbs_options.h"
 
 namespace mcastcoll::ofi::datagram {
 
@@ -53,7 +52,8 @@ class Endpoint : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain> {
     // Null: messages are mere datagrams.
     Reliable* reliable() { return reliable_.get(); }
     // Null: groups go over UDP.
-    VerbsGroups* verbs() { return verbs_.get(); }
+    VerbsTransport* verbs() { return verbs_.get(); }
+    fi_addr_t number_of(const SocketAddress& peer) const { return addresses_->find(peer); }
     // With the lock held. The socket of a group that has been joined already:
     std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
     // Gives it its address.
@@ -71,13 +71,12 @@ class Endpoint : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain> {
     bool end_receive(const PostedReceive& posted, const Datagram& message);
     // It will not be filled after all.
     void give_back(const PostedReceive& posted);
-    void tell_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how);
 
   private:
     // The queue and the counter that one direction completes to.
     struct Channel {
-        Using<CompletionQueue> queue;
-        Using<Counter> counter;
+        std::shared_ptr<CompletionQueue> queue;
+        std::shared_ptr<Counter> counter;
         bool selective = false;           // completions of success only when asked for
         std::uint64_t default_flags = 0;  // of calls that take none
 
@@ -90,16 +89,15 @@ class Endpoint : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain> {
         void cancel(const PostedReceive& posted);
     };
     template <typename Target>
-    int complete_to(Target& target, Using<Target> Channel::*place, std::uint64_t flags, bool sends);
+    int complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags);
     int enable();
     Result<FileDescriptor> open_socket() const;
     int operation_flags(std::uint64_t* flags, bool set);
-    // Those that it completes to and that its sockets wake: some are null, and one may be there twice.
-    std::array<Waiter*, 4> waiters() const;
     void wake();
     bool is_own(const SocketAddress& source) const;
-    // Null: there is no such destination, which `error` explains.
-    const SocketAddress* destination(const Message& message, int& error) const;
+    // 0, or -FI_E*.
+    int send_to_peer(fi_addr_t to, Pieces pieces) const;
+    int send_to_group(fi_addr_t to, Pieces pieces, std::size_t size);
     void complete_receive(const PostedReceive& posted, const Datagram& datagram);
 
     const InfoOwner info_;
@@ -107,13 +105,15 @@ class Endpoint : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain> {
     const std::uint64_t directions_;
     const bool tells_source_;
     std::size_t max_message_;
-    Using<EventQueue> events_;
-    Using<AddressVector> addresses_;
+    std::shared_ptr<EventQueue> events_;
+    std::shared_ptr<AddressVector> addresses_;
     Channel sent_, received_;
     FileDescriptor socket_;
     Receiver receiver_;
     std::unique_ptr<Reliable> reliable_;
-    std::unique_ptr<VerbsGroups> verbs_;
+    std::unique_ptr<VerbsTransport> verbs_;
+    std::vector<std::byte> gathered_;
+    std::vector<Waiter*> waiters_;  // those that it completes to and that its sockets wake
     bool watched_ = false;
     // Groups' addresses are told from those of an address vector by this.
     fi_addr_t next_group_ = fi_addr_t{1} << 62;

@@ -17,10 +17,9 @@ struct Region : Object<Region, fid_mr, FI_CLASS_MR, Domain> {
 int make(Domain& domain, std::uint64_t access, fid_mr** mr, void* context) {
     if (mr == nullptr) return -FI_EINVAL;
     if ((access & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EOPNOTSUPP;
-    auto made = std::make_unique<Region>(use(domain), context);
+    auto made = std::make_shared<Region>(domain.shared_from_this(), context);
     made->key = FI_KEY_NOTAVAIL;
-    *mr = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*mr);
 }
 
 template <typename Memory>
@@ -50,11 +49,10 @@ int Fabric::open(const fi_fabric_attr& attr, fid_fabric** fabric, void* context)
                              kRefuse,
                              kCall<&Fabric::trywait>,
                              kCall<&open2<Domain, Fabric, fid_domain>>};
-    auto made = std::make_unique<Fabric>(nullptr, context);
+    auto made = std::make_shared<Fabric>(nullptr, context);
     made->fid_fabric::ops = &ops;
     made->api_version = attr.api_version;
-    *fabric = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*fabric);
 }
 
 int Fabric::trywait(Handle** objects, int count) {
@@ -94,15 +92,11 @@ int Domain::open(Fabric& fabric, const fi_info* info, fid_domain** domain, void*
         return -FI_EINVAL;
     const std::string of_device = interface_of_rdma_device(info->domain_attr->name);
     auto interface = find_interface_by_name(of_device.empty() ? info->domain_attr->name : of_device);
-    if (!interface) {
-        write_log(Level::warn, interface.error().message);
-        return -interface.error().code;
-    }
-    auto made = std::make_unique<Domain>(fabric, std::move(interface).value(), !of_device.empty(), context);
+    if (!interface) return refuse("fi_domain", interface.error());
+    auto made = std::make_shared<Domain>(fabric, std::move(interface).value(), !of_device.empty(), context);
     made->fid_domain::ops = &ops;
     made->fid_domain::mr = &memory;
-    *domain = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*domain);
 }
 
 }  // namespace mcastcoll::ofi::datagram

@@ -29,7 +29,7 @@ class Domain : public Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
   public:
     static int open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context);
     Domain(Fabric& fabric, Interface of, bool verbs, void* context)
-        : Object(use(fabric), context), interface(std::move(of)), over_verbs(verbs) {}
+        : Object(fabric.shared_from_this(), context), interface(std::move(of)), over_verbs(verbs) {}
 
     const Interface interface;
     // Its name is an RDMA device's: groups go over that.

@@ -2,20 +2,19 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "base/system.h"
 #include "datagram/address_vector.h"
-#include "datagram/receiver.h"
+#include "datagram/reliable.h"
 #include "datagram/sockets.h"
-#include "datagram/verbs_groups.h"
 #include "provider/settings.h"
 #include "transport/udp_socket.h"
 #include "transport/verbs_address.h"
@@ -23,9 +22,8 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-constexpr std::uint64_t kBothWays = FI_SEND | FI_RECV;
 constexpr std::uint64_t kPlaces = FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kBothWays | FI_SOURCE | kPlaces;
+constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kDirections | FI_SOURCE | kPlaces;
 constexpr std::size_t kUsualOperations = 1024;
 constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
 
@@ -36,68 +34,56 @@ const Attributes& or_none(const Attributes* wanted) {
     return wanted != nullptr ? *wanted : none;
 }
 
-// What of the hints, beside addresses, is not to be had; empty when all is.
-std::string missing(const fi_tx_attr& tx, std::uint64_t orders) {
-    if ((tx.caps & ~kCaps) != 0) return "capabilities of tx_attr";
-    if ((tx.op_flags & ~kSendFlags) != 0) return "op_flags of tx_attr";
-    if ((tx.msg_order & ~orders) != 0) return "an order of messages";
-    if (tx.size > kMostOperations) return "the size of tx_attr";
-    if (tx.iov_limit > kMostPieces || tx.rma_iov_limit > 0) return "iov_limit of tx_attr";
-    return {};
-}
-
-std::string missing(const fi_rx_attr& rx, std::uint64_t orders) {
-    if ((rx.caps & ~kCaps) != 0) return "capabilities of rx_attr";
-    if ((rx.op_flags & ~kReceiveFlags) != 0) return "op_flags of rx_attr";
-    if ((rx.msg_order & ~orders) != 0) return "an order of messages";
-    if (rx.comp_order != 0) return "an order of completions of receives";
-    if (rx.size > kMostOperations) return "the size of rx_attr";
-    if (rx.iov_limit > kMostPieces) return "iov_limit of rx_attr";
-    return {};
-}
-
-std::string missing(const fi_ep_attr& ep) {
-    if (ep.protocol != FI_PROTO_UNSPEC && (ep.protocol != FI_PROTO_UDP || ep.type == FI_EP_RDM))
-        return "the protocol";
-    if (ep.tx_ctx_cnt > 1 || ep.rx_ctx_cnt > 1) return "several contexts of an endpoint";
-    if (ep.auth_key_size > 0) return "an authorization key";
-    return {};
-}
-
-std::string missing(const fi_domain_attr& domain) {
-    if (domain.cq_data_size > 0) return "remote data";
-    if ((domain.caps & ~kPlaces) != 0) return "capabilities of domain_attr";
-    return {};
-}
-
-std::string missing(const fi_info& hints) {
-    if ((hints.caps & FI_MSG) == 0) return "FI_MULTICAST without FI_MSG";
-    if ((hints.caps & ~kCaps) != 0) return "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE";
+// What of the hints, beside addresses, is not to be had; null when all is.
+const char* missing(const fi_info& hints) {
     const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
+    const fi_tx_attr& tx = or_none(hints.tx_attr);
+    const fi_rx_attr& rx = or_none(hints.rx_attr);
+    const fi_ep_attr& ep = or_none(hints.ep_attr);
     const fi_domain_attr& domain = or_none(hints.domain_attr);
-    if (reliable && (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO))
-        return "automatic progress";
-    std::string lacks = missing(or_none(hints.tx_attr), orders);
-    if (lacks.empty()) lacks = missing(or_none(hints.rx_attr), orders);
-    if (lacks.empty()) lacks = missing(or_none(hints.ep_attr));
-    if (lacks.empty()) lacks = missing(domain);
     const char* fabric = or_none(hints.fabric_attr).name;
-    if (lacks.empty() && fabric != nullptr && fabric != kFabricName) lacks = "the fabric";
-    return lacks;
+    const bool automatic =
+        domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO;
+    const bool known_type = ep.type == FI_EP_DGRAM || ep.type == FI_EP_RDM || ep.type == FI_EP_UNSPEC;
+    const std::pair<bool, const char*> lacks[] = {
+        {!known_type, "a type other than FI_EP_DGRAM and FI_EP_RDM"},
+        {(hints.caps & FI_MSG) == 0, "FI_MULTICAST without FI_MSG"},
+        {(hints.caps & ~kCaps) != 0, "other capabilities than FI_MSG, FI_MULTICAST and FI_SOURCE"},
+        {reliable && automatic, "automatic progress"},
+        {(tx.caps & ~kCaps) != 0, "capabilities of tx_attr"},
+        {(tx.op_flags & ~kSendFlags) != 0, "op_flags of tx_attr"},
+        {((tx.msg_order | rx.msg_order) & ~orders) != 0, "an order of messages"},
+        {tx.size > kMostOperations, "the size of tx_attr"},
+        {tx.iov_limit > kMostPieces || tx.rma_iov_limit > 0, "iov_limit of tx_attr"},
+        {(rx.caps & ~kCaps) != 0, "capabilities of rx_attr"},
+        {(rx.op_flags & ~kReceiveFlags) != 0, "op_flags of rx_attr"},
+        {rx.comp_order != 0, "an order of completions of receives"},
+        {rx.size > kMostOperations, "the size of rx_attr"},
+        {rx.iov_limit > kMostPieces, "iov_limit of rx_attr"},
+        {ep.protocol != FI_PROTO_UNSPEC && (ep.protocol != FI_PROTO_UDP || reliable), "the protocol"},
+        {ep.tx_ctx_cnt > 1 || ep.rx_ctx_cnt > 1, "several contexts of an endpoint"},
+        {ep.auth_key_size > 0, "an authorization key"},
+        {domain.cq_data_size > 0, "remote data"},
+        {(domain.caps & ~kPlaces) != 0, "capabilities of domain_attr"},
+        {fabric != nullptr && fabric != kFabricName, "the fabric"},
+    };
+    for (const auto& [is_lacking, what] : lacks)
+        if (is_lacking) return what;
+    return nullptr;
 }
 
+// Not valid where there is none.
 struct Ends {
-    std::optional<SocketAddress> source, destination;
+    SocketAddress source, destination;
 };
 
-Result<std::optional<SocketAddress>> read_address(const void* raw, std::size_t length, int family) {
-    if (raw == nullptr) return std::optional<SocketAddress>();
+Result<SocketAddress> read_address(const void* raw, std::size_t length, int family) {
+    if (raw == nullptr) return SocketAddress();
     auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
-    if (!address) return address.error();
-    if (address.value().family() != family)
+    if (address && address.value().family() != family)
         return Error{FI_ENODATA, fmt::format("{} is of another family", address.value())};
-    return std::optional(address.value());
+    return address;
 }
 
 Result<Ends> find_ends(const InfoRequest& request, int family) {
@@ -126,28 +112,25 @@ Result<Interface> find_route(const SocketAddress& destination) {
     return own ? find_interface_by_address(own.value()) : Result<Interface>(own.error());
 }
 
-Result<Interface> find_scope(unsigned index) {
-    auto interfaces = list_interfaces();
-    if (!interfaces) return interfaces.error();
-    for (Interface& interface : interfaces.value())
-        if (interface.index == index) return interface;
-    return Error{FI_ENODEV, fmt::format("there is no interface {}", index)};
-}
-
 Result<Interface> choose_interface(const Ends& ends, const std::string& domain, const std::string& named,
                                    int family) {
-    if (ends.source && !ends.source->is_wildcard()) {
-        auto owner = find_interface_by_address(*ends.source);
+    const auto& [source, destination] = ends;
+    if (source.valid() && !source.is_wildcard()) {
+        auto owner = find_interface_by_address(source);
         if (owner && !domain.empty() && owner.value().name != domain)
-            return Error{FI_ENODATA, fmt::format("{} is no address of {}", *ends.source, domain)};
+            return Error{FI_ENODATA, fmt::format("{} is no address of {}", source, domain)};
         return owner;
     }
     if (!domain.empty()) return find_interface_by_name(domain);
     if (const std::string of_device = interface_of_rdma_device(named); !of_device.empty())
         return find_interface_by_name(of_device);
     if (!named.empty()) return find_interface(named);
-    if (ends.destination && ends.destination->scope() != 0) return find_scope(ends.destination->scope());
-    if (ends.destination && !ends.destination->is_multicast()) return find_route(*ends.destination);
+    if (const unsigned index = destination.scope(); index != 0) {
+        char name[IF_NAMESIZE];
+        return find_interface_by_name(::if_indextoname(index, name) != nullptr ? name
+                                                                               : std::to_string(index));
+    }
+    if (destination.valid() && !destination.is_multicast()) return find_route(destination);
     return find_interface_by_address(family == AF_INET ? SocketAddress(in_addr{INADDR_ANY}, 0)
                                                        : SocketAddress(in6addr_any, 0));
 }
@@ -161,8 +144,7 @@ bool put_address(const SocketAddress& address, void*& slot, std::size_t& length)
 }
 
 void fill_contexts(fi_info& info, const fi_info& hints) {
-    const bool both = (hints.caps & kBothWays) == 0 || (hints.caps & kBothWays) == kBothWays;
-    const std::uint64_t ways = both ? kBothWays : hints.caps & kBothWays;
+    const std::uint64_t ways = directions_of(hints);
     const std::uint64_t kinds = FI_MSG | FI_MULTICAST;
     const fi_tx_attr& sends = or_none(hints.tx_attr);
     const fi_rx_attr& receives = or_none(hints.rx_attr);
@@ -204,9 +186,9 @@ void promise_reliable(fi_info& info) {
 }
 
 Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings, int family) {
-    const bool reliable = is_reliable(*request.hints);
-    const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
     const fi_info& hints = *request.hints;
+    const bool reliable = is_reliable(hints);
+    const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
     auto ends = find_ends(request, family);
     if (!ends) return ends.error();
     const char* named = or_none(hints.domain_attr).name;
@@ -224,10 +206,11 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     std::size_t largest = largest_message(interface, family, type);
     domain = interface.name;
     if (over_verbs) {
-        auto groups = VerbsGroups::open(interface, settings, family);
+        auto groups = open_queue_pair(interface, settings, family);
         if (!groups) return groups.error();
-        largest = std::min(largest, groups.value()->max_message());
-        domain = groups.value()->device();
+        largest = std::min(largest, groups.value()->max_payload());
+        const std::string& device = groups.value()->device();  // "mlx5_0:1, InfiniBand"
+        domain = device.substr(0, device.find(','));
     }
     if (or_none(hints.ep_attr).max_msg_size > largest)
         return Error{FI_ENODATA,
@@ -244,30 +227,22 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     fill_contexts(*info, hints);
     fill_domain(*info->domain_attr, or_none(hints.domain_attr));
     if (reliable) promise_reliable(*info);
-    const SocketAddress source =
-        ends.value().source.value_or(family == AF_INET ? *interface.v4 : *interface.v6);
+    const auto& [source, destination] = ends.value();
+    const SocketAddress& own = source.valid() ? source : family == AF_INET ? *interface.v4 : *interface.v6;
     info->domain_attr->name = strdup(domain.c_str());
     info->fabric_attr->name = strdup(std::string(kFabricName).c_str());
     bool enough = info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr &&
-                  put_address(source, info->src_addr, info->src_addrlen);
-    if (ends.value().destination)
-        enough = enough && put_address(*ends.value().destination, info->dest_addr, info->dest_addrlen);
+                  put_address(own, info->src_addr, info->src_addrlen);
+    if (destination.valid()) enough = enough && put_address(destination, info->dest_addr, info->dest_addrlen);
     if (!enough) return Error{FI_ENOMEM, "no memory for an info"};
     return info;
 }
 
 bool is_wanted(int family, std::uint32_t format, int ip) {
-    switch (format) {
-        case FI_FORMAT_UNSPEC:
-        case FI_SOCKADDR:
-            return ip == 0 || ip == (family == AF_INET ? 4 : 6);
-        case FI_SOCKADDR_IN:
-            return family == AF_INET;
-        case FI_SOCKADDR_IN6:
-            return family == AF_INET6;
-        default:
-            return false;
-    }
+    if (format == FI_SOCKADDR_IN) return family == AF_INET;
+    if (format == FI_SOCKADDR_IN6) return family == AF_INET6;
+    const bool any = format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR;
+    return any && (ip == 0 || ip == (family == AF_INET ? 4 : 6));
 }
 
 }  // namespace
@@ -276,14 +251,8 @@ bool is_reliable(const fi_info& info) {
     return or_none(info.ep_attr).type == FI_EP_RDM;
 }
 
-bool are_asked_for(const fi_info* hints) {
-    if (hints == nullptr || (hints->caps & FI_MULTICAST) == 0) return false;
-    const fi_ep_type type = or_none(hints->ep_attr).type;
-    return type == FI_EP_DGRAM || type == FI_EP_RDM || type == FI_EP_UNSPEC;
-}
-
 Result<InfoOwner> offers(const InfoRequest& request) {
-    if (const std::string lacks = missing(*request.hints); !lacks.empty())
+    if (const char* lacks = missing(*request.hints); lacks != nullptr)
         return Error{FI_ENODATA, fmt::format("datagram endpoints with multicast do not have {}", lacks)};
     const Settings settings = provider_settings();
     InfoOwner list;

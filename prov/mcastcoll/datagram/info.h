@@ -21,8 +21,12 @@ inline constexpr std::uint64_t kSendFlags =
 inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE;
 inline constexpr std::size_t kMostOperations = 65536;  // posted receives of an endpoint
 
-// Whether the hints ask for them.
-bool are_asked_for(const fi_info* hints);
+inline constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
+// Who names none has both.
+inline std::uint64_t directions_of(const fi_info& info) {
+    return (info.caps & kDirections) != 0 ? info.caps & kDirections : kDirections;
+}
+
 // One info for IPv4, one for IPv6, as far as they are wanted and there.
 Result<InfoOwner> offers(const InfoRequest& request);
 

@@ -20,9 +20,7 @@ mcc_parts += \
 	%reldir%/reliable.h \
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
-	%reldir%/transfer.cc \
-	%reldir%/verbs_groups.cc \
-	%reldir%/verbs_groups.h
+	%reldir%/transfer.cc
 nodist_%canon_reldir%_libmccdatagram_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "datagram/endpoint.h"
+#include "datagram/info.h"
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"
 
@@ -15,11 +16,10 @@ namespace {
 constexpr int kTurnMs = 1;
 
 Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
-    if (raw == nullptr) return Error{FI_EINVAL, "no group"};
     const bool v4 = endpoint.family() == AF_INET;
-    auto group = SocketAddress::from(static_cast<const sockaddr*>(raw),
-                                     v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    if (!group) return group.error();
+    // No more is read than its family takes.
+    auto group = SocketAddress::from(static_cast<const sockaddr*>(raw), SocketAddress::capacity());
+    if (!group) return group;
     const SocketAddress& address = group.value();
     const Interface& interface = endpoint.parent().interface;
     if (address.family() != endpoint.family() || !address.is_multicast() || address.port() == 0)
@@ -32,28 +32,25 @@ Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
 
 }  // namespace
 
+Membership::Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context)
+    : Object(endpoint.shared_from_this(), context), group_(group), may_send_(may_send) {}
+
 int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc,
                      void* context) {
     if (mc == nullptr) return -FI_EINVAL;
-    if ((flags & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EBADFLAGS;
+    if ((flags & ~kDirections) != 0) return -FI_EBADFLAGS;
     if (endpoint.events() == nullptr) return -FI_ENOEQ;
     if (!endpoint.enabled()) return -FI_EOPBADSTATE;
     auto group = read_group(endpoint, address);
-    if (!group) {
-        log_line(Level::warn, "fi_join: {}", group.error().message);
-        return -FI_EINVAL;
-    }
-    const std::uint64_t wanted = (flags & (FI_SEND | FI_RECV)) != 0 ? flags : endpoint.directions();
+    if (!group) return refuse("fi_join", group.error());
+    const std::uint64_t wanted = (flags & kDirections) != 0 ? flags : endpoint.directions();
     if ((wanted & ~endpoint.directions()) != 0) return -FI_EOPNOTSUPP;
     std::unique_lock lock(endpoint.mutex());
     if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(group.value())) return -FI_EALREADY;
+    auto made = std::make_shared<Membership>(endpoint, group.value(), (wanted & FI_SEND) != 0, context);
     // Whatever fails from here on, memory included, undoes what was done before.
-    const auto undo = [](Membership* one) {
-        one->leave();
-        delete one;
-    };
-    std::unique_ptr<Membership, decltype(undo)> made(
-        new Membership(endpoint, group.value(), (wanted & FI_SEND) != 0, context), undo);
+    const auto leave = [](Membership* one) { one->leave(); };
+    std::unique_ptr<Membership, decltype(leave)> undo(made.get(), leave);
     // Senders of reliable messages must hear who joins.
     const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
     auto joined = hears || endpoint.verbs() != nullptr ? made->listen(hears) : Result<void>();
@@ -62,26 +59,44 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     endpoint.add(*made);
     *mc = made.get();
     if (!made->tell(joined)) return -FI_EAGAIN;
-    made.release();  // fi_close() deletes it
-    return 0;
+    undo.release();
+    return made->give_to(*mc);
 }
 
 bool Membership::tell(const Result<void>& joined) {
+    if (!joined) {
+        log_line(Level::info, "fi_join: {}", joined.error().message);
+        return tell_error(FI_JOIN_COMPLETE, joined.error().code, 0);
+    }
     Handle* self = &this->fid_mc::fid;
-    if (joined) return parent().events()->push(FI_JOIN_COMPLETE, fi_eq_entry{self, self->context, 0});
-    log_line(Level::info, "fi_join: {}", joined.error().message);
+    return parent().events()->push(FI_JOIN_COMPLETE, fi_eq_entry{self, self->context, 0});
+}
+
+bool Membership::tell_error(std::uint32_t event, int code, std::uint64_t data) {
     fi_eq_err_entry failed{};
-    failed.fid = self;
-    failed.context = self->context;
-    failed.err = failed.prov_errno = joined.error().code;
-    return parent().events()->push(FI_JOIN_COMPLETE, failed);
+    failed.fid = &this->fid_mc::fid;
+    failed.context = failed.fid->context;
+    failed.data = data;
+    failed.err = failed.prov_errno = code;
+    return parent().events()->push(event, failed);
+}
+
+void Membership::tell_lost(const SocketAddress& member, feed::Loss how) {
+    if (fi_addr == 0) return;  // the join has not ended yet
+    log_line(Level::info, "{}: {} {}", group_, member,
+             how == feed::Loss::silent     ? "has not been heard for the peer timeout"
+             : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
+                                           : "no longer has what is missing here");
+    tell_error(FI_NOTIFY, how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
+               parent().number_of(member));
 }
 
 Result<void> Membership::listen(bool receives) {
-    if (parent().verbs() != nullptr) {
-        auto joined = parent().verbs()->join(group_, receives);
+    if (VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
+        auto joined = verbs->join(without_port(group_));
         if (!joined) return joined.error();
-        share_ = std::move(joined).value();
+        // Having been a member for a moment tells how groups are reached that can be sent to without.
+        if (receives || !verbs->sends_anywhere()) share_ = std::move(joined).value();
         return {};
     }
     socket_ = parent().socket_of(group_);
@@ -95,18 +110,19 @@ Result<void> Membership::listen(bool receives) {
 
 // Takes some hundredths of a second: others are to know of this member before it is told that it has joined.
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives) {
-    Reliable& reliable = *parent().reliable();
     // A kernel without it hands over single packets.
     (void)set_option(socket_->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
-    if (auto joined = reliable.join(group_, socket_->get(), may_send_, receives); !joined) return joined;
-    while (!reliable.is_ready(group_)) turn(lock);
+    auto joined = parent().reliable()->join(*this, socket_->get(), receives);
+    if (!joined) return joined.error();
+    feed_ = std::move(joined).value();
+    while (!feed_->is_ready()) turn(lock);
     return {};
 }
 
 // What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
-    while (!parent().reliable()->is_settled(group_) && !deadline.over()) {
+    while (!feed_->is_settled() && !deadline.over()) {
         // Closing goes on whatever fails: what moves needs memory now and then.
         if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
     }
@@ -123,7 +139,7 @@ void Membership::turn(std::unique_lock<std::mutex>& lock) {
 // The last one closes the socket, which has the kernel leave the group.
 void Membership::leave() {
     parent().remove(*this);
-    if (parent().reliable() != nullptr) parent().reliable()->leave(group_);
+    feed_.reset();
     if (socket_ && socket_.use_count() == 1) parent().receiver().stop(socket_->get());
     socket_.reset();
     share_ = {};
@@ -132,7 +148,7 @@ void Membership::leave() {
 void Membership::finish() {
     {
         std::unique_lock lock(parent().mutex());
-        if (parent().reliable() != nullptr) linger(lock);
+        if (feed_) linger(lock);
         leave();
     }
     parent().events()->forget(this->fid_mc::fid);

@@ -4,13 +4,8 @@
 
 #include <rdma/fi_cm.h>
 
-#include <mutex>
-
-#include "base/file_descriptor.h"
-#include "base/result.h"
 #include "datagram/fabric.h"
-#include "transport/multicast_transport.h"
-#include "transport/socket_address.h"
+#include "datagram/reliable.h"
 
 namespace mcastcoll::ofi::datagram {
 
@@ -20,8 +15,7 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
     // fi_join(). Whatever the system says of the join is told by the event queue.
     static int join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
-    Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context)
-        : Object(use(endpoint), context), group_(group), may_send_(may_send) {}
+    Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context);
     // For fi_close(), before it is deleted.
     void finish();
 
@@ -29,6 +23,9 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     bool may_send() const { return may_send_; }
     // Null when it only sends, or could not be joined.
     const std::shared_ptr<FileDescriptor>& socket() const { return socket_; }
+    // Of reliable messages. 0, or -FI_E*.
+    int send_reliably(Pieces pieces, std::size_t size) const { return feed_->send(pieces, size); }
+    void tell_lost(const SocketAddress& member, feed::Loss how);
 
   private:
     // With the endpoint's lock held.
@@ -38,11 +35,13 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     void linger(std::unique_lock<std::mutex>& lock);
     void turn(std::unique_lock<std::mutex>& lock);
     bool tell(const Result<void>& joined);
+    bool tell_error(std::uint32_t event, int code, std::uint64_t data);
 
     const SocketAddress group_;
     bool may_send_;
     std::shared_ptr<FileDescriptor> socket_;
-    ::mcastcoll::Membership share_;  // over verbs
+    ::mcastcoll::Membership share_;          // over verbs
+    std::unique_ptr<Reliable::Group> feed_;  // of reliable messages
 };
 
 }  // namespace mcastcoll::ofi::datagram

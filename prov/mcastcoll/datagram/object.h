@@ -1,11 +1,11 @@
 // What all libfabric objects of this folder have in common. Each derives from libfabric's own structure, so
-// that a fid_* of the application is the object; each counts who uses it, and is not closed under them.
+// that a fid_* of the application is the object. It is shared by the application and the objects that use it:
+// those it is bound to, and those that were opened in it.
 #pragma once
 
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -20,6 +20,7 @@ using Handle = ::fid;
 
 // The answer of operations that an object of ours does not have. libfabric's inline functions look for no
 // null in most tables, so every slot needs a function.
+template <int kAnswer>
 class Refusal {
     template <typename Return, typename... Arguments>
     using Operation = Return (*)(Arguments...);
@@ -27,10 +28,10 @@ class Refusal {
   public:
     template <typename Return, typename... Arguments>
     constexpr operator Operation<Return, Arguments...>() const {
-        return [](Arguments...) -> Return { return -FI_ENOSYS; };
+        return [](Arguments...) -> Return { return kAnswer; };
     }
 };
-inline constexpr Refusal kRefuse;
+inline constexpr Refusal<-FI_ENOSYS> kRefuse;
 
 // A table of libfabric's, its size and then operations, none of which there is.
 template <typename Table>
@@ -42,8 +43,9 @@ constexpr Table refuse_all() {
     (std::make_index_sequence<kOperations>());
 }
 
-// An operation that an object has: a member of it, or a function whose first argument it is. Nothing is
-// thrown from it.
+// kCall<&Object::operation> fits into a slot of a table of libfabric's: it finds the object of the structure
+// that it is called with, and calls the operation, a member or a function whose first argument the object is.
+// Nothing is thrown from it.
 template <auto kFunction>
 class Call {
     template <typename Return, typename Structure, typename... Arguments>
@@ -66,27 +68,12 @@ class Call {
 template <auto kFunction>
 inline constexpr Call<kFunction> kCall;
 
-// Who has one uses the object.
-struct Leave {
-    template <typename Object>
-    void operator()(Object* used) const {
-        --used->users;
-    }
-};
-template <typename Object>
-using Using = std::unique_ptr<Object, Leave>;
-template <typename Object>
-Using<Object> use(Object& object) {
-    ++object.users;
-    return Using<Object>(&object);
-}
-
-// Self is one of these objects, Structure libfabric's for it, Parent what it was opened in. fi_close()
-// deletes it, unless somebody uses it.
+// Self is one of these objects, Structure libfabric's for it, Parent what it was opened in. fi_close() takes
+// the application's share, unless others have one.
 template <typename Self, typename Structure, std::size_t kClass, typename Parent>
-class Object : public Structure {
+class Object : public Structure, public std::enable_shared_from_this<Self> {
   public:
-    Object(Using<Parent> parent, void* context) : Structure{}, parent_(std::move(parent)) {
+    Object(std::shared_ptr<Parent> parent, void* context) : Structure{}, parent_(std::move(parent)) {
         static fi_ops operations = [] {
             fi_ops all = refuse_all<fi_ops>();
             all.close = &Object::close;
@@ -106,16 +93,20 @@ class Object : public Structure {
         return object.fclass == kClass && object.ops->close == &Object::close ? &of(object) : nullptr;
     }
     Parent& parent() const { return *parent_; }
-
-    std::atomic<unsigned> users{0};
+    // It is the application's from now on.
+    int give_to(Structure*& application) {
+        applications_ = this->shared_from_this();
+        application = this;
+        return 0;
+    }
 
   private:
     static int close(Handle* object) noexcept {
         return guard([&] {
             Self& self = of(*object);
-            if (self.users > 0) return -FI_EBUSY;
+            if (self.applications_.use_count() > 1) return -FI_EBUSY;
             if constexpr (requires { self.finish(); }) self.finish();
-            delete &self;
+            const auto last = std::move(self.applications_);
             return 0;
         });
     }
@@ -123,7 +114,8 @@ class Object : public Structure {
         return command == FI_GETWAIT ? of(*object).wait_object().get_wait(argument) : -FI_ENOSYS;
     }
 
-    const Using<Parent> parent_;
+    const std::shared_ptr<Parent> parent_;
+    std::shared_ptr<Self> applications_;
 };
 
 }  // namespace mcastcoll::ofi::datagram

@@ -1,6 +1,7 @@
 #include "datagram/queues.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "datagram/endpoint.h"
@@ -26,18 +27,16 @@ int open_wait(WaitObject& object, fi_wait_obj& wanted) {
 template <typename Queue>
 const char* describe_error(Queue*, int error, const void*, char* buffer, std::size_t length) noexcept {
     const char* text = fi_strerror(error);
-    if (buffer != nullptr && length > 0) {
-        std::strncpy(buffer, text, length - 1);
-        buffer[length - 1] = '\0';
-    }
+    if (buffer != nullptr) std::snprintf(buffer, length, "%s", text);
     return text;
 }
 
 }  // namespace
 
-void Waiter::add(Endpoint& endpoint) {
-    if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end())
-        endpoints_.push_back(&endpoint);
+bool Waiter::add(Endpoint& endpoint) {
+    if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) != endpoints_.end()) return false;
+    endpoints_.push_back(&endpoint);
+    return true;
 }
 
 void Waiter::progress() {
@@ -89,13 +88,12 @@ int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* c
     if (attr->format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
     const std::size_t size = attr->size != 0 ? attr->size : kUsualCompletions;
     const fi_cq_format format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
-    auto made = std::make_unique<CompletionQueue>(domain, size, format, context);
+    auto made = std::make_shared<CompletionQueue>(domain, size, format, context);
     if (const int rc = open_wait(made->wait_object(), attr->wait_obj); rc != 0) return rc;
     attr->size = size;
     attr->format = format;
     made->fid_cq::ops = &ops;
-    *cq = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*cq);
 }
 
 void CompletionQueue::push(const Completion& completion) {
@@ -139,11 +137,10 @@ int Counter::open(Domain& domain, fi_cntr_attr* attr, fid_cntr** counter, void* 
                            kCall<&Counter::change<&Counter::failed_, true>>,
                            kCall<&Counter::change<&Counter::failed_, false>>};
     if (attr == nullptr || counter == nullptr || attr->events != FI_CNTR_EVENTS_COMP) return -FI_EINVAL;
-    auto made = std::make_unique<Counter>(domain, context);
+    auto made = std::make_shared<Counter>(domain, context);
     if (const int rc = open_wait(made->wait_object(), attr->wait_obj); rc != 0) return rc;
     made->fid_cntr::ops = &ops;
-    *counter = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*counter);
 }
 
 void Counter::count(bool failed) {
@@ -183,12 +180,11 @@ int EventQueue::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* contex
     static fi_ops_eq ops{sizeof(fi_ops_eq),         kCall<&EventQueue::read>,  kCall<&EventQueue::readerr>,
                          kCall<&EventQueue::write>, kCall<&EventQueue::sread>, &describe_error<fid_eq>};
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
-    auto made = std::make_unique<EventQueue>(use(fabric), context);
+    auto made = std::make_shared<EventQueue>(fabric.shared_from_this(), context);
     if (const int rc = open_wait(made->wait_object_, attr->wait_obj); rc != 0) return rc;
     made->writable_ = (attr->flags & FI_WRITE) != 0;
     made->fid_eq::ops = &ops;
-    *eq = made.release();  // fi_close() deletes it
-    return 0;
+    return made->give_to(*eq);
 }
 
 bool EventQueue::push(std::uint32_t event, Bytes body, const Handle* about, bool failed) {

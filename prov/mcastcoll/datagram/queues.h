@@ -23,7 +23,7 @@ class Waiter {
     explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
 
     WaitObject& wait_object() { return wait_object_; }
-    void add(Endpoint& endpoint);
+    bool add(Endpoint& endpoint);  // false: it is there already
     void remove(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
     // Before somebody sleeps on the descriptor, without the lock.
     void prepare_wait();
@@ -50,7 +50,7 @@ class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Doma
   public:
     static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
     CompletionQueue(Domain& domain, std::size_t size, fi_cq_format format, void* context)
-        : Object(use(domain), context), Waiter(domain.mutex), completions_(format, size) {}
+        : Object(domain.shared_from_this(), context), Waiter(domain.mutex), completions_(format, size) {}
 
     bool pending() const { return completions_.any(); }
     // With the domain's lock held.
@@ -72,7 +72,8 @@ class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Doma
 class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public Waiter {
   public:
     static int open(Domain& domain, fi_cntr_attr* attr, fid_cntr** counter, void* context);
-    Counter(Domain& domain, void* context) : Object(use(domain), context), Waiter(domain.mutex) {}
+    Counter(Domain& domain, void* context)
+        : Object(domain.shared_from_this(), context), Waiter(domain.mutex) {}
 
     // With the domain's lock held.
     void count(bool failed);

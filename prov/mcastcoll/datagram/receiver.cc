@@ -58,8 +58,9 @@ Result<void> Receiver::listen(int descriptor, bool group) {
     return add(descriptor, group ? kGroup : 0);
 }
 
-Result<void> Receiver::watch(int descriptor) {
-    return add(descriptor, kNoSocket);
+Result<void> Receiver::listen(MulticastTransport& queue_pair) {
+    queue_pair_ = &queue_pair;
+    return add(queue_pair.descriptor(), kNoSocket);
 }
 
 Result<void> Receiver::add(int descriptor, std::uint64_t kind) {
@@ -107,6 +108,21 @@ void Receiver::receive(std::size_t most, Take take) {
         receive_batch(static_cast<int>(data & (kGroup - 1)), (data & kGroup) != 0, limit, take);
         most -= before - posted();
     }
+    if (queue_pair_ != nullptr) receive_from_queue_pair(most, take);
+}
+
+void Receiver::receive_from_queue_pair(std::size_t most, Take take) {
+    const std::size_t before = posted();
+    const auto wanted = [&] { return posted() > 0 && before - posted() < most; };
+    for (; wanted() && !waiting_.empty(); waiting_.pop_front())
+        put(waiting_.front().bytes, waiting_.front().source, take);
+    if (!wanted()) return;
+    queue_pair_->receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
+        if (wanted())
+            put(bytes, source, take);
+        else
+            waiting_.push_back({{bytes.begin(), bytes.end()}, source});
+    });
 }
 
 void Receiver::put(Bytes bytes, const SocketAddress& source, Take take) {

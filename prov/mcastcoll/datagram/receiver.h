@@ -1,18 +1,19 @@
 // The receiving side of a datagram endpoint: posted buffers in the order of posting, and the sockets whose
-// datagrams go straight into them. What nobody has posted a buffer for waits in the kernel, and is lost when
-// that is full.
+// datagrams go straight into them, and the queue pair, whose are copied. What nobody has posted a buffer for
+// waits in the kernel or the device, and is lost when that is full.
 #pragma once
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
+#include <deque>
 #include <vector>
 
 #include "base/file_descriptor.h"
 #include "base/function_ref.h"
 #include "base/ring.h"
-#include "transport/socket_address.h"
+#include "transport/multicast_transport.h"
 
 namespace mcastcoll::ofi::datagram {
 
@@ -52,8 +53,8 @@ class Receiver {
 
     Result<void> open(std::size_t most_posted);
     Result<void> listen(int descriptor, bool group);
-    // Makes descriptor() readable, too; what it stands for comes through put().
-    Result<void> watch(int descriptor);
+    // Of groups. It outlives this.
+    Result<void> listen(MulticastTransport& queue_pair);
     void stop(int descriptor);
 
     bool post(const PostedReceive& receive) { return posted_.push(receive); }
@@ -65,18 +66,28 @@ class Receiver {
 
     // At most so many datagrams.
     void receive(std::size_t most, Take take);
-    // A datagram of a group that is no socket's. A buffer must be posted.
-    void put(Bytes bytes, const SocketAddress& source, Take take);
-    // Readable when a socket is.
+    // Readable when something can be received, provided that prepare_wait() was true.
     int descriptor() const { return poll_set_.get(); }
+    bool prepare_wait() {
+        return queue_pair_ == nullptr || (waiting_.empty() && queue_pair_->prepare_wait());
+    }
 
   private:
     static constexpr std::size_t kBatch = 16;
+    struct Waiting {
+        std::vector<std::byte> bytes;
+        SocketAddress source;
+    };
 
     Result<void> add(int descriptor, std::uint64_t kind);
     void receive_batch(int descriptor, bool group, std::size_t most, Take take);
+    void receive_from_queue_pair(std::size_t most, Take take);
+    void put(Bytes bytes, const SocketAddress& source, Take take);
 
     FileDescriptor poll_set_;
+    MulticastTransport* queue_pair_ = nullptr;
+    // A queue pair hands over a batch at once, and not all of it may find a buffer.
+    std::deque<Waiting> waiting_;
     Ring<PostedReceive> posted_{0};
     std::array<mmsghdr, kBatch> messages_{};
     std::array<SocketAddress, kBatch> sources_;

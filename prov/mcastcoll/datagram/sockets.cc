@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -11,7 +10,6 @@
 #include <cstring>
 
 #include "base/system.h"
-#include "datagram/reliable.h"
 #include "transport/udp_socket.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -35,53 +33,18 @@ Result<void> aim(int descriptor, const Interface& interface, int ttl, const Sock
                                     {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});
 }
 
-Result<void> size_buffers(int descriptor, const Settings& settings) {
+Result<void> prepare(int descriptor, const Settings& settings, const SocketAddress& address) {
     if (auto size = size_buffer(descriptor, settings.rcvbuf, SO_RCVBUFFORCE, SO_RCVBUF); !size)
         return size.error();
     if (auto size = size_buffer(descriptor, settings.sndbuf, SO_SNDBUFFORCE, SO_SNDBUF); !size)
         return size.error();
+    if (::bind(descriptor, address.data(), address.size()) != 0)
+        return system_error(errno, fmt::format("cannot bind to {}", address));
     return {};
 }
 
-}  // namespace
-
-std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
-    const std::size_t datagram = payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
-    return type == FI_EP_RDM ? reliable_message(datagram) : datagram;
-}
-
-Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,
-                                       const SocketAddress& address) {
-    auto socket = open_datagram_socket(address.family());
-    if (!socket) return socket.error();
-    const int descriptor = socket.value().get();
-    if (auto set = aim(descriptor, interface, settings.ttl, address); !set) return set.error();
-    if (auto set = size_buffers(descriptor, settings); !set) return set.error();
-    if (::bind(descriptor, address.data(), address.size()) != 0)
-        return system_error(errno, fmt::format("cannot bind to {}", address));
-    // Only now: nobody else gets this address, but groups with the same port can be joined.
-    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
-        return set.error();
-    return socket;
-}
-
-Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
-                                         const SocketAddress& group) {
-    auto socket = open_datagram_socket(group.family());
-    if (!socket) return socket.error();
-    const int descriptor = socket.value().get();
-    if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
-        return set.error();
-    if (auto set = hear_own_groups(descriptor, group.family()); !set) return set.error();
-    if (auto set = size_buffers(descriptor, settings); !set) return set.error();
-    if (::bind(descriptor, group.data(), group.size()) != 0)
-        return system_error(errno, fmt::format("cannot bind to {}", group));
-    if (const int error = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))
-        return system_error(error, fmt::format("cannot join {} on {}", group, interface.name));
-    return socket;
-}
-
-int transmit(int socket, msghdr& message, const SocketAddress& to) {
+// 0, or errno.
+int send_message(int socket, msghdr& message, const SocketAddress& to) {
     message.msg_name = const_cast<sockaddr*>(to.data());
     message.msg_namelen = to.size();
     ssize_t sent;
@@ -89,6 +52,53 @@ int transmit(int socket, msghdr& message, const SocketAddress& to) {
         sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     return sent < 0 ? errno : 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
+                                                        int family) {
+    VerbsOptions options;
+    options.interface = interface;
+    options.family = family == AF_INET ? 4 : 6;
+    options.ttl = settings.ttl;
+    options.receives = settings.receives;
+    options.most_memberships = settings.memberships;
+    return open_verbs(options);
+}
+
+Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,
+                                       const SocketAddress& address) {
+    auto socket = open_datagram_socket(address.family());
+    if (!socket) return socket;
+    const int descriptor = socket.value().get();
+    auto done = aim(descriptor, interface, settings.ttl, address);
+    if (done) done = prepare(descriptor, settings, address);
+    // Only now: nobody else gets this address, but groups with the same port can be joined.
+    if (done) done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (!done) return done.error();
+    return socket;
+}
+
+Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
+                                         const SocketAddress& group) {
+    auto socket = open_datagram_socket(group.family());
+    if (!socket) return socket;
+    const int descriptor = socket.value().get();
+    auto done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (done) done = hear_own_groups(descriptor, group.family());
+    if (done) done = prepare(descriptor, settings, group);
+    if (!done) return done.error();
+    if (const int error = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))
+        return system_error(error, fmt::format("cannot join {} on {}", group, interface.name));
+    return socket;
+}
+
+int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to) {
+    msghdr out{};
+    out.msg_iov = const_cast<iovec*>(pieces.data());
+    out.msg_iovlen = pieces.size();
+    return send_message(socket, out, to);
 }
 
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
@@ -107,35 +117,7 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
         const auto size = static_cast<std::uint16_t>(unit);
         std::memcpy(CMSG_DATA(note), &size, sizeof size);
     }
-    return transmit(socket, out, to);
-}
-
-// The filter sees the UDP header first.
-void leave_out(int socket, feed::MemberId self, bool receives) {
-    constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
-    const auto id = static_cast<std::uint64_t>(self);
-    // A kind that there is not.
-    const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(feed::Kind::data);
-    std::array<sock_filter, 8> steps{{
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kKind),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, unwanted, 5, 0),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id >> 32), 0, 2),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFrom + 4),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(id), 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, kAll),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    }};
-    const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
-    // Without it they are dropped here.
-    (void)::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
-}
-
-std::size_t room_for(int socket, std::size_t packet, std::size_t unknown) {
-    int bytes = 0;
-    socklen_t size = sizeof bytes;
-    if (::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &size) != 0 || bytes <= 0) return unknown;
-    return static_cast<std::size_t>(bytes) / datagram_cost(packet);
+    return send_message(socket, out, to);
 }
 
 }  // namespace mcastcoll::ofi::datagram

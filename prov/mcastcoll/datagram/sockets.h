@@ -6,20 +6,22 @@
 // memberships per socket (20 as a rule) does not matter. It costs a descriptor for each group.
 #pragma once
 
-#include <rdma/fi_endpoint.h>
+#include <sys/uio.h>
 
 #include "base/file_descriptor.h"
-#include "base/result.h"
-#include "feed/packet.h"
 #include "provider/settings.h"
-#include "transport/interface.h"
-#include "transport/socket_address.h"
+#include "transport/verbs_options.h"
 
 namespace mcastcoll::ofi::datagram {
 
-// Of datagrams: what fits in one that is not fragmented. Of reliable messages: what they are cut from at
-// most.
-std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
+// Groups over RDMA, beside a socket for single peers: one UD queue pair for all of them. UD has no ports: a
+// group is its address, whatever port it is joined with. Which group a datagram came to is not told, so what
+// is only sent to must not be joined; on InfiniBand it has to be.
+Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
+                                                        int family);
+inline SocketAddress without_port(const SocketAddress& group) {
+    return group.with_port(0).with_scope(0);
+}
 
 // Bound to `address`, whose port may be 0 and which may be the wildcard; multicasts leave by `interface`.
 Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,
@@ -27,13 +29,8 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group);
 
-// Sends a message. 0, or errno.
-int transmit(int socket, msghdr& message, const SocketAddress& to);
+// Sends a message in pieces. 0, or errno.
+int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to);
 // Packets of `unit` bytes each, or a single one.
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
-// The kernel drops copies of our own packets, and data for who only sends.
-void leave_out(int socket, feed::MemberId self, bool receives);
-// How many packets of that size wait in the socket's receive buffer at most.
-std::size_t room_for(int socket, std::size_t packet, std::size_t unknown);
-
 }  // namespace mcastcoll::ofi::datagram

@@ -9,12 +9,8 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// What the system says of a datagram: 0, or -FI_E*.
-int send_one(int descriptor, Pieces pieces, const SocketAddress& to) {
-    msghdr out{};
-    out.msg_iov = const_cast<iovec*>(pieces.data());
-    out.msg_iovlen = pieces.size();
-    const int error = transmit(descriptor, out, to);
+// As the calls say it.
+int answer(int error) {
     return is_full(error) ? -FI_EAGAIN : -error;
 }
 
@@ -29,17 +25,23 @@ void Endpoint::Channel::cancel(const PostedReceive& posted) {
     complete(posted.flags, {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
 }
 
-const SocketAddress* Endpoint::destination(const Message& message, int& error) const {
-    error = -FI_EINVAL;
-    if ((message.flags & FI_MULTICAST) == 0) {
-        if (!reliable_) return addresses_->find(message.to);
-        error = -FI_EOPNOTSUPP;
-        return nullptr;
-    }
-    const auto found = memberships_.find(message.to);
-    if (found == memberships_.end()) return nullptr;
-    if (!found->second->may_send()) error = -FI_EACCES;
-    return found->second->may_send() ? &found->second->group() : nullptr;
+int Endpoint::send_to_peer(fi_addr_t to, Pieces pieces) const {
+    if (reliable_) return -FI_EOPNOTSUPP;
+    const SocketAddress* peer = addresses_->find(to);
+    return peer != nullptr ? answer(transmit(socket_.get(), pieces, *peer)) : -FI_EINVAL;
+}
+
+int Endpoint::send_to_group(fi_addr_t to, Pieces pieces, std::size_t size) {
+    const auto found = memberships_.find(to);
+    if (found == memberships_.end()) return -FI_EINVAL;
+    const Membership& membership = *found->second;
+    if (!membership.may_send()) return -FI_EACCES;
+    if (reliable_) return membership.send_reliably(pieces, size);
+    if (!verbs_) return answer(transmit(socket_.get(), pieces, membership.group()));
+    const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
+    const auto [accepted, error] =
+        verbs_->send(std::span(&datagram, 1), {without_port(membership.group()), true});
+    return accepted == 1 ? 0 : error == 0 ? -FI_EAGAIN : -error;
 }
 
 ssize_t Endpoint::send(const Message& message) {
@@ -50,21 +52,17 @@ ssize_t Endpoint::send(const Message& message) {
     const std::lock_guard lock(mutex());
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_SEND) == 0) return -FI_EOPNOTSUPP;
-    int error = 0;
-    const SocketAddress* to = destination(message, error);
-    if (to == nullptr) return error;
     if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
-    const int rc = reliable_ ? reliable_->send(*to, message.pieces, size)
-                   : verbs_ && (message.flags & FI_MULTICAST) != 0
-                       ? verbs_->send(*to, message.pieces)
-                       : send_one(socket_.get(), message.pieces, *to);
+    const std::uint64_t multicast = message.flags & FI_MULTICAST;
+    const int rc = multicast != 0 ? send_to_group(message.to, message.pieces, size)
+                                  : send_to_peer(message.to, message.pieces);
     if (rc != 0) return rc;
     if (message.silent) {
         if (sent_.counter) sent_.counter->count(false);
         return 0;
     }
-    const std::uint64_t kind = FI_SEND | FI_MSG | (message.flags & FI_MULTICAST);
-    sent_.complete(message.flags, {.op_context = message.context, .flags = kind, .length = size});
+    sent_.complete(message.flags,
+                   {.op_context = message.context, .flags = FI_SEND | FI_MSG | multicast, .length = size});
     return 0;
 }
 
@@ -85,29 +83,18 @@ ssize_t Endpoint::post(Pieces pieces, void* context, std::uint64_t flags) {
     return 0;
 }
 
-std::array<Waiter*, 4> Endpoint::waiters() const {
-    std::array<Waiter*, 4> all{received_.queue.get(), received_.counter.get()};
-    if (is_reliable(*info_)) {
-        all[2] = sent_.queue.get();
-        all[3] = sent_.counter.get();
-    }
-    return all;
-}
-
 void Endpoint::wake() {
-    for (Waiter* waiter : waiters())
-        if (waiter != nullptr) waiter->wait_object().wake();
+    for (Waiter* waiter : waiters_) waiter->wait_object().wake();
 }
 
 void Endpoint::watch() {
     if (reliable_) reliable_->arm();
     const bool wanted = reliable_ || receiver_.posted() > 0;
     // It rings only when asked to, and not for what is there.
-    if (wanted && verbs_ && !verbs_->prepare_wait()) wake();
+    if (wanted && !receiver_.prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
-    for (Waiter* waiter : waiters()) {
-        if (waiter == nullptr) continue;
+    for (Waiter* waiter : waiters_) {
         if (!wanted) {
             waiter->wait_object().remove(receiver_.descriptor());
         } else if (!waiter->wait_object().add(receiver_.descriptor())) {
@@ -126,9 +113,7 @@ void Endpoint::receive() {
         complete_receive(posted, datagram);
         return true;
     };
-    const auto room = [this] { return received_.queue ? received_.queue->room() : receiver_.posted(); };
-    receiver_.receive(room(), taking);
-    if (verbs_) verbs_->receive(receiver_, room(), taking);
+    receiver_.receive(received_.queue ? received_.queue->room() : receiver_.posted(), taking);
 }
 
 // Groups are heard by everybody but who sends.
@@ -167,23 +152,6 @@ bool Endpoint::end_receive(const PostedReceive& posted, const Datagram& message)
 void Endpoint::give_back(const PostedReceive& posted) {
     // If others were posted in its place meanwhile, it is told of as cancelled.
     if (!receiver_.post(posted) && !received_.full()) received_.cancel(posted);
-}
-
-void Endpoint::tell_lost(const SocketAddress& group, const SocketAddress& member, feed::Loss how) {
-    for (const auto& [number, membership] : memberships_) {
-        if (!(membership->group() == group)) continue;
-        fi_eq_err_entry lost{};
-        lost.fid = &membership->fid_mc::fid;
-        lost.context = lost.fid->context;
-        lost.data = addresses_->find(member);
-        lost.err = how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED;
-        lost.prov_errno = lost.err;
-        log_line(Level::info, "{}: {} {}", group, member,
-                 how == feed::Loss::silent     ? "has not been heard for the peer timeout"
-                 : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
-                                               : "no longer has what is missing here");
-        events_->push(FI_NOTIFY, lost);
-    }
 }
 
 }  // namespace mcastcoll::ofi::datagram

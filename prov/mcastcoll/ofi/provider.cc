@@ -34,7 +34,6 @@ int query(const InfoRequest& request, fi_info** info) {
         return -FI_EINVAL;
     }
     if (request.hints != nullptr && (request.hints->caps & FI_MULTICAST) != 0) {
-        if (!datagram::are_asked_for(request.hints)) return -FI_ENODATA;
         auto found = datagram::offers(request);
         if (!found) log_line(Level::info, "FI_MULTICAST: {}", found.error().message);
         return answer(std::move(found), info);

@@ -8,14 +8,6 @@
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi {
-namespace {
-
-std::string text_of(const wire::ByteString& bytes) {
-    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-}  // namespace
-
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const levels::Placement placement = group::placement_of(welcome);
     Carrier carrier = choose_carrier(guests, placement);
@@ -82,16 +74,9 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     welcome.plan = static_cast<std::uint8_t>(choice.plan);
     explain_choice(loan, choice);
     const SocketAddress& lent = loan.address;
-    switch (choice.plan) {
-        case engine::Plan::own:
-            welcome.group_addresses = {encode_address(own_address)};
-            return;
-        case engine::Plan::parent:
-            welcome.group_addresses = {encode_address(lent)};
-            return;
-        case engine::Plan::chained:
-        case engine::Plan::tree:
-            break;
+    if (choice.plan == engine::Plan::own || choice.plan == engine::Plan::parent) {
+        welcome.group_addresses = {encode_address(choice.plan == engine::Plan::own ? own_address : lent)};
+        return;
     }
     const int family = lent.family() == AF_INET ? 4 : 6;
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
@@ -177,12 +162,12 @@ std::optional<Loan> GroupMulticast::lend(const std::vector<wire::ByteString>& me
     if (members.size() > members_.size()) return {};
     if (place_by_address_.empty())
         for (std::uint32_t place = 0; place < placement.segment().size(); ++place)
-            place_by_address_.emplace(text_of(members_[placement.segment()[place]]), place);
+            place_by_address_.emplace(members_[placement.segment()[place]], place);
     const auto listening = static_cast<std::uint32_t>(placement.segment().size());
     Loan loan{outlets_.front().group, key, listening, {}, group_name_};
     loan.ranks.reserve(members.size());
     for (const wire::ByteString& member : members) {
-        const auto found = place_by_address_.find(text_of(member));
+        const auto found = place_by_address_.find(member);
         if (found == place_by_address_.end()) return {};
         loan.ranks.push_back(found->second);
     }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <functional>
-#include <unordered_map>
+#include <map>
 
 #include "ports/multicast_sockets.h"
 #include "transport/multicast_queue.h"
@@ -76,7 +76,7 @@ class GroupMulticast final : public group::Multicast {
     std::string why_not_;
     std::vector<SocketAddress> sources_;  // of members' multicasts, by rank; port 0 until a probe told it
     std::uint64_t wrong_sources_ = 0;
-    std::unordered_map<std::string, std::uint32_t> place_by_address_;  // made when first asked for
+    std::map<wire::ByteString, std::uint32_t> place_by_address_;  // made when first asked for
     MulticastQueue queue_;
     std::size_t payload_bytes_ = 0;
     bool send_error_told_ = false;

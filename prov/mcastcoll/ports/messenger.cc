@@ -130,6 +130,7 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
         const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,
                                  memory_.out(), nullptr);
         if (rc != 0) return failure("registering the private endpoint's buffers", rc);
+        memory_descriptor_ = fi_mr_desc(memory_.get());
     }
     std::byte* at = buffers_.get();
     requests_.resize(kReceives + kLargeSends + kSmallSends);
@@ -187,21 +188,21 @@ Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
 }
 
 void Messenger::post_receive(Request& request) {
-    void* descriptor = memory_ ? fi_mr_desc(memory_.get()) : nullptr;
-    const ssize_t rc =
-        fi_recv(endpoint_.get(), request.buffer, kMessageBytes, descriptor, FI_ADDR_UNSPEC, &request.context);
+    const ssize_t rc = fi_recv(endpoint_.get(), request.buffer, kMessageBytes, memory_descriptor_,
+                               FI_ADDR_UNSPEC, &request.context);
     if (rc != 0) blocked_receives_.push_back(&request);
 }
 
-ssize_t Messenger::try_send(Request& request) {
-    if (request.length <= inject_bytes_) {
-        const ssize_t rc = fi_inject(endpoint_.get(), request.buffer, request.length, request.peer);
-        if (rc == 0) finish(request);
-        return rc;
-    }
-    void* descriptor = memory_ ? fi_mr_desc(memory_.get()) : nullptr;
-    return fi_send(endpoint_.get(), request.buffer, request.length, descriptor, request.peer,
-                   &request.context);
+bool Messenger::try_send(Request& request) {
+    const bool injects = request.length <= inject_bytes_;
+    const fi_addr_t peer = request.peer;
+    const ssize_t rc = injects ? fi_inject(endpoint_.get(), request.buffer, request.length, peer)
+                               : fi_send(endpoint_.get(), request.buffer, request.length, memory_descriptor_,
+                                         peer, &request.context);
+    if (rc == -FI_EAGAIN) return false;
+    if (rc != 0 || injects) finish(request);
+    if (rc != 0) receiver_.on_send_error(peer, static_cast<int>(-rc));
+    return true;
 }
 
 void Messenger::send(fi_addr_t peer, Bytes header, Bytes payload) {
@@ -227,14 +228,9 @@ void Messenger::send_now(fi_addr_t peer, Bytes header, Bytes payload) {
     request.peer = peer;
     // Messages to one peer keep their order: behind one that waits, all wait.
     Backlog& backlog = backlogs_[peer];
-    const ssize_t rc = backlog.waiting > 0 ? -FI_EAGAIN : try_send(request);
-    if (rc == -FI_EAGAIN) {
-        ++backlog.waiting;
-        waiting_.push_back(&request);
-    } else if (rc != 0) {
-        finish(request);
-        receiver_.on_send_error(peer, static_cast<int>(-rc));
-    }
+    if (backlog.waiting == 0 && try_send(request)) return;
+    ++backlog.waiting;
+    waiting_.push_back(&request);
 }
 
 void Messenger::finish(Request& request) {
@@ -247,19 +243,13 @@ void Messenger::flush() {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
         Request* request = waiting_[i];
-        const fi_addr_t peer = request->peer;
-        Backlog& backlog = backlogs_[peer];
-        const ssize_t rc = backlog.blocked_round == round_ ? -FI_EAGAIN : try_send(*request);
-        if (rc == -FI_EAGAIN) {
-            backlog.blocked_round = round_;
-            waiting_[kept++] = request;
+        Backlog& backlog = backlogs_[request->peer];
+        if (backlog.blocked_round != round_ && try_send(*request)) {
+            --backlog.waiting;
             continue;
         }
-        --backlog.waiting;
-        if (rc != 0) {
-            finish(*request);
-            receiver_.on_send_error(peer, static_cast<int>(-rc));
-        }
+        backlog.blocked_round = round_;
+        waiting_[kept++] = request;
     }
     waiting_.resize(kept);
 }

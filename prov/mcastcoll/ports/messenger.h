@@ -88,8 +88,8 @@ class Messenger final : private group::Outbox::Port {
     void send_word(group::Outbox::Peer to, Bytes word) override { send_now(to, word, {}); }
     void send_now(fi_addr_t peer, Bytes header, Bytes payload);
     void post_receive(Request& request);
-    // -FI_EAGAIN: the peer takes nothing now.
-    ssize_t try_send(Request& request);
+    // False: the peer takes nothing now.
+    bool try_send(Request& request);
     void flush();
     void finish(Request& request);
     void read_errors();
@@ -101,6 +101,7 @@ class Messenger final : private group::Outbox::Port {
     FidOwner<fid_av> av_;
     FidOwner<fid_cq> cq_;
     FidOwner<fid_mr> memory_;
+    void* memory_descriptor_ = nullptr;
     FidOwner<fid_ep> endpoint_;
     wire::ByteString address_;
     std::map<wire::ByteString, fi_addr_t> peers_;

@@ -136,23 +136,12 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     return {};
 }
 
-// Empty when it is to be tried.
-std::string MulticastSockets::why_no_verbs(bool inner_is_verbs) const {
-    switch (settings_.transport) {
-        case Carrier::udp:
-            return "FI_MCASTCOLL_TRANSPORT=udp";
-        case Carrier::verbs:
-            return {};
-        case Carrier::automatic:
-            break;
-    }
-    return inner_is_verbs ? std::string() : "the inner provider is none of verbs";
-}
-
 // Joins a group for a moment: a subnet manager may refuse, want to choose the address itself, or not be
 // there.
 Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
-    if (const std::string why = why_no_verbs(inner_is_verbs); !why.empty()) return Error{FI_ENODEV, why};
+    if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_TRANSPORT=udp"};
+    if (settings_.transport == Carrier::automatic && !inner_is_verbs)
+        return Error{FI_ENODEV, "the inner provider is none of verbs"};
     VerbsOptions options{common_options()};
     options.receives = settings_.receives;
     auto opened = open_verbs(options);

@@ -52,7 +52,6 @@ class MulticastSockets {
     MulticastOptions common_options() const;
     Result<std::unique_ptr<MulticastHub>> open_udp();
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
-    std::string why_no_verbs(bool inner_is_verbs) const;
 
     const Settings& settings_;
     std::optional<Interface> interface_;  // none without multicast

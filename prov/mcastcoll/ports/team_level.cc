@@ -26,13 +26,12 @@ int TeamLevel::post(levels::Leg& leg, Nanoseconds) {
     free_.pop_back();
     leg.handle = handle;
     order_.push_back(handle);
-    ++open_;
     return 0;
 }
 
 // Both or none: what is posted cannot be taken back.
 int TeamLevel::post_two(Entry& entry) {
-    if (2 * (open_ + 1) > host::Team::kMaxOpen) return EAGAIN;
+    if (2 * (order_.size() + 1) > host::Team::kMaxOpen) return EAGAIN;
     entry.first.kind = host::Kind::reduce;
     entry.first.root = 0;
     entry.second = {};
@@ -75,11 +74,10 @@ void TeamLevel::end(Entry& entry, int error) {
     entry.leg->error = error;
     entry.leg->done = true;
     entry.leg = nullptr;
-    --open_;
 }
 
 bool TeamLevel::progress(Nanoseconds) {
-    if (open_ == 0) return false;
+    if (order_.empty()) return false;
     bool moved = team_->progress();
     for (const std::uint32_t handle : order_) moved |= update(entries_[handle]);
     std::erase_if(order_, [this](std::uint32_t handle) {
@@ -100,7 +98,7 @@ void TeamLevel::add_counters(group::LevelCounters& sum) const {
 // The team lets go of every buffer when it is told. With nothing open here a blocking call may be using it.
 void TeamLevel::fail(int error, Nanoseconds) {
     team_->fail(error);
-    if (open_ == 0) return;
+    if (order_.empty()) return;
     team_->progress();
     for (const std::uint32_t handle : order_) {
         Entry& entry = entries_[handle];

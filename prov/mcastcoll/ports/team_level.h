@@ -16,7 +16,7 @@ class TeamLevel final : public group::HostLevel {
     int post(levels::Leg& leg, Nanoseconds now) override;
     void advance(levels::Leg& leg, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
-    Nanoseconds next_deadline() const override { return open_ == 0 ? kNever : team_->next_deadline(); }
+    Nanoseconds next_deadline() const override { return order_.empty() ? kNever : team_->next_deadline(); }
     void fail(int error, Nanoseconds now) override;
 
     void end_because_of(std::uint32_t member, int error) override { team_->fail(error, member); }
@@ -44,7 +44,6 @@ class TeamLevel final : public group::HostLevel {
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> free_;
     std::vector<std::uint32_t> order_;  // entries in use
-    std::size_t open_ = 0;
 };
 
 // EAGAIN: this member does not lead the host, and its leader has not made the memory yet.

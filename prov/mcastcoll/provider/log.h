@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
+
 namespace mcastcoll::ofi {
 
 enum class Level : std::uint8_t { warn, info, debug };
@@ -21,6 +23,12 @@ void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&...
         if (log_enabled(level)) write_log(level, fmt::format(text, std::forward<Arguments>(arguments)...));
     } catch (...) {
     }
+}
+
+// Says why a call fails; what it returns.
+inline int refuse(const char* call, const Error& error) noexcept {
+    log_line(Level::warn, "{}: {}", call, error.message);
+    return -error.code;
 }
 
 }  // namespace mcastcoll::ofi

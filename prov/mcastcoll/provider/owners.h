@@ -10,35 +10,25 @@
 namespace mcastcoll::ofi {
 
 // Closes an object when it goes out of scope.
+struct FidCloser {
+    template <typename Fid>
+    void operator()(Fid* fid) const {
+        fi_close(&fid->fid);
+    }
+};
 template <typename Fid>
-class FidOwner {
+class FidOwner : public std::unique_ptr<Fid, FidCloser> {
+    // Takes what a call has handed out at the end of the expression that has the call.
+    struct Out {
+        FidOwner& owner;
+        Fid* fid = nullptr;
+        ~Out() { owner.reset(fid); }
+        operator Fid**() { return &fid; }
+    };
+
   public:
-    FidOwner() = default;
-    explicit FidOwner(Fid* fid) : fid_(fid) {}
-    FidOwner(FidOwner&& other) noexcept : fid_(std::exchange(other.fid_, nullptr)) {}
-    FidOwner& operator=(FidOwner&& other) noexcept {
-        std::swap(fid_, other.fid_);
-        return *this;
-    }
-    ~FidOwner() { reset(); }
-
-    void reset() {
-        if (fid_ != nullptr) fi_close(&fid_->fid);
-        fid_ = nullptr;
-    }
-    // It is somebody else's now.
-    Fid* release() { return std::exchange(fid_, nullptr); }
-    Fid* get() const { return fid_; }
-    Fid* operator->() const { return fid_; }
-    // For the fi_* calls that hand out an object.
-    Fid** out() {
-        reset();
-        return &fid_;
-    }
-    explicit operator bool() const { return fid_ != nullptr; }
-
-  private:
-    Fid* fid_ = nullptr;
+    using std::unique_ptr<Fid, FidCloser>::unique_ptr;
+    Out out() { return {*this}; }
 };
 
 // Lists are only ever made by libfabric itself, whose newer versions append fields.

@@ -3,7 +3,6 @@
 #include <rdma/fi_errno.h>
 #include <strings.h>
 
-#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -16,13 +15,20 @@
 namespace mcastcoll::ofi {
 namespace {
 
+// For the complaint about any other value: words, or a range of numbers.
+struct Allowed {
+    constexpr Allowed(const char* text) : words(text) {}
+    constexpr Allowed(long from, long to) : least(from), most(to) {}
+    const char* words = nullptr;
+    long least = 0, most = 0;
+};
+
 struct Param {
     const char* variable;  // without the prefix FI_MCASTCOLL_, in lower case
     fi_param_type type;
-    const char* fallback;
-    const char* allowed;  // for the complaint about any other value
+    const char* fallback;  // if empty, the help says what it stands for
+    Allowed allowed;
     const char* help;
-    long least = 0, most = 0;  // of numbers
 };
 
 constexpr long kMostBuffer = 1L << 30;
@@ -36,77 +42,61 @@ constexpr Param kParams[] = {
      "who asks for untagged messages only (net blocks when tagged ones are not received in the order of "
      "their sending). (default: auto: verbs;ofi_rxm where there is a device, else tcp)"},
     {"multicast", FI_PARAM_STRING, "auto", "auto or off",
-     "auto: use multicast where the join finds it working; off: collectives are point-to-point (default: "
-     "auto)"},
+     "auto: use multicast where the join finds it working; off: collectives are point-to-point"},
     {"transport", FI_PARAM_STRING, "auto", "auto, udp or verbs",
      "What carries multicasts. verbs: UD queue pairs of RDMA devices; groups some of whose hosts cannot go "
-     "over UDP. auto: verbs where the inner provider is verbs, too (default: auto)"},
-    {"receives", FI_PARAM_INT, "1024", "64 to 16384",
-     "Datagrams that can wait in a UD queue pair to be received (default: 1024)", 64, 16384},
+     "over UDP. auto: verbs where the inner provider is verbs, too"},
+    {"receives", FI_PARAM_INT, "1024", Allowed(64, 16384),
+     "Datagrams that can wait in a UD queue pair to be received"},
     {"iface", FI_PARAM_STRING, "", "the name or an address of an interface",
-     "Interface for multicast, by name or address, or by the name of its RDMA device (default: the one with "
-     "the inner endpoint's address)"},
+     "Interface for multicast, by name or address, or by the name of its RDMA device (default: the one with"
+     " the inner endpoint's address)"},
     {"ip", FI_PARAM_STRING, "auto", "auto, 4 or 6",
-     "IP version of the multicasts; auto is that of the inner endpoint (default: auto)"},
-    {"ttl", FI_PARAM_INT, "1", "0 to 255", "How many routers a multicast may cross (default: 1)", 0, 255},
-    {"port", FI_PARAM_INT, "0", "0 to 65535",
-     "UDP port of the multicasts; 0 is a random one per endpoint that leads groups (default: 0)", 0, 65535},
-    {"memberships", FI_PARAM_INT, "256", "1 to 65535",
-     "Multicast addresses that an endpoint joins at most; further groups share those of others (default: "
-     "256)",
-     1, 65535},
+     "IP version of the multicasts; auto is that of the inner endpoint"},
+    {"ttl", FI_PARAM_INT, "1", Allowed(0, 255), "How many routers a multicast may cross"},
+    {"port", FI_PARAM_INT, "0", Allowed(0, 65535),
+     "UDP port of the multicasts; 0 is a random one per endpoint that leads groups"},
+    {"memberships", FI_PARAM_INT, "256", Allowed(1, 65535),
+     "Multicast addresses that an endpoint joins at most; further groups share those of others"},
     {"plan", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
      "Multicast addresses of a group whose members are all in another one: the other one's (parent), those "
-     "of ranges of its ranks (chained or tree), one more (own), or the cheapest (default: auto)"},
-    {"rcvbuf", FI_PARAM_SIZE_T, "4194304", "0 to 1073741824",
-     "Bytes of receive buffer to ask the kernel for, per multicast socket; 0 leaves the system's default "
-     "(default: 4194304)",
-     0, kMostBuffer},
-    {"sndbuf", FI_PARAM_SIZE_T, "0", "0 to 1073741824",
-     "Bytes of send buffer to ask the kernel for, per multicast socket; 0 leaves the system's default "
-     "(default: 0)",
-     0, kMostBuffer},
+     "of ranges of its ranks (chained or tree), one more (own), or the cheapest"},
+    {"rcvbuf", FI_PARAM_SIZE_T, "4194304", Allowed(0, kMostBuffer),
+     "Bytes of receive buffer to ask the kernel for, per multicast socket; 0 leaves the system's default"},
+    {"sndbuf", FI_PARAM_SIZE_T, "0", Allowed(0, kMostBuffer),
+     "Bytes of send buffer to ask the kernel for, per multicast socket; 0 leaves the system's default"},
     {"repair", FI_PARAM_STRING, "pull", "push, pull, sync or auto",
      "push: every member hands what it has on to its ring successor; pull: only who misses something asks "
      "its ring predecessor for it; sync: it asks the root, which multicasts it again; auto: each member "
-     "chooses by what it sees lost (default: pull)"},
-    {"channels", FI_PARAM_INT, "16", "1 to 64",
-     "Broadcast channels of the sync policy: operations between two agreements on what everybody has "
-     "(default: 16)",
-     1, 64},
+     "chooses by what it sees lost"},
+    {"channels", FI_PARAM_INT, "16", Allowed(1, 64),
+     "Broadcast channels of the sync policy: operations between two agreements on what everybody has"},
     {"root_sync", FI_PARAM_STRING, "none", "none, delay:USEC (0 to 100000), random or adaptive",
      "What a root waits for before it multicasts. none: nothing; delay:USEC: so many microseconds; random: "
-     "until one other process, drawn for each operation, says that it has entered it; adaptive: whichever of "
-     "these the losses call for (default: none)"},
-    {"window", FI_PARAM_INT, "0", "0 to 65535",
-     "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold "
-     "(default: 0)",
-     0, 65535},
-    {"join_timeout", FI_PARAM_INT, "30000", "1 to 3600000",
-     "Milliseconds after which a join that is not complete fails (default: 30000)", 1, kMostMs},
-    {"peer_timeout", FI_PARAM_INT, "5000", "1 to 3600000",
-     "Milliseconds of silence after which another host counts as dead; operations with it then fail "
-     "(default: 5000)",
-     1, kMostMs},
-    {"linger", FI_PARAM_INT, "2000", "0 to 3600000",
-     "Milliseconds that closing an endpoint waits at most for members that may still need a repair (default: "
-     "2000)",
-     0, kMostMs},
-    {"stall_timeout", FI_PARAM_INT, "0", "0 to 2147483647",
+     "until one other process, drawn for each operation, says that it has entered it; adaptive: whichever "
+     "of these the losses call for"},
+    {"window", FI_PARAM_INT, "0", Allowed(0, 65535),
+     "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold"},
+    {"join_timeout", FI_PARAM_INT, "30000", Allowed(1, kMostMs),
+     "Milliseconds after which a join that is not complete fails"},
+    {"peer_timeout", FI_PARAM_INT, "5000", Allowed(1, kMostMs),
+     "Milliseconds of silence after which another host counts as dead; operations with it then fail"},
+    {"linger", FI_PARAM_INT, "2000", Allowed(0, kMostMs),
+     "Milliseconds that closing an endpoint waits at most for members that may still need a repair"},
+    {"stall_timeout", FI_PARAM_INT, "0", Allowed(0, 2147483647),
      "Seconds without progress after which an operation fails with FI_ETIMEDOUT, and its group with it; 0: "
      "never, since a process may lawfully compute for hours while others wait for it in a collective. Dead "
-     "processes are noticed anyway (default: 0)",
-     0, 2147483647},
+     "processes are noticed anyway"},
     {"topology", FI_PARAM_STRING, "auto",
      "auto, flat, or a comma list of -LEVEL, LEVEL=NAME, site=NAME:SUBNET,.. and ALGORITHM@LEVEL, or a "
      "file's path that contains a slash",
      "Which levels groups have: site, segment, host, and inside it package, numa, l3, l2, core. flat: one, "
      "every process is a host of its own; -host: no shared memory; site=A:10.1.0.0/16,B:10.2.0.0/16: sites "
-     "by the process's own address. mcastcoll-topo shows what comes of it (default: auto)"},
+     "by the process's own address. mcastcoll-topo shows what comes of it"},
     {"selection", FI_PARAM_STRING, "auto",
      "auto, or the path of a file with rows of operation, members, hosts, bytes, algorithm",
-     "Which algorithm carries out which operation: a file whose rows come before the built-in ones. The file "
-     "of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table (default: auto)"},
+     "Which algorithm carries out which operation: a file whose rows come before the built-in ones. The "
+     "file of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table"},
     {"fault", FI_PARAM_STRING, "",
      "a comma list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
      "corrupt=PERCENT, delay=DATAGRAMS, seed=N",
@@ -133,8 +123,10 @@ std::string full_name(const Param& param) {
 }
 
 Error refuse(Known name, std::string_view value, std::string_view why = {}) {
+    const auto& [words, least, most] = name.param->allowed;
     return {FI_EINVAL, fmt::format("{}={} is not understood{}{}: it may be {}", full_name(*name.param), value,
-                                   why.empty() ? "" : ", ", why, name.param->allowed)};
+                                   why.empty() ? "" : ", ", why,
+                                   words != nullptr ? words : fmt::format("{} to {}", least, most))};
 }
 
 // The text the user gave. Numbers too are taken as text here, because libfabric's own reading ignores what
@@ -166,13 +158,15 @@ class Reader {
         const std::string text = text_of(name);
         long value = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error != std::errc() || end != text.data() + text.size() || value < name.param->least ||
-            value > name.param->most)
+        const Allowed& allowed = name.param->allowed;
+        if (error != std::errc() || end != text.data() + text.size() || value < allowed.least ||
+            value > allowed.most)
             return complain(refuse(name, text));
         out = static_cast<Number>(value);
     }
-    template <typename Value, std::size_t N>
-    void choice(Known name, Value& out, const std::array<std::pair<const char*, Value>, N>& choices) {
+    template <typename Value>
+    void choice(Known name, Value& out,
+                std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> choices) {
         const std::string text = text_of(name);
         for (const auto& [word, value] : choices)
             if (strcasecmp(text.c_str(), word) == 0) {
@@ -186,9 +180,9 @@ class Reader {
         const std::string text = text_of("root_sync");
         constexpr std::string_view kDelay = "delay:";
         if (strncasecmp(text.c_str(), kDelay.data(), kDelay.size()) != 0)
-            return choice("root_sync", settings.group.root_sync,
-                          std::array{std::pair{"none", RootSync::none}, std::pair{"random", RootSync::random},
-                                     std::pair{"adaptive", RootSync::adaptive}});
+            return choice(
+                "root_sync", settings.group.root_sync,
+                {{"none", RootSync::none}, {"random", RootSync::random}, {"adaptive", RootSync::adaptive}});
         const char* from = text.data() + kDelay.size();
         const char* to = text.data() + text.size();
         const auto [end, error] = std::from_chars(from, to, settings.group.root_delay_us);
@@ -196,16 +190,21 @@ class Reader {
             return complain(refuse("root_sync", text));
         settings.group.root_sync = RootSync::delay;
     }
-    void complain(Error error) {
-        if (ok_) error_ = std::move(error);
-        ok_ = false;
+    // What its own room reads.
+    template <typename Value, typename Parse>
+    void parsed(Known name, Value& out, Parse parse) {
+        const std::string text = text_of(name);
+        auto given = parse(text);
+        if (!given) return complain(refuse(name, text, given.error().message));
+        out = std::move(given).value();
     }
-    bool ok() const { return ok_; }
-    const Error& error() const { return error_; }
+    void complain(Error error) {
+        if (!complaint_) complaint_ = std::move(error);
+    }
+    const std::optional<Error>& complaint() const { return complaint_; }
 
   private:
-    bool ok_ = true;
-    Error error_;
+    std::optional<Error> complaint_;
 };
 
 // With gateways between the sites a file says where those are, and so nobody need measure it.
@@ -224,40 +223,43 @@ Result<void> place_by_sites_file(topology::Override& topology) {
 }  // namespace
 
 void define_params() {
-    for (const Param& param : kParams)
-        fi_param_define(&provider(), param.variable, param.type, "%s", param.help);
+    for (const Param& param : kParams) {
+        const bool told = *param.fallback == '\0';
+        fi_param_define(&provider(), param.variable, param.type, "%s%s%s%s", param.help,
+                        told ? "" : " (default: ", param.fallback, told ? "" : ")");
+    }
 }
 
 Result<Settings> read_settings() {
+    using engine::Plan, engine::Repair;
     Settings settings;
     Reader read;
     settings.inner = text_of("inner");
     if (strcasecmp(settings.inner.c_str(), "auto") == 0) settings.inner.clear();
     if (settings.inner.find("mcastcoll") != std::string::npos)
         read.complain(refuse("inner", settings.inner, "it cannot be its own inner provider"));
-    read.choice("multicast", settings.multicast,
-                std::array{std::pair{"auto", true}, std::pair{"off", false}});
+    read.choice("multicast", settings.multicast, {{"auto", true}, {"off", false}});
     read.choice("transport", settings.transport,
-                std::array{std::pair{"auto", Carrier::automatic}, std::pair{"udp", Carrier::udp},
-                           std::pair{"verbs", Carrier::verbs}});
+                {{"auto", Carrier::automatic}, {"udp", Carrier::udp}, {"verbs", Carrier::verbs}});
     read.number("receives", settings.receives);
     settings.iface = text_of("iface");
-    read.choice("ip", settings.ip, std::array{std::pair{"auto", 0}, std::pair{"4", 4}, std::pair{"6", 6}});
+    read.choice("ip", settings.ip, {{"auto", 0}, {"4", 4}, {"6", 6}});
     read.number("ttl", settings.ttl);
     read.number("port", settings.port);
     read.number("memberships", settings.memberships);
     read.choice("plan", settings.plan,
-                std::array{std::pair{"auto", std::optional<engine::Plan>()},
-                           std::pair{"parent", std::optional(engine::Plan::parent)},
-                           std::pair{"chained", std::optional(engine::Plan::chained)},
-                           std::pair{"tree", std::optional(engine::Plan::tree)},
-                           std::pair{"own", std::optional(engine::Plan::own)}});
+                {{"auto", std::nullopt},
+                 {"parent", Plan::parent},
+                 {"chained", Plan::chained},
+                 {"tree", Plan::tree},
+                 {"own", Plan::own}});
     read.number("rcvbuf", settings.rcvbuf);
     read.number("sndbuf", settings.sndbuf);
-    read.choice(
-        "repair", settings.group.repair,
-        std::array{std::pair{"push", engine::Repair::push}, std::pair{"pull", engine::Repair::pull},
-                   std::pair{"sync", engine::Repair::sync}, std::pair{"auto", engine::Repair::automatic}});
+    read.choice("repair", settings.group.repair,
+                {{"push", Repair::push},
+                 {"pull", Repair::pull},
+                 {"sync", Repair::sync},
+                 {"auto", Repair::automatic}});
     read.number("channels", settings.group.channels);
     read.root_sync(settings);
     read.number("window", settings.window);
@@ -265,24 +267,12 @@ Result<Settings> read_settings() {
     read.number("peer_timeout", settings.peer_timeout_ms);
     read.number("linger", settings.linger_ms);
     read.number("stall_timeout", settings.stall_timeout_s);
-    const std::string topology = text_of("topology");
-    if (auto given = topology::read_override(topology); given)
-        settings.topology = std::move(given).value();
-    else
-        read.complain(refuse("topology", topology, given.error().message));
+    read.parsed("topology", settings.topology, topology::read_override);
     if (auto placed = place_by_sites_file(settings.topology); !placed) read.complain(placed.error());
-    const std::string selection = text_of("selection");
-    if (auto rows = read_selection(selection); rows)
-        settings.selection = std::move(rows).value();
-    else
-        read.complain(refuse("selection", selection, rows.error().message));
-    const std::string fault = text_of("fault");
-    if (auto spec = parse_interceptor_spec(fault); spec)
-        settings.fault = spec.value();
-    else
-        read.complain(refuse("fault", fault, spec.error().message));
+    read.parsed("selection", settings.selection, read_selection);
+    read.parsed("fault", settings.fault, parse_interceptor_spec);
     settings.stats = text_of("stats");
-    if (!read.ok()) return read.error();
+    if (read.complaint()) return *read.complaint();
     return settings;
 }
 
