@@ -101,7 +101,7 @@ Test(site_file, says_what_cannot_be_read) {
 }
 
 Test(preface, travels_in_64_bytes) {
-    const Preface preface{0, endpoint("10.1.0.7:40000"), endpoint("[fd00:2::9]:5001"), 7, 12345};
+    const Preface preface{endpoint("10.1.0.7:40000"), endpoint("[fd00:2::9]:5001"), 7, 12345};
     auto bytes = encode_preface(preface);
     cr_assert_eq(bytes.size(), 64U);
     cr_assert_eq(std::memcmp(bytes.data(), "MCCR\0\1\0\0\0\4", 10), 0);

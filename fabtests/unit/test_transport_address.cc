@@ -18,9 +18,7 @@ TestSuite(transport_address, .timeout = 300);
 namespace {
 
 SocketAddress address(const char* text) {
-    auto parsed = SocketAddress::parse(text);
-    cr_assert(parsed.ok(), "%s", text);
-    return parsed.value();
+    return test::must(SocketAddress::parse(text));
 }
 
 }  // namespace
@@ -57,7 +55,7 @@ Test(transport_address, compares_what_counts) {
 
 Test(transport_address, takes_bytes_of_any_kind) {
     const SocketAddress v4 = address("1.2.3.4:5");
-    const Bytes raw = std::as_bytes(std::span(reinterpret_cast<const char*>(v4.data()), v4.size()));
+    const Bytes raw = v4.bytes();
     auto same = SocketAddress::from_bytes(raw);
     cr_assert(same.ok() && same.value() == v4);
     for (std::size_t size = 0; size < raw.size(); ++size)
@@ -68,15 +66,13 @@ Test(transport_address, takes_bytes_of_any_kind) {
 }
 
 Test(transport_address, finds_the_loopback) {
-    auto by_name = find_interface("lo");
-    cr_assert(by_name.ok());
-    cr_assert(by_name.value().loopback);
-    cr_assert_gt(by_name.value().mtu, 1000);
+    const Interface by_name = test::must(find_interface("lo"));
+    cr_assert(by_name.loopback);
+    cr_assert_gt(by_name.mtu, 1000);
     for (const char* text : {"127.0.0.1", "127.9.9.9"}) {
-        auto by_address = find_interface(text);
-        cr_assert(by_address.ok());
-        cr_assert_eq(by_address.value().name, "lo");
-        cr_assert(by_address.value().v4->same_host(address(text)));
+        const Interface by_address = test::must(find_interface(text));
+        cr_assert_eq(by_address.name, "lo");
+        cr_assert(by_address.v4->same_host(address(text)));
     }
 }
 
@@ -96,24 +92,17 @@ Test(transport_address, says_what_is_missing) {
 
 Test(transport_address, finds_by_address_and_wildcard) {
     test::enter_network_namespace();
-    auto v4 = find_interface("10.77.0.1");
-    cr_assert(v4.ok());
-    cr_assert_eq(v4.value().name, "mc0");
-    cr_assert_eq(v4.value().mtu, 1500);
-    cr_assert(v4.value().multicast && v4.value().up && !v4.value().loopback);
-    auto v6 = find_interface("fd77::1");
-    cr_assert(v6.ok());
-    cr_assert_eq(v6.value().index, v4.value().index);
-    cr_assert(v6.value().v6->same_host(address("fd77::1")),
-              "the global address comes before the link-local one");
-    auto wildcard = find_interface("0.0.0.0");
-    cr_assert(wildcard.ok());
-    cr_assert_eq(wildcard.value().name, "mc0");
+    const Interface v4 = test::must(find_interface("10.77.0.1"));
+    cr_assert_eq(v4.name, "mc0");
+    cr_assert_eq(v4.mtu, 1500);
+    cr_assert(v4.multicast && v4.up && !v4.loopback);
+    const Interface v6 = test::must(find_interface("fd77::1"));
+    cr_assert_eq(v6.index, v4.index);
+    cr_assert(v6.v6->same_host(address("fd77::1")), "the global address comes before the link-local one");
+    cr_assert_eq(test::must(find_interface("0.0.0.0")).name, "mc0");
     test::shell("ip addr add 10.77.0.9/24 dev mc0");
-    auto second = find_interface("10.77.0.9");
-    cr_assert(second.ok());
-    cr_assert(second.value().v4->same_host(address("10.77.0.9")),
-              "the address asked for is the one to send from");
+    const Interface second = test::must(find_interface("10.77.0.9"));
+    cr_assert(second.v4->same_host(address("10.77.0.9")), "the address asked for is the one to send from");
 }
 
 Test(transport_address, groups_are_random_and_keep_off_reserved_blocks) {

@@ -1,11 +1,17 @@
-// PeerWatch against real processes: busy, stopped, killed, unreachable.
+// PeerWatch against real processes: busy, stopped, killed, unreachable; and where something is short:
+// descriptors, or places to watch from.
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
-#include "watch_fixture.h"
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "transport/peer_watch.h"
+#include "transport_fixture.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
@@ -14,12 +20,54 @@ TestSuite(transport_watch, .timeout = 300);
 
 namespace {
 
-void stopped_lives_killed_is_dead(const PeerWatchOptions& options, std::size_t neighbours) {
-    auto watch = open_or_fail(options);
+SocketAddress loopback() {
+    return SocketAddress::parse("127.0.0.1").value();
+}
+
+// A peer: opens its own PeerWatch, tells its point, then never cares for it again.
+int peer(const PeerWatchOptions& options, const Pipe& point) {
+    auto own = PeerWatch::open(options);
+    if (!own) return 2;
+    const auto encoded = encode_watch_point(own.value()->local_point());
+    point.put_all(encoded.data(), encoded.size());
+    for (;;) ::pause();
+}
+
+// Of a peer on this host, as if it were not: it is watched over TCP.
+WatchPoint over_tcp(WatchPoint point) {
+    point.pid = 0;
+    return point;
+}
+
+WatchPoint receive_point(const Pipe& pipe, bool by_tcp = false) {
+    std::array<std::byte, kWatchPointBytes> encoded;
+    cr_assert(pipe.get_all(encoded.data(), encoded.size(), kPatienceMs));
+    const WatchPoint point = must(decode_watch_point(encoded));
+    return by_tcp ? over_tcp(point) : point;
+}
+
+// Those found dead within the time; returns early when `expected` have been.
+std::vector<PeerWatch::Death> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
+    std::vector<PeerWatch::Death> found;
+    eventually(milliseconds, [&] {
+        std::array<PeerWatch::Death, 4> dead;
+        const std::size_t count = watch.poll(now(), dead);
+        found.insert(found.end(), dead.begin(), dead.begin() + static_cast<std::ptrdiff_t>(count));
+        return found.size() >= expected;
+    });
+    return found;
+}
+
+void expect_reason(const PeerWatch::Death& death, const std::string& part) {
+    cr_assert(death.reason.find(part) != std::string::npos, "'%s' is not in the reason '%s'", part.c_str(),
+              death.reason.c_str());
+}
+
+void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) {
+    auto watch = must(PeerWatch::open(options));
     const Pipe pipe;
     Child child([&] { return peer(options, pipe); });
-    cr_assert(watch->watch(7, receive_point(pipe), now()).ok());
-    cr_assert_eq(watch->neighbours(), neighbours);
+    cr_assert(watch->watch(7, receive_point(pipe, by_tcp), now()).ok());
     cr_assert(deaths(*watch, 1, 100).empty());
     child.signal(SIGSTOP);
     // Longer than the timeout, and than keepalive at its fastest.
@@ -30,49 +78,71 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, std::size_t n
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].id, 7);
-    expect_reason(dead[0], neighbours > 0 ? "its process " + std::to_string(child.pid()) + " has ended"
-                                          : "the idle connection to 127.0.0.1:");
+    expect_reason(dead[0], by_tcp ? "the idle connection to 127.0.0.1:"
+                                  : "its process " + std::to_string(child.pid()) + " has ended");
     cr_assert_eq(watch->watched(), 0);
     cr_assert(deaths(*watch, 1, 20).empty(), "a death is told once");
+}
+
+// As if so many descriptors were all that this process may have.
+class Descriptors {
+  public:
+    explicit Descriptors(rlim_t most) {
+        cr_assert_eq(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+        set(most);
+    }
+    ~Descriptors() { set(before_.rlim_cur); }
+    Descriptors(const Descriptors&) = delete;
+    Descriptors& operator=(const Descriptors&) = delete;
+
+  private:
+    void set(rlim_t now) {
+        const rlimit limits{now, before_.rlim_max};
+        cr_assert_eq(::setrlimit(RLIMIT_NOFILE, &limits), 0);
+    }
+    rlimit before_{};
+};
+
+// On the near end of the cable, and the same on its far end.
+PeerWatchOptions here(std::int64_t timeout_ms) {
+    return {SocketAddress::parse("10.77.0.1").value(), timeout_ms};
+}
+
+PeerWatchOptions there(PeerWatchOptions options) {
+    options.local = SocketAddress::parse("10.77.0.2").value();
+    return options;
 }
 
 }  // namespace
 
 Test(transport_watch, neighbour_stopped_and_killed) {
-    PeerWatchOptions options;
-    options.peer_timeout_ms = 1000;
-    stopped_lives_killed_is_dead(options, 1);
+    stopped_lives_killed_is_dead({SocketAddress(), 1000}, false);
 }
 
 Test(transport_watch, tcp_stopped_and_killed) {
-    PeerWatchOptions options;
-    options.local = loopback();
-    options.peer_timeout_ms = 1000;
-    options.tcp_only = true;
-    stopped_lives_killed_is_dead(options, 0);
+    stopped_lives_killed_is_dead({.local = loopback(), .peer_timeout_ms = 1000}, true);
 }
 
 Test(transport_watch, a_peer_already_gone_is_dead_at_once) {
     PeerWatchOptions options;
     options.local = loopback();
-    for (const bool tcp_only : {false, true}) {
-        options.tcp_only = tcp_only;
-        auto watch = open_or_fail(options);
+    for (const bool by_tcp : {false, true}) {
+        auto watch = must(PeerWatch::open(options));
         const Pipe pipe;
         WatchPoint point;
         {
             Child child([&] { return peer(options, pipe); });
-            point = receive_point(pipe);
+            point = receive_point(pipe, by_tcp);
         }
         cr_assert(watch->watch(1, point, now()).ok());
         const auto dead = deaths(*watch, 1, kPatienceMs);
         cr_assert_eq(dead.size(), 1);
-        expect_reason(dead[0], tcp_only ? "nobody listens at 127.0.0.1:" : "its process ");
+        expect_reason(dead[0], by_tcp ? "nobody listens at 127.0.0.1:" : "its process ");
     }
 }
 
 Test(transport_watch, a_reused_process_number_is_not_the_peer) {
-    auto watch = open_or_fail({});
+    auto watch = must(PeerWatch::open({}));
     WatchPoint self = watch->local_point();
     cr_assert_neq(self.start_time, 0);
     cr_assert(watch->watch(1, self, now()).ok());
@@ -87,7 +157,7 @@ Test(transport_watch, a_reused_process_number_is_not_the_peer) {
 Test(transport_watch, unwatched_peers_are_not_told) {
     PeerWatchOptions options;
     options.local = loopback();
-    auto watch = open_or_fail(options);
+    auto watch = must(PeerWatch::open(options));
     const Pipe pipe;
     Child child([&] { return peer(options, pipe); });
     const WatchPoint point = receive_point(pipe);
@@ -106,14 +176,11 @@ Test(transport_watch, unwatched_peers_are_not_told) {
 }
 
 Test(transport_watch, many_watchers_of_one_that_never_polls) {
-    PeerWatchOptions options;
-    options.local = loopback();
-    options.peer_timeout_ms = 2000;
-    options.tcp_only = true;
+    const PeerWatchOptions options{.local = loopback(), .peer_timeout_ms = 2000};
     const Pipe pipe;
     Child child([&] { return peer(options, pipe); });
-    const WatchPoint point = receive_point(pipe);
-    auto watch = open_or_fail(options);
+    const WatchPoint point = receive_point(pipe, true);
+    auto watch = must(PeerWatch::open(options));
     constexpr PeerWatch::Id kWatchers = 300;
     for (PeerWatch::Id id = 0; id < kWatchers; ++id) cr_assert(watch->watch(id, point, now()).ok());
     std::array<PeerWatch::Death, 4> dead;
@@ -133,17 +200,14 @@ Test(transport_watch, many_watchers_of_one_that_never_polls) {
 Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");
-    PeerWatchOptions options;
-    options.local = loopback();
-    options.peer_timeout_ms = 2000;
-    options.tcp_only = true;
-    auto watched = open_or_fail(options);
+    const PeerWatchOptions options{.local = loopback(), .peer_timeout_ms = 2000};
+    auto watched = must(PeerWatch::open(options));
+    const WatchPoint point = over_tcp(watched->local_point());
     std::array<PeerWatch::Death, 4> dead;
     Nanoseconds time = now();
     for (int round = 0; round < 10; ++round) {
-        auto watcher = open_or_fail(options);
-        for (PeerWatch::Id id = 0; id < 10; ++id)
-            cr_assert(watcher->watch(id, watched->local_point(), now()).ok());
+        auto watcher = must(PeerWatch::open(options));
+        for (PeerWatch::Id id = 0; id < 10; ++id) cr_assert(watcher->watch(id, point, now()).ok());
         cr_assert(eventually(kPatienceMs,
                              [&] {
                                  cr_assert_eq(watcher->poll(now(), dead), 0);
@@ -157,10 +221,7 @@ Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
 
 Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout) {
     enter_network_namespace();
-    PeerWatchOptions options;
-    options.local = SocketAddress::parse("10.77.0.1").value();
-    options.peer_timeout_ms = 500;
-    auto watch = open_or_fail(options);
+    auto watch = must(PeerWatch::open(here(500)));
     WatchPoint nobody;
     nobody.listener = SocketAddress::parse("10.77.0.99:4000").value();
     const Nanoseconds start = now();
@@ -174,26 +235,10 @@ Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout)
 
 Test(transport_watch, a_host_that_falls_silent_is_dead) {
     enter_network_namespace();
-    PeerWatchOptions options;
-    options.local = SocketAddress::parse("10.77.0.1").value();
-    options.peer_timeout_ms = 2000;
-    auto watch = open_or_fail(options);
-    const Pipe go, ready;
-    Child far([&] {
-        if (::unshare(CLONE_NEWNET) != 0) return 3;
-        ready.put('n');
-        if (go.get(kPatienceMs) != 'g') return 4;
-        if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
-        PeerWatchOptions there = options;
-        there.local = SocketAddress::parse("10.77.0.2").value();
-        return peer(there, ready);
-    });
-    cr_assert_eq(ready.get(kPatienceMs), 'n');
-    shell("ip link set mc1 netns " + std::to_string(far.pid()));
-    go.put('g');
-    const WatchPoint point = receive_point(ready);
-    cr_assert(watch->watch(3, point, now()).ok());
-    cr_assert_eq(watch->neighbours(), 0, "another network namespace is another host");
+    const PeerWatchOptions options = here(2000);
+    auto watch = must(PeerWatch::open(options));
+    const FarHost far([&](const FarHost& self) { return peer(there(options), self.ready); });
+    cr_assert(watch->watch(3, receive_point(far.ready), now()).ok());
     cr_assert(deaths(*watch, 1, 2500).empty());
     // The far host answers no more, without a word: what it sends us disappears.
     shell("nsenter -t " + std::to_string(far.pid()) + " -n ip route add blackhole 10.77.0.1/32");
@@ -206,29 +251,14 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
 // Its connections are nobody's any more, and it has not said so.
 Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     enter_network_namespace();
-    PeerWatchOptions options;
-    options.local = SocketAddress::parse("10.77.0.1").value();
-    options.peer_timeout_ms = 400'000;
-    auto watch = open_or_fail(options);
-    std::unique_ptr<Pipe> go, ready;
+    const PeerWatchOptions options = here(400'000);
+    auto watch = must(PeerWatch::open(options));
     const auto start = [&] {
-        go = std::make_unique<Pipe>(), ready = std::make_unique<Pipe>();
-        auto far = std::make_unique<Child>([&] {
-            if (::unshare(CLONE_NEWNET) != 0) return 3;
-            ready->put('n');
-            if (go->get(kPatienceMs) != 'g') return 4;
-            if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
-            PeerWatchOptions there = options;
-            there.local = SocketAddress::parse("10.77.0.2").value();
-            return peer(there, *ready);
-        });
-        cr_assert_eq(ready->get(kPatienceMs), 'n');
-        shell("ip link set mc1 netns " + std::to_string(far->pid()));
-        go->put('g');
-        return far;
+        return std::make_unique<FarHost>(
+            [&](const FarHost& self) { return peer(there(options), self.ready); });
     };
     auto far = start();
-    const WatchPoint point = receive_point(*ready);
+    const WatchPoint point = receive_point(far->ready);
     cr_assert(watch->watch(3, point, now()).ok());
     cr_assert(watch->watch(4, point, now()).ok());
     const auto connected = [&] { return watch->next_deadline() == kNever; };
@@ -241,7 +271,7 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     shell(
         "ip link add mc0 type veth peer name mc1 && ip addr add 10.77.0.1/24 dev mc0 && ip link set mc0 up");
     far = start();
-    (void)receive_point(*ready);
+    (void)receive_point(far->ready);
     watch->look(3, now());
     watch->look(99, now());
     const auto found = deaths(*watch, 1, kPatienceMs);
@@ -256,7 +286,7 @@ Test(transport_watch, limits_and_bad_input) {
     options.peer_timeout_ms = 0;
     cr_assert_not(PeerWatch::open(options).ok());
     options.peer_timeout_ms = 1000;
-    auto watch = open_or_fail(options);
+    auto watch = must(PeerWatch::open(options));
     WatchPoint wildcard;
     wildcard.listener = SocketAddress::parse("0.0.0.0:5").value();
     auto refused = watch->watch(1, wildcard, now());
@@ -303,13 +333,75 @@ Test(transport_watch, points_travel) {
 }
 
 Test(transport_watch, reads_odd_process_names) {
-    std::string fields = "12 (a b) c) 1 2) S";
-    for (int i = 4; i <= 21; ++i) fields += " " + std::to_string(i);
-    auto ticks = parse_start_time(fields + " 987654 23 24\n");
-    cr_assert(ticks.ok());
-    cr_assert_eq(ticks.value(), 987654);
-    cr_assert_not(parse_start_time(fields).ok());
-    cr_assert_not(parse_start_time("").ok());
-    cr_assert_not(parse_start_time("12 (x) S 1").ok());
+    const auto before = process_start_time(::getpid());
+    cr_assert(before.ok() && before.value() > 0);
+    cr_assert_eq(::prctl(PR_SET_NAME, "a b) 1 2\n) S 3"), 0);
+    cr_assert_eq(process_start_time(::getpid()).value(), before.value());
     cr_assert_not(process_start_time(0).ok());
+}
+
+// Whoever waits for a peer that cannot be watched would wait for ever.
+Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
+    for (const bool reachable : {true, false}) {
+        PeerWatchOptions options;
+        if (reachable) options.local = loopback();
+        options.peer_timeout_ms = 400;
+        auto watch = must(PeerWatch::open(options));
+        const Pipe pipe;
+        Child child([&] { return peer(options, pipe); });
+        const WatchPoint point = receive_point(pipe);
+        {
+            const Descriptors none(0);
+            cr_assert(watch->watch(1, point, now()).ok(), "there may be descriptors again");
+            const auto dead = deaths(*watch, 1, kPatienceMs);
+            cr_assert_eq(dead.size(), 1, "reachable: %d", reachable);
+            cr_assert_eq(dead[0].error, EMFILE);
+            expect_reason(dead[0], "could not be watched for 400 ms");
+            cr_assert_eq(watch->watched(), 0);
+        }
+        cr_assert(watch->watch(1, point, now()).ok());
+        cr_assert(watch->next_deadline() == kNever, "its process is watched");
+    }
+}
+
+Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
+    PeerWatchOptions options;
+    options.peer_timeout_ms = kPatienceMs;
+    auto watch = must(PeerWatch::open(options));
+    const Pipe pipe;
+    Child child([&] { return peer(options, pipe); });
+    const WatchPoint point = receive_point(pipe);
+    const Nanoseconds start = now();
+    {
+        const Descriptors none(0);
+        cr_assert(watch->watch(1, point, start).ok());
+        cr_assert(watch->next_deadline() != kNever);
+    }
+    std::array<PeerWatch::Death, 4> dead;
+    cr_assert_eq(watch->poll(start + Nanoseconds::from_ms(kPatienceMs / 2), dead), 0);
+    cr_assert(watch->next_deadline() == kNever);
+    child.signal(SIGKILL);
+    const auto found = deaths(*watch, 1, kPatienceMs);
+    cr_assert_eq(found.size(), 1);
+    cr_assert_eq(found[0].error, ECONNRESET);
+}
+
+Test(transport_watch, so_many_are_watched_and_no_more) {
+    const Descriptors enough(PeerWatch::kMaxWatches + 100);
+    auto watch = must(PeerWatch::open({}));
+    const Pipe pipe;
+    Child child([&] { return peer({}, pipe); });
+    const WatchPoint point = receive_point(pipe);
+    for (PeerWatch::Id id = 0; id < PeerWatch::kMaxWatches; ++id)
+        cr_assert(watch->watch(id, point, now()).ok(), "%zu", static_cast<std::size_t>(id));
+    const auto refused = watch->watch(PeerWatch::kMaxWatches, point, now());
+    cr_assert_eq(refused.error().code, ENOSPC);
+    watch->unwatch(5);
+    cr_assert(watch->watch(PeerWatch::kMaxWatches, point, now()).ok());
+    child.signal(SIGKILL);
+    auto dead = deaths(*watch, PeerWatch::kMaxWatches, kPatienceMs);
+    cr_assert_eq(dead.size(), PeerWatch::kMaxWatches, "each is told once");
+    std::sort(dead.begin(), dead.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (std::size_t i = 0; i < dead.size(); ++i) cr_assert_eq(dead[i].id, i < 5 ? i : i + 1);
+    cr_assert_eq(watch->watched(), 0);
 }

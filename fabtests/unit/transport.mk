@@ -12,10 +12,8 @@ endif
 	%reldir%/test_transport_rendezvous.cc \
 	%reldir%/test_transport_wait_set.cc \
 	%reldir%/test_transport_watch.cc \
-	%reldir%/test_transport_watch_limits.cc \
 	%reldir%/transport_fixture.cc \
-	%reldir%/transport_fixture.h \
-	%reldir%/watch_fixture.h
+	%reldir%/transport_fixture.h
 %canon_reldir%_test_transport_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.
 %canon_reldir%_test_transport_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

@@ -2,6 +2,7 @@
 // end with the test, and bounded waiting.
 #pragma once
 
+#include <criterion/criterion.h>
 #include <poll.h>
 #include <sys/types.h>
 
@@ -20,6 +21,13 @@ namespace mcastcoll::test {
 void enter_network_namespace();
 // Runs a shell command; fails the test when it fails.
 void shell(const std::string& command);
+
+// The value of what must not fail.
+template <typename Value>
+Value must(Result<Value> result) {
+    cr_assert(result.ok(), "%s", result.ok() ? "" : result.error().message.c_str());
+    return std::move(result).value();
+}
 
 Nanoseconds now();
 // For what must come: only what never comes takes so long.
@@ -61,6 +69,22 @@ class Pipe {
     int ends_[2];
 };
 
+// A process on the far end of the cable, in a namespace that has mc1 as 10.77.0.2/24. There must be no other.
+class FarHost {
+  public:
+    using Body = std::function<int(const FarHost& self)>;
+    // Returns when the body has begun and the cable carries.
+    explicit FarHost(const Body& body);
+    pid_t pid() const { return child_.pid(); }
+    int wait() { return child_.wait(); }
+
+    const Pipe go, ready;
+
+  private:
+    int live(const Body& body) const;
+    Child child_;
+};
+
 struct OneGroupOptions : UdpMulticastOptions {
     SocketAddress group;
     bool loop = true;
@@ -70,26 +94,17 @@ struct OneGroupOptions : UdpMulticastOptions {
 OneGroupOptions multicast_options(const std::string& interface, int family);
 
 // A hub that has joined one group and sends to it.
-class OneGroup {
-  public:
+struct OneGroup {
     static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
 
-    Sent send(std::span<const Datagram> datagrams) { return hub_->send(datagrams, to_); }
-    std::size_t receive(Nanoseconds time, DeliverDatagram deliver) { return hub_->receive(time, deliver); }
-    int descriptor() const { return hub_->descriptor(); }
-    std::size_t max_payload() const { return hub_->max_payload(); }
-    MulticastCounters counters() const { return hub_->counters(); }
-    std::size_t receive_buffer_bytes() const { return hub_->receive_buffer_bytes(); }
-    bool receives_runs() const { return hub_->receives_runs(); }
-    bool sends_runs() const { return sender_->sends_runs(); }
-    int send_descriptor() const { return sender_->descriptor(); }
-    const SocketAddress& local_address() const { return sender_->local_address(); }
+    Sent send(std::span<const Datagram> datagrams) { return hub->send(datagrams, to); }
+    // Where what it sends comes from.
+    SocketAddress local_address() const { return SocketAddress::of_socket(sender->descriptor()).value(); }
 
-  private:
-    std::unique_ptr<MulticastHub> hub_;
-    Membership membership_;
-    Outlet to_;
-    UdpSender* sender_ = nullptr;
+    std::unique_ptr<MulticastHub> hub;
+    Membership membership;
+    Outlet to;
+    UdpSender* sender = nullptr;
 };
 
 }  // namespace mcastcoll::test

@@ -18,7 +18,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(CRITERION_LIBS)
 
-%canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc %reldir%/test_feed_parts.cc
+%canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc
 %canon_reldir%_test_feed_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_feed_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la $(CRITERION_LIBS)

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "transport/multicast_hub.h"
-#include "transport/multicast_paths.h"
 #include "verbs_fixture.h"
 
 using namespace mcastcoll;
@@ -125,13 +124,13 @@ Test(verbs_groups, sends_to_what_is_not_joined) {
 
 Test(verbs_groups, beside_udp) {
     const VerbsOptions options[] = {options_of_device(0), options_of_device(1)};
-    std::unique_ptr<MulticastPaths> paths[2];
+    std::unique_ptr<JoinableTransport> paths[2];
     for (int i = 0; i < 2; ++i) {
         UdpMulticastOptions udp;
         udp.interface = options[i].interface;
         auto hub = MulticastHub::open(udp);
         cr_assert(hub.ok());
-        auto both = MulticastPaths::open(std::move(hub).value(), open_or_fail(options[i]));
+        auto both = open_both(std::move(hub).value(), open_or_fail(options[i]));
         cr_assert(both.ok());
         paths[i] = std::move(both).value();
     }

@@ -1,6 +1,7 @@
 #include "feed/feed.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mcastcoll::feed {
 namespace {
@@ -74,8 +75,11 @@ void Feed::send_join(MemberId to, Nanoseconds now) {
     tell(introduction(Kind::join, to));
 }
 
-// The other has said what it does, and where its packets begin for this member.
-void Feed::meet(Member& member, const Header& header, Nanoseconds now) {
+// A join or a welcome: the other says what it does, and where its packets begin for this member.
+void Feed::on_introduction(const Header& header, Nanoseconds now) {
+    Member* const found = find_or_add(header.from, now);
+    if (found == nullptr) return;
+    Member& member = *found;
     member.heard = now;
     if (config_.sends && (header.flags & kReceives) != 0 && !member.receives) {
         // It begins with a whole message.
@@ -93,14 +97,9 @@ void Feed::meet(Member& member, const Header& header, Nanoseconds now) {
         member.incoming = std::make_unique<Incoming>(config_.window, header.size, header.number);
         member.reported = header.number;
     }
-}
-
-void Feed::on_join(const Header& header, Nanoseconds now) {
-    Member* member = find_or_add(header.from, now);
-    if (member == nullptr) return;
-    meet(*member, header, now);
-    Header welcome = introduction(Kind::welcome, member->id);
-    if (member->receives) welcome.number = member->start;
+    if (header.kind != Kind::join) return;
+    Header welcome = introduction(Kind::welcome, member.id);
+    if (member.receives) welcome.number = member.start;
     tell(welcome);
 }
 
@@ -129,66 +128,59 @@ void Feed::bar(Member& member, Loss how) {
 void Feed::on_packet(const Header& header, Bytes body, Nanoseconds now) {
     if (header.group != config_.group || header.from == config_.self) return;
     if (header.to != kEverybody && header.to != config_.self) return;
+    Member* const known = members_.find(header.from);
     switch (header.kind) {
         case Kind::data:
-            return on_data(header, body, now);
-        case Kind::join:
-            return on_join(header, now);
-        case Kind::welcome:
-            if (Member* member = find_or_add(header.from, now); member != nullptr) meet(*member, header, now);
+            if (takes_from(known, header, now)) on_data(*known, header, body, now);
             return;
+        case Kind::join:
+        case Kind::welcome:
+            return on_introduction(header, now);
         case Kind::report:
-            return on_report(header, body, now);
+            return on_report(known, header, body, now);
         case Kind::beat:
-            return on_beat(header, now);
+            if (takes_from(known, header, now)) on_beat(*known, header, now);
+            return;
         case Kind::leave:
-            if (Member* member = members_.find(header.from); member != nullptr) on_leave(*member, header);
+            if (known != nullptr) on_leave(*known, header);
             return;
         case Kind::expelled:
-            if (Member* member = members_.find(header.from); member != nullptr && member->incoming)
-                bar(*member, Loss::expelled);
+            if (known != nullptr && known->incoming) bar(*known, Loss::expelled);
             return;
     }
 }
 
-// Who has sent data, or a beat for it. Null: this member can do nothing with it.
-Member* Feed::sender_of(const Header& header, Nanoseconds now) {
-    Member* member = members_.find(header.from);
-    if (member != nullptr) member->heard = now;
-    if (member == nullptr || !member->incoming) {
-        on_stray(member, header.from, now);
-        return nullptr;
+// Whether this member can do something with data, or a beat for it. If the sender's beginning is not known it
+// is asked for.
+bool Feed::takes_from(Member* sender, const Header& header, Nanoseconds now) {
+    if (sender != nullptr) sender->heard = now;
+    if (sender != nullptr && sender->incoming) {
+        if (sender->incoming->skip_to(header.oldest)) return true;
+        bar(*sender, Loss::gap);
+        return false;
     }
-    if (member->incoming->skip_to(header.oldest)) return member;
-    bar(*member, Loss::gap);
-    return nullptr;
-}
-
-// Packets of somebody whose beginning is not known: ask for it.
-void Feed::on_stray(Member* member, MemberId from, Nanoseconds now) {
     ++counters_.strays;
-    if (!config_.receives || now < stray_at_ || (member != nullptr && member->barred)) return;
+    if (!config_.receives || now < stray_at_ || (sender != nullptr && sender->barred)) return false;
     stray_at_ = now + kStrayPause;
-    send_join(from, now);
+    send_join(header.from, now);
+    return false;
 }
 
-void Feed::on_data(const Header& header, Bytes body, Nanoseconds now) {
-    Member* member = sender_of(header, now);
-    if (member == nullptr) return;
-    Incoming& incoming = *member->incoming;
-    member->report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
+void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds now) {
+    Incoming& incoming = *member.incoming;
+    member.report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
     // What comes in its turn is not kept, unless the application has no room.
     const bool in_turn = header.number == incoming.taken() && !incoming.ready();
-    if (in_turn && hand_over(*member, body)) {
+    if (in_turn && hand_over(member, body)) {
         ++counters_.received;
         incoming.take();
-        report_progress(*member);
+        report_progress(member);
     } else if (incoming.put(header.number, body)) {
         ++counters_.received;
     } else {
         ++counters_.duplicates;
     }
-    member->gap.watch(incoming.has_gap(), now);
+    member.gap.watch(incoming.has_gap(), now);
 }
 
 // Gives the application what it takes of its sender's next packet; true: nothing is left.
@@ -206,13 +198,11 @@ void Feed::report_progress(Member& member) {
     if (member.incoming->taken() - member.reported >= member.report_every) report(member, false);
 }
 
-void Feed::on_beat(const Header& header, Nanoseconds now) {
-    Member* member = sender_of(header, now);
-    if (member == nullptr) return;
-    member->incoming->note_end(header.number);
+void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
+    member.incoming->note_end(header.number);
     // With the next tick: what is still in the socket is not missing.
-    if ((header.flags & kReport) != 0) member->report_wanted = true;
-    member->gap.watch(member->incoming->has_gap(), now);
+    if ((header.flags & kReport) != 0) member.report_wanted = true;
+    member.gap.watch(member.incoming->has_gap(), now);
 }
 
 void Feed::report(Member& member, bool holes) {
@@ -235,12 +225,6 @@ void Feed::deliver() {
     }
 }
 
-void Feed::skip_pause(Nanoseconds now) {
-    const Nanoseconds pause = now - looked_at_;
-    looked_at_ = now;
-    if (pause > kPause) members_.forgive(pause, now);
-}
-
 // A sender may have nothing to say, or nobody who drives it. But what it owes it must repair.
 void Feed::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
@@ -250,7 +234,8 @@ void Feed::bar_silent(Nanoseconds now) {
 }
 
 void Feed::tick(Nanoseconds now) {
-    skip_pause(now);
+    if (const Nanoseconds pause = now - std::exchange(looked_at_, now); pause > kPause)
+        members_.forgive(pause, now);
     if (now >= probe_at_ && probes_left_ > 0) {
         --probes_left_;
         probe_at_ = now + kProbePause;
@@ -327,8 +312,7 @@ void Feed::emit(Nanoseconds now) {
     if (receivers() == 0) trim();
 }
 
-void Feed::on_report(const Header& header, Bytes body, Nanoseconds now) {
-    Member* member = members_.find(header.from);
+void Feed::on_report(Member* member, const Header& header, Bytes body, Nanoseconds now) {
     if (member == nullptr || !member->receives) return tell(this->header(Kind::expelled, header.from));
     member->heard = now;
     if (header.number > member->acked && header.number <= outgoing_.next()) {

@@ -46,9 +46,7 @@ Member& Members::add(MemberId id, Nanoseconds now) {
 }
 
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
-    const auto least = std::min_element(all_.begin(), all_.end(), [](const auto& one, const auto& other) {
-        return one->heard < other->heard;
-    });
+    const auto least = std::ranges::min_element(all_, {}, [](const auto& member) { return member->heard; });
     if (least == all_.end() || (*least)->receives || now - (*least)->heard <= peer_timeout) return nullptr;
     auto evicted = std::move(*least);
     all_.erase(least);

@@ -8,7 +8,6 @@
 
 #include "base/system.h"
 #include "provider/log.h"
-#include "transport/multicast_paths.h"
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"
 
@@ -117,7 +116,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     std::unique_ptr<JoinableTransport> paths = std::move(udp).value();
     if (auto verbs = open_verbs_transport(inner_is_verbs)) {
         VerbsTransport* const opened = verbs.value().get();
-        auto both = MulticastPaths::open(std::move(paths), std::move(verbs).value());
+        auto both = open_both(std::move(paths), std::move(verbs).value());
         if (!both) return both.error();
         paths = std::move(both).value();
         verbs_ = opened;

@@ -23,7 +23,6 @@ inline constexpr std::uint16_t kPrefaceVersion = 1;
 inline constexpr std::size_t kPrefaceSize = 64;
 
 struct Preface {
-    std::uint16_t flags = 0;
     Endpoint source;  // the connecting process's own address, as it would have been seen without gateways
     Endpoint target;  // what it connects to
     std::uint32_t node = 0;  // of the source: whatever tells its site's hosts apart
@@ -33,8 +32,7 @@ struct Preface {
 };
 
 namespace preface_layout {
-inline constexpr std::size_t kVersion = 4, kFlags = 6, kSource = 8, kTarget = 28, kNode = 48, kProcess = 52,
-                             kZero = 56;
+inline constexpr std::size_t kVersion = 4, kSource = 8, kTarget = 28, kNode = 48, kProcess = 52, kZero = 56;
 static_assert(kZero + 8 == kPrefaceSize);
 
 inline void put_endpoint(std::byte* at, const Endpoint& endpoint) {
@@ -57,7 +55,6 @@ inline std::array<std::byte, kPrefaceSize> encode_preface(const Preface& preface
     std::array<std::byte, kPrefaceSize> bytes{};
     wire::put(bytes.data(), kPrefaceMagic);
     wire::put(bytes.data() + layout::kVersion, kPrefaceVersion);
-    wire::put(bytes.data() + layout::kFlags, preface.flags);
     layout::put_endpoint(bytes.data() + layout::kSource, preface.source);
     layout::put_endpoint(bytes.data() + layout::kTarget, preface.target);
     wire::put(bytes.data() + layout::kNode, preface.node);
@@ -72,7 +69,6 @@ inline std::optional<Preface> decode_preface(std::span<const std::byte> bytes) {
         wire::get<std::uint16_t>(bytes.data() + layout::kVersion) != kPrefaceVersion)
         return std::nullopt;
     Preface preface;
-    preface.flags = wire::get<std::uint16_t>(bytes.data() + layout::kFlags);
     preface.source = layout::get_endpoint(bytes.data() + layout::kSource);
     preface.target = layout::get_endpoint(bytes.data() + layout::kTarget);
     preface.node = wire::get<std::uint32_t>(bytes.data() + layout::kNode);

@@ -62,7 +62,7 @@ Result<void> check_bursts(const InterceptorSpec& spec) {
 
 Result<InterceptorSpec> parse_interceptor_spec(std::string_view text) {
     InterceptorSpec spec;
-    while (!text.empty()) {
+    for (bool more = !text.empty(); more;) {
         const std::size_t comma = text.find(',');
         const std::string_view item = text.substr(0, comma);
         const std::size_t equals = item.find('=');
@@ -71,9 +71,8 @@ Result<InterceptorSpec> parse_interceptor_spec(std::string_view text) {
                          fmt::format("\"{}\" should read NAME=NUMBER, as in \"loss=5,seed=7\"", item)};
         if (auto applied = apply(spec, item.substr(0, equals), item.substr(equals + 1)); !applied)
             return applied.error();
-        if (comma == std::string_view::npos) break;
-        text.remove_prefix(comma + 1);
-        if (text.empty()) return Error{EINVAL, "the specification of losses ends with a comma"};
+        more = comma != std::string_view::npos;
+        if (more) text.remove_prefix(comma + 1);
     }
     if (auto checked = check_bursts(spec); !checked) return checked.error();
     return spec;
@@ -90,15 +89,13 @@ Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const Interc
 std::size_t Interceptor::receive(Nanoseconds now, DeliverDatagram deliver) {
     const std::size_t got = inner_->receive(
         now, [&](Bytes bytes, const SocketAddress& source) { intercept(now, bytes, source, deliver); });
-    if (held_now_ > 0) release_due(now, deliver);
+    release_due(now, deliver);
     return got;
 }
 
 Nanoseconds Interceptor::next_deadline() const {
     Nanoseconds earliest = inner_->next_deadline();
-    if (held_now_ == 0) return earliest;
-    for (const Held& slot : held_)
-        if (slot.used) earliest = std::min(earliest, slot.deadline);
+    for (std::size_t i = 0; i < held_now_; ++i) earliest = std::min(earliest, held_[i].deadline);
     return earliest;
 }
 
@@ -131,40 +128,31 @@ void Interceptor::intercept(Nanoseconds now, Bytes bytes, const SocketAddress& s
         pass_or_hold(now, bytes, source, deliver);
         if (twice) pass_or_hold(now, bytes, source, deliver);
     }
-    if (held_now_ > 0) release_due(now, deliver);
+    release_due(now, deliver);
 }
 
 void Interceptor::pass_or_hold(Nanoseconds now, Bytes bytes, const SocketAddress& source,
                                DeliverDatagram deliver) {
     const std::uint64_t wait = spec_.delay > 0 ? generator_() % (std::uint64_t{spec_.delay} + 1) : 0;
-    const auto slot = wait == 0
-                          ? held_.end()
-                          : std::find_if(held_.begin(), held_.end(), [](const Held& h) { return !h.used; });
-    if (slot == held_.end()) {
-        deliver(bytes, source);
-        return;
-    }
-    slot->used = true;
-    slot->release_at = arrived_ + wait;
-    slot->order = held_so_far_++;
-    slot->deadline = now + kMaxHold;
-    slot->source = source;
-    slot->size = bytes.size();
-    std::copy(bytes.begin(), bytes.end(), slot->bytes.begin());
-    ++held_now_;
+    if (wait == 0 || held_now_ == held_.size()) return deliver(bytes, source);
+    Held& slot = held_[held_now_++];
+    slot.release_at = arrived_ + wait;
+    slot.deadline = now + kMaxHold;
+    slot.source = source;
+    slot.size = bytes.size();
+    std::copy(bytes.begin(), bytes.end(), slot.bytes.begin());
 }
 
 void Interceptor::release_due(Nanoseconds now, DeliverDatagram deliver) {
-    for (;;) {
-        Held* due = nullptr;
-        for (Held& slot : held_) {
-            if (!slot.used || (slot.release_at > arrived_ && slot.deadline > now)) continue;
-            if (due == nullptr || slot.order < due->order) due = &slot;
+    for (std::size_t i = 0; i < held_now_;) {
+        Held& slot = held_[i];
+        if (slot.release_at > arrived_ && slot.deadline > now) {
+            ++i;
+            continue;
         }
-        if (due == nullptr) return;
-        due->used = false;
-        --held_now_;
-        deliver(Bytes(due->bytes.data(), due->size), due->source);
+        deliver(Bytes(slot.bytes.data(), slot.size), slot.source);
+        const auto at = held_.begin() + static_cast<std::ptrdiff_t>(i);
+        std::rotate(at, at + 1, held_.begin() + static_cast<std::ptrdiff_t>(held_now_--));
     }
 }
 

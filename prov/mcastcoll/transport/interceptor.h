@@ -53,9 +53,7 @@ class Interceptor final : public MulticastTransport {
 
   private:
     struct Held {
-        bool used = false;
         std::uint64_t release_at = 0;  // when so many datagrams have arrived
-        std::uint64_t order = 0;       // of holding, which ties are released in
         Nanoseconds deadline;
         SocketAddress source;
         std::size_t size = 0;
@@ -73,10 +71,10 @@ class Interceptor final : public MulticastTransport {
     std::mt19937_64 generator_;
     bool losing_ = false;
     std::uint64_t arrived_ = 0;
-    std::uint64_t held_so_far_ = 0;
-    std::size_t held_now_ = 0;
     std::vector<std::byte> scratch_;
+    // The first so many are used, in the order of holding, which they are released in.
     std::vector<Held> held_;
+    std::size_t held_now_ = 0;
 };
 
 }  // namespace mcastcoll

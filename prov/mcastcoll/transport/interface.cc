@@ -22,14 +22,6 @@ bool is_link_local(const SocketAddress& address) {
            (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
 }
 
-Result<std::uint32_t> mtu_of(int descriptor, const std::string& name) {
-    ifreq request{};
-    name.copy(request.ifr_name, sizeof request.ifr_name - 1);
-    if (::ioctl(descriptor, SIOCGIFMTU, &request) != 0)
-        return system_error(errno, fmt::format("no MTU of interface {}", name));
-    return static_cast<std::uint32_t>(request.ifr_mtu);
-}
-
 void add_address(Interface& interface, const sockaddr* raw) {
     if (raw == nullptr || (raw->sa_family != AF_INET && raw->sa_family != AF_INET6)) return;
     const socklen_t size = raw->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -85,9 +77,11 @@ Result<std::vector<Interface>> list_interfaces() {
             Interface fresh;
             fresh.name = name;
             fresh.index = ::if_nametoindex(name.c_str());
-            auto mtu = mtu_of(query.get(), name);
-            if (fresh.index == 0 || !mtu) continue;  // It went away while we looked.
-            fresh.mtu = mtu.value();
+            ifreq request{};
+            name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+            // It went away while we looked.
+            if (fresh.index == 0 || ::ioctl(query.get(), SIOCGIFMTU, &request) != 0) continue;
+            fresh.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
             fresh.up = (entry->ifa_flags & IFF_UP) != 0;
             fresh.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
             fresh.multicast = (entry->ifa_flags & IFF_MULTICAST) != 0;
@@ -130,12 +124,11 @@ Result<Interface> find_interface_by_address(const SocketAddress& address) {
         }
     }
     // All of 127/8 belongs to the loopback although only 127.0.0.1 is configured there.
-    if (address.family() == AF_INET && address.address_bytes()[0] == std::byte{127}) {
-        for (Interface& interface : interfaces.value()) {
-            if (!interface.loopback) continue;
-            interface.v4 = address.with_port(0);
-            return interface;
-        }
+    const bool loops = address.family() == AF_INET && address.address_bytes()[0] == std::byte{127};
+    for (Interface& interface : interfaces.value()) {
+        if (!loops || !interface.loopback) continue;
+        interface.v4 = address.with_port(0);
+        return interface;
     }
     return Error{EADDRNOTAVAIL, fmt::format("no interface has the address {}; the interfaces are: {}",
                                             address, describe(interfaces.value()))};

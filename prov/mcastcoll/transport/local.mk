@@ -8,7 +8,6 @@ mcc_parts += \
 	%reldir%/multicast_hub.cc \
 	%reldir%/multicast_hub.h \
 	%reldir%/multicast_paths.cc \
-	%reldir%/multicast_paths.h \
 	%reldir%/multicast_queue.cc \
 	%reldir%/multicast_queue.h \
 	%reldir%/multicast_transport.h \
@@ -19,7 +18,6 @@ mcc_parts += \
 	%reldir%/socket_address.cc \
 	%reldir%/socket_address.h \
 	%reldir%/udp_multicast.cc \
-	%reldir%/udp_multicast.h \
 	%reldir%/udp_socket.cc \
 	%reldir%/udp_socket.h \
 	%reldir%/verbs_address.cc \
@@ -36,7 +34,6 @@ mcc_rooms += %reldir%/all.cc
 if HAVE_VERBS
 %canon_reldir%_libmcctransport_la_SOURCES = \
 	%reldir%/verbs_hub.cc \
-	%reldir%/verbs_hub.h \
 	%reldir%/verbs_queue.cc \
 	%reldir%/verbs_queue.h
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)

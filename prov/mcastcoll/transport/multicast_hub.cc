@@ -25,10 +25,6 @@ std::size_t kernel_memberships(int family) {
     return limit > 0 ? limit : kUsualMemberships;
 }
 
-bool is_kernel_limit(int code) {
-    return code == ENOBUFS || code == ENOMEM;
-}
-
 }  // namespace
 
 MulticastHub::MulticastHub(const UdpMulticastOptions& options)
@@ -69,10 +65,10 @@ Result<Membership> MulticastHub::join(const SocketAddress& group) {
 UdpReceiver* MulticastHub::roomiest(std::uint16_t port, std::size_t& sockets) {
     UdpReceiver* best = nullptr;
     for (const auto& receiver : receivers_) {
-        if (receiver->port() != port) continue;
+        if (receiver->port != port) continue;
         ++sockets;
-        if (receiver->memberships() < per_socket_ &&
-            (best == nullptr || receiver->memberships() < best->memberships()))
+        if (receiver->memberships < per_socket_ &&
+            (best == nullptr || receiver->memberships < best->memberships))
             best = receiver.get();
     }
     return best;
@@ -88,9 +84,9 @@ Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
     }
     auto joined = shared->join(group);
     if (joined) return shared;
-    if (!is_kernel_limit(joined.error().code)) return joined.error();
+    if (joined.error().code != ENOBUFS && joined.error().code != ENOMEM) return joined.error();
     // The kernel allows fewer than it said: it will not be asked again.
-    per_socket_ = std::max<std::size_t>(1, shared->memberships());
+    per_socket_ = std::max<std::size_t>(1, shared->memberships);
     return open_receiver(group);
 }
 
@@ -101,11 +97,10 @@ Result<UdpReceiver*> MulticastHub::open_receiver(const SocketAddress& group) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = receiver.get();
-    if (::epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, receiver->descriptor(), &event) != 0)
+    if (::epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, receiver->socket.get(), &event) != 0)
         return system_error(errno, "cannot watch a multicast socket");
-    receive_buffer_bytes_ = receiver->buffer_bytes();
-    receives_runs_ = receiver->takes_runs();
-    if (!batch_) batch_.emplace(max_payload_, receives_runs_);
+    receive_buffer_bytes_ = receiver->buffer_bytes;
+    if (!batch_) batch_.emplace(max_payload_, receiver->takes_runs);
     receivers_.push_back(std::move(receiver));
     return receivers_.back().get();
 }
@@ -117,7 +112,7 @@ void MulticastHub::leave(const SocketAddress& group) {
     UdpReceiver* receiver = share->second.receiver;
     receiver->leave(group);
     shares_.erase(share);
-    if (receiver->memberships() > 0) return;
+    if (receiver->memberships > 0) return;
     counters_.socket_drops += receiver->drops();
     std::erase_if(receivers_, [&](const auto& one) { return one.get() == receiver; });
 }
@@ -144,7 +139,7 @@ Sent MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
 
 std::size_t MulticastHub::receive(Nanoseconds, DeliverDatagram deliver) {
     if (receivers_.empty()) return 0;
-    if (receivers_.size() == 1) return batch_->take(receivers_[0]->descriptor(), deliver, counters_);
+    if (receivers_.size() == 1) return batch_->take(receivers_[0]->socket.get(), deliver, counters_);
     // Asking which of several sockets have something costs as much as asking one of them for it.
     std::array<epoll_event, kReady> ready;
     const int count = ::epoll_wait(poll_set_.get(), ready.data(), static_cast<int>(ready.size()), 0);
@@ -152,7 +147,7 @@ std::size_t MulticastHub::receive(Nanoseconds, DeliverDatagram deliver) {
     bool more = count == static_cast<int>(ready.size());
     for (int i = 0; i < count; ++i) {
         const auto* receiver = static_cast<const UdpReceiver*>(ready[static_cast<std::size_t>(i)].data.ptr);
-        const std::size_t got = batch_->take(receiver->descriptor(), deliver, counters_);
+        const std::size_t got = batch_->take(receiver->socket.get(), deliver, counters_);
         more = more || got == kBatch;
         taken += got;
     }

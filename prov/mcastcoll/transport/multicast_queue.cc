@@ -1,15 +1,9 @@
 #include "transport/multicast_queue.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 
 namespace mcastcoll {
-
-void MulticastQueue::add(const wire::HeaderBytes& header, Bytes payload, std::uint32_t outlet) {
-    assert(!blocked_ && !full());
-    entries_[count_++] = {header, payload, outlet};
-}
 
 // Address by address, so that runs of datagrams stay together. What is accepted comes first in the new order.
 int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet> outlets,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <memory>
 #include <span>
 
@@ -20,7 +21,10 @@ class MulticastQueue {
     bool blocked() const { return blocked_; }
     bool full() const { return count_ == kMost; }
     // Call only when neither blocked nor full. The payload stays where it is until the next flush().
-    void add(const wire::HeaderBytes& header, Bytes payload, std::uint32_t outlet);
+    void add(const wire::HeaderBytes& header, Bytes payload, std::uint32_t outlet) {
+        assert(!blocked_ && !full());
+        entries_[count_++] = {header, payload, outlet};
+    }
     // Hands over what the transport takes. A datagram that it can never take is dropped, and its errno
     // returned; 0 otherwise. Payloads have at most so many bytes.
     int flush(MulticastTransport& transport, std::span<const Outlet> outlets, std::size_t payload_bytes);

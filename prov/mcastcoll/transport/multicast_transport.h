@@ -2,12 +2,12 @@
 // here is all the layers above use, and all an interceptor has to stand in for. Nothing of it allocates,
 // throws or blocks once the transport is open.
 //
-// Joining is beside it: a transport whose addresses are joined and left while it is open, and shares of what
-// is joined. Memberships belong to addresses, not to groups of members: whoever wants an address gets a
-// counted share of it.
+// Joining is beside it. Memberships belong to addresses, not to groups of members: whoever wants an address
+// gets a counted share of it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -139,5 +139,10 @@ class JoinableTransport : public MulticastTransport {
 inline Membership::~Membership() {
     if (hub_ != nullptr) hub_->leave(group_);
 }
+
+// Two ways to multicast behind one face. A group's address says which: UD over RDMA is that of groups without
+// a port. It is what is preferred, UDP what serves those who cannot.
+Result<std::unique_ptr<JoinableTransport>> open_both(std::unique_ptr<JoinableTransport> udp,
+                                                     std::unique_ptr<JoinableTransport> verbs);
 
 }  // namespace mcastcoll

@@ -29,8 +29,8 @@ FileDescriptor open_process(std::uint32_t pid) {
     return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
 }
 
-bool is_readable(int descriptor) {
-    pollfd entry{descriptor, POLLIN, 0};
+bool is_ready(int descriptor, short events) {
+    pollfd entry{descriptor, events, 0};
     return ::poll(&entry, 1, 0) > 0;
 }
 
@@ -83,7 +83,7 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const PeerWatchOptions& optio
         return Error{EINVAL, fmt::format("the peer timeout is 1 to {} ms, not {}", INT32_MAX,
                                          options.peer_timeout_ms)};
     std::unique_ptr<PeerWatch> watch(new PeerWatch);
-    watch->options_ = options;
+    watch->timeout_ms_ = options.peer_timeout_ms;
     watch->epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     if (!watch->epoll_.valid()) return system_error(errno, "cannot watch peers");
     watch->local_point_.host = local_host_id();
@@ -91,9 +91,6 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const PeerWatchOptions& optio
     if (auto start = process_start_time(::getpid())) watch->local_point_.start_time = start.value();
     if (options.local.valid())
         if (auto opened = watch->open_listener(options.local); !opened) return opened.error();
-    watch->slots_.resize(kMaxWatches);
-    for (std::uint32_t i = kMaxWatches; i > 0; --i) watch->free_slots_.push_back(i - 1);
-    watch->slot_of_.reserve(kMaxWatches);
     return watch;
 }
 
@@ -110,240 +107,198 @@ Result<void> PeerWatch::open_listener(const SocketAddress& local) {
 }
 
 Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
-    if (slot_of_.contains(id)) return Error{EEXIST, fmt::format("peer {} is watched already", id)};
-    if (free_slots_.empty())
+    if (watches_.contains(id)) return Error{EEXIST, fmt::format("peer {} is watched already", id)};
+    if (watches_.size() == kMaxWatches)
         return Error{ENOSPC, fmt::format("no more than {} peers can be watched", kMaxWatches)};
-    const bool reachable =
-        point.listener.valid() && !point.listener.is_wildcard() && point.listener.port() != 0;
-    const bool neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host &&
-                           !(options_.tcp_only && reachable);
-    if (!reachable && !neighbour)
+    Watch fresh;
+    fresh.id = id;
+    fresh.point = point;
+    fresh.reachable = point.listener.valid() && !point.listener.is_wildcard() && point.listener.port() != 0;
+    fresh.neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host;
+    if (!fresh.reachable && !fresh.neighbour)
         return Error{EOPNOTSUPP,
                      fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
-
-    Slot& slot = slots_[free_slots_.back()];
-    slot_of_.emplace(id, free_slots_.back());
-    free_slots_.pop_back();
-    slot.id = id;
-    try {
-        auto begun = begin(slot, point, {neighbour, reachable}, now);
-        if (!begun) unwatch(id);
-        return begun;
-    } catch (...) {
-        unwatch(id);
-        throw;
-    }
+    fresh.give_up = now + Nanoseconds::from_ms(timeout_ms_);
+    const int code = restart(fresh, now);
+    if (code != 0 && !fresh.reachable && !is_local_shortage(code))
+        return system_error(code, fmt::format("cannot watch process {}", point.pid));
+    if (fresh.state == State::kConnecting) due_ = std::min({due_, fresh.give_up, fresh.try_again});
+    watches_.emplace(id, std::move(fresh));
+    return {};
 }
 
 // Keepalive is what asks a connected peer's kernel. An idle time of a second makes it ask within one.
 void PeerWatch::look(Id id, Nanoseconds now) {
-    const auto found = slot_of_.find(id);
-    if (found == slot_of_.end()) return;
-    Slot& slot = slots_[found->second];
-    if (slot.state == State::kConnected)
-        (void)set_option(slot.descriptor.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE").ok();
-    if (slot.state == State::kConnecting) slot.try_again = now;
-}
-
-Result<void> PeerWatch::begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now) {
-    slot.point = point;
-    slot.ways = ways;
-    enter(slot, State::kConnecting);
-    slot.give_up = now + Nanoseconds::from_ms(options_.peer_timeout_ms);
-    const int code = restart(slot, now);
-    if (code == 0 || ways.reachable || is_local_shortage(code)) return {};
-    return system_error(code, fmt::format("cannot watch process {}", point.pid));
+    const auto found = watches_.find(id);
+    if (found == watches_.end()) return;
+    Watch& watch = found->second;
+    if (watch.state == State::kConnected)
+        (void)set_option(watch.descriptor.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE").ok();
+    if (watch.state != State::kConnecting) return;
+    watch.try_again = now;
+    due_ = std::min(due_, now);
 }
 
 // 0, or an errno.
-int PeerWatch::watch_process(Slot& slot) {
-    slot.descriptor = open_process(slot.point.pid);
-    const int code = slot.descriptor.valid() ? 0 : errno;
+int PeerWatch::watch_process(Watch& watch) {
+    watch.descriptor = open_process(watch.point.pid);
+    const int code = watch.descriptor.valid() ? 0 : errno;
     if (code != 0 && code != ESRCH) return code;
     bool ended = code == ESRCH;
     if (!ended) {
         // The start time is read after the descriptor is held. Where /proc hides other users' processes the
         // number must do.
-        const auto start = process_start_time(static_cast<pid_t>(slot.point.pid));
-        const bool other = start && slot.point.start_time != 0 && start.value() != slot.point.start_time;
-        ended = other || is_readable(slot.descriptor.get());
+        const auto start = process_start_time(static_cast<pid_t>(watch.point.pid));
+        ended = start && watch.point.start_time != 0 && start.value() != watch.point.start_time;
     }
     if (!ended)
-        if (const int failed = subscribe(slot, EPOLLIN); failed != 0) return failed;
-    if (ended) mark_process_dead(slot);
-    enter(slot, State::kProcess);
+        if (const int failed = subscribe(watch, EPOLLIN); failed != 0) return failed;
+    watch.state = State::kProcess;
+    if (ended) mark_process_dead(watch);
     return 0;
 }
 
 // Asks for the process, or sends a request to connect in place of an earlier unanswered one: 0 or an errno.
 // A kernel that refuses us the process leaves TCP.
-int PeerWatch::restart(Slot& slot, Nanoseconds now) {
-    const std::int64_t period_ns =
-        std::max<std::int64_t>(options_.peer_timeout_ms * 1'000'000 / kAttempts, 1'000'000);
-    slot.try_again = now + Nanoseconds{period_ns};
-    int code = slot.ways.neighbour ? watch_process(slot) : EINPROGRESS;
-    if (code != 0 && slot.ways.reachable) code = connect_to(slot);
+int PeerWatch::restart(Watch& watch, Nanoseconds now) {
+    const std::int64_t period_ns = std::max<std::int64_t>(timeout_ms_ * 1'000'000 / kAttempts, 1'000'000);
+    watch.try_again = now + Nanoseconds{period_ns};
+    int code = watch.neighbour ? watch_process(watch) : EINPROGRESS;
+    if (code != 0 && watch.reachable) code = connect_to(watch);
     if (code == 0 || code == EINPROGRESS) return 0;
-    note_unanswered(slot, code);
+    note_unanswered(watch, code);
     return code;
 }
 
 // Unreachable for now may pass: the next attempt asks again until the timeout.
-void PeerWatch::note_unanswered(Slot& slot, int code) {
-    slot.descriptor.reset();
-    slot.unanswered = code;
+void PeerWatch::note_unanswered(Watch& watch, int code) {
+    watch.descriptor.reset();
+    watch.unanswered = code;
     if (is_certain_death(code))
-        mark_dead(slot, fmt::format("nobody listens at {} any more ({}): its process has ended",
-                                    slot.point.listener, std::strerror(code)));
+        mark_dead(watch, fmt::format("nobody listens at {} any more ({}): its process has ended",
+                                     watch.point.listener, std::strerror(code)));
 }
 
-int PeerWatch::connect_to(Slot& slot) {
-    const SocketAddress& to = slot.point.listener;
-    slot.descriptor = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!slot.descriptor.valid()) return errno;
-    const int descriptor = slot.descriptor.get();
-    if (const int code = keep_alive(descriptor, options_.peer_timeout_ms); code != 0) return code;
+int PeerWatch::connect_to(Watch& watch) {
+    const SocketAddress& to = watch.point.listener;
+    watch.descriptor = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!watch.descriptor.valid()) return errno;
+    const int descriptor = watch.descriptor.get();
+    if (const int code = keep_alive(descriptor, timeout_ms_); code != 0) return code;
     if (::connect(descriptor, to.data(), to.size()) != 0 && errno != EINPROGRESS) return errno;
-    return subscribe(slot, EPOLLOUT);
+    return subscribe(watch, EPOLLOUT);
 }
 
-int PeerWatch::subscribe(const Slot& slot, std::uint32_t events) {
-    const std::uint64_t index = static_cast<std::uint64_t>(&slot - slots_.data());
+int PeerWatch::subscribe(const Watch& watch, std::uint32_t events) {
     epoll_event event{};
     event.events = events;
-    event.data.u64 = std::uint64_t{slot.generation} << 32 | index;
-    const int descriptor = slot.descriptor.get();
+    event.data.u64 = watch.id;
+    const int descriptor = watch.descriptor.get();
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) return 0;
     if (errno != EEXIST) return errno;
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
 }
 
-void PeerWatch::mark_dead(Slot& slot, std::string reason) {
-    if (slot.dead) return;
-    slot.dead = true;
-    slot.reason = std::move(reason);
-    slot.descriptor.reset();
-    ++dead_;
+void PeerWatch::mark_dead(Watch& watch, std::string reason) {
+    watch.state = State::kDead;
+    watch.reason = std::move(reason);
+    watch.descriptor.reset();
+    due_ = Nanoseconds{0};
 }
 
-void PeerWatch::mark_process_dead(Slot& slot) {
-    mark_dead(slot, fmt::format("its process {} has ended", slot.point.pid));
+void PeerWatch::mark_process_dead(Watch& watch) {
+    mark_dead(watch, fmt::format("its process {} has ended", watch.point.pid));
 }
 
-void PeerWatch::enter(Slot& slot, State state) {
-    connecting_ -= slot.state == State::kConnecting;
-    neighbours_ -= slot.state == State::kProcess;
-    slot.state = state;
-    connecting_ += slot.state == State::kConnecting;
-    neighbours_ += slot.state == State::kProcess;
-}
-
-void PeerWatch::release(Slot& slot) {
-    if (slot.dead) --dead_;
-    enter(slot, State::kFree);
-    const std::uint32_t next = slot.generation + 1;
-    slot = Slot();
-    slot.generation = next;
-}
-
-void PeerWatch::unwatch(Id id) {
-    const auto found = slot_of_.find(id);
-    if (found == slot_of_.end()) return;
-    release(slots_[found->second]);
-    free_slots_.push_back(found->second);
-    slot_of_.erase(found);
-}
-
-void PeerWatch::on_event(Slot& slot, std::uint32_t events) {
-    switch (slot.state) {
-        case State::kFree:
+// The event may be of an earlier watch of the same peer, if a child of fork() has kept its descriptor: what
+// counts is what the descriptor says.
+void PeerWatch::on_event(Watch& watch) {
+    const int descriptor = watch.descriptor.get();
+    switch (watch.state) {
+        case State::kDead:
             return;
         case State::kProcess:
-            if ((events & EPOLLIN) != 0) mark_process_dead(slot);
+            if (is_ready(descriptor, POLLIN)) mark_process_dead(watch);
             return;
         case State::kConnecting:
-            on_connecting(slot);
+            if (is_ready(descriptor, POLLOUT)) on_connecting(watch);
             return;
         case State::kConnected:
-            on_connected(slot);
+            on_connected(watch);
             return;
     }
 }
 
-void PeerWatch::on_connecting(Slot& slot) {
-    int code = error_of_socket(slot.descriptor.get());
-    if (code == 0) code = subscribe(slot, EPOLLIN | EPOLLRDHUP);
+void PeerWatch::on_connecting(Watch& watch) {
+    int code = error_of_socket(watch.descriptor.get());
+    if (code == 0) code = subscribe(watch, EPOLLIN | EPOLLRDHUP);
     if (code == 0)
-        enter(slot, State::kConnected);
+        watch.state = State::kConnected;
     else
-        note_unanswered(slot, code);
+        note_unanswered(watch, code);
 }
 
-void PeerWatch::on_connected(Slot& slot) {
-    const int code = error_of_socket(slot.descriptor.get());
+void PeerWatch::on_connected(Watch& watch) {
+    const int code = error_of_socket(watch.descriptor.get());
     // Reset, ended, or silent for as long as the kernel was told to wait.
-    const SocketAddress& at = slot.point.listener;
+    const SocketAddress& at = watch.point.listener;
     if (code == ETIMEDOUT)
-        mark_dead(slot, fmt::format("{} answered no keepalive for {} ms", at, options_.peer_timeout_ms));
+        mark_dead(watch, fmt::format("{} answered no keepalive for {} ms", at, timeout_ms_));
     else if (code != 0)
-        mark_dead(slot, fmt::format("the idle connection to {} broke: {}", at, std::strerror(code)));
-    else if (!is_open(slot.descriptor.get()))
-        mark_dead(slot, fmt::format("the idle connection to {} was closed: its process has ended", at));
-}
-
-void PeerWatch::check_deadlines(Nanoseconds now) {
-    for (Slot& slot : slots_) {
-        if (slot.state != State::kConnecting || slot.dead) continue;
-        if (now >= slot.give_up)
-            give_up(slot);
-        else if (now >= slot.try_again)
-            restart(slot, now);
-    }
+        mark_dead(watch, fmt::format("the idle connection to {} broke: {}", at, std::strerror(code)));
+    else if (!is_open(watch.descriptor.get()))
+        mark_dead(watch, fmt::format("the idle connection to {} was closed: its process has ended", at));
 }
 
 // Who could not be asked, because nothing is left here to ask with, may be alive. But whoever waits for it
 // without a watch might wait for ever.
-void PeerWatch::give_up(Slot& slot) {
-    const bool short_here = is_local_shortage(slot.unanswered);
-    if (short_here) slot.error = slot.unanswered;
+void PeerWatch::give_up(Watch& watch) {
+    const bool short_here = is_local_shortage(watch.unanswered);
+    if (short_here) watch.error = watch.unanswered;
     const std::string who =
-        slot.ways.reachable ? slot.point.listener.to_string() : fmt::format("process {}", slot.point.pid);
+        watch.reachable ? watch.point.listener.to_string() : fmt::format("process {}", watch.point.pid);
     const std::string why =
-        slot.unanswered == 0 ? std::string() : fmt::format(" ({})", std::strerror(slot.unanswered));
-    mark_dead(slot, fmt::format("{} could not be {} for {} ms{}", who, short_here ? "watched" : "reached",
-                                options_.peer_timeout_ms, why));
+        watch.unanswered == 0 ? std::string() : fmt::format(" ({})", std::strerror(watch.unanswered));
+    mark_dead(watch, fmt::format("{} could not be {} for {} ms{}", who, short_here ? "watched" : "reached",
+                                 timeout_ms_, why));
+}
+
+// Tries again what is due, gives up, and tells who is dead.
+std::size_t PeerWatch::look_after(Nanoseconds now, std::span<Death> dead) {
+    Nanoseconds due = kNever;
+    std::size_t told = 0;
+    for (auto next = watches_.begin(); next != watches_.end();) {
+        const auto at = next++;
+        Watch& watch = at->second;
+        if (watch.state == State::kConnecting && now >= watch.give_up)
+            give_up(watch);
+        else if (watch.state == State::kConnecting && now >= watch.try_again)
+            restart(watch, now);
+        if (watch.state == State::kConnecting) due = std::min({due, watch.give_up, watch.try_again});
+        if (watch.state != State::kDead) continue;
+        if (told == dead.size()) {
+            due = Nanoseconds{0};
+            continue;
+        }
+        dead[told++] = {watch.id, watch.error, std::move(watch.reason)};
+        watches_.erase(at);
+    }
+    due_ = due;
+    return told;
 }
 
 std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     std::array<epoll_event, 64> events;
     const int got = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-    for (int i = 0; i < got; ++i) {
-        const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
-        Slot& slot = slots_[static_cast<std::uint32_t>(key)];
-        if (slot.generation == static_cast<std::uint32_t>(key >> 32) && !slot.dead)
-            on_event(slot, events[static_cast<std::size_t>(i)].events);
-    }
-    if (connecting_ > 0) check_deadlines(now);
+    for (int i = 0; i < got; ++i)
+        if (const auto found = watches_.find(events[static_cast<std::size_t>(i)].data.u64);
+            found != watches_.end())
+            on_event(found->second);
     if (listener_.valid() && now >= backlog_check_) {
         backlog_check_ = now + kBacklogPeriod;
         thin_backlog();
     }
-    std::size_t told = 0;
-    for (std::size_t i = 0; dead_ > 0 && told < dead.size() && i < slots_.size(); ++i) {
-        if (!slots_[i].dead) continue;
-        dead[told++] = {slots_[i].id, slots_[i].error, std::move(slots_[i].reason)};
-        unwatch(slots_[i].id);
-    }
-    return told;
-}
-
-Nanoseconds PeerWatch::next_deadline() const {
-    if (dead_ > 0) return Nanoseconds{0};
-    Nanoseconds earliest = kNever;
-    if (connecting_ == 0) return earliest;
-    for (const Slot& slot : slots_)
-        if (slot.state == State::kConnecting) earliest = std::min({earliest, slot.give_up, slot.try_again});
-    return earliest;
+    return got > 0 || now >= due_ ? look_after(now, dead) : 0;
 }
 
 // The kernel reports a listener's backlog in two fields of TCP_INFO that a listener has no other use for.

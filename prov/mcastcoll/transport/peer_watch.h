@@ -37,8 +37,6 @@ struct PeerWatchOptions {
     // A peer that cannot be reached for so long is dead. One that cannot even be asked, for want of
     // descriptors or memory here, counts as lost.
     std::int64_t peer_timeout_ms = 10000;
-    // For tests: watch neighbours over TCP as well.
-    bool tcp_only = false;
 };
 
 class PeerWatch {
@@ -60,7 +58,7 @@ class PeerWatch {
     // ignored.
     void look(Id id, Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
-    void unwatch(Id id);
+    void unwatch(Id id) { watches_.erase(id); }
 
     struct Death {
         Id id = 0;
@@ -71,63 +69,52 @@ class PeerWatch {
     // is filled up there may be more for the next call.
     std::size_t poll(Nanoseconds now, std::span<Death> dead);
     // When poll() is due although descriptor() is silent.
-    Nanoseconds next_deadline() const;
+    Nanoseconds next_deadline() const { return due_; }
     // An epoll descriptor that polls readable when poll() may have news.
     int descriptor() const { return epoll_.get(); }
-    std::size_t watched() const { return slot_of_.size(); }
-    std::size_t neighbours() const { return neighbours_; }
+    std::size_t watched() const { return watches_.size(); }
 
   private:
-    enum class State { kFree, kConnecting, kConnected, kProcess };
-    struct Ways {
-        bool neighbour = false, reachable = false;
-    };
-    struct Slot {
-        State state = State::kFree;
-        Ways ways;
-        std::uint32_t generation = 0;  // of the slot: an event of an earlier watch is not this one's
+    enum class State { kConnecting, kConnected, kProcess, kDead };
+    struct Watch {
         Id id = 0;
         WatchPoint point;
+        bool neighbour = false, reachable = false;  // the ways to watch it
+        State state = State::kConnecting;
         FileDescriptor descriptor;
         Nanoseconds give_up;    // connecting: dead by then
         Nanoseconds try_again;  // connecting: a lost request is sent afresh
         int unanswered = 0;     // connecting: what the last attempt met, an errno
-        bool dead = false;
+        // Of its death.
         int error = ECONNRESET;
         std::string reason;
     };
 
     PeerWatch() = default;
     Result<void> open_listener(const SocketAddress& local);
-    Result<void> begin(Slot& slot, const WatchPoint& point, Ways ways, Nanoseconds now);
-    int watch_process(Slot& slot);
-    void enter(Slot& slot, State state);
-    int connect_to(Slot& slot);
-    int restart(Slot& slot, Nanoseconds now);
-    void note_unanswered(Slot& slot, int code);
-    void give_up(Slot& slot);
-    int subscribe(const Slot& slot, std::uint32_t events);
-    void mark_dead(Slot& slot, std::string reason);
-    void mark_process_dead(Slot& slot);
-    void release(Slot& slot);
-    void on_event(Slot& slot, std::uint32_t events);
-    void on_connecting(Slot& slot);
-    void on_connected(Slot& slot);
-    void check_deadlines(Nanoseconds now);
+    int watch_process(Watch& watch);
+    int connect_to(Watch& watch);
+    int restart(Watch& watch, Nanoseconds now);
+    void note_unanswered(Watch& watch, int code);
+    void give_up(Watch& watch);
+    int subscribe(const Watch& watch, std::uint32_t events);
+    void mark_dead(Watch& watch, std::string reason);
+    void mark_process_dead(Watch& watch);
+    void on_event(Watch& watch);
+    void on_connecting(Watch& watch);
+    void on_connected(Watch& watch);
+    std::size_t look_after(Nanoseconds now, std::span<Death> dead);
     void thin_backlog();
 
-    PeerWatchOptions options_;
+    std::int64_t timeout_ms_ = 0;
     WatchPoint local_point_;
     FileDescriptor epoll_;
     FileDescriptor listener_;
     Nanoseconds backlog_check_{0};
     std::vector<FileDescriptor> accepted_;
-    std::vector<Slot> slots_;
-    std::vector<std::uint32_t> free_slots_;
-    std::unordered_map<Id, std::uint32_t> slot_of_;
-    std::size_t connecting_ = 0;
-    std::size_t neighbours_ = 0;
-    std::size_t dead_ = 0;
+    std::unordered_map<Id, Watch> watches_;
+    // When a watch has something to do or to tell that no event announces; never too late.
+    Nanoseconds due_ = kNever;
 };
 
 }  // namespace mcastcoll

@@ -34,18 +34,10 @@ std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t 
     return ports;
 }
 
-std::string rendezvous_name(Bytes address, unsigned candidate) {
-    while (!address.empty() && address.back() == std::byte{0}) address = address.first(address.size() - 1);
-    return fmt::format("mcastcoll-{:016x}{:016x}-{}", stable_hash(address, kNameSeed),
-                       stable_hash(address, kNameSeed + 1), candidate % kRendezvousCandidates);
-}
-
 bool operator==(const RendezvousSource& left, const RendezvousSource& right) {
-    const Bytes mine = left.bytes();
-    const Bytes theirs = right.bytes();
-    if (std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end())) return true;
-    auto first = SocketAddress::from_bytes(mine);
-    auto second = SocketAddress::from_bytes(theirs);
+    if (std::ranges::equal(left.bytes(), right.bytes())) return true;
+    auto first = SocketAddress::from_bytes(left.bytes());
+    auto second = SocketAddress::from_bytes(right.bytes());
     return first && second && first.value() == second.value();
 }
 
@@ -65,18 +57,19 @@ std::string RendezvousSource::to_string() const {
 }
 
 Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsigned attempt) {
-    RendezvousSource result;
     const unsigned number = attempt % kRendezvousCandidates;
     if (auto ip = SocketAddress::from_bytes(inner_address)) {
-        if (ip.value().port() == 0)
+        const std::uint16_t port = ip.value().port();
+        if (port == 0)
             return Error{EINVAL, fmt::format("the address {} has no port to be found by", ip.value())};
-        const SocketAddress at = ip.value().with_port(rendezvous_ports(ip.value().port())[number]);
-        std::memcpy(&result.address_, at.data(), at.size());
-        result.size_ = at.size();
-        return result;
+        return from_bytes(ip.value().with_port(rendezvous_ports(port)[number]).bytes());
     }
     if (inner_address.empty()) return Error{EINVAL, "an empty address cannot be found"};
-    const std::string name = rendezvous_name(inner_address, number);
+    while (!inner_address.empty() && inner_address.back() == std::byte{0})
+        inner_address = inner_address.first(inner_address.size() - 1);
+    const std::string name = fmt::format("mcastcoll-{:016x}{:016x}-{}", stable_hash(inner_address, kNameSeed),
+                                         stable_hash(inner_address, kNameSeed + 1), number);
+    RendezvousSource result;
     result.address_.local.sun_family = AF_UNIX;
     name.copy(result.address_.local.sun_path + 1, sizeof result.address_.local.sun_path - 1);
     result.size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());

@@ -31,15 +31,15 @@ inline constexpr std::size_t kRendezvousMaxBytes = 1400;
 
 // The ports to look at, all different, the first `port` itself. They lie outside the usual ephemeral ranges.
 std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t port);
-// The abstract name for an address that is not IP. Trailing zero bytes do not count: some hand out strings
-// with, some without.
-std::string rendezvous_name(Bytes address, unsigned candidate);
 
 // Where a datagram came from, to be answered with reply(). A plain value.
 class RendezvousSource {
   public:
     // What bytes() gave; of anything else nobody.
     static RendezvousSource from_bytes(Bytes bytes);
+    // One of the places where an endpoint with this inner address may have its socket. Trailing zero bytes of
+    // an address that is not IP do not count: some hand out strings with, some without.
+    static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt);
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
     friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);
     std::string to_string() const;
@@ -47,12 +47,9 @@ class RendezvousSource {
   private:
     friend class Rendezvous;
     union Address {
+        sockaddr_un local;  // the largest
         sockaddr any;
-        sockaddr_in v4;
-        sockaddr_in6 v6;
-        sockaddr_un local;
     };
-    static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt);
     Address address_{};
     socklen_t size_ = 0;
 };
@@ -70,7 +67,7 @@ class Rendezvous {
     // own, or what the network says.
     int send(Bytes inner_address, unsigned attempt, Bytes bytes);
     int reply(const RendezvousSource& source, Bytes bytes);
-    // Whether this is one of the places where an endpoint with this inner address may have its socket.
+    // Whether this is one of the candidates.
     static bool may_be(Bytes inner_address, const RendezvousSource& source);
     // Delivers at most kReceiveLimit waiting datagrams, without those that are too long; returns how many.
     std::size_t receive(Deliver deliver);

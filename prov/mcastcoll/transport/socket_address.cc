@@ -12,17 +12,6 @@
 #include "wire/bytes.h"
 
 namespace mcastcoll {
-namespace {
-
-Result<std::uint16_t> parse_port(std::string_view text) {
-    std::uint16_t port = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), port);
-    if (status != std::errc() || end != text.data() + text.size())
-        return Error{EINVAL, fmt::format("\"{}\" is not a port number (0 to 65535)", text)};
-    return port;
-}
-
-}  // namespace
 
 SocketAddress::SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope) : SocketAddress() {
     if (address.size() == sizeof(in_addr)) {
@@ -38,17 +27,12 @@ SocketAddress::SocketAddress(Bytes address, std::uint16_t port, std::uint32_t sc
 }
 
 Result<SocketAddress> SocketAddress::from_bytes(Bytes bytes) {
-    sa_family_t family = AF_UNSPEC;
-    if (bytes.size() >= sizeof family) std::memcpy(&family, bytes.data(), sizeof family);
-    std::size_t size = 0;
-    if (family == AF_INET) size = sizeof(sockaddr_in);
-    if (family == AF_INET6) size = sizeof(sockaddr_in6);
-    if (size == 0 || bytes.size() < size)
-        return Error{EINVAL, fmt::format("{} bytes of family {} are no IPv4 or IPv6 socket address",
-                                         bytes.size(), family)};
     SocketAddress result;
-    std::memcpy(&result.storage_, bytes.data(), size);
-    return result;
+    std::ranges::copy(bytes.first(std::min(bytes.size(), sizeof result.storage_)),
+                      reinterpret_cast<std::byte*>(&result.storage_));
+    if (result.valid() && bytes.size() >= result.size()) return result;
+    return Error{EINVAL, fmt::format("{} bytes of family {} are no IPv4 or IPv6 socket address", bytes.size(),
+                                     result.family())};
 }
 
 Result<SocketAddress> SocketAddress::from(const sockaddr* address, socklen_t size) {
@@ -75,11 +59,9 @@ Result<SocketAddress> SocketAddress::parse(std::string_view text) {
         port_text = text.substr(text.find(':') + 1);
     }
     std::uint16_t port = 0;
-    if (!port_text.empty()) {
-        auto parsed = parse_port(port_text);
-        if (!parsed) return parsed.error();
-        port = parsed.value();
-    }
+    const auto [end, status] = std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
+    if (!port_text.empty() && (status != std::errc() || end != port_text.data() + port_text.size()))
+        return Error{EINVAL, fmt::format("\"{}\" is not a port number (0 to 65535)", port_text)};
     const std::string host_text(host);
     in_addr v4{};
     if (::inet_pton(AF_INET, host_text.c_str(), &v4) == 1) return SocketAddress(v4, port);
@@ -97,9 +79,7 @@ Result<SocketAddress> SocketAddress::of_socket(int descriptor) {
 }
 
 std::uint16_t SocketAddress::port() const {
-    if (family() == AF_INET) return ntohs(storage_.v4.sin_port);
-    if (family() == AF_INET6) return ntohs(storage_.v6.sin6_port);
-    return 0;
+    return valid() ? ntohs(storage_.v4.sin_port) : std::uint16_t{0};
 }
 
 Bytes SocketAddress::address_bytes() const {
@@ -109,8 +89,7 @@ Bytes SocketAddress::address_bytes() const {
 }
 
 bool SocketAddress::is_wildcard() const {
-    const Bytes bytes = address_bytes();
-    return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+    return std::ranges::all_of(address_bytes(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 bool SocketAddress::is_multicast() const {
@@ -120,16 +99,12 @@ bool SocketAddress::is_multicast() const {
 }
 
 bool SocketAddress::same_host(const SocketAddress& other) const {
-    if (family() != other.family()) return false;
-    const Bytes mine = address_bytes();
-    const Bytes theirs = other.address_bytes();
-    return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+    return family() == other.family() && std::ranges::equal(address_bytes(), other.address_bytes());
 }
 
 SocketAddress SocketAddress::with_port(std::uint16_t port) const {
     SocketAddress result = *this;
-    if (family() == AF_INET) result.storage_.v4.sin_port = htons(port);
-    if (family() == AF_INET6) result.storage_.v6.sin6_port = htons(port);
+    if (valid()) result.storage_.v4.sin_port = htons(port);
     return result;
 }
 
@@ -147,15 +122,8 @@ socklen_t SocketAddress::size() const {
 
 std::string SocketAddress::to_string() const {
     char text[INET6_ADDRSTRLEN] = "";
-    if (family() == AF_INET) {
-        ::inet_ntop(AF_INET, &storage_.v4.sin_addr, text, sizeof text);
-        return fmt::format("{}:{}", text, port());
-    }
-    if (family() == AF_INET6) {
-        ::inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof text);
-        return fmt::format("[{}]:{}", text, port());
-    }
-    return "(no address)";
+    if (::inet_ntop(family(), address_bytes().data(), text, sizeof text) == nullptr) return "(no address)";
+    return family() == AF_INET ? fmt::format("{}:{}", text, port()) : fmt::format("[{}]:{}", text, port());
 }
 
 std::size_t SocketAddress::hash() const {

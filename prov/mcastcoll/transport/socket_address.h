@@ -52,6 +52,7 @@ class SocketAddress {
     SocketAddress with_scope(std::uint32_t scope) const;
 
     const sockaddr* data() const { return &storage_.any; }
+    Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(data()), size())); }
     // For the kernel to write into, at most capacity() bytes.
     sockaddr* data() { return &storage_.any; }
     socklen_t size() const;

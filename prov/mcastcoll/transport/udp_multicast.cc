@@ -1,5 +1,3 @@
-#include "transport/udp_multicast.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "transport/multicast_hub.h"
 
 namespace mcastcoll {
 namespace {
@@ -71,24 +70,12 @@ Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
     const SocketAddress& own = *options.address();
     if (::bind(descriptor, own.data(), own.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {} of {}", own, options.interface.name));
-    auto local = SocketAddress::of_socket(descriptor);
-    if (!local) return local.error();
     int segment = 0;
     socklen_t size = sizeof segment;
     sends_runs_ = options.offload && ::getsockopt(descriptor, IPPROTO_UDP, UDP_SEGMENT, &segment, &size) == 0;
-    local_ = local.value();
     interface_index_ = options.interface.index;
     max_payload_ = payload_for(options);
-    prepare_batch();
     socket_ = std::move(socket).value();
-    return {};
-}
-
-void UdpSender::prepare_batch() {
-    messages_.resize(kBatch);
-    pieces_.resize(2 * kGather);
-    controls_.resize(kBatch);
-    runs_.resize(kBatch);
     for (std::size_t i = 0; i < kBatch; ++i) {
         messages_[i].msg_hdr.msg_name = to_.data();
         msghdr control{};
@@ -99,13 +86,7 @@ void UdpSender::prepare_batch() {
         note->cmsg_type = UDP_SEGMENT;
         note->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
     }
-}
-
-// What is wrong with the first prepared datagram; 0 when there is only no room for it.
-int UdpSender::note_failure(int code, MulticastCounters& counters) {
-    const bool full = is_full(code) || code == ENOMEM;
-    ++(full ? counters.send_would_block : counters.send_errors);
-    return full ? 0 : code;
+    return {};
 }
 
 // After the kernel refused a run: true when the reason may be that it was one, and there will be no more.
@@ -200,7 +181,9 @@ Sent UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& g
         if (sent < 0) {
             const int code = errno;
             if (give_up_runs(code)) continue;
-            return {accepted, note_failure(code, counters)};
+            const bool full = is_full(code) || code == ENOMEM;
+            ++(full ? counters.send_would_block : counters.send_errors);
+            return {accepted, full ? 0 : code};
         }
         // A short count hides its reason: the next turn asks for the first refused one again and learns it.
         accepted += count_sent(static_cast<std::size_t>(sent), counters);
@@ -208,23 +191,23 @@ Sent UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& g
     return {accepted, 0};
 }
 
-Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t port) {
+Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t at) {
     const bool v4 = options.family == 4;
-    port_ = port;
-    interface_index_ = options.interface.index;
-    auto socket = open_datagram_socket(options.address_family());
-    if (!socket) return socket.error();
-    socket_ = std::move(socket).value();
-    const int descriptor = socket_.get();
+    port = at;
+    interface_index = options.interface.index;
+    auto opened = open_datagram_socket(options.address_family());
+    if (!opened) return opened.error();
+    socket = std::move(opened).value();
+    const int descriptor = socket.get();
     if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set) return set;
     auto own = hear_own_groups(descriptor, options.address_family());
     if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
     if (!own) return own;
     auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
     if (!granted) return granted.error();
-    buffer_bytes_ = granted.value();
+    buffer_bytes = granted.value();
     // A kernel without it hands over single datagrams.
-    takes_runs_ = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+    takes_runs = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     const SocketAddress any =
         v4 ? SocketAddress(in_addr{INADDR_ANY}, port) : SocketAddress(in6addr_any, port);
     if (::bind(descriptor, any.data(), any.size()) != 0)
@@ -233,21 +216,21 @@ Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t
 }
 
 Result<void> UdpReceiver::join(const SocketAddress& group) {
-    if (const int error = change_membership(socket_.get(), MCAST_JOIN_GROUP, group, interface_index_))
+    if (const int error = change_membership(socket.get(), MCAST_JOIN_GROUP, group, interface_index))
         return system_error(error, fmt::format("cannot join {}", group));
-    ++memberships_;
+    ++memberships;
     return {};
 }
 
 void UdpReceiver::leave(const SocketAddress& group) {
-    (void)change_membership(socket_.get(), MCAST_LEAVE_GROUP, group, interface_index_);
-    --memberships_;
+    (void)change_membership(socket.get(), MCAST_LEAVE_GROUP, group, interface_index);
+    --memberships;
 }
 
 std::uint64_t UdpReceiver::drops() const {
     std::uint32_t info[SK_MEMINFO_VARS] = {};
     socklen_t size = sizeof info;
-    return ::getsockopt(socket_.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
+    return ::getsockopt(socket.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
 }
 
 ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs)
@@ -255,10 +238,6 @@ ReceiveBatch::ReceiveBatch(std::size_t max_payload, bool runs)
     const std::size_t length = runs ? kRunBuffer : max_payload;
     const std::size_t stride = runs ? kRunBufferStride : max_payload;
     buffers_ = std::make_unique_for_overwrite<std::byte[]>(at_once_ * stride);
-    sources_.resize(at_once_);
-    messages_.resize(at_once_);
-    pieces_.resize(at_once_);
-    controls_.resize(at_once_);
     for (std::size_t i = 0; i < at_once_; ++i) {
         pieces_[i] = {buffers_.get() + i * stride, length};
         msghdr& in = messages_[i].msg_hdr;

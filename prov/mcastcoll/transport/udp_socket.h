@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <initializer_list>
 
 #include "base/file_descriptor.h"
@@ -58,6 +59,11 @@ bool is_full(int error);
 constexpr std::size_t datagram_cost(std::size_t bytes) {
     return (bytes + 2047) / 2048 * 2048 + 768;
 }
+// Room for a note to the kernel, or from it, about a message: UDP_SEGMENT has 16 bits, UDP_GRO an int.
+template <typename Note>
+struct UdpControl {
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(Note))> bytes;
+};
 // The size of the datagrams that a received message is a run of (UDP_GRO), or `otherwise`.
 std::size_t run_unit(msghdr& message, std::size_t otherwise);
 // Not blocking, closed on exec.

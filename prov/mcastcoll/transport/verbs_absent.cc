@@ -5,10 +5,6 @@
 
 namespace mcastcoll {
 
-bool built_with_verbs() {
-    return false;
-}
-
 Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions&) {
     return Error{ENOSYS, "built without rdma-core"};
 }

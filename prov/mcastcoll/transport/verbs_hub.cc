@@ -1,5 +1,7 @@
-#include "transport/verbs_hub.h"
-
+// All UD multicast of one endpoint: one queue pair for all its groups, and their addresses.
+//
+// The connection manager's answer to a join is where sends to the group go: an address handle, kept for as
+// long as the group is joined. README.md has the rest.
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,9 +10,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <list>
+#include <unordered_map>
 
 #include "base/clock.h"
 #include "base/system.h"
+#include "transport/verbs_queue.h"
 
 namespace mcastcoll {
 namespace {
@@ -25,22 +30,127 @@ constexpr unsigned kQuietTurns = 1024;
 constexpr unsigned kMostRejoins = 9;
 constexpr std::int64_t kRejoinPauseMs = 100;
 
-}  // namespace
-
-bool built_with_verbs() {
-    return true;
+void destroy_event_channel(rdma_event_channel* channel) {
+    rdma_destroy_event_channel(channel);
 }
-
-Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options) {
-    if (std::string why = why_no_rdma(); !why.empty()) return Error{ENODEV, why};
-    auto hub = std::make_unique<VerbsHub>(options);
-    if (auto opened = hub->open(); !opened) return opened.error();
-    return std::unique_ptr<VerbsTransport>(std::move(hub));
+// A queue pair goes with its identifier.
+void destroy_id(rdma_cm_id* id) {
+    if (id->qp != nullptr) rdma_destroy_qp(id);
+    rdma_destroy_id(id);
 }
+using CmChannelOwner = std::unique_ptr<rdma_event_channel, VerbsDestroyer<destroy_event_channel>>;
+using CmIdOwner = std::unique_ptr<rdma_cm_id, VerbsDestroyer<destroy_id>>;
 
-VerbsHub::~VerbsHub() {
-    assert(shares_.empty());
-}
+class VerbsHub final : public VerbsTransport {
+  public:
+    explicit VerbsHub(const VerbsOptions& options) : options_(options) {}
+    ~VerbsHub() override { assert(shares_.empty()); }
+    Result<void> open();
+
+    Result<Membership> join(const SocketAddress& group) override;
+    Result<Membership> join_any() override;
+    bool has_joined(const SocketAddress& group) const override { return shares_.count(group) > 0; }
+    bool has_room() const override {
+        return !gone_ && !queue_->broken() && shares_.size() < most_memberships_;
+    }
+    Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
+        revive();
+        const VerbsTarget target = target_of(to.group);
+        if (target.address != nullptr) return queue_->send(datagrams, target, counters_);
+        ++counters_.send_errors;
+        return {0, EADDRNOTAVAIL};
+    }
+    std::size_t receive(Nanoseconds, DeliverDatagram deliver) override {
+        revive();
+        const std::size_t taken = queue_->receive(local_, deliver, counters_);
+        if (taken == 0 && ++quiet_turns_ == kQuietTurns) look_after();
+        return taken;
+    }
+    int descriptor() const override { return queue_->descriptor(); }
+    bool prepare_wait() override {
+        look_after();
+        // Of a failed queue pair nothing more comes, and there is nothing to wait for.
+        return queue_->broken() || queue_->prepare_wait();
+    }
+    std::size_t max_payload() const override { return queue_->max_payload(); }
+    MulticastCounters counters() const override { return counters_; }
+    const SocketAddress& local_address() const override { return local_; }
+    std::size_t receives() const override { return queue_->receives(); }
+    const std::string& device() const override { return device_; }
+    bool sends_anywhere() const override { return ethernet_; }
+
+  private:
+    struct Target {
+        AddressOwner address;
+        std::uint32_t key = 0;
+    };
+    struct Share {
+        std::size_t users = 0;
+        // Of the join that is under way, or was.
+        bool answered = false;
+        int status = 0;
+        // The network has forgotten the group, as when its subnet manager was replaced.
+        bool lost = false;
+        unsigned rejoins = 0;
+        Nanoseconds rejoin_at{};
+        ibv_ah_attr route{};
+        Target target;
+    };
+    // Requests that were posted with a handle may still be on their way when it is no longer wanted.
+    struct Retired {
+        std::uint64_t until = 0;
+        AddressOwner address;
+    };
+
+    void describe(const ibv_device_attr& limits, const ibv_port_attr& port);
+    Result<void> join_new(const SocketAddress& group);
+    Result<void> await(Share& share);
+    // rdma-core wants to write to addresses.
+    int ask(const SocketAddress& group, Share& share) {
+        SocketAddress address = group.with_scope(options_.interface.index);
+        return rdma_join_multicast(id_.get(), address.data(), &share);
+    }
+    void forget(const SocketAddress& group) {
+        SocketAddress address = group.with_scope(options_.interface.index);
+        (void)rdma_leave_multicast(id_.get(), address.data());
+    }
+    Result<void> reach(const SocketAddress& group, Share& share);
+    void look_after();
+    void take_events();
+    void note_answer(const rdma_cm_event& event);
+    void revive() {
+        if (!queue_->broken() || gone_) return;
+        if (queue_->revive()) ++counters_.revivals;
+    }
+    void leave(const SocketAddress& group) override;
+    VerbsTarget target_of(const SocketAddress& group);
+    void retire(AddressOwner address) {
+        bury();
+        if (address) retired_.push_back({queue_->posted(), std::move(address)});
+    }
+    void bury() {
+        if (retired_.empty()) return;
+        queue_->reap();
+        while (!retired_.empty() && retired_.front().until <= queue_->done()) retired_.pop_front();
+    }
+
+    const VerbsOptions options_;
+    SocketAddress local_;
+    std::string device_;
+    bool ethernet_ = false, gone_ = false;
+    std::size_t most_memberships_ = 0;
+    CmChannelOwner events_;
+    CmIdOwner id_;
+    std::unique_ptr<VerbsQueue> queue_;
+    std::unordered_map<SocketAddress, Share> shares_;
+    // RoCE only: how a group is reached, and handles of groups that are not joined.
+    std::optional<ibv_ah_attr> route_;
+    std::uint32_t route_key_ = 0;
+    std::unordered_map<SocketAddress, Target> others_;
+    std::list<Retired> retired_;
+    unsigned quiet_turns_ = 0;
+    MulticastCounters counters_;
+};
 
 Result<void> VerbsHub::open() {
     const auto& address = options_.address();
@@ -62,16 +172,18 @@ Result<void> VerbsHub::open() {
     if (rdma_bind_addr(id, own.data()) != 0 || id->verbs == nullptr || id->pd == nullptr)
         return system_error(errno != 0 ? errno : ENODEV,
                             fmt::format("no RDMA device has the address of {}", options_.interface.name));
-    queue_ = std::make_unique<VerbsQueue>(*id);
-    if (auto opened = queue_->open(options_); !opened) return opened;
-    return describe();
-}
-
-Result<void> VerbsHub::describe() {
     ibv_device_attr limits{};
     ibv_port_attr port{};
-    if (ibv_query_device(id_->verbs, &limits) != 0 || ibv_query_port(id_->verbs, id_->port_num, &port) != 0)
-        return Error{EIO, "cannot ask the RDMA device for its limits"};
+    int code = ibv_query_device(id->verbs, &limits);
+    if (code == 0) code = ibv_query_port(id->verbs, id->port_num, &port);
+    if (code != 0) return system_error(code, "cannot ask the RDMA device for its limits");
+    queue_ = std::make_unique<VerbsQueue>(*id);
+    if (auto opened = queue_->open(options_, limits, port); !opened) return opened;
+    describe(limits, port);
+    return {};
+}
+
+void VerbsHub::describe(const ibv_device_attr& limits, const ibv_port_attr& port) {
     ethernet_ = port.link_layer == IBV_LINK_LAYER_ETHERNET;
     most_memberships_ = options_.most_memberships > 0 ? options_.most_memberships : SIZE_MAX;
     if (limits.max_mcast_grp > 0)
@@ -88,11 +200,6 @@ Result<void> VerbsHub::describe() {
         local_ = address_of(gid);
     }
     local_ = local_.with_port(port_of_queue_pair(queue_->number()));
-    return {};
-}
-
-bool VerbsHub::has_room() const {
-    return !gone_ && !queue_->broken() && shares_.size() < most_memberships_;
 }
 
 Result<Membership> VerbsHub::join(const SocketAddress& group) {
@@ -122,25 +229,12 @@ Result<Membership> VerbsHub::join_any() {
     Gid gid{};
     std::memcpy(gid.data(), &shares_[any].route.grh.dgid, gid.size());
     const SocketAddress chosen = address_of(gid);
-    auto membership = is_assigned_group(chosen)
-                          ? join(chosen)
-                          : Result<Membership>(Error{EADDRNOTAVAIL, fmt::format("{} chose {}, which is no "
-                                                                                "group to ask for by name",
-                                                                                device_, chosen)});
+    Result<Membership> membership = Error{
+        EADDRNOTAVAIL, fmt::format("{} chose {}, which is no group to ask for by name", device_, chosen)};
+    if (is_assigned_group(chosen)) membership = join(chosen);
     ++shares_[any].users;
     leave(any);
     return membership;
-}
-
-// rdma-core wants to write to addresses.
-int VerbsHub::ask(const SocketAddress& group, Share& share) {
-    SocketAddress address = group.with_scope(options_.interface.index);
-    return rdma_join_multicast(id_.get(), address.data(), &share);
-}
-
-void VerbsHub::forget(const SocketAddress& group) {
-    SocketAddress address = group.with_scope(options_.interface.index);
-    (void)rdma_leave_multicast(id_.get(), address.data());
 }
 
 // The answer to a join is here: makes the handle.
@@ -152,7 +246,6 @@ Result<void> VerbsHub::reach(const SocketAddress& group, Share& share) {
     if (ethernet_) {
         route_ = share.route;
         route_key_ = share.target.key;
-        route_known_ = true;
     }
     return {};
 }
@@ -193,17 +286,10 @@ Result<void> VerbsHub::await(Share& share) {
 void VerbsHub::take_events() {
     rdma_cm_event* event = nullptr;
     for (std::size_t i = 0; i < kMostEvents && rdma_get_cm_event(events_.get(), &event) == 0; ++i) {
-        switch (event->event) {
-            case RDMA_CM_EVENT_MULTICAST_JOIN:
-            case RDMA_CM_EVENT_MULTICAST_ERROR:
-                note_answer(*event);
-                break;
-            case RDMA_CM_EVENT_DEVICE_REMOVAL:
-                gone_ = true;
-                break;
-            default:
-                break;
-        }
+        const auto what = event->event;
+        if (what == RDMA_CM_EVENT_MULTICAST_JOIN || what == RDMA_CM_EVENT_MULTICAST_ERROR)
+            note_answer(*event);
+        if (what == RDMA_CM_EVENT_DEVICE_REMOVAL) gone_ = true;
         rdma_ack_cm_event(event);
     }
 }
@@ -251,28 +337,17 @@ void VerbsHub::leave(const SocketAddress& group) {
     shares_.erase(share);
 }
 
-void VerbsHub::retire(AddressOwner address) {
-    bury();
-    if (address) retired_.push_back({queue_->posted(), std::move(address)});
-}
-
-void VerbsHub::bury() {
-    if (retired_.empty()) return;
-    queue_->reap();
-    while (!retired_.empty() && retired_.front().until <= queue_->done()) retired_.pop_front();
-}
-
 VerbsTarget VerbsHub::target_of(const SocketAddress& group) {
     if (const auto share = shares_.find(group); share != shares_.end())
         return {share->second.target.address.get(), share->second.target.key};
-    if (!route_known_) return {};
+    if (!route_) return {};
     auto other = others_.find(group);
     if (other == others_.end()) {
         if (others_.size() >= kMostOthers) {
             for (auto& [old, target] : others_) retire(std::move(target.address));
             others_.clear();
         }
-        ibv_ah_attr route = route_;
+        ibv_ah_attr route = *route_;
         const Gid gid = gid_of(group);
         std::memcpy(&route.grh.dgid, gid.data(), gid.size());
         AddressOwner address(ibv_create_ah(id_->pd, &route));
@@ -282,30 +357,13 @@ VerbsTarget VerbsHub::target_of(const SocketAddress& group) {
     return {other->second.address.get(), other->second.key};
 }
 
-void VerbsHub::revive() {
-    if (!queue_->broken() || gone_) return;
-    if (queue_->revive()) ++counters_.revivals;
-}
+}  // namespace
 
-Sent VerbsHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
-    revive();
-    const VerbsTarget target = target_of(to.group);
-    if (target.address != nullptr) return queue_->send(datagrams, target, counters_);
-    ++counters_.send_errors;
-    return {0, EADDRNOTAVAIL};
-}
-
-std::size_t VerbsHub::receive(Nanoseconds, DeliverDatagram deliver) {
-    revive();
-    const std::size_t taken = queue_->receive(local_, deliver, counters_);
-    if (taken == 0 && ++quiet_turns_ == kQuietTurns) look_after();
-    return taken;
-}
-
-bool VerbsHub::prepare_wait() {
-    look_after();
-    // Of a failed queue pair nothing more comes, and there is nothing to wait for.
-    return queue_->broken() || queue_->prepare_wait();
+Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options) {
+    if (std::string why = why_no_rdma(); !why.empty()) return Error{ENODEV, why};
+    auto hub = std::make_unique<VerbsHub>(options);
+    if (auto opened = hub->open(); !opened) return opened.error();
+    return std::unique_ptr<VerbsTransport>(std::move(hub));
 }
 
 }  // namespace mcastcoll

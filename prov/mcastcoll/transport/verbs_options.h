@@ -31,7 +31,6 @@ class VerbsTransport : public JoinableTransport {
     virtual Result<Membership> join_any() = 0;
 };
 
-bool built_with_verbs();
 // ENOSYS: this build is without; ENODEV: this machine is, or the interface.
 Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options);
 

@@ -48,16 +48,11 @@ VerbsQueue::~VerbsQueue() {
     if (id_.qp != nullptr) rdma_destroy_qp(&id_);
 }
 
-Result<void> VerbsQueue::open(const VerbsOptions& options) {
-    ibv_port_attr port{};
-    if (const int code = ibv_query_port(id_.verbs, id_.port_num, &port); code != 0)
-        return system_error(code, "cannot ask the RDMA port for its MTU");
+Result<void> VerbsQueue::open(const VerbsOptions& options, const ibv_device_attr& device,
+                              const ibv_port_attr& port) {
     if (port.state != IBV_PORT_ACTIVE)
         return Error{ENETDOWN,
                      fmt::format("the RDMA port is not active but {}", ibv_port_state_str(port.state))};
-    ibv_device_attr device{};
-    if (const int code = ibv_query_device(id_.verbs, &device); code != 0)
-        return system_error(code, "cannot ask the RDMA device for its limits");
     max_payload_ = bytes_of(port.active_mtu);
     if (options.payload_limit > 0) max_payload_ = std::min(max_payload_, options.payload_limit);
     receives_ =
@@ -135,6 +130,12 @@ void VerbsQueue::flush_posts() {
     if (ibv_post_recv(id_.qp, receive_requests_.data(), &refused) != 0) broken_ = true;
 }
 
+std::size_t VerbsQueue::poll(ibv_cq& queue, Completions& into) {
+    const int count = ibv_poll_cq(&queue, static_cast<int>(into.size()), into.data());
+    if (count < 0) broken_ = true;
+    return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
 void VerbsQueue::note_sent(const ibv_wc& completion) {
     done_ = completion.wr_id + 1;
     if (completion.status == IBV_WC_SUCCESS) return;
@@ -144,13 +145,9 @@ void VerbsQueue::note_sent(const ibv_wc& completion) {
 }
 
 void VerbsQueue::reap() {
-    std::array<ibv_wc, kBatch> completions;
-    for (;;) {
-        const int count = ibv_poll_cq(sent_.get(), static_cast<int>(completions.size()), completions.data());
-        if (count < 0) broken_ = true;
-        if (count <= 0) return;
-        for (int i = 0; i < count; ++i) note_sent(completions[static_cast<std::size_t>(i)]);
-    }
+    Completions completions;
+    while (const std::size_t count = poll(*sent_, completions))
+        for (std::size_t i = 0; i < count; ++i) note_sent(completions[i]);
 }
 
 // Prepares the request; false when the datagram is too long for any.
@@ -257,11 +254,7 @@ void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own,
 
 std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram deliver,
                                 MulticastCounters& counters) {
-    if (waiting_ == 0) {
-        const int count = ibv_poll_cq(received_.get(), static_cast<int>(kBatch), completions_.data());
-        if (count < 0) broken_ = true;
-        waiting_ = count > 0 ? static_cast<std::size_t>(count) : 0;
-    }
+    if (waiting_ == 0) waiting_ = poll(*received_, completions_);
     const std::size_t count = std::exchange(waiting_, 0);
     for (std::size_t i = 0; i < count; ++i) {
         deliver_one(completions_[i], own, deliver, counters);
@@ -283,8 +276,7 @@ bool VerbsQueue::prepare_wait() {
     if (ibv_get_cq_event(channel_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
     if (ibv_req_notify_cq(received_.get(), 0) != 0) return false;
     // What came before it was asked for rings no bell.
-    const int count = ibv_poll_cq(received_.get(), static_cast<int>(kBatch), completions_.data());
-    waiting_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+    waiting_ = poll(*received_, completions_);
     return waiting_ == 0;
 }
 

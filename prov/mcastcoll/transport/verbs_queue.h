@@ -51,7 +51,7 @@ class VerbsQueue {
     VerbsQueue(const VerbsQueue&) = delete;
     VerbsQueue& operator=(const VerbsQueue&) = delete;
     ~VerbsQueue();
-    Result<void> open(const VerbsOptions& options);
+    Result<void> open(const VerbsOptions& options, const ibv_device_attr& device, const ibv_port_attr& port);
 
     Sent send(std::span<const Datagram> datagrams, const VerbsTarget& to, MulticastCounters& counters);
     std::size_t receive(const SocketAddress& own, DeliverDatagram deliver, MulticastCounters& counters);
@@ -74,11 +74,13 @@ class VerbsQueue {
 
   private:
     static constexpr std::size_t kBatch = MulticastTransport::kBatch;
+    using Completions = std::array<ibv_wc, kBatch>;
 
     Result<void> map_memory();
     Result<void> open_queue_pair();
     Result<void> post_first_receives();
     bool restart();
+    std::size_t poll(ibv_cq& queue, Completions& into);
     void note_sent(const ibv_wc& completion);
     bool compose(std::size_t slot, const Datagram& datagram, const VerbsTarget& to);
     Sent post_chain(std::size_t count, MulticastCounters& counters);
@@ -110,7 +112,7 @@ class VerbsQueue {
     std::uint64_t send_errors_ = 0;  // told by completions, not yet counted
     std::array<ibv_send_wr, kBatch> send_requests_{};
     std::array<ibv_sge, 2 * kBatch> send_pieces_{};
-    std::array<ibv_wc, kBatch> completions_{};
+    Completions completions_{};
     std::size_t waiting_ = 0;  // completions that prepare_wait() took
     // Requests to receive that wait to be posted: a chain, so that many cost one call.
     std::array<ibv_recv_wr, kBatch> receive_requests_{};

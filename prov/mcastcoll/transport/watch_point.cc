@@ -1,16 +1,14 @@
 #include "transport/watch_point.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <fstream>
+#include <sstream>
 #include <string>
 
-#include "base/file_descriptor.h"
 #include "base/system.h"
 #include "wire/bytes.h"
 
@@ -30,15 +28,6 @@ constexpr std::size_t kReservedAt = 44;
 static_assert(kReservedAt + 4 == kWatchPointBytes && kWatchPointBytes <= 64);
 constexpr std::byte kVersion{1};
 constexpr std::uint64_t kHostSeed = 0x6d63617374686f73;
-
-Result<std::string> read_small_file(const char* path) {
-    const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC));
-    if (!file.valid()) return system_error(errno, path);
-    char text[1024];
-    const ssize_t got = ::read(file.get(), text, sizeof text);
-    if (got < 0) return system_error(errno, path);
-    return std::string(text, static_cast<std::size_t>(got));
-}
 
 }  // namespace
 
@@ -85,36 +74,28 @@ Result<WatchPoint> decode_watch_point(Bytes bytes) {
 }
 
 std::uint64_t local_host_id() {
-    auto boot = read_small_file("/proc/sys/kernel/random/boot_id");
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
     struct stat pid_namespace = {};
     struct stat net_namespace = {};
-    if (!boot || ::stat("/proc/self/ns/pid", &pid_namespace) != 0 ||
+    if (boot.empty() || ::stat("/proc/self/ns/pid", &pid_namespace) != 0 ||
         ::stat("/proc/self/ns/net", &net_namespace) != 0)
         return 0;
-    const std::string text =
-        fmt::format("{} {} {}", boot.value(), pid_namespace.st_ino, net_namespace.st_ino);
+    const std::string text = fmt::format("{}\n {} {}", boot, pid_namespace.st_ino, net_namespace.st_ino);
     const std::uint64_t hash = stable_hash(std::as_bytes(std::span(text)), kHostSeed);
     return hash == 0 ? 1 : hash;
 }
 
+// proc(5): the start time is field 22, and field 2 the name in brackets, which may hold anything.
 Result<std::uint64_t> process_start_time(pid_t pid) {
-    auto stat = read_small_file(fmt::format("/proc/{}/stat", pid).c_str());
-    if (!stat) return stat.error();
-    return parse_start_time(stat.value());
-}
-
-Result<std::uint64_t> parse_start_time(std::string_view stat) {
-    constexpr int kFieldsAfterName = 20;  // proc(5): starttime is field 22, the name in brackets field 2
-    const std::size_t name_end = stat.rfind(')');
-    std::size_t at = name_end == std::string_view::npos ? stat.size() : name_end + 1;
-    for (int field = 0; field < kFieldsAfterName && at != std::string_view::npos; ++field)
-        at = stat.find(' ', at + (field > 0));
-    if (at == std::string_view::npos || at >= stat.size())
-        return Error{EINVAL, "/proc/PID/stat is cut short"};
+    constexpr int kFieldsBetween = 19;
+    std::string text, field;
+    std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), text, '\0');
+    std::istringstream fields(text.substr(text.rfind(')') + 1));
+    for (int i = 0; i < kFieldsBetween; ++i) fields >> field;
     std::uint64_t ticks = 0;
-    const auto [end, status] = std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), ticks);
-    if (status != std::errc()) return Error{EINVAL, "/proc/PID/stat has no start time"};
-    return ticks;
+    if (fields >> ticks) return ticks;
+    return Error{ESRCH, fmt::format("/proc has no start time of process {}", pid)};
 }
 
 }  // namespace mcastcoll

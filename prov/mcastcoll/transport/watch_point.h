@@ -35,7 +35,5 @@ Result<WatchPoint> decode_watch_point(Bytes bytes);
 std::uint64_t local_host_id();
 // Start time of a process in clock ticks since boot, from /proc/PID/stat.
 Result<std::uint64_t> process_start_time(pid_t pid);
-// The same out of the file's text. The command's name in it may hold blanks and brackets.
-Result<std::uint64_t> parse_start_time(std::string_view stat);
 
 }  // namespace mcastcoll
