@@ -1,44 +1,38 @@
 #!/usr/bin/env python3
 """Runs the stacks of mpi_host.sh in turns and leaves what was measured as JSON.
 
-Algorithm: for each number of ranks every stack gets one job for each way to launch it.  All jobs stay alive, asleep, and are woken
-one at a time: for each cell, for each round, every job measures once, the first to go being another one each round.  So whatever
-else the machine does hits all stacks alike, and nobody pays for launching.  A turn's result is its median; a job's is the median of
-its turns; a stack's is that of the best of its jobs, which share the stack's time.  A peer's job that is ten times behind after two
-turns, or a hundred times after one, gets no more of them in that cell: who spins where there are more ranks than cores would take
-most of the time.
+Algorithm: for each number of ranks every stack gets one of mcastcoll-perf's jobs for each way to launch it.  All jobs stay alive,
+asleep, and are woken one at a time: for each cell, for each round, every job measures once, the first to go being another one each
+round.  So whatever else the machine does hits all stacks alike, and nobody pays for launching.  A turn's result is its median; a
+job's is the median of its turns; a stack's is that of the best of its jobs, which share the stack's time.  A peer's job that is ten
+times behind after two turns, or a hundred times after one, gets no more of them in that cell: who spins where there are more ranks
+than cores would take most of the time.
 
-Who owns what: a Job owns its processes, its pipes and its folder; the driver ends every job it started, by its own process.
+Who owns what: the driver ends every job it started, by its own process.
 """
 import argparse
 import collections
 import json
 import os
-import queue
-import shutil
 import signal
 import statistics
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 
 from host_table import judge
 
-# Debian's mpirun for each MPI.  --leave-session-attached: sched_yield() does not yield to another session's processes.
-OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--leave-session-attached", "--oversubscribe"]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "util", "perf"))
+import perf_bench  # noqa: E402
+from perf_bench import LEAST_TURNS, LOST  # noqa: E402
+from perf_stacks import OPENMPI, Place, compiled_for, is_setting  # noqa: E402
+
 CHANNELS = ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"]
-MPICH = ["mpirun.mpich"]
 PEERS = {
     "vader": ["--mca", "coll", "^mcastcoll,han,sm"],
     "han": ["--mca", "coll", "^mcastcoll,sm", "--mca", "coll_han_priority", "100"],
     "sm": ["--mca", "coll", "^mcastcoll,han", "--mca", "coll_sm_priority", "100"],
 }
-START_LIMIT_S = 90
 LEAST_TURN_S = 0.1
-LOST = {1: 100, 2: 10}  # turns: how many times behind
-LEAST_TURNS = 2
 
 
 def in_bytes(size):
@@ -61,24 +55,14 @@ def without(options, chosen):
     return [word for triple in triples if triple[1] not in names for word in triple]
 
 
-def is_setting(word):
-    return "=" in word and not word.startswith("-") and word.split("=")[0].replace("_", "").isalnum()
-
-
-class Job:
+class Job(perf_bench.Job):
     """One stack, launched in one way, asleep between its turns."""
 
     def __init__(self, stack, way, options, ranks, args):
-        self.stack, self.way, self.error, self.turns = stack, way, None, {}
-        self.folder = tempfile.mkdtemp(prefix="mcc-host-")
-        self.pipes = []
-        for rank in range(ranks):
-            os.mkfifo(f"{self.folder}/{rank}")
-            # Also open for reading, so that nobody waits in open(); when this process ends the ranks see the end.
-            self.pipes.append(os.open(f"{self.folder}/{rank}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+        self.way, self.turns = way, {}
         env = dict(os.environ)
         if stack == "mpich":
-            command = MPICH + options + ["-np", str(ranks), args.mpich_program]
+            command = ["mpirun.mpich"] + options + ["-np", str(ranks), compiled_for("mpich")]
         else:
             words = args.ours.split() if stack == "ours" else []
             settings = [word for word in words if is_setting(word)]
@@ -87,76 +71,28 @@ class Job:
             for word in settings:
                 own += ["-x", word.split("=")[0]]
             own += [word for word in words if word not in settings]
-            command = OPENMPI + without(CHANNELS, own) + options + own + ["-np", str(ranks), args.openmpi_program]
-        self.log = open(f"{self.folder}/log", "w+")
-        self.process = subprocess.Popen(command + ["--serve", self.folder], env=env, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.lines = queue.Queue()
-        threading.Thread(target=self.read, daemon=True).start()
-        self.answer(START_LIMIT_S, "did not start")
+            command = ["mpirun.openmpi"] + OPENMPI + without(CHANNELS, own) + options + own
+            command += ["-np", str(ranks), compiled_for("openmpi")]
+        super().__init__(stack, Place(ranks, 0), command, env)
 
-    def name(self):
-        return f"{self.stack} ({self.way})"
-
-    def read(self):
-        for line in self.process.stdout:
-            if line.startswith("{"):
-                self.lines.put(line)
-        self.lines.put(None)
-
-    def answer(self, limit_s, what):
-        try:
-            line = self.lines.get(timeout=limit_s)
-            if line is not None:
-                return json.loads(line)
-            self.error = f"{what}: it ended"
-        except queue.Empty:
-            self.error = f"{what}: nothing for {limit_s:.0f} s"
-        except ValueError:
-            self.error = f"{what}: no JSON"
-        return None
-
-    def turn(self, operation, size, seconds):
-        for pipe in self.pipes:
-            os.write(pipe, f"{operation} {size} {seconds:g}\n".encode())
-        result = self.answer(60 + 10 * seconds, f"{operation} of {size} B")
+    def measure(self, operation, size, seconds):
+        result = self.turn(operation, size, seconds, 0, 60 + 8 * seconds)
         if result is None:
             return
         if result["bad"]:
             self.error = f"{operation} of {size} B: {result['bad']} results were wrong"
-        self.turns.setdefault((operation, size), []).append(result)
+        self.turns.setdefault((operation, size), []).append(result["last_us"] | {"samples": result["samples"]})
 
     def median_us(self, cell):
         turns = self.turns.get(cell)
-        return statistics.median(turn["median_us"] for turn in turns) if turns else float("inf")
-
-    def said(self):
-        self.log.seek(0)
-        return self.log.read()
+        return statistics.median(turn["median"] for turn in turns) if turns else float("inf")
 
     def close(self):
-        for pipe in self.pipes:
-            os.close(pipe)
-        try:
-            if not self.error:
-                self.answer(60, "did not say that it ends")
-            code = self.process.wait(timeout=1 if self.error else 60)
-            # Open MPI's launcher takes a rank for lost that it was too busy to hear the end of; a rank that crashes is another matter.
-            if code >= 128 or code < 0:
-                self.error = self.error or f"exit code {code}"
-            elif code != 0 and not self.error:
-                print(f"     {self.name()}: exit code {code}, after all results were there", flush=True)
-        except subprocess.TimeoutExpired:
-            self.error = self.error or "did not end"
-            self.process.terminate()  # the launchers end their ranks
-            try:
-                self.process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
+        if self.log.closed:
+            return
+        super().close()
         if self.error:
-            print(f"FAIL {self.name()}: {self.error}", *self.said().splitlines()[-30:], sep="\n     ", flush=True)
-        self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+            print(f"FAIL {self.stack} ({self.way}): {self.error}", *self.tail(), sep="\n     ", flush=True)
 
 
 def best(jobs, cell):
@@ -164,9 +100,9 @@ def best(jobs, cell):
     rows = []
     for job in (job for job in jobs if not job.error and cell in job.turns):
         rows.append({"median_us": job.median_us(cell), "way": job.way,
-                     "rounds_us": [turn["median_us"] for turn in job.turns[cell]],
-                     "p10_us": statistics.median(turn["p10_us"] for turn in job.turns[cell]),
-                     "p90_us": statistics.median(turn["p90_us"] for turn in job.turns[cell]),
+                     "rounds_us": [turn["median"] for turn in job.turns[cell]],
+                     "p10_us": statistics.median(turn["p10"] for turn in job.turns[cell]),
+                     "p90_us": statistics.median(turn["p90"] for turn in job.turns[cell]),
                      "samples": sum(turn["samples"] for turn in job.turns[cell])})
     rows.sort(key=lambda row: row["median_us"])
     return {**rows[0], "other_ways_us": {row["way"]: row["median_us"] for row in rows[1:]}} if rows else None
@@ -195,7 +131,7 @@ class Driver:
                 if job.stack != "ours" and any(turn >= t and job.median_us(cell) > f * least for t, f in LOST.items()):
                     continue
                 if not job.error:
-                    job.turn(operation, size, max(LEAST_TURN_S, self.args.seconds / shares[job.stack]))
+                    job.measure(operation, size, max(LEAST_TURN_S, self.args.seconds / shares[job.stack]))
 
     def ranks_row(self, ranks):
         """All cells at one number of ranks."""
@@ -250,7 +186,7 @@ def parse_cell(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("ranks", "cells", "stacks", "ours", "openmpi-program", "mpich-program", "out"):
+    for name in ("ranks", "cells", "stacks", "ours", "out"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--rounds", required=True, type=int)
     parser.add_argument("--seconds", required=True, type=float)

@@ -51,8 +51,7 @@ each_is seconds "$seconds" '[0-9]{1,2}(\.[0-9]+)?' "seconds"
 each_is limit "$limit" '[1-9][0-9]{0,4}' "seconds"
 command -v mpirun.openmpi >/dev/null || { skip "needs Open MPI: run util/install-deps"; finish; }
 use_build # also takes away what the caller's shell chose for libfabric and Open MPI
-program=$BUILD/fabtests/mpi/mpi_coll_time
-[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+[ -x "$BUILD/util/perf/mcastcoll-perf-mpi" ] || { echo "$ME: no mcastcoll-perf-mpi in $BUILD: run util/build" >&2; exit 2; }
 out=${out:-$BUILD/host}
 mkdir -p "$out"
 out=$(realpath "$out")
@@ -61,14 +60,12 @@ if [ -z "$stacks" ]; then
     if command -v mpicc.mpich mpirun.mpich >/dev/null; then stacks+=,mpich; else skip "no MPICH here: run util/install-deps"; fi
     stacks+=,ours
 fi
-# The other MPI needs the same program, with the same flags as automake's.
-case ,$stacks, in *,mpich,*) mpicc.mpich -O2 -g -o "$out/mpi_coll_time.mpich" "$TOP/fabtests/mpi/mpi_coll_time.c" ;; esac
 
 # The jobs are in a session with this script: sched_yield() does not yield to other sessions.
 code=0
 trap 'kill $!; wait $!; exit 130' INT TERM HUP
 python3 "$(dirname "$0")/host_bench.py" --ranks "$ranks" --cells "$cells" --stacks "$stacks" --ours "$ours" --rounds "$rounds" \
-    --seconds "$seconds" --limit "$limit" --openmpi-program "$program" --mpich-program "$out/mpi_coll_time.mpich" --out "$out/host.json" &
+    --seconds "$seconds" --limit "$limit" --out "$out/host.json" &
 wait $! || code=$?
 if [ $code != 0 ]; then fail "a job failed, or its data were wrong"; else pass "all data right"; fi
 [ -s "$out/host.json" ] || finish

@@ -8,7 +8,6 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_bcast_ranks \
 	%reldir%/mpi_bcast_time \
 	%reldir%/mpi_blocked_send \
-	%reldir%/mpi_coll_time \
 	%reldir%/mpi_coll_check \
 	%reldir%/mpi_coll_threads \
 	%reldir%/mpi_fallthrough \
@@ -20,18 +19,15 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
-%canon_reldir%_mpi_bcast_ranks_SOURCES = %reldir%/mpi_bcast_ranks.c %reldir%/mpi_support.h
-%canon_reldir%_mpi_bcast_ranks_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_bcast_ranks_SOURCES = %reldir%/mpi_bcast_ranks.c %reldir%/mpi_support.h util/perf/perf_data.h
+%canon_reldir%_mpi_bcast_ranks_CPPFLAGS = $(mcc_mpi_cppflags) -I$(top_srcdir)/util
 %canon_reldir%_mpi_bcast_ranks_LDADD = $(mcc_mpi_ldadd)
-%canon_reldir%_mpi_bcast_time_SOURCES = %reldir%/mpi_bcast_time.c %reldir%/mpi_support.h
-%canon_reldir%_mpi_bcast_time_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_bcast_time_SOURCES = %reldir%/mpi_bcast_time.c %reldir%/mpi_support.h util/perf/perf_data.h
+%canon_reldir%_mpi_bcast_time_CPPFLAGS = $(mcc_mpi_cppflags) -I$(top_srcdir)/util
 %canon_reldir%_mpi_bcast_time_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_blocked_send_SOURCES = %reldir%/mpi_blocked_send.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_blocked_send_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_blocked_send_LDADD = $(mcc_mpi_ldadd)
-%canon_reldir%_mpi_coll_time_SOURCES = %reldir%/mpi_coll_time.c %reldir%/mpi_support.h
-%canon_reldir%_mpi_coll_time_CPPFLAGS = $(mcc_mpi_cppflags)
-%canon_reldir%_mpi_coll_time_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_coll_check_SOURCES = %reldir%/mpi_coll_check.c %reldir%/mpi_coll_cases.c \
 	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h \
 	%reldir%/mpi_support.h

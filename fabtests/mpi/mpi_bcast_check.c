@@ -5,8 +5,6 @@
 // datatypes and the bytes around the message were left alone. All ranks draw the same plan from the seed; a
 // layout may differ from rank to rank as MPI allows. Exit status 0 only if nothing was wrong anywhere.
 
-#include <getopt.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "mpi_support.h"
@@ -23,7 +21,7 @@ enum {
 typedef struct {
     uint64_t min, max, count, seed, multiple, cycles;
     int root;  // -1: every rank in turn
-    bool derived;
+    bool contiguous;
     bool fatal;
     const char* json;
 } Options;
@@ -54,75 +52,29 @@ static const char kHelp[] =
     "  --fatal          errors end the job (MPI_ERRORS_ARE_FATAL)\n"
     "  --json FILE      write the result there too\n"
     "  --help, --version\n"
-    "Sizes take K, M and G.\n";
+    "Sizes take K, M and G, up to 1G.\n";
 
 static Options parse(int argc, char** argv, int rank, int size) {
-    Options o = {.min = 0,
-                 .max = 1 << 20,
-                 .count = 200,
-                 .seed = 1,
-                 .multiple = 1,
-                 .cycles = 5,
-                 .root = -1,
-                 .derived = true};
-    static const struct option kLong[] = {
-        {"min", 1, NULL, 'm'},    {"max", 1, NULL, 'M'},        {"count", 1, NULL, 'n'},
-        {"seed", 1, NULL, 's'},   {"roots", 1, NULL, 'r'},      {"multiple", 1, NULL, 'u'},
-        {"cycles", 1, NULL, 'c'}, {"contiguous", 0, NULL, 'C'}, {"fatal", 0, NULL, 'F'},
-        {"json", 1, NULL, 'j'},   {"help", 0, NULL, 'h'},       {"version", 0, NULL, 'v'},
-        {NULL, 0, NULL, 0}};
+    Options o = {.max = 1 << 20, .count = 200, .seed = 1, .multiple = 1, .cycles = 5, .root = -1};
+    const uint64_t most = UINT64_C(1) << 30;
+    const char* roots = "all";
     uint64_t root = 0;
-    int bad = 0;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        switch (c) {
-            case 'm':
-                bad |= parse_size(optarg, &o.min);
-                break;
-            case 'M':
-                bad |= parse_size(optarg, &o.max);
-                break;
-            case 'n':
-                bad |= parse_size(optarg, &o.count);
-                break;
-            case 's':
-                bad |= parse_size(optarg, &o.seed);
-                break;
-            case 'u':
-                bad |= parse_size(optarg, &o.multiple);
-                break;
-            case 'c':
-                bad |= parse_size(optarg, &o.cycles);
-                break;
-            case 'C':
-                o.derived = false;
-                break;
-            case 'F':
-                o.fatal = true;
-                break;
-            case 'j':
-                o.json = optarg;
-                break;
-            case 'r':
-                if (strcmp(optarg, "all") == 0) break;
-                bad |= parse_size(optarg, &root) || root >= (uint64_t)size;
-                o.root = (int)root;
-                break;
-            case 'h':
-                leave(rank, 0, kHelp);
-                break;
-            case 'v':
-                leave(rank, 0, "mpi_bcast_check " MCC_VERSION "\n");
-                break;
-            default:
-                bad = 1;
-        }
-    }
-    if (bad || optind != argc || o.min > o.max || o.multiple == 0 || o.max > (UINT64_C(1) << 30)) {
-        leave(rank, 2,
-              "mpi_bcast_check: bad arguments (sizes up to 1G, --min <= --max, root below the number of "
-              "ranks)\n");
-    }
+    const Option options[] = {{"min", &o.min, 0, most, NULL, NULL},
+                              {"max", &o.max, 0, most, NULL, NULL},
+                              {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
+                              {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
+                              {"roots", NULL, 0, 0, &roots, NULL},
+                              {"multiple", &o.multiple, 1, UINT64_MAX, NULL, NULL},
+                              {"cycles", &o.cycles, 0, UINT64_MAX, NULL, NULL},
+                              {"contiguous", NULL, 0, 0, NULL, &o.contiguous},
+                              {"fatal", NULL, 0, 0, NULL, &o.fatal},
+                              {"json", NULL, 0, 0, &o.json, NULL},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_bcast_check", kHelp, options);
+    const bool all = strcmp(roots, "all") == 0;
+    if (o.min > o.max || (!all && (parse_size(roots, &root) != 0 || root >= (uint64_t)size)))
+        refuse_arguments(rank, "mpi_bcast_check");
+    if (!all) o.root = (int)root;
     return o;
 }
 
@@ -234,7 +186,7 @@ static uint64_t run_plan(const Options* o, MPI_Comm comm, uint64_t count, uint64
     uint64_t bad = 0;
     for (uint64_t i = 0; i < count; ++i) {
         const uint64_t bytes = draw_size(o, &random);
-        const int kind = o->derived ? (int)random_between(&random, 0, 3) : 0;
+        const int kind = o->contiguous ? 0 : (int)random_between(&random, 0, 3);
         const int root = o->root >= 0 && o->root < size ? o->root : (int)(i % (uint64_t)size);
         Bucket* b = &buckets[bucket_of(bytes)];
         const uint64_t wrong =

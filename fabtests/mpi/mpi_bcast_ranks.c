@@ -5,11 +5,8 @@
 // the bytes of every broadcast are checked on every rank, outside the measured time. All ranks must run under
 // one kernel, whose monotonic clock they compare. Every operation starts from a barrier.
 
-#include <getopt.h>
-#include <stdbool.h>
-#include <time.h>
-
 #include "mpi_support.h"
+#include "perf/perf_data.h"
 
 typedef struct {
     uint64_t bytes, count, warmup;
@@ -18,7 +15,8 @@ typedef struct {
 } Options;
 
 typedef struct {
-    double median, p90, p99, mean;
+    struct perf_figure of;
+    double mean;
 } Figure;
 
 static const char kHelp[] =
@@ -32,49 +30,19 @@ static const char kHelp[] =
 
 static Options parse(int argc, char** argv, int rank, int size) {
     Options o = {.bytes = 8, .count = 300, .warmup = 10, .root = -1};
-    static const struct option kLong[] = {
-        {"size", 1, NULL, 's'}, {"count", 1, NULL, 'n'}, {"warmup", 1, NULL, 'w'},  {"root", 1, NULL, 'r'},
-        {"json", 1, NULL, 'j'}, {"help", 0, NULL, 'h'},  {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
+    const char* roots = "rotate";
     uint64_t root = 0;
-    int bad = 0;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        switch (c) {
-            case 's':
-                bad |= parse_size(optarg, &o.bytes) || o.bytes > (UINT64_C(1) << 28);
-                break;
-            case 'n':
-                bad |= parse_size(optarg, &o.count) || o.count == 0 || o.count > 1000000;
-                break;
-            case 'w':
-                bad |= parse_size(optarg, &o.warmup) || o.warmup > 1000000;
-                break;
-            case 'r':
-                if (strcmp(optarg, "rotate") == 0) break;
-                bad |= parse_size(optarg, &root) || root >= (uint64_t)size;
-                o.root = (int)root;
-                break;
-            case 'j':
-                o.json = optarg;
-                break;
-            case 'h':
-                leave(rank, 0, kHelp);
-                break;
-            case 'v':
-                leave(rank, 0, "mpi_bcast_ranks " MCC_VERSION "\n");
-                break;
-            default:
-                bad = 1;
-        }
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_bcast_ranks: bad arguments, see --help\n");
+    const Option options[] = {{"size", &o.bytes, 0, UINT64_C(1) << 28, NULL, NULL},
+                              {"count", &o.count, 1, 1000000, NULL, NULL},
+                              {"warmup", &o.warmup, 0, 1000000, NULL, NULL},
+                              {"root", NULL, 0, 0, &roots, NULL},
+                              {"json", NULL, 0, 0, &o.json, NULL},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_bcast_ranks", kHelp, options);
+    if (strcmp(roots, "rotate") == 0) return o;
+    if (parse_size(roots, &root) != 0 || root >= (uint64_t)size) refuse_arguments(rank, "mpi_bcast_ranks");
+    o.root = (int)root;
     return o;
-}
-
-static double now_us(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 static void* memory(size_t bytes) {
@@ -95,9 +63,9 @@ static uint64_t run(const Options* o, int rank, int size, double* starts, double
         for (uint64_t b = 0; b < o->bytes; ++b) buffer[b] = rank == root ? pattern_byte(i, b) : 0xa5;
         buffer[o->bytes] = 0xa5;
         MPI_Barrier(MPI_COMM_WORLD);
-        const double start = now_us();
+        const double start = perf_now_us();
         const int rc = MPI_Bcast(buffer, (int)o->bytes, MPI_BYTE, root, MPI_COMM_WORLD);
-        const double end = now_us();
+        const double end = perf_now_us();
         bool good = rc == MPI_SUCCESS && buffer[o->bytes] == 0xa5;
         for (uint64_t b = 0; good && b < o->bytes; ++b) good = buffer[b] == pattern_byte(i, b);
         if (!good) {
@@ -113,24 +81,17 @@ static uint64_t run(const Options* o, int rank, int size, double* starts, double
     return bad;
 }
 
-static int by_value(const void* a, const void* b) {
-    const double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
 static Figure summarise(double* samples, uint64_t count) {
     double sum = 0;
     for (uint64_t i = 0; i < count; ++i) sum += samples[i];
-    qsort(samples, count, sizeof(double), by_value);
-    return (Figure){samples[count / 2], samples[count - 1 - count / 10], samples[count - 1 - count / 100],
-                    sum / (double)count};
+    return (Figure){perf_sum_up(samples, count), sum / (double)count};
 }
 
 static void show(FILE* json, const char* name, const char* key, Figure f) {
-    printf("%-10s %10.1f %10.1f %10.1f %10.1f\n", name, f.median, f.p90, f.p99, f.mean);
+    printf("%-10s %10.1f %10.1f %10.1f %10.1f\n", name, f.of.median, f.of.p90, f.of.p99, f.mean);
     if (json == NULL) return;
     fprintf(json, ", \"%s\": {\"median_us\": %.2f, \"p90_us\": %.2f, \"p99_us\": %.2f, \"mean_us\": %.2f}",
-            key, f.median, f.p90, f.p99, f.mean);
+            key, f.of.median, f.of.p90, f.of.p99, f.mean);
 }
 
 // On rank 0. all holds the times of rank 0, then those of rank 1 and so on. The root's own time is no wait

@@ -12,13 +12,13 @@
 // With --bare nothing is timed and nothing happens between the operations, so that who counts packets outside
 // (util/cluster/crossings) can take one job from another with more operations.
 
-#include <getopt.h>
-#include <stdbool.h>
-#include <time.h>
-
 #include "mpi_support.h"
+#include "perf/perf_data.h"
 
 enum { kMaxSizes = 40, kBootIdBytes = 64, kWarmup = 10 };
+
+typedef enum { kBcast, kBarrier, kAllreduce, kOperations } Operation;
+static const char* const kNames[kOperations] = {"bcast", "barrier", "allreduce"};
 
 typedef struct {
     uint64_t sizes[kMaxSizes];
@@ -27,14 +27,11 @@ typedef struct {
     uint64_t byte_budget;  // fewer iterations for large messages
     int root;
     bool rotate;
-    bool bcast, barrier, allreduce;
+    bool wanted[kOperations];
     bool bare;
     int method;  // 0 choose, 1 clock, 2 barrier
     const char* json;
 } Options;
-
-typedef enum { kBcast, kBarrier, kAllreduce } Operation;
-static const char* const kNames[] = {"bcast", "barrier", "allreduce"};
 
 // What an operation works on. An allreduce sums doubles, one at least, of `buffer` into `sums`.
 typedef struct {
@@ -42,11 +39,6 @@ typedef struct {
     uint64_t bytes;
     void *buffer, *sums;
 } Subject;
-
-typedef struct {
-    double p10, median, p90, p99;
-    uint64_t iterations;
-} Figure;
 
 static const char kHelp[] =
     "usage: mpirun ... mpi_bcast_time [options]\n"
@@ -60,107 +52,51 @@ static const char kHelp[] =
     "  --json FILE           write the result there too\n"
     "  --help, --version\n";
 
-static int parse_sizes(char* text, Options* o) {
-    o->size_count = 0;
-    for (char* word = strtok(text, ","); word != NULL; word = strtok(NULL, ",")) {
-        if (o->size_count == kMaxSizes || parse_size(word, &o->sizes[o->size_count]) != 0) return -1;
-        if (o->sizes[o->size_count++] > (UINT64_C(1) << 30)) return -1;
+static bool parse_sizes(const char* text, Options* o) {
+    char words[512];
+    snprintf(words, sizeof(words), "%s", text);
+    for (char* word = strtok(words, ","); word != NULL; word = strtok(NULL, ",")) {
+        if (o->size_count == kMaxSizes || parse_size(word, &o->sizes[o->size_count]) != 0) return false;
+        if (o->sizes[o->size_count++] > (UINT64_C(1) << 30)) return false;
     }
-    return o->size_count > 0 ? 0 : -1;
+    return o->size_count > 0 && strlen(text) < sizeof(words);
 }
 
-static int parse_operations(char* text, Options* o) {
-    o->bcast = o->barrier = o->allreduce = false;
-    for (char* word = strtok(text, ","); word != NULL; word = strtok(NULL, ",")) {
-        if (strcmp(word, "bcast") == 0) {
-            o->bcast = true;
-        } else if (strcmp(word, "barrier") == 0) {
-            o->barrier = true;
-        } else if (strcmp(word, "allreduce") == 0) {
-            o->allreduce = true;
-        } else {
-            return -1;
-        }
+static bool parse_operations(const char* text, Options* o) {
+    while (*text != '\0') {
+        const size_t letters = strcspn(text, ",");
+        int i = 0;
+        while (i < kOperations && (strlen(kNames[i]) != letters || strncmp(kNames[i], text, letters) != 0))
+            ++i;
+        if (i == kOperations) return false;
+        o->wanted[i] = true;
+        text += letters + (text[letters] == ',');
     }
-    return 0;
-}
-
-static int parse_root(const char* text, int size, Options* o) {
-    uint64_t root;
-    if (strcmp(text, "rotate") == 0) {
-        o->rotate = true;
-        return 0;
-    }
-    if (parse_size(text, &root) != 0 || root >= (uint64_t)size) return -1;
-    o->root = (int)root;
-    return 0;
+    return true;
 }
 
 static Options parse(int argc, char** argv, int rank, int size) {
-    Options o = {.sizes = {8, 1 << 10, 64 << 10, 1 << 20},
-                 .size_count = 4,
-                 .iterations = 1000,
-                 .byte_budget = 256 << 20,
-                 .bcast = true,
-                 .barrier = true};
-    static const struct option kLong[] = {{"sizes", 1, NULL, 's'},
-                                          {"iterations", 1, NULL, 'i'},
-                                          {"byte-budget", 1, NULL, 'b'},
-                                          {"root", 1, NULL, 'r'},
-                                          {"operations", 1, NULL, 'o'},
-                                          {"method", 1, NULL, 'm'},
-                                          {"json", 1, NULL, 'j'},
-                                          {"help", 0, NULL, 'h'},
-                                          {"bare", 0, NULL, 'B'},
-                                          {"version", 0, NULL, 'v'},
-                                          {NULL, 0, NULL, 0}};
-    int bad = 0;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        switch (c) {
-            case 's':
-                bad |= parse_sizes(optarg, &o);
-                break;
-            case 'i':
-                bad |= parse_size(optarg, &o.iterations) || o.iterations == 0 || o.iterations > 10000000;
-                break;
-            case 'b':
-                bad |= parse_size(optarg, &o.byte_budget);
-                break;
-            case 'r':
-                bad |= parse_root(optarg, size, &o);
-                break;
-            case 'o':
-                bad |= parse_operations(optarg, &o);
-                break;
-            case 'm':
-                o.method = strcmp(optarg, "clock") == 0 ? 1 : strcmp(optarg, "barrier") == 0 ? 2 : -1;
-                bad |= o.method < 0;
-                break;
-            case 'B':
-                o.bare = true;
-                break;
-            case 'j':
-                o.json = optarg;
-                break;
-            case 'h':
-                leave(rank, 0, kHelp);
-                break;
-            case 'v':
-                leave(rank, 0, "mpi_bcast_time " MCC_VERSION "\n");
-                break;
-            default:
-                bad = 1;
-        }
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_bcast_time: bad arguments, see --help\n");
+    Options o = {.iterations = 1000, .byte_budget = 256 << 20};
+    const char *sizes = "8,1K,64K,1M", *operations = "bcast,barrier", *roots = "0", *method = "";
+    uint64_t root = 0;
+    const Option options[] = {{"sizes", NULL, 0, 0, &sizes, NULL},
+                              {"iterations", &o.iterations, 1, 10000000, NULL, NULL},
+                              {"byte-budget", &o.byte_budget, 0, UINT64_MAX, NULL, NULL},
+                              {"root", NULL, 0, 0, &roots, NULL},
+                              {"operations", NULL, 0, 0, &operations, NULL},
+                              {"method", NULL, 0, 0, &method, NULL},
+                              {"json", NULL, 0, 0, &o.json, NULL},
+                              {"bare", NULL, 0, 0, NULL, &o.bare},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_bcast_time", kHelp, options);
+    o.rotate = strcmp(roots, "rotate") == 0;
+    o.method = strcmp(method, "clock") == 0 ? 1 : strcmp(method, "barrier") == 0 ? 2 : 0;
+    if (!parse_sizes(sizes, &o) || !parse_operations(operations, &o) ||
+        (o.method == 0 && method[0] != '\0') ||
+        (!o.rotate && (parse_size(roots, &root) != 0 || root >= (uint64_t)size)))
+        refuse_arguments(rank, "mpi_bcast_time");
+    o.root = (int)root;
     return o;
-}
-
-static double now_us(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 static bool one_kernel(void) {
@@ -175,17 +111,6 @@ static bool one_kernel(void) {
     int same = mine[0] != '\0' && memcmp(first, mine, sizeof(first)) == 0, all = 0;
     MPI_Allreduce(&same, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     return all != 0;
-}
-
-static int by_value(const void* a, const void* b) {
-    const double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
-static Figure summarise(double* samples, uint64_t count) {
-    qsort(samples, count, sizeof(double), by_value);
-    return (Figure){samples[count / 10], samples[count / 2], samples[count - 1 - count / 10],
-                    samples[count - 1 - count / 100], count};
 }
 
 static int root_of(const Options* o, uint64_t iteration, int size) {
@@ -203,6 +128,8 @@ static void operate(const Subject* s, int root) {
         case kAllreduce:
             MPI_Allreduce(s->buffer, s->sums, (int)((s->bytes + 7) / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
             break;
+        case kOperations:
+            break;
     }
 }
 
@@ -214,10 +141,10 @@ static void run(const Options* o, const Subject* s, uint64_t count, bool then_ba
     for (uint64_t i = 0; i < count + kWarmup; ++i) {
         const uint64_t slot = i < kWarmup ? 0 : i - kWarmup;
         MPI_Barrier(MPI_COMM_WORLD);
-        starts[slot] = now_us();
+        starts[slot] = perf_now_us();
         operate(s, root_of(o, slot, size));
         if (then_barrier) MPI_Barrier(MPI_COMM_WORLD);
-        ends[slot] = now_us();
+        ends[slot] = perf_now_us();
     }
 }
 
@@ -231,7 +158,8 @@ static double* reals(uint64_t count) {
 }
 
 // The figure is valid on rank 0.
-static Figure measure(const Options* o, const Subject* s, uint64_t count, bool clock, double barrier_us) {
+static struct perf_figure measure(const Options* o, const Subject* s, uint64_t count, bool clock,
+                                  double barrier_us) {
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -253,7 +181,7 @@ static Figure measure(const Options* o, const Subject* s, uint64_t count, bool c
         // without a root the shortest stay is that of the last to enter
         MPI_Reduce(starts, first, (int)count, MPI_DOUBLE, rooted ? MPI_MAX : MPI_MIN, 0, MPI_COMM_WORLD);
     }
-    const Figure figure = summarise(first, count);
+    const struct perf_figure figure = perf_sum_up(first, count);
     free(starts), free(ends), free(first), free(last);
     return figure;
 }
@@ -264,9 +192,10 @@ static void repeat(const Options* o, const Subject* s, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) operate(s, root_of(o, i, size));
 }
 
-static void print_row(FILE* json, const char** comma, const char* operation, uint64_t bytes, Figure f) {
+static void print_row(FILE* json, const char** comma, const char* operation, uint64_t bytes,
+                      struct perf_figure f, uint64_t iterations) {
     printf("%-9s %12llu %10.1f %10.1f %10.1f %10.1f %12llu\n", operation, (unsigned long long)bytes, f.p10,
-           f.median, f.p90, f.p99, (unsigned long long)f.iterations);
+           f.median, f.p90, f.p99, (unsigned long long)iterations);
     fflush(stdout);
     if (json == NULL) return;
     fprintf(
@@ -274,7 +203,7 @@ static void print_row(FILE* json, const char** comma, const char* operation, uin
         "%s{\"operation\": \"%s\", \"bytes\": %llu, \"p10_us\": %.2f, \"median_us\": %.2f, \"p90_us\": %.2f, "
         "\"p99_us\": %.2f, \"iterations\": %llu}",
         *comma, operation, (unsigned long long)bytes, f.p10, f.median, f.p90, f.p99,
-        (unsigned long long)f.iterations);
+        (unsigned long long)iterations);
     *comma = ", ";
 }
 
@@ -284,8 +213,8 @@ static uint64_t iterations_of(const Options* o, uint64_t bytes) {
 }
 
 // One operation at one size, measured and printed, or merely done.
-static void run_one(const Options* o, Operation operation, uint64_t bytes, bool clock, Figure* barrier,
-                    FILE* json, const char** comma) {
+static void run_one(const Options* o, Operation operation, uint64_t bytes, bool clock,
+                    struct perf_figure* barrier, FILE* json, const char** comma) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     Subject s = {operation, bytes, calloc(1, bytes + 8), calloc(1, bytes + 8)};
@@ -297,13 +226,13 @@ static void run_one(const Options* o, Operation operation, uint64_t bytes, bool 
     if (o->bare) {
         repeat(o, &s, count);
     } else {
-        const Figure f = measure(o, &s, count, clock, barrier->median);
+        const struct perf_figure f = measure(o, &s, count, clock, barrier->median);
         if (operation == kBarrier) {
             *barrier = f;
             MPI_Bcast(&barrier->median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
         }
-        if (rank == 0 && (operation != kBarrier || o->barrier))
-            print_row(json, comma, kNames[operation], bytes, f);
+        if (rank == 0 && (operation != kBarrier || o->wanted[kBarrier]))
+            print_row(json, comma, kNames[operation], bytes, f, count);
     }
     free(s.buffer), free(s.sums);
 }
@@ -319,11 +248,11 @@ static void run_all(const Options* o, int rank, int size, FILE* json) {
             fprintf(json, "{\"ranks\": %d, \"method\": \"%s\", \"rows\": [", size,
                     clock ? "clock" : "barrier");
     }
-    Figure barrier = {0};
-    if (o->barrier || (!clock && !o->bare)) run_one(o, kBarrier, 0, clock, &barrier, json, &comma);
-    for (int i = 0; o->bcast && i < o->size_count; ++i)
+    struct perf_figure barrier = {0};
+    if (o->wanted[kBarrier] || (!clock && !o->bare)) run_one(o, kBarrier, 0, clock, &barrier, json, &comma);
+    for (int i = 0; o->wanted[kBcast] && i < o->size_count; ++i)
         run_one(o, kBcast, o->sizes[i], clock, &barrier, json, &comma);
-    for (int i = 0; o->allreduce && i < o->size_count; ++i)
+    for (int i = 0; o->wanted[kAllreduce] && i < o->size_count; ++i)
         run_one(o, kAllreduce, o->sizes[i], clock, &barrier, json, &comma);
     if (rank == 0 && json) fprintf(json, o->bare ? "{}\n" : "]}\n");
 }

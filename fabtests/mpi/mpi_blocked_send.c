@@ -4,9 +4,6 @@
 // after its broadcast. When the last rank has lost the broadcast, nobody is left to ask who is not in such a
 // send; the pml cm waits there without Open MPI's progress. A hang is the failure: the caller sets the time.
 
-#include <getopt.h>
-#include <stdbool.h>
-
 #include "mpi_support.h"
 
 enum { kBytes = 2000, kTag = 3 };
@@ -15,22 +12,6 @@ static const char kHelp[] =
     "usage: mpirun ... mpi_blocked_send [options]\n"
     "  --count N        rounds [300]\n"
     "  --help, --version\n";
-
-static uint64_t parse(int argc, char** argv, int rank) {
-    static const struct option kLong[] = {
-        {"count", 1, NULL, 'n'}, {"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
-    uint64_t count = 300;
-    bool bad = false;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        if (c == 'n') bad |= parse_size(optarg, &count) != 0 || count == 0 || count > 1000000;
-        if (c == 'h') leave(rank, 0, kHelp);
-        if (c == 'v') leave(rank, 0, "mpi_blocked_send " MCC_VERSION "\n");
-        if (c == '?') bad = true;
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_blocked_send: bad arguments, see --help\n");
-    return count;
-}
 
 static bool round_is_good(uint64_t number, int rank, int size) {
     uint8_t buffer[kBytes];
@@ -56,7 +37,9 @@ int main(int argc, char** argv) {
     unsigned bad = 0, all_bad = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const uint64_t count = parse(argc, argv, rank);
+    uint64_t count = 300;
+    const Option options[] = {{"count", &count, 1, 1000000, NULL, NULL}, {0}};
+    parse_options(argc, argv, rank, "mpi_blocked_send", kHelp, options);
     for (uint64_t i = 0; i < count; ++i) bad += !round_is_good(i, rank, size);
     MPI_Allreduce(&bad, &all_bad, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)

@@ -5,8 +5,6 @@
 // What the component leaves to others (user-defined operators, pairs) is in the plan, too. Sums that are not
 // exact are done twice, and have to have the same bits on all ranks each time.
 
-#include <getopt.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "mpi_coll_cases.h"
@@ -19,7 +17,7 @@ typedef struct {
 
 static const char kHelp[] =
     "usage: mpirun ... mpi_coll_check [options]\n"
-    "  --max BYTES      largest part of one member [64K]\n"
+    "  --max BYTES      largest part of one member, 32 to 256M [64K]\n"
     "  --count N        rounds, of 1 to 8 operations [500]\n"
     "  --seed N         of the plan [1]\n"
     "  --help, --version\n"
@@ -27,35 +25,11 @@ static const char kHelp[] =
 
 static Options parse(int argc, char** argv, int rank) {
     Options o = {.max = 64 << 10, .count = 500, .seed = 1};
-    static const struct option kLong[] = {{"max", 1, NULL, 'M'},     {"count", 1, NULL, 'n'},
-                                          {"seed", 1, NULL, 's'},    {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
-    bool bad = false;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        switch (c) {
-            case 'M':
-                bad |= parse_size(optarg, &o.max) != 0 || o.max < 32 || o.max > (1 << 28);
-                break;
-            case 'n':
-                bad |= parse_size(optarg, &o.count) != 0;
-                break;
-            case 's':
-                bad |= parse_size(optarg, &o.seed) != 0;
-                break;
-            case 'h':
-                leave(rank, 0, kHelp);
-                break;
-            case 'v':
-                leave(rank, 0, "mpi_coll_check " MCC_VERSION "\n");
-                break;
-            default:
-                bad = true;
-        }
-    }
-    if (bad || optind != argc) {
-        leave(rank, 2, "mpi_coll_check: bad arguments (--max 32 to 256M, the others numbers); see --help\n");
-    }
+    const Option options[] = {{"max", &o.max, 32, 1 << 28, NULL, NULL},
+                              {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
+                              {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_coll_check", kHelp, options);
     return o;
 }
 

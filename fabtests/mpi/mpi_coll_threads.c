@@ -5,7 +5,6 @@
 // first operation is a barrier, since only a blocking one forms a group. Threads form their groups, and free
 // them, in any order.
 
-#include <getopt.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -36,39 +35,11 @@ static const char kHelp[] =
 
 static Options parse(int argc, char** argv, int rank) {
     Options o = {.threads = 8, .count = 2000, .open = 4, .max = 4 << 10, .seed = 1};
-    static const struct option kLong[] = {
-        {"threads", 1, NULL, 't'}, {"count", 1, NULL, 'n'}, {"open", 1, NULL, 'o'},    {"max", 1, NULL, 'M'},
-        {"seed", 1, NULL, 's'},    {"help", 0, NULL, 'h'},  {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
-    bool bad = false;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        switch (c) {
-            case 't':
-                bad |= parse_size(optarg, &o.threads) != 0 || o.threads < 1 || o.threads > kMostThreads;
-                break;
-            case 'n':
-                bad |= parse_size(optarg, &o.count) != 0;
-                break;
-            case 'o':
-                bad |= parse_size(optarg, &o.open) != 0 || o.open < 1 || o.open > kMostOpen;
-                break;
-            case 'M':
-                bad |= parse_size(optarg, &o.max) != 0 || o.max < 32 || o.max > (16 << 20);
-                break;
-            case 's':
-                bad |= parse_size(optarg, &o.seed) != 0;
-                break;
-            case 'h':
-                leave(rank, 0, kHelp);
-                break;
-            case 'v':
-                leave(rank, 0, "mpi_coll_threads " MCC_VERSION "\n");
-                break;
-            default:
-                bad = true;
-        }
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_coll_threads: bad arguments; see --help\n");
+    const Option options[] = {
+        {"threads", &o.threads, 1, kMostThreads, NULL, NULL}, {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
+        {"open", &o.open, 1, kMostOpen, NULL, NULL},          {"max", &o.max, 32, 16 << 20, NULL, NULL},
+        {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},         {0}};
+    parse_options(argc, argv, rank, "mpi_coll_threads", kHelp, options);
     return o;
 }
 

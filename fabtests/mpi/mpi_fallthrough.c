@@ -147,12 +147,9 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &g_size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (argc > 1) {
-        const bool help = strcmp(argv[1], "--help") == 0, version = strcmp(argv[1], "--version") == 0;
-        leave(g_rank, help || version ? 0 : 2,
-              version ? "mpi_fallthrough " MCC_VERSION "\n"
-                      : "usage: mpirun -n N mpi_fallthrough [--help|--version]\n");
-    }
+    const Option none = {0};
+    parse_options(argc, argv, g_rank, "mpi_fallthrough",
+                  "usage: mpirun -n N mpi_fallthrough [--help|--version]\n", &none);
     check_small();
     check_sizes();
     check_errors();

@@ -9,10 +9,8 @@
 
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,26 +30,6 @@ static const char kHelp[] =
     "  --stop MS        the last rank stops for so long; else it dies\n"
     "  --count N        barriers afterwards [1100]\n"
     "  --help, --version\n";
-
-static Plan parse(int argc, char** argv, int rank) {
-    static const struct option kLong[] = {{"count", 1, NULL, 'n'},
-                                          {"stop", 1, NULL, 's'},
-                                          {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'},
-                                          {NULL, 0, NULL, 0}};
-    Plan plan = {.barriers = 1100};
-    bool bad = false;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        if (c == 'n') bad |= parse_size(optarg, &plan.barriers) != 0 || plan.barriers > 1000000;
-        if (c == 's') bad |= parse_size(optarg, &plan.stop_ms) != 0 || plan.stop_ms > 100000;
-        if (c == 'h') leave(rank, 0, kHelp);
-        if (c == 'v') leave(rank, 0, "mpi_forming_trouble " MCC_VERSION "\n");
-        if (c == '?') bad = true;
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_forming_trouble: bad arguments, see --help\n");
-    return plan;
-}
 
 static void* watch(void* data) {
     const Plan* plan = data;
@@ -88,7 +66,11 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    Plan plan = parse(argc, argv, rank);
+    static Plan plan = {.barriers = 1100};
+    const Option options[] = {{"count", &plan.barriers, 0, 1000000, NULL, NULL},
+                              {"stop", &plan.stop_ms, 0, 100000, NULL, NULL},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_forming_trouble", kHelp, options);
     MPI_Barrier(MPI_COMM_WORLD);  // a group that forms in peace: the provider is open
     MPI_Comm_dup(MPI_COMM_WORLD, &late);
     MPI_Comm_set_name(late, "late");

@@ -5,8 +5,6 @@
 // within its progress: on each rank at another place between the program's own collectives. A hang is a
 // failure, too: the caller sets the time.
 
-#include <getopt.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "mpi_support.h"
@@ -17,22 +15,6 @@ static const char kHelp[] =
     "usage: mpirun -n 6 ... mpi_idup [options]      (4 ranks or more)\n"
     "  --count N        rounds [40]\n"
     "  --help, --version\n";
-
-static uint64_t parse(int argc, char** argv, int rank) {
-    static const struct option kLong[] = {
-        {"count", 1, NULL, 'n'}, {"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}, {NULL, 0, NULL, 0}};
-    uint64_t count = 40;
-    bool bad = false;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        if (c == 'n') bad |= parse_size(optarg, &count) != 0 || count == 0 || count > 100000;
-        if (c == 'h') leave(rank, 0, kHelp);
-        if (c == 'v') leave(rank, 0, "mpi_idup " MCC_VERSION "\n");
-        if (c == '?') bad = true;
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_idup: bad arguments, see --help\n");
-    return count;
-}
 
 static bool use(MPI_Comm comm, uint64_t number) {
     uint8_t buffer[kBytes];
@@ -77,7 +59,9 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const uint64_t count = parse(argc, argv, rank);
+    uint64_t count = 40;
+    const Option options[] = {{"count", &count, 1, 100000, NULL, NULL}, {0}};
+    parse_options(argc, argv, rank, "mpi_idup", kHelp, options);
     MPI_Comm comms[kComms] = {MPI_COMM_WORLD, MPI_COMM_NULL, MPI_COMM_NULL};
     MPI_Comm_split(MPI_COMM_WORLD, rank < size - 2 ? 0 : MPI_UNDEFINED, rank, &comms[1]);
     MPI_Comm_split(MPI_COMM_WORLD, rank >= 2 ? 0 : MPI_UNDEFINED, rank, &comms[2]);

@@ -5,9 +5,7 @@
 // end of the ranks, contiguous, as a derived datatype with holes, and non-blocking; reductions add what is
 // known of all ranks. Every word of every rank is compared.
 
-#include <getopt.h>
 #include <limits.h>
-#include <stdbool.h>
 
 #include "mpi_support.h"
 
@@ -28,23 +26,12 @@ typedef struct {
 } Test;
 
 static void parse(int argc, char** argv, Test* t) {
-    static const struct option kLong[] = {{"bound", 1, NULL, 'b'},
-                                          {"operations", 1, NULL, 'o'},
-                                          {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'},
-                                          {NULL, 0, NULL, 0}};
-    bool bad = false;
-    opterr = t->rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        if (c == 'b') bad |= parse_size(optarg, &t->bound) != 0;
-        if (c == 'o') t->operations = optarg;
-        if (c == 'h') leave(t->rank, 0, kHelp);
-        if (c == 'v') leave(t->rank, 0, "mpi_long_messages " MCC_VERSION "\n");
-        if (c == '?') bad = true;
-    }
-    bad |= t->bound < (uint64_t)2 * kWord || t->bound % kWord != 0 || t->bound > UINT64_C(1) << 36;
-    bad |= strspn(t->operations, "bdira") != strlen(t->operations);
-    if (bad || optind != argc) leave(t->rank, 2, "mpi_long_messages: bad arguments, see --help\n");
+    const Option options[] = {{"bound", &t->bound, 2 * kWord, UINT64_C(1) << 36, NULL, NULL},
+                              {"operations", NULL, 0, 0, &t->operations, NULL},
+                              {0}};
+    parse_options(argc, argv, t->rank, "mpi_long_messages", kHelp, options);
+    if (t->bound % kWord != 0 || strspn(t->operations, "bdira") != strlen(t->operations))
+        refuse_arguments(t->rank, "mpi_long_messages");
 }
 
 static uint64_t word(unsigned long long operation, uint64_t place) {

@@ -8,8 +8,6 @@
 // Wakes are the kernel's count of voluntary switches of the thread, which is found by its name.
 
 #include <dirent.h>
-#include <getopt.h>
-#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,22 +27,11 @@ typedef struct {
 } Arguments;
 
 static Arguments parse(int argc, char** argv, int rank) {
-    static const struct option kLong[] = {{"collectives", 1, NULL, 'c'},
-                                          {"asleep", 1, NULL, 'a'},
-                                          {"help", 0, NULL, 'h'},
-                                          {"version", 0, NULL, 'v'},
-                                          {NULL, 0, NULL, 0}};
     Arguments arguments = {5, 4};
-    bool bad = false;
-    opterr = rank == 0;
-    for (int c; (c = getopt_long(argc, argv, "", kLong, NULL)) != -1;) {
-        uint64_t* seconds = c == 'c' ? &arguments.collectives_s : &arguments.asleep_s;
-        if (c == 'c' || c == 'a') bad |= parse_size(optarg, seconds) != 0 || *seconds == 0 || *seconds > 3600;
-        if (c == 'h') leave(rank, 0, kHelp);
-        if (c == 'v') leave(rank, 0, "mpi_stand_in " MCC_VERSION "\n");
-        if (c == '?') bad = true;
-    }
-    if (bad || optind != argc) leave(rank, 2, "mpi_stand_in: bad arguments, see --help\n");
+    const Option options[] = {{"collectives", &arguments.collectives_s, 1, 3600, NULL, NULL},
+                              {"asleep", &arguments.asleep_s, 1, 3600, NULL, NULL},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_stand_in", kHelp, options);
     return arguments;
 }
 

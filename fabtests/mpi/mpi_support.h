@@ -1,12 +1,14 @@
 // What the MPI test programs share: a seeded generator that is the same on all ranks, the byte pattern of an
-// operation, and strict parsing of numbers. Header only, so that each program stays one file to compile with
-// mpicc.
+// operation, and the command line, with strict parsing of numbers. Header only, so that each program stays
+// one file to compile with mpicc.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_SUPPORT_H
 #define MCASTCOLL_FABTESTS_MPI_SUPPORT_H
 
 #include <errno.h>
+#include <getopt.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,6 +59,51 @@ static inline void leave(int rank, int status, const char* text) {
     if (rank == 0) fputs(text, status == 0 ? stdout : stderr);
     MPI_Finalize();
     exit(status);
+}
+
+static inline void refuse_arguments(int rank, const char* program) {
+    char text[100];
+    snprintf(text, sizeof(text), "%s: bad arguments, see --help\n", program);
+    leave(rank, 2, text);
+}
+
+// One option: a number in bounds, or else a word, or a switch.
+typedef struct {
+    const char* name;
+    uint64_t* number;
+    uint64_t low, high;
+    const char** word;
+    bool* given;
+} Option;
+
+enum { kMostOptions = 12, kFirstOption = 256 };
+
+// `options` end with one that has no name; there are --help and --version, too.
+static inline void parse_options(int argc, char** argv, int rank, const char* program, const char* help,
+                                 const Option* options) {
+    struct option all[kMostOptions + 3] = {{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}};
+    for (int i = 0; i < kMostOptions && options[i].name != NULL; ++i)
+        all[i + 2] = (struct option){options[i].name, options[i].given == NULL, NULL, kFirstOption + i};
+    bool bad = false;
+    opterr = rank == 0;
+    for (int c; (c = getopt_long(argc, argv, "", all, NULL)) != -1;) {
+        if (c == 'h') leave(rank, 0, help);
+        if (c == 'v') {
+            char text[100];
+            snprintf(text, sizeof(text), "%s %s\n", program, MCC_VERSION);
+            leave(rank, 0, text);
+        }
+        const Option* o = &options[c < kFirstOption ? 0 : c - kFirstOption];
+        if (c < kFirstOption)
+            bad = true;
+        else if (o->given != NULL)
+            *o->given = true;
+        else if (o->word != NULL)
+            *o->word = optarg;
+        else
+            bad |= parse_size(optarg, o->number) != 0 || *o->number < o->low || *o->number > o->high;
+    }
+    if (bad || optind != argc) refuse_arguments(rank, program);
 }
 
 #endif

@@ -14,6 +14,10 @@ bool mcc_pml_is(const char* name) {
     return 0 == strcmp(pml, name);
 }
 
+size_t mcc_width(MPI_Datatype type) {
+    return NULL == type ? 0 : 1;
+}
+
 static MccModule m;
 static char reason[kMccReasonBytes];
 

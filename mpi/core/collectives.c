@@ -1,11 +1,12 @@
-#include "core/collectives.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/plan.h"
+#include "core/provider.h"
 
 #define MCC_NAME(enumerator, name, collective) [enumerator] = #name,
 const char* const mcc_collective_names[kMccCollectives] = {MCC_COLLECTIVES(MCC_NAME)};
@@ -29,18 +30,18 @@ static bool read_word(const char* word, size_t letters, unsigned* bits) {
     return known;
 }
 
-bool mcc_read_collectives(const char* text, unsigned* enabled, char* reason, size_t reason_bytes) {
+bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled, char* reason) {
     *enabled = 0;
     for (bool first = true; '\0' != *text; first = false) {
         const size_t letters = strcspn(text, ",");
         const bool without = '^' == text[0];
         unsigned bits = 0;
         if (!read_word(text + without, letters - without, &bits)) {
-            snprintf(reason, reason_bytes,
-                     "'%.*s' is none of all, none"
+            snprintf(reason, kMccReasonBytes,
+                     "%s: '%.*s' is none of all, none"
 #define MCC_LISTED(enumerator, name, collective) ", " #name
                      MCC_COLLECTIVES(MCC_LISTED),
-                     (int)letters, text);
+                     name, (int)letters, text);
             return false;
         }
         if (first && without) *enabled = kAll;
@@ -69,49 +70,47 @@ const char* mcc_read_number(const char* at, size_t* number) {
 // left to it, so that it can complain. MINLOC and MAXLOC with their pairs, LOGICAL (whose values are the
 // Fortran compiler's), WCHAR, what is of 16 bytes but not C's long double, user-defined operators and derived
 // datatypes have no counterpart.
-typedef enum { kNone, kInteger, kUnsigned, kBytes, kTruth, kReal, kComplex } Kind;
+typedef enum { kInteger, kUnsigned, kReal, kComplex } Kind;
 
 enum {
     kArithmetic = 1 << FI_SUM | 1 << FI_PROD,
     kOrder = 1 << FI_MIN | 1 << FI_MAX,
     kLogical = 1 << FI_LAND | 1 << FI_LOR | 1 << FI_LXOR,
     kBits = 1 << FI_BAND | 1 << FI_BOR | 1 << FI_BXOR,
+    kWhole = kArithmetic | kOrder | kLogical | kBits
 };
 
-// Handles need not be constants in every MPI, hence comparisons in the order of use.
-static Kind kind_of(MPI_Datatype type) {
+// Its operators, as bits, and what it is. Handles need not be constants in every MPI, hence comparisons in
+// the order of use.
+static int operators_for(MPI_Datatype type, Kind* kind) {
     // Where there is no Fortran or C++ its handles may be that of nothing.
-    if (MPI_DATATYPE_NULL == type) return kNone;
+    if (MPI_DATATYPE_NULL == type) return 0;
+    *kind = kInteger;
     if (MPI_INT == type || MPI_LONG == type || MPI_LONG_LONG == type || MPI_INT64_T == type ||
         MPI_INT32_T == type || MPI_SHORT == type || MPI_SIGNED_CHAR == type || MPI_INT8_T == type ||
         MPI_INT16_T == type || MPI_INTEGER == type || MPI_AINT == type || MPI_OFFSET == type ||
         MPI_COUNT == type || MPI_INTEGER1 == type || MPI_INTEGER2 == type || MPI_INTEGER4 == type ||
         MPI_INTEGER8 == type)
-        return kInteger;
+        return kWhole;
+    *kind = kReal;
     if (MPI_DOUBLE == type || MPI_FLOAT == type || MPI_LONG_DOUBLE == type || MPI_REAL == type ||
         MPI_DOUBLE_PRECISION == type || MPI_REAL4 == type || MPI_REAL8 == type)
-        return kReal;
+        return kArithmetic | kOrder;
+    *kind = kUnsigned;
     if (MPI_UNSIGNED == type || MPI_UNSIGNED_LONG == type || MPI_UINT64_T == type || MPI_UINT32_T == type ||
         MPI_UNSIGNED_LONG_LONG == type || MPI_UNSIGNED_SHORT == type || MPI_UNSIGNED_CHAR == type ||
         MPI_UINT8_T == type || MPI_UINT16_T == type)
-        return kUnsigned;
+        return kWhole;
+    if (MPI_BYTE == type) return kBits;
+    if (MPI_C_BOOL == type || MPI_CXX_BOOL == type) return kLogical;
+    *kind = kComplex;
     if (MPI_C_FLOAT_COMPLEX == type || MPI_C_DOUBLE_COMPLEX == type || MPI_C_LONG_DOUBLE_COMPLEX == type ||
         MPI_CXX_FLOAT_COMPLEX == type || MPI_CXX_DOUBLE_COMPLEX == type ||
         MPI_CXX_LONG_DOUBLE_COMPLEX == type || MPI_COMPLEX == type || MPI_DOUBLE_COMPLEX == type ||
         MPI_COMPLEX8 == type || MPI_COMPLEX16 == type)
-        return kComplex;
-    if (MPI_BYTE == type) return kBytes;
-    if (MPI_C_BOOL == type || MPI_CXX_BOOL == type) return kTruth;
-    return kNone;
+        return kArithmetic;
+    return 0;
 }
-
-static const int kOperators[] = {[kNone] = 0,
-                                 [kInteger] = kArithmetic | kOrder | kLogical | kBits,
-                                 [kUnsigned] = kArithmetic | kOrder | kLogical | kBits,
-                                 [kBytes] = kBits,
-                                 [kTruth] = kLogical,
-                                 [kReal] = kArithmetic | kOrder,
-                                 [kComplex] = kArithmetic};
 
 // -1: it has none of this size.
 static int datatype_of(Kind kind, size_t width) {
@@ -133,9 +132,8 @@ static int datatype_of(Kind kind, size_t width) {
                  {kComplex, 2 * sizeof(float), FI_FLOAT_COMPLEX},
                  {kComplex, 2 * sizeof(double), FI_DOUBLE_COMPLEX},
                  {kComplex, 2 * sizeof(long double), FI_LONG_DOUBLE_COMPLEX}};
-    const Kind like = kBytes == kind || kTruth == kind ? kUnsigned : kind;
     for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i)
-        if (like == kRows[i].kind && width == kRows[i].width) return (int)kRows[i].type;
+        if (kind == kRows[i].kind && width == kRows[i].width) return (int)kRows[i].type;
     return -1;
 }
 
@@ -152,12 +150,12 @@ static int operator_of(MPI_Op op) {
     return MPI_LXOR == op ? FI_LXOR : -1;
 }
 
-bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, size_t (*width_of)(MPI_Datatype), enum fi_datatype* type,
-                   enum fi_op* fabric_op, size_t* width) {
-    const Kind kind = kind_of(datatype);
+bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* fabric_op,
+                   size_t* width) {
+    Kind kind;
     const int column = operator_of(op);
-    if (column < 0 || 0 == (kOperators[kind] >> column & 1)) return false;
-    *width = width_of(datatype);
+    if (column < 0 || 0 == (operators_for(datatype, &kind) >> column & 1)) return false;
+    *width = mcc_width(datatype);
     const int row = datatype_of(kind, *width);
     if (row < 0) return false;
     *type = (enum fi_datatype)row;

@@ -23,17 +23,17 @@ static MccLayout times(const MccLayout* block, size_t members) {
     return all;
 }
 
-static MccLayout advance(const MccPlan* p, const MccLayout* layout, int64_t elements, int64_t count) {
-    return (MccLayout){.base = (const uint8_t*)layout->base + elements * p->face->extent(layout->type),
+static MccLayout advance(const MccLayout* layout, int64_t elements, int64_t count) {
+    return (MccLayout){.base = (const uint8_t*)layout->base + elements * mcc_extent(layout->type),
                        .count = count,
                        .type = layout->type};
 }
 
 // Where the packed bytes lie already, or else `memory`, into which they are packed.
-static const uint8_t* packed(const MccPlan* p, const MccLayout* from, size_t bytes, uint8_t* memory) {
-    const uint8_t* contiguous = p->face->contiguous(from);
+static const uint8_t* packed(const MccLayout* from, size_t bytes, uint8_t* memory) {
+    const uint8_t* contiguous = mcc_contiguous(from);
     if (NULL != contiguous) return contiguous;
-    return p->face->pack(from, memory, bytes) ? memory : NULL;
+    return mcc_pack(from, memory, bytes) ? memory : NULL;
 }
 
 // What comes in goes to `memory` first.
@@ -49,17 +49,17 @@ static void unpack_later(MccPlan* p, const MccLayout* to, uint8_t* memory, size_
 // later.
 static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const MccLayout* to,
                     size_t bytes_in) {
-    p->whole.input = NULL != from ? p->face->contiguous(from) : NULL;
-    p->whole.buffer = NULL != to ? (uint8_t*)(uintptr_t)p->face->contiguous(to) : NULL;
+    p->whole.input = NULL != from ? mcc_contiguous(from) : NULL;
+    p->whole.buffer = NULL != to ? (uint8_t*)(uintptr_t)mcc_contiguous(to) : NULL;
     if (p->whole.input == p->whole.buffer)
         p->whole.input = NULL;  // in place: what comes in must not overwrite it
     const bool packs = NULL != from && NULL == p->whole.input,
                unpacks = NULL != to && NULL == p->whole.buffer;
     if (!packs && !unpacks) return 0;
-    uint8_t* memory = p->face->memory(p, (packs ? bytes_out : 0) + (unpacks ? bytes_in : 0));
+    uint8_t* memory = mcc_memory(p, (packs ? bytes_out : 0) + (unpacks ? bytes_in : 0));
     if (NULL == memory) return FI_ENOMEM;
     if (packs) {
-        if (!p->face->pack(from, memory, bytes_out)) return FI_EOTHER;
+        if (!mcc_pack(from, memory, bytes_out)) return FI_EOTHER;
         p->whole.input = memory;
         memory += bytes_out;
     }
@@ -81,23 +81,23 @@ static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     const size_t own = p->self * p->block, all = p->members * p->block;
     const bool in_place = is_in_place(in->base);
     const MccLayout result = times(out, p->members);
-    uint8_t* blocks = (uint8_t*)(uintptr_t)p->face->contiguous(&result);
+    uint8_t* blocks = (uint8_t*)(uintptr_t)mcc_contiguous(&result);
     p->whole.buffer = blocks;
     if (NULL == blocks) {
-        blocks = p->face->memory(p, all);
+        blocks = mcc_memory(p, all);
         if (NULL == blocks) return FI_ENOMEM;
         unpack_later(p, &result, blocks, all);
-        const MccLayout mine = advance(p, out, (int64_t)p->self * out->count, out->count);
-        if (in_place && !p->face->pack(&mine, blocks + own, p->block)) return FI_EOTHER;
+        const MccLayout mine = advance(out, (int64_t)p->self * out->count, out->count);
+        if (in_place && !mcc_pack(&mine, blocks + own, p->block)) return FI_EOTHER;
     }
     // Where it is not contiguous it is packed to where it goes in the end.
-    p->whole.input = in_place ? blocks + own : packed(p, in, p->block, blocks + own);
+    p->whole.input = in_place ? blocks + own : packed(in, p->block, blocks + own);
     return NULL != p->whole.input ? 0 : FI_EOTHER;
 }
 
 // False: too much filling, or MPI should complain; the same on all members.
 static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* largest) {
-    const int64_t width = (int64_t)p->face->width(call->out.type), members = (int64_t)p->members;
+    const int64_t width = (int64_t)mcc_width(call->out.type), members = (int64_t)p->members;
     int64_t most = 0, sum = 0;
     if (NULL == call->counts.at || NULL == call->places.at) return false;
     for (size_t i = 0; 0 != width && i < p->members; ++i) {
@@ -122,10 +122,10 @@ static int lay_allgatherv(MccPlan* p, const MccCall* call) {
     const MccLayout *in = &call->in, *out = &call->out;
     const MccList counts = call->counts, places = call->places;
     if (is_dense(p, counts, places)) {
-        const MccLayout first = advance(p, out, mcc_item(places, 0), mcc_item(counts, 0));
+        const MccLayout first = advance(out, mcc_item(places, 0), mcc_item(counts, 0));
         return collect(p, in, &first);
     }
-    uint8_t* blocks = p->face->memory(p, p->members * p->block);
+    uint8_t* blocks = mcc_memory(p, p->members * p->block);
     if (NULL == blocks) return FI_ENOMEM;
     p->whole.buffer = blocks;
     p->afterwards = kMccUnpackBlocks;
@@ -135,15 +135,15 @@ static int lay_allgatherv(MccPlan* p, const MccCall* call) {
     p->places = places;
     uint8_t* own = blocks + p->self * p->block;
     const int64_t count = mcc_item(counts, p->self);
-    const size_t bytes = (size_t)count * p->face->width(out->type);
-    const MccLayout mine = is_in_place(in->base) ? advance(p, out, mcc_item(places, p->self), count) : *in;
+    const size_t bytes = (size_t)count * mcc_width(out->type);
+    const MccLayout mine = is_in_place(in->base) ? advance(out, mcc_item(places, p->self), count) : *in;
     if (bytes == p->block) {
-        p->whole.input = packed(p, &mine, bytes, own);
+        p->whole.input = packed(&mine, bytes, own);
         return NULL != p->whole.input ? 0 : FI_EOTHER;
     }
     p->whole.input = own;
     memset(own + bytes, 0, p->block - bytes);
-    return 0 == bytes || p->face->pack(&mine, own, bytes) ? 0 : FI_EOTHER;
+    return 0 == bytes || mcc_pack(&mine, own, bytes) ? 0 : FI_EOTHER;
 }
 
 static int lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, bool at_root) {
@@ -206,7 +206,7 @@ static int lay_deal(MccPlan* p, const MccCall* call, enum fi_collective_op colle
     const bool whole = FI_ALLREDUCE == collective;
     lay_reduction(p, call, collective);
     if (!whole && !is_in_place(call->in.base) && 0 != deal->own) return 0;
-    uint8_t* memory = p->face->memory(p, (size_t)(whole ? deal->total : deal->own + 1) * p->width);
+    uint8_t* memory = mcc_memory(p, (size_t)(whole ? deal->total : deal->own + 1) * p->width);
     if (NULL == memory) return FI_ENOMEM;
     p->whole.buffer = memory;
     if (0 == deal->own) return 0;
@@ -217,14 +217,14 @@ static int lay_deal(MccPlan* p, const MccCall* call, enum fi_collective_op colle
     return 0;
 }
 
-static int64_t bytes_of(const MccPlan* p, const MccLayout* layout) {
-    const int64_t width = (int64_t)p->face->width(layout->type);
+static int64_t bytes_of(const MccLayout* layout) {
+    const int64_t width = (int64_t)mcc_width(layout->type);
     if (layout->count < 0 || (0 != width && layout->count > INT64_MAX / 4 / width)) return -1;
     return layout->count * width;
 }
 
 static int64_t block_of(MccPlan* p, const MccLayout* block) {
-    const int64_t bytes = bytes_of(p, block);
+    const int64_t bytes = bytes_of(block);
     p->block = (size_t)bytes;
     return bytes;
 }
@@ -232,8 +232,7 @@ static int64_t block_of(MccPlan* p, const MccLayout* block) {
 // Of a vector of so many elements.
 static int64_t vector_of(MccPlan* p, const MccCall* call, int64_t count) {
     if (count <= 0) return count;
-    if (!mcc_reduction(call->out.type, call->op, p->face->width, &p->whole.datatype, &p->whole.op, &p->width))
-        return -1;
+    if (!mcc_reduction(call->out.type, call->op, &p->whole.datatype, &p->whole.op, &p->width)) return -1;
     p->whole.count = (size_t)count;
     return count <= INT64_MAX / (int64_t)p->width ? count * (int64_t)p->width : -1;
 }
@@ -245,7 +244,7 @@ int64_t mcc_call_bytes(MccPlan* p, const MccCall* call) {
             p->whole.datatype = FI_VOID;
             return 0;
         case kMccBcast:
-            return bytes_of(p, &call->out);
+            return bytes_of(&call->out);
         case kMccGather:
             return block_of(p, at_root ? &call->out : &call->in);
         case kMccScatter:
@@ -272,7 +271,7 @@ int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
     if (0 != p->block) p->whole.count = p->block;
     switch (call->collective) {
         case kMccBcast:
-            p->whole.count = (size_t)bytes_of(p, &call->out);
+            p->whole.count = (size_t)bytes_of(&call->out);
             return lay_bcast(p, &call->out, at_root);
         case kMccAllgather:
             return collect(p, &call->in, &call->out);
@@ -293,11 +292,11 @@ int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
 }
 
 static bool unpack_blocks(const MccPlan* p) {
-    const size_t width = p->face->width(p->to.type);
+    const size_t width = mcc_width(p->to.type);
     for (size_t i = 0; i < p->members; ++i) {
-        const MccLayout block = advance(p, &p->to, mcc_item(p->places, i), mcc_item(p->counts, i));
+        const MccLayout block = advance(&p->to, mcc_item(p->places, i), mcc_item(p->counts, i));
         const size_t bytes = (size_t)block.count * width;
-        if (0 != bytes && !p->face->unpack(&block, p->from + i * p->block, bytes)) return false;
+        if (0 != bytes && !mcc_unpack(&block, p->from + i * p->block, bytes)) return false;
     }
     return true;
 }
@@ -307,7 +306,7 @@ bool mcc_deliver(const MccPlan* p) {
         case kMccNothing:
             return true;
         case kMccUnpack:
-            return p->face->unpack(&p->to, p->from, p->bytes);
+            return mcc_unpack(&p->to, p->from, p->bytes);
         case kMccUnpackBlocks:
             return unpack_blocks(p);
         case kMccCopy:

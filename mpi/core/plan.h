@@ -11,10 +11,48 @@
 #define MCASTCOLL_MPI_CORE_PLAN_H
 
 #include <mpi.h>
+#include <rdma/fi_collective.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "core/collectives.h"
 #include "mcastcoll/mcastcoll.h"
+
+// All that is served, and what the provider calls it.
+#define MCC_COLLECTIVES(X)                                  \
+    X(kMccBcast, bcast, FI_BROADCAST)                       \
+    X(kMccBarrier, barrier, FI_BARRIER)                     \
+    X(kMccReduce, reduce, FI_REDUCE)                        \
+    X(kMccAllreduce, allreduce, FI_ALLREDUCE)               \
+    X(kMccAllgather, allgather, FI_ALLGATHER)               \
+    X(kMccAllgatherv, allgatherv, FI_ALLGATHER)             \
+    X(kMccGather, gather, FI_GATHER)                        \
+    X(kMccScatter, scatter, FI_SCATTER)                     \
+    X(kMccAlltoall, alltoall, FI_ALLTOALL)                  \
+    X(kMccReduceScatter, reduce_scatter, FI_REDUCE_SCATTER) \
+    X(kMccReduceScatterBlock, reduce_scatter_block, FI_REDUCE_SCATTER)
+
+typedef enum {
+#define MCC_ENUMERATOR(enumerator, name, collective) enumerator,
+    MCC_COLLECTIVES(MCC_ENUMERATOR)
+#undef MCC_ENUMERATOR
+        kMccCollectives
+} MccCollective;
+
+extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
+extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
+
+// A user's list of them, as bits: "all", "none" or names, with commas between; one with ^ before it is taken
+// out, of all of them where it is the first. False for a word that is none of these: `reason`, of
+// kMccReasonBytes, says so of the setting `name`, and what is allowed.
+bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled, char* reason);
+// Digits, perhaps with K, M or G. Where they end, or NULL.
+const char* mcc_read_number(const char* at, size_t* number);
+
+// What libfabric calls the elements, of *width bytes, and the operator of a reduction. False where it has
+// nothing that is exactly that: the same on all members.
+bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* fabric_op,
+                   size_t* width);
 
 // So many elements, in the program's memory.
 typedef struct {
@@ -45,16 +83,13 @@ static inline int64_t mcc_item(MccList list, size_t index) {
 
 typedef struct MccPlan MccPlan;
 
-// What each MPI does in its own way.
-typedef struct {
-    size_t (*width)(MPI_Datatype type);  // packed bytes of an element; 0 for what is no datatype, too
-    ptrdiff_t (*extent)(MPI_Datatype type);
-    // Where the packed bytes lie as they are, or NULL.
-    const uint8_t* (*contiguous)(const MccLayout* layout);
-    bool (*pack)(const MccLayout* from, uint8_t* to, size_t bytes);
-    bool (*unpack)(const MccLayout* to, const uint8_t* from, size_t bytes);
-    uint8_t* (*memory)(MccPlan* plan, size_t bytes);  // once for each plan; NULL without memory
-} MccFace;
+// What each MPI does in its own way: each face has these.
+size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; 0 for what is no datatype, too
+ptrdiff_t mcc_extent(MPI_Datatype type);
+const uint8_t* mcc_contiguous(const MccLayout* layout);  // where the packed bytes lie as they are, or NULL
+bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes);
+bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes);
+uint8_t* mcc_memory(MccPlan* plan, size_t bytes);  // once for each plan; NULL without memory
 
 typedef enum {
     kMccNothing,
@@ -71,7 +106,6 @@ typedef struct {
 } MccDeal;
 
 struct MccPlan {
-    const MccFace* face;
     size_t members, self;
     struct fi_mcastcoll_request whole;
     size_t width;  // bytes of an element
@@ -86,8 +120,7 @@ struct MccPlan {
 };
 
 // A plan of nothing yet.
-static inline void mcc_begin_plan(MccPlan* p, const MccFace* face, size_t members, size_t self) {
-    p->face = face;
+static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
     p->members = members;
     p->self = self;
     p->whole = (struct fi_mcastcoll_request){.size = sizeof(p->whole), .datatype = FI_UINT8, .op = FI_NOOP};

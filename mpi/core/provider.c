@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool explain(char* reason, const char* name, const char* call, int error) {
-    snprintf(reason, kMccProviderReasonBytes, "provider %s: %s: %s", name, call, fi_strerror(-error));
+    snprintf(reason, kMccReasonBytes, "provider %s: %s: %s", name, call, fi_strerror(-error));
     return false;
 }
 
@@ -27,7 +27,7 @@ static bool find(MccProvider* p, const char* name, char* reason) {
     const int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &p->info);
     fi_freeinfo(hints);
     if (-FI_ENODATA == rc) {
-        snprintf(reason, kMccProviderReasonBytes,
+        snprintf(reason, kMccReasonBytes,
                  "no libfabric provider \"%s\" with FI_COLLECTIVE here (look at FI_PROVIDER_PATH and "
                  "FI_PROVIDER)",
                  name);
@@ -36,50 +36,41 @@ static bool find(MccProvider* p, const char* name, char* reason) {
     return 0 == rc || explain(reason, name, "fi_getinfo", rc);
 }
 
-// True, and the limits are taken over, if the provider has this collective.
-static bool query(MccProvider* p, int collective, int datatype, int op, size_t* bytes) {
-    struct fi_collective_attr attr;
-    memset(&attr, 0, sizeof(attr));
-    attr.op = (enum fi_op)op;
-    attr.datatype = (enum fi_datatype)datatype;
+// Whether the provider has this collective; its limits are taken over. Not every provider says how large its
+// elements are; a long double may be anything.
+static bool query(MccProvider* p, int collective, int datatype, int op) {
+    static const size_t kBytes[FI_DATATYPE_LAST] = {[FI_FLOAT_COMPLEX] = 2 * sizeof(float),
+                                                    [FI_DOUBLE_COMPLEX] = 2 * sizeof(double),
+                                                    [FI_LONG_DOUBLE] = sizeof(long double),
+                                                    [FI_LONG_DOUBLE_COMPLEX] = 2 * sizeof(long double)};
+    struct fi_collective_attr attr = {.op = (enum fi_op)op, .datatype = (enum fi_datatype)datatype};
     if (0 != fi_query_collective(p->domain, (enum fi_collective_op)collective, &attr, 0)) return false;
+    const size_t bytes = attr.datatype_attr.size;
+    const size_t ours = datatype < FI_DATATYPE_LAST ? kBytes[datatype] : 0;
+    if (0 != bytes && 0 != ours && bytes != ours) return false;
     if (0 != attr.max_members && attr.max_members < p->max_members) p->max_members = attr.max_members;
-    if (NULL != bytes) *bytes = attr.datatype_attr.size;
+    p->collectives |= UINT32_C(1) << collective;
     return true;
 }
 
-// Not every provider says how large its elements are; a long double may be anything.
-static bool is_of_our_size(int datatype, size_t bytes) {
-    static const size_t kBytes[] = {[FI_FLOAT_COMPLEX] = 2 * sizeof(float),
-                                    [FI_DOUBLE_COMPLEX] = 2 * sizeof(double),
-                                    [FI_LONG_DOUBLE] = sizeof(long double),
-                                    [FI_LONG_DOUBLE_COMPLEX] = 2 * sizeof(long double)};
-    return 0 == bytes || 0 == kBytes[datatype] || bytes == kBytes[datatype];
-}
-
 static void query_reduction(MccProvider* p, int collective) {
-    for (int type = FI_INT8; type <= FI_LONG_DOUBLE_COMPLEX; ++type) {
-        for (int op = FI_MIN; op <= FI_BXOR; ++op) {
-            size_t bytes = 0;
-            if (!query(p, collective, type, op, &bytes) || !is_of_our_size(type, bytes)) continue;
-            p->reductions[collective][type] = (uint16_t)(p->reductions[collective][type] | 1 << op);
-            p->collectives |= UINT32_C(1) << collective;
-        }
-    }
+    for (int type = FI_INT8; type <= FI_LONG_DOUBLE_COMPLEX; ++type)
+        for (int op = FI_MIN; op <= FI_BXOR; ++op)
+            if (query(p, collective, type, op))
+                p->reductions[collective][type] = (uint16_t)(p->reductions[collective][type] | 1 << op);
 }
 
 static bool query_all(MccProvider* p, const char* name, char* reason) {
-    p->max_members = SIZE_MAX;
     static const int kMoves[] = {FI_BROADCAST, FI_ALLGATHER, FI_GATHER, FI_SCATTER, FI_ALLTOALL};
-    if (query(p, FI_BARRIER, FI_VOID, FI_NOOP, NULL)) p->collectives |= UINT32_C(1) << FI_BARRIER;
-    for (size_t i = 0; i < sizeof(kMoves) / sizeof(kMoves[0]); ++i) {
-        if (query(p, kMoves[i], FI_UINT8, FI_NOOP, NULL)) p->collectives |= UINT32_C(1) << kMoves[i];
-    }
+    p->max_members = SIZE_MAX;
+    (void)query(p, FI_BARRIER, FI_VOID, FI_NOOP);
+    for (size_t i = 0; i < sizeof(kMoves) / sizeof(kMoves[0]); ++i)
+        (void)query(p, kMoves[i], FI_UINT8, FI_NOOP);
     query_reduction(p, FI_ALLREDUCE);
     query_reduction(p, FI_REDUCE);
     query_reduction(p, FI_REDUCE_SCATTER);
     if (0 != p->collectives) return true;
-    snprintf(reason, kMccProviderReasonBytes, "provider %s: fi_query_collective finds nothing", name);
+    snprintf(reason, kMccReasonBytes, "provider %s: fi_query_collective finds nothing", name);
     return false;
 }
 
@@ -139,6 +130,11 @@ bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, en
            (FI_NOOP == op || 0 != (p->reductions[collective][type] >> op & 1));
 }
 
+uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state) {
+    const uint64_t numbers[] = {p->collectives, p->max_members};
+    return mcc_digest(mcc_digest(state, numbers, sizeof(numbers)), p->reductions, sizeof(p->reductions));
+}
+
 // By its bytes, which are as many for all: a tree, since a job may have tens of thousands.
 typedef struct {
     fi_addr_t address;
@@ -176,8 +172,9 @@ void mcc_join_add(MccProvider* p, MccJoin* j) {
 
 // The set starts with one address and is then filled: the one form of fi_av_set that libfabric's own
 // implementation and others read alike.
-int mcc_join_begin(MccProvider* p, MccJoin* j, size_t members, void* key, size_t key_bytes,
+int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes,
                    const uint8_t* (*address_of)(const void* who, size_t rank), const void* who) {
+    const size_t members = (size_t)j->size;
     struct fi_av_set_attr attr = {.count = members, .stride = 1, .comm_key_size = key_bytes, .comm_key = key};
     for (size_t rank = 0; rank < members; ++rank) {
         fi_addr_t address = FI_ADDR_NOTAVAIL;
@@ -204,8 +201,8 @@ static void find_extensions(MccJoin* j) {
 #undef HAS
 }
 
-int mcc_join(MccProvider* p, MccJoin* j, size_t members, int timeout_ms, int (*step)(void* who), void* who) {
-    const double deadline = mcc_now_s() + timeout_ms * 1e-3 * (double)(1 + members / 64);
+int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who) {
+    const double deadline = mcc_now_s() + timeout_ms * 1e-3 * (1 + j->size / 64);
     for (;;) {
         int rc = 0;
         pthread_mutex_lock(&p->lock);

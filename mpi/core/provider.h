@@ -1,6 +1,6 @@
 // A libfabric provider with collectives, as an MPI library's face opens it: without any MPI types, so that
-// faces of different MPIs can share it; and what members compare when a group forms, which each face has
-// travel in its own way: a digest of terms, and a member's word.
+// faces of different MPIs can share it; the thread that makes its progress for the program; and what members
+// compare when a group forms, which each face has travel in its own way.
 //
 // Who owns what: MccProvider owns its libfabric objects and closes them in order, and knows every join that
 // was begun (MccJoin), whether it is open or not. It has the lock, and whoever calls it takes that.
@@ -15,6 +15,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +53,7 @@ static inline int mcc_word_rank(int64_t word) {
 }
 
 enum {
-    kMccProviderReasonBytes = 160,
+    kMccReasonBytes = 240,  // of a text that says why something is not so
     kMccProviderAddressBytes = 256,
     kMccProviderDatatypes = 16,    // libfabric's, FI_UINT128 being the last
     kMccProviderCollectives = 16,  // FI_BARRIER ... FI_GATHER
@@ -82,13 +83,15 @@ typedef struct {
 } MccProvider;
 
 // Opens everything, up to an enabled endpoint. `wait_object`: of the completion queue. On failure false, with
-// a reason of kMccProviderReasonBytes at most and nothing left open.
+// a reason of kMccReasonBytes at most and nothing left open.
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason);
 void mcc_provider_close(MccProvider* p);
 // Whether it has this collective, for these elements and this operator where it combines any (else FI_NOOP).
 bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, enum fi_datatype type,
                       enum fi_op op);
+// Of what it has, which must be the same on all members.
+uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state);
 // What the provider calls the process at these address_bytes: 0, or a positive FI_E code. A member of several
 // communicators is put into the address vector once, so that all its groups name it alike.
 int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address);
@@ -103,6 +106,7 @@ int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address);
 // given up must stay where it is.
 typedef struct MccJoin {
     struct MccJoin* next;
+    int rank, size;  // of its communicator
     struct fid_av_set* set;
     struct fid_mc* mc;
     fi_addr_t address;  // of the set; when it has joined, the group's
@@ -113,24 +117,25 @@ typedef struct MccJoin {
     // have the same.
     MccRun run;  // an operation to its end
     int (*get_asked)(struct fid_mc*, uint64_t*);
-    unsigned sites;   // of its members
-    unsigned users;   // what still names it: it stays meanwhile
-    bool ends;        // nobody will use it any more: it is closed at close_at_s
-    bool disposable;  // and freed
+    unsigned sites;    // of its members
+    unsigned refused;  // bits of enum fi_collective_op, the same on all members: what it has not after all
+    unsigned users;    // what still names it: it stays meanwhile
+    bool ends;         // nobody will use it any more: it is closed at close_at_s
+    bool disposable;   // and freed
     double close_at_s;
 } MccJoin;
 
-// The provider knows it from now on. All of it is 0, and calloc()ed. The lock is held.
+// The provider knows it from now on. It is calloc()ed, and only rank and size are set. The lock is held.
 void mcc_join_add(MccProvider* p, MccJoin* j);
 // The set, locally: 0, or a positive FI_E code. `address_of` finds a member's, or NULL. The key tells apart
 // what several threads join at once, in another order on each rank, with the same members. The lock is held.
-int mcc_join_begin(MccProvider* p, MccJoin* j, size_t members, void* key, size_t key_bytes,
+int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes,
                    const uint8_t* (*address_of)(const void* who, size_t rank), const void* who);
 // Joins, and waits for the end: 0, or a positive FI_E code; FI_ETIMEDOUT may leave it open. Many ranks come
 // to a join one after the other, when there are few cores for them: for every 64 the time is as long again.
 // `step`: what a member does while it waits; a positive FI_E code where there is no use in waiting on. The
 // lock is not held.
-int mcc_join(MccProvider* p, MccJoin* j, size_t members, int timeout_ms, int (*step)(void* who), void* who);
+int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who);
 // Reads what the provider says about joins. The lock is held.
 void mcc_poll_joins(MccProvider* p);
 // Reads completions. `ended` is told of each that is no join's: 0 or a positive FI_E code, and the provider's
@@ -142,5 +147,42 @@ void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
 // Closes all whose time has come, or all there are. 0, or what the provider said last: a positive FI_E code.
 // The lock is held.
 int mcc_joins_reap(MccProvider* p, bool all);
+
+// stand_in.c: a thread that makes the provider's progress while no thread of the program is about.
+//
+// Why it exists: a member that has left an operation may have to repair others' losses while its program
+// computes or waits where nobody calls the provider. The thread sleeps until no thread of the program has
+// come by for a while. A timer tells it, which every such thread keeps putting off: while they do it does not
+// wake at all. While it stands in it sleeps on the descriptor of the provider's queue. It makes no MPI calls,
+// so that the program's thread level does not matter.
+typedef struct {
+    MccProvider* provider;
+    int64_t away_ns;  // and a tick of the coarse clock, which is so cheap that every call can look at it
+    // In place of the program, with the lock: what there is to do. In so many milliseconds it is called
+    // again, even if nothing comes for the provider; -1: it need not be.
+    int (*turn)(void);
+
+    atomic_bool runs, stops;
+    atomic_bool stands_in;
+    atomic_int inside;  // threads that make all progress themselves
+    _Atomic int64_t rings_at_ns;
+    int alarm;
+    pthread_t thread;
+} MccStandIn;
+
+// From now on, for who is away for so long, up to a tick more. False: no thread can be made.
+bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, int64_t away_ns, int (*turn)(void));
+void mcc_stand_in_stop(MccStandIn* s);  // the lock is not held
+// A thread of the program's is here. Without the lock or with it.
+void mcc_seen(MccStandIn* s);
+// One that stays, and makes progress by itself, whether or not it looks in here.
+static inline void mcc_enter(MccStandIn* s) {
+    (void)atomic_fetch_add(&s->inside, 1);
+    if (atomic_load_explicit(&s->stands_in, memory_order_relaxed)) atomic_store(&s->stands_in, false);
+}
+static inline void mcc_leave(MccStandIn* s) {
+    (void)atomic_fetch_sub(&s->inside, 1);
+    mcc_seen(s);
+}
 
 #endif

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE  // pthread_setname_np()
-#include "core/stand_in.h"
-
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+#include "core/provider.h"
 
 static void set_alarm(const MccStandIn* s, int64_t at_ns) {
     const struct itimerspec at = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};

@@ -1,12 +1,8 @@
 // The private face of the Open MPI coll component: what its files share.
 //
-// Why it exists: MPI programs get their collectives, blocking and not, over any libfabric provider with
-// FI_COLLECTIVE without a changed line. Only public fi_* calls are used; a group that offers mcastcoll's
-// extension to run an operation to its end gets its blocking operations that way.
-//
-// The way of a call: an entry (_calls.c) has a job planned (MccJob), which also
-// decides who serves it (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it
-// (_run.c) or starts it (_request.c).
+// The way of a call: an entry (_calls.c) has a job planned (MccJob), which also decides who serves it
+// (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it (_run.c) or starts it
+// (_request.c).
 //
 // Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
 // ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left
@@ -16,20 +12,15 @@
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 
-#include <rdma/fi_cm.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/collectives.h"
 #include "core/plan.h"
 #include "core/provider.h"
-#include "core/stand_in.h"
-#include "mcastcoll/mcastcoll.h"
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
@@ -49,8 +40,6 @@ static inline int mcc_compare(const void* a, const void* b) {
 
 // Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
-
-enum { kMccReasonBytes = 240 };
 
 struct MccRequest;
 
@@ -75,14 +64,11 @@ typedef struct MccChunk {
 // A communicator's members as the provider knows them.
 typedef struct {
     MccJoin join;  // first; where it has no way to run an operation to its end, that is posted and polled for
-    // Bits of enum fi_collective_op, the same on all members: what this group does not have, and what it is
-    // known to have.
-    unsigned refused, known;
+    unsigned known;       // bits of enum fi_collective_op: what it is known to have
     bool failed;          // an operation failed; every further one does
     atomic_uint waiting;  // requests that are not yet handed to the provider, first to last:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
-    int rank, size;
     MccOperation operation;
 } MccGroup;
 
@@ -109,21 +95,11 @@ typedef enum {
 } MccRoute;
 
 // A trial: which of two ways is faster here, found by trying both (the word "measured" in
-// coll_mcastcoll_select.c).
-//
-// Why it exists: whether a long broadcast gains by multicast depends on links and processors, and no table
-// knows them. So some of a communicator's calls of a class of sizes go both ways by turns, and each member
-// notes how long each took. Then all take the maximum over the members, hence the same numbers, and decide
-// alike. The median of a way's turns counts, so that a member that was slow once decides nothing.
+// coll_mcastcoll_select.c; why, and what must stay so, is in README.md). The median of a way's turns counts,
+// so that a member that was slow once decides nothing. Pure: no clock, no messages, nothing of Open MPI.
 //
 //     ours serve -> trial -> pause -> trial -> pause, twice as long -> trial ...
 //                     \-> the other way won: a rest, a second trial; if it won again, it serves now
-//
-// A group's first long operations touch their buffers for the first time and are slow, so they are no part of
-// a trial. A machine that is busy with something else makes a whole trial wrong. So one trial changes
-// nothing, and what was found is tried again, ever more seldom.
-//
-// Pure: no clock, no messages, nothing of Open MPI.
 enum {
     kMccTrialTurns = 5,    // of each way that count; one before them does not
     kMccTrialPerCent = 5,  // by so much the others have to be faster
@@ -219,10 +195,8 @@ typedef struct {
     atomic_uint backlog;                          // of these, waiting to be handed to the provider
     atomic_uint finished_count;
     atomic_uint turns;  // of the progress callback
-    _Atomic double poll_at_s;
-    _Atomic double
-        poll_every_s;  // and how often others had asked this process for what they lost, at the last poll
-    uint64_t asked;
+    _Atomic double poll_at_s, poll_every_s;
+    uint64_t asked;      // how often others had, at the last poll, for what they lost
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll by themselves
     MccStandIn stand_in;
@@ -327,12 +301,8 @@ void mcc_trial_decide(MccTrial* t);
 // coll_mcastcoll_calls.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);
 
-// A job: one collective of MPI in the form in which the provider takes it, and what is left to do afterwards.
-//
-// Why it exists: blocking and non-blocking forms of a collective differ only in who waits. Both are planned
-// by the same function (who serves it, which of the provider's collectives, contiguous memory instead of
-// derived datatypes), then run to the end (coll_mcastcoll_run.c) or started as a request
-// (coll_mcastcoll_request.c).
+// A job: one collective of MPI, planned, and then run to its end or started as a request: its blocking and
+// non-blocking forms differ only in who waits.
 //
 // Who owns what: a blocking job borrows its module's bounce buffer; a non-blocking one has memory of its own,
 // which goes with its request, and holds a reference to a derived datatype, since the program may free it.
@@ -366,16 +336,12 @@ bool mcc_run_job(MccJob* job, MccRoute route);
 // Says what failed, and returns MPI's code for it.
 int mcc_fail(MccGroup* g, const MccJob* job, int error);
 
-// coll_mcastcoll_measure.c: a blocking call that the rules want measured, and its end where it has a trial.
-MccRoute mcc_measure(MccJob* job, size_t bytes);
-void mcc_measured(MccJob* job);
+void mcc_measured(MccJob* job);  // the end of a call that is part of a trial
 
 // coll_mcastcoll_request.c
 bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
 
 // coll_mcastcoll_pack.c
-extern const MccFace mcc_open_mpi;
-size_t mcc_width(ompi_datatype_t* type);  // packed bytes of an element
 static inline bool mcc_unpacks_derived(const MccJob* job) {
     const MccAfterwards what = job->plan.afterwards;
     return (kMccUnpack == what || kMccUnpackBlocks == what) &&

@@ -1,13 +1,10 @@
-// What MPI calls: each collective's blocking and non-blocking form, from one pattern.
+// What MPI calls: each collective's blocking and non-blocking form, from one pattern. The call is planned as
+// a job. Where the plan says so, or the group turns out not to have the collective, the previous module gets
+// the call as it came.
 //
-// The call is planned as a job. Where the plan says so, or the group turns out not to have the collective,
-// the previous module gets the call as it came.
-//
-// Who serves a call is decided on what MPI makes equal on all ranks: the packed size of a message or of a
-// block (count and datatype may differ as long as the signature is the same), so that a rank with a derived
-// datatype is not alone with that; for reductions datatype, operator and counts. Broadcasts are cut into
-// segments by bytes of the packed form, and vectors into segments of whole elements. The operations on blocks
-// are not cut: blocks above coll_mcastcoll_segment, and more than 1 GiB of them together, are left to others.
+// Broadcasts are cut into segments by bytes of the packed form, and vectors into segments of whole elements.
+// The operations on blocks are not cut: blocks above coll_mcastcoll_segment, and more than 1 GiB of them
+// together, are left to others.
 
 #include "coll_mcastcoll.h"
 
@@ -59,8 +56,7 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
     const MccRoute route = mcc_route(job, chosen, bytes);
     if (kMccHere != route) return route;
     job->streamed = kMccBcast == call->collective && kMccBlocking == job->form &&
-                    bytes > mca_coll_mcastcoll_component.segment &&
-                    NULL == mcc_open_mpi.contiguous(&call->out);
+                    bytes > mca_coll_mcastcoll_component.segment && NULL == mcc_contiguous(&call->out);
     if (job->streamed) {
         job->plan.whole.collective = FI_BROADCAST;
         job->plan.whole.count = bytes;
@@ -85,7 +81,7 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     job->form = form;
     job->collective = collective;
     job->rc = 0;
-    mcc_begin_plan(&job->plan, &mcc_open_mpi, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
+    mcc_begin_plan(&job->plan, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
     job->divisible = job->streamed = false;
     job->memory = NULL;
     job->vectors = NULL;
@@ -155,77 +151,67 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
 
 // Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. What needs
 // none of that (a group that serves, memory that is contiguous, one segment) goes to the provider as it is.
-static bool needs_no_job(const MccModule* m, MccCollective collective, enum fi_collective_op needed,
-                         size_t bytes) {
-    return kMccServing == m->state && !m->group->failed && mcc_group_has(m, needed) &&
-           kMccHere == mcc_selected(m, kMccBlocking, collective, bytes);
-}
-
-static int fail_at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
-                        const struct fi_mcastcoll_request* request, int error) {
+// False where it does need it, or nobody has begun it: the entry asks once more, and then the previous
+// module.
+static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
+                    const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
+    const MccComponent* c = &mca_coll_mcastcoll_component;
+    const MccModule* m = (MccModule*)module;
+    if (kMccServing != m->state || m->group->failed || bytes > c->longest || bytes > c->max_message ||
+        !mcc_group_has(m, request->collective) ||
+        kMccHere != mcc_selected(m, kMccBlocking, collective, bytes))
+        return false;
+    const int error = mcc_run(m->group, request);
+    *rc = OMPI_SUCCESS;
+    if (0 == error) return true;
+    if (FI_ENOSYS == error) return false;
     MccJob job;
     begin(&job, comm, module, kMccBlocking, collective);
     job.plan.whole = *request;
-    return mcc_fail(job.module->group, &job, error);
+    *rc = mcc_fail(m->group, &job, error);
+    return true;
 }
 
 static int mcc_barrier_at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module) {
     static const struct fi_mcastcoll_request kRequest = {
         .size = sizeof(kRequest), .collective = FI_BARRIER, .datatype = FI_VOID, .op = FI_NOOP};
-    MccModule* m = (MccModule*)module;
-    if (!needs_no_job(m, kMccBarrier, FI_BARRIER, 0)) return mcc_barrier(comm, module);
-    const int error = mcc_run(m->group, &kRequest);
-    if (0 == error) return OMPI_SUCCESS;
-    // Nobody has begun it: mcc_barrier() asks once more, and then the previous module.
-    if (FI_ENOSYS == error) return mcc_barrier(comm, module);
-    return fail_at_once(comm, module, kMccBarrier, &kRequest, error);
+    int rc;
+    return at_once(comm, module, kMccBarrier, &kRequest, 0, &rc) ? rc : mcc_barrier(comm, module);
 }
 
 static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int root,
                              ompi_communicator_t* comm, mca_coll_base_module_t* module) {
-    const MccComponent* c = &mca_coll_mcastcoll_component;
-    MccModule* m = (MccModule*)module;
     const size_t bytes = mcc_width(type) * (size_t)count;
-    if (0 == bytes || bytes < c->bcast_min_message || bytes > c->longest || bytes > c->max_message ||
-        !needs_no_job(m, kMccBcast, FI_BROADCAST, bytes))
-        return mcc_bcast(buffer, count, type, root, comm, module);
     const MccLayout layout = {.base = buffer, .count = count, .type = type};
-    struct fi_mcastcoll_request request = {.size = sizeof(request),
-                                           .collective = FI_BROADCAST,
-                                           .datatype = FI_UINT8,
-                                           .op = FI_NOOP,
-                                           .root = (uint32_t)root,
-                                           .buffer = (void*)(uintptr_t)mcc_open_mpi.contiguous(&layout),
-                                           .count = bytes};
-    if (NULL == request.buffer) return mcc_bcast(buffer, count, type, root, comm, module);
-    const int error = mcc_run(m->group, &request);
-    if (0 == error) return OMPI_SUCCESS;
-    if (FI_ENOSYS == error) return mcc_bcast(buffer, count, type, root, comm, module);
-    return fail_at_once(comm, module, kMccBcast, &request, error);
+    const struct fi_mcastcoll_request request = {.size = sizeof(request),
+                                                 .collective = FI_BROADCAST,
+                                                 .datatype = FI_UINT8,
+                                                 .op = FI_NOOP,
+                                                 .root = (uint32_t)root,
+                                                 .buffer = (void*)(uintptr_t)mcc_contiguous(&layout),
+                                                 .count = bytes};
+    int rc;
+    if (0 != bytes && bytes >= mca_coll_mcastcoll_component.bcast_min_message && NULL != request.buffer &&
+        at_once(comm, module, kMccBcast, &request, bytes, &rc))
+        return rc;
+    return mcc_bcast(buffer, count, type, root, comm, module);
 }
 
 static int mcc_allreduce_at_once(MCC_ELEMENTS, ompi_communicator_t* comm, mca_coll_base_module_t* module) {
     enum { kSmall = 4096 };
-    const MccComponent* c = &mca_coll_mcastcoll_component;
-    MccModule* m = (MccModule*)module;
     struct fi_mcastcoll_request request = {.size = sizeof(request),
                                            .collective = FI_ALLREDUCE,
                                            .input = MPI_IN_PLACE == input ? result : input,
                                            .buffer = result,
                                            .count = (size_t)count};
     size_t width = 0;
-    if (count <= 0 || count > kSmall ||
-        !mcc_reduction(type, op, mcc_width, &request.datatype, &request.op, &width))
-        return mcc_allreduce(input, result, count, type, op, comm, module);
-    const size_t bytes = request.count * width;
-    if (bytes > kSmall || bytes > c->longest || bytes > c->max_message ||
-        !mcc_provider_has(&c->fabric, FI_ALLREDUCE, request.datatype, request.op) ||
-        !needs_no_job(m, kMccAllreduce, FI_ALLREDUCE, bytes))
-        return mcc_allreduce(input, result, count, type, op, comm, module);
-    const int error = mcc_run(m->group, &request);
-    if (0 == error) return OMPI_SUCCESS;
-    if (FI_ENOSYS == error) return mcc_allreduce(input, result, count, type, op, comm, module);
-    return fail_at_once(comm, module, kMccAllreduce, &request, error);
+    int rc;
+    if (count > 0 && count <= kSmall && mcc_reduction(type, op, &request.datatype, &request.op, &width) &&
+        request.count * width <= kSmall &&
+        mcc_provider_has(&mca_coll_mcastcoll_component.fabric, FI_ALLREDUCE, request.datatype, request.op) &&
+        at_once(comm, module, kMccAllreduce, &request, request.count * width, &rc))
+        return rc;
+    return mcc_allreduce(input, result, count, type, op, comm, module);
 }
 
 #define MCC_ENTRY(enumerator, name, collective) \

@@ -1,16 +1,11 @@
 // The component: its MCA parameters, when the provider is opened and when everything is closed; and its
 // modules, one per communicator: whether it is served at all, and by whom it was served before.
 //
-// The provider is opened when the first group forms: a job that needs none pays nothing for it. Others than
-// mcastcoll may have to know the whole job before that, so they are opened when the framework opens its
-// components, and their addresses are in the modex. A failure does not unload the component: its card says
-// why, everybody leaves the job to Open MPI's own modules, and rank 0 of MPI_COMM_WORLD says so in one line.
-//
-// Most communicators are hardly used, so little is done when one comes to be. Whether it could be served is
-// asked when it has shown to be worth it, see coll_mcastcoll_group.c; that uses only what every member knows
-// (sizes, cards, hosts), so no member is alone with it, and nothing is sent.
-
-#include <limits.h>
+// The provider is opened when the first group forms; others than mcastcoll may have to know the whole job
+// before that, and are opened with the framework. A failure does not unload the component: its card says why,
+// everybody leaves the job to Open MPI's own modules, and rank 0 of MPI_COMM_WORLD says so in one line.
+// Whether a communicator could be served is asked when it has shown to be worth it, and decided on what every
+// member knows (sizes, cards, hosts), so that no member is alone with it, and nothing is sent.
 
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
@@ -35,7 +30,6 @@ static void component_stop(void) {
 static void module_construct(MccModule* m) {
     memset((char*)m + sizeof(m->super), 0, sizeof(*m) - sizeof(m->super));
     (void)atomic_fetch_add(&mca_coll_mcastcoll_component.modules, 1);
-    m->state = kMccFresh;
 }
 
 static void release(mca_coll_base_module_t* module) {
@@ -142,16 +136,13 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
 
 // Smaller communicators are served all the same. As above, a user hears of the whole job only.
 static void report_too_large(ompi_communicator_t* comm, size_t most, double took_s) {
-    char text[kMccReasonBytes];
+    const bool all = MPI_COMM_WORLD == comm;
     if (0 != ompi_comm_rank(comm)) return;
-    snprintf(text, sizeof(text), "%.64s to Open MPI's own collectives: it has %d ranks, a group at most %zu",
-             comm->c_name, ompi_comm_size(comm), most);
-    if (MPI_COMM_WORLD == comm) {
-        opal_output(0, "coll/mcastcoll leaves %s", text);
-        MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
-    } else {
-        MCC_VERBOSE(1, "coll/mcastcoll leaves %s", text);
-    }
+    opal_output_verbose(all ? 0 : 1, all ? 0 : mca_coll_mcastcoll_component.output,
+                        "coll/mcastcoll leaves %s to Open MPI's own collectives: it has %d ranks, a group at "
+                        "most %zu",
+                        comm->c_name, ompi_comm_size(comm), most);
+    if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
 }
 
 bool mcc_module_fits(MccModule* m, ompi_communicator_t* comm) {
@@ -267,51 +258,35 @@ static int component_register(void) {
     return OMPI_SUCCESS;
 }
 
-static bool parse_enable(MccComponent* c) {
-    char wrong[kMccReasonBytes] = "";
-    const char* text = NULL != c->enable ? c->enable : "";
-    if (mcc_read_collectives(text, &c->enabled, wrong, sizeof(wrong)) && 0 != c->enabled) return true;
-    snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable: %.200s",
-             '\0' != wrong[0] ? wrong : "no operation is left");
-    return false;
-}
-
+// A size such as -5 arrives as a huge number.
 static bool check_parameters(MccComponent* c) {
-    if (NULL == c->provider || '\0' == c->provider[0]) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_provider is empty");
-        return false;
-    }
     const struct {
         const char *name, *allowed;
-        int value, low, high;
-    } numbers[] = {{"min_comm_size", "be 2 or more", c->min_comm_size, 2, INT_MAX},
-                   {"form_after", "not be negative", c->form_after, 0, INT_MAX},
+        int64_t value, low, high;
+    } numbers[] = {{"min_comm_size", "be 2 or more", c->min_comm_size, 2, INT64_MAX},
+                   {"form_after", "not be negative", c->form_after, 0, INT64_MAX},
                    {"single_host", "be -1, 0 or 1", c->single_host, -1, 1},
-                   {"progress_thread", "be -1, 0 or 1", c->progress_thread, -1, 1}};
+                   {"progress_thread", "be -1, 0 or 1", c->progress_thread, -1, 1},
+                   {"max_message", "be 1 or more", (int64_t)c->max_message, 1, INT64_MAX},
+                   {"bcast_min_message", "not be negative", (int64_t)c->bcast_min_message, 0, INT64_MAX},
+                   {"segment", "be 64 or more", (int64_t)c->segment, 64, INT64_MAX},
+                   {"join_timeout", "be 1 or more", c->join_timeout_ms, 1, INT64_MAX},
+                   {"linger", "not be negative", c->linger_ms, 0, INT64_MAX}};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
         if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high) continue;
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_%s is %d, must %s", numbers[i].name,
-                 numbers[i].value, numbers[i].allowed);
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_%s is %lld, must %s", numbers[i].name,
+                 (long long)numbers[i].value, numbers[i].allowed);
         return false;
     }
-    // A parameter such as -5 arrives here as a huge number.
-    if (c->max_message > SIZE_MAX / 2 || c->bcast_min_message > SIZE_MAX / 2 || 0 == c->max_message) {
-        snprintf(c->reason, sizeof(c->reason),
-                 "coll_mcastcoll_max_message or _bcast_min_message is out of range");
-        return false;
+    const char* text = NULL != c->enable ? c->enable : "";
+    if (!mcc_read_collectives("coll_mcastcoll_enable", text, &c->enabled, c->reason)) return false;
+    if (NULL == c->provider || '\0' == c->provider[0]) {
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_provider is empty");
+    } else if (0 == c->enabled) {
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_enable: no operation is left");
+    } else {
+        c->rules = mcc_rules_read(c->selection, c->reason);
     }
-    if (c->segment < 64 || c->segment > SIZE_MAX / 2) {
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_segment is %zu, must be 64 or more",
-                 c->segment);
-        return false;
-    }
-    if (c->join_timeout_ms < 1 || c->linger_ms < 0) {
-        snprintf(c->reason, sizeof(c->reason),
-                 "coll_mcastcoll_join_timeout must be positive, _linger not negative");
-        return false;
-    }
-    if (!parse_enable(c)) return false;
-    c->rules = mcc_rules_read(c->selection, c->reason);
     return NULL != c->rules;
 }
 

@@ -2,19 +2,14 @@
 // queue is looked at, and by whom.
 //
 // libfabric is loaded when the first group forms, and not with the component: it brings the libraries of all
-// its providers, and two of these take a tenth of a second each to start, in every process. A job that needs
-// no group must not pay that. So what libfabric exports and we use has its namesake here, which no other
-// library sees.
+// its providers, and two of these take a tenth of a second each to start, in every process. So what libfabric
+// exports and we use has its namesake here, which no other library sees.
 //
 // A thread that waits for an operation polls the queue itself and lets Open MPI progress in between. An
-// opal_progress callback polls while any group exists, so that the repair of other members' losses goes on
-// while this rank sits in some other MPI call: in every turn while non-blocking operations are open, else in
-// every eighth, as Open MPI's own callbacks of low priority.
-//
-// Not all MPI calls come by there: a blocking send of the pml cm waits in a loop of its own, for a receiver
-// that may itself wait for what this rank has to repair. So there a thread stands in (core/stand_in.h) where
-// no thread of the program has come by for a while. It completes no requests, since that may call back into
-// MPI.
+// opal_progress callback polls while any group exists, so that others' losses are repaired while this rank
+// sits in some other MPI call: in every turn while non-blocking operations are open, else in every eighth, as
+// Open MPI's own callbacks of low priority. With calls that do not come by there a thread stands in
+// (core/stand_in.c); it completes no requests, since that may call back into MPI.
 
 #include <dlfcn.h>
 
@@ -27,14 +22,13 @@
     X(fi_freeinfo)       \
     X(fi_getinfo)        \
     X(fi_fabric)         \
-    X(fi_strerror)       \
-    X(fi_tostr)
+    X(fi_strerror)
 
 #define MCC_POINTER(name) __typeof__(name)* name;
 static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the component's lock held
 
 static bool load(char* reason) {
-    if (NULL != g_libfabric.fi_tostr) return true;
+    if (NULL != g_libfabric.fi_strerror) return true;
     // It stays for good: other libraries in this process may use it as well.
     void* library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
     if (NULL == library) {
@@ -78,10 +72,6 @@ const char* fi_strerror(int error) {
     return NULL != g_libfabric.fi_strerror ? g_libfabric.fi_strerror(error) : strerror(error);
 }
 
-char* fi_tostr(const void* data, enum fi_type type) {
-    return g_libfabric.fi_tostr(data, type);
-}
-
 // libfabric's own collectives, which most providers have, see only what the address vector held when its
 // first set was made, so that all addresses have to be there before.
 bool mcc_fabric_is_eager(void) {
@@ -91,20 +81,15 @@ bool mcc_fabric_is_eager(void) {
 // What the provider can do decides what is served, beside the user's list.
 static bool open_fabric(const char* provider, size_t peers, char* reason) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    static const enum fi_collective_op kAll[] = {FI_BROADCAST, FI_BARRIER,        FI_ALLREDUCE,
-                                                 FI_REDUCE,    FI_REDUCE_SCATTER, FI_ALLGATHER,
-                                                 FI_GATHER,    FI_SCATTER,        FI_ALLTOALL};
     // The thread that stands in sleeps on a descriptor, where the provider has one.
     const bool sleeps = 0 != c->progress_thread;
     if (!(sleeps && mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_FD, reason)) &&
         !mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_NONE, reason))
         return false;
     reason[0] = '\0';  // of the first try
-    for (size_t i = 0; i < sizeof(kAll) / sizeof(kAll[0]); ++i) {
-        if (0 == (c->fabric.collectives >> kAll[i] & 1))
-            MCC_VERBOSE(1, "coll/mcastcoll: provider %s has no %s", provider,
-                        fi_tostr(&kAll[i], FI_TYPE_COLLECTIVE_OP));
-    }
+    for (int i = 0; i < kMccCollectives; ++i)
+        if (!mcc_provider_has(&c->fabric, mcc_collective_ops[i], FI_VOID, FI_NOOP))
+            MCC_VERBOSE(1, "coll/mcastcoll: provider %s has no %s", provider, mcc_collective_names[i]);
     return true;
 }
 
@@ -162,9 +147,8 @@ static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
     if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
     const double now = mcc_now_s();
-    if (now < atomic_load_explicit(&c->poll_at_s, memory_order_relaxed)) return false;
-    atomic_store_explicit(&c->poll_at_s, now + atomic_load_explicit(&c->poll_every_s, memory_order_relaxed),
-                          memory_order_relaxed);
+    if (now < c->poll_at_s) return false;
+    c->poll_at_s = now + c->poll_every_s;
     return true;
 }
 
@@ -177,9 +161,8 @@ static void choose_pace(MccComponent* c) {
         uint64_t times = 0;
         if (NULL != j->mc && NULL != j->get_asked && 0 == j->get_asked(j->mc, &times)) asked += times;
     }
-    const double every = atomic_load_explicit(&c->poll_every_s, memory_order_relaxed);
-    const double next = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
-    atomic_store_explicit(&c->poll_every_s, next, memory_order_relaxed);
+    const double every = c->poll_every_s;
+    c->poll_every_s = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
     c->asked = asked;
 }
 
@@ -218,7 +201,7 @@ static bool thread_wanted(const MccComponent* c) {
 
 void mcc_progress_start(void) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    atomic_store(&c->poll_every_s, 1e-3);
+    c->poll_every_s = 1e-3;
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(progress);
     enum { kAwayNs = 12000000 };
     if (!thread_wanted(c) || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;

@@ -1,23 +1,13 @@
-// A communicator becomes a provider's group once that is worth it, or never does.
+// A communicator becomes a provider's group once that is worth it, or never does: README.md, "When a group
+// forms", has the steps. All members come to it at the same call, and either everybody uses the group or
+// nobody. The exchange of cards may itself call this communicator's collectives: the module's state says so
+// meanwhile, and they go to the previous modules at once.
 //
-// Whether it is worth it is counted: so many blocking collectives (coll_mcastcoll_form_after), long ones as
-// several. Their order is the same on all members, so all come to it at the same call; non-blocking ones do
-// not count, since Open MPI starts some from within its progress. Then all members do the same steps in the
-// same order: (1) they open the provider, where this is the first group, and exchange addresses, an allgather
-// of the module that was there before; (2) address vector set, locally; (3) agreement; (4) the join, bounded
-// by a timeout; (5) agreement again. So either everybody uses the group or nobody, and the allgather keeps a
-// late rank's delay out of the join's timeout. Where the join itself had too little time, it is tried again
-// later.
-//
-// That allgather may itself call this communicator's collectives. The module's state says so meanwhile, and
-// they go to the previous modules at once.
-//
-// What all members agree on is the worst that happened to anybody. The words are messages to rank 0 and back,
-// with a tag of their own. An allreduce would not do: a blocking one cannot be given up where a rank has
-// died, and a non-blocking one of Open MPI's must be started in the same place of the communicator's order on
-// all ranks, among those that MPI_Comm_idup starts from within Open MPI's progress. All members are known to
-// have come by then, so that the time to answer is bounded. Who does not hear gets an error: what the others
-// have heard is not known then, and no member may guess.
+// What all members agree on is the worst that happened to anybody: messages to rank 0 and back, with a tag of
+// their own. A blocking allreduce cannot be given up where a rank has died, and a non-blocking one of Open
+// MPI's must be started in the same place of the communicator's order on all ranks, among those that
+// MPI_Comm_idup starts from within Open MPI's progress. Who does not hear gets an error: what the others have
+// heard is not known then, and no member may guess.
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/pml/pml.h"
@@ -37,7 +27,8 @@ void mcc_group_orphan(MccGroup* g) {
 
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
     if (NULL == m->group) return true;
-    return 0 != ((mca_coll_mcastcoll_component.fabric.collectives & ~m->group->refused) >> collective & 1);
+    return 0 !=
+           ((mca_coll_mcastcoll_component.fabric.collectives & ~m->group->join.refused) >> collective & 1);
 }
 
 // Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
@@ -52,7 +43,7 @@ static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) 
     }
     // The attempt is in it as well: an earlier one may not be over.
     uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
-    return mcc_join_begin(fabric, &g->join, (size_t)g->size, key, sizeof(key), mcc_peers_address, comm);
+    return mcc_join_begin(fabric, &g->join, key, sizeof(key), mcc_peers_address, comm);
 }
 
 static int go_on(void* nothing) {
@@ -63,9 +54,10 @@ static int go_on(void* nothing) {
 
 static int join(MccGroup* g) {
     MccComponent* c = &mca_coll_mcastcoll_component;
-    MCC_VERBOSE(2, "coll/mcastcoll: rank %d of %d joins the group of %s", g->rank, g->size, g->name);
+    MCC_VERBOSE(2, "coll/mcastcoll: rank %d of %d joins the group of %s", g->join.rank, g->join.size,
+                g->name);
     (void)atomic_fetch_add(&c->waiting, 1);
-    const int error = mcc_join(&c->fabric, &g->join, (size_t)g->size, c->join_timeout_ms, go_on, NULL);
+    const int error = mcc_join(&c->fabric, &g->join, c->join_timeout_ms, go_on, NULL);
     (void)atomic_fetch_sub(&c->waiting, 1);
     return error;
 }
@@ -78,8 +70,8 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* er
     pthread_mutex_lock(&c->fabric.lock);
     mcc_join_add(&c->fabric, &g->join);
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
-    g->rank = ompi_comm_rank(comm);
-    g->size = ompi_comm_size(comm);
+    g->join.rank = ompi_comm_rank(comm);
+    g->join.size = ompi_comm_size(comm);
     *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt);
     mcc_progress_start();
     pthread_mutex_unlock(&c->fabric.lock);
@@ -230,7 +222,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
         m->state = kMccServing;
         // Some rules hold inside a site only. A provider that does not tell has one.
         m->sites = 0 != g->join.sites ? g->join.sites : 1;
-        if (!mcc_select(mca_coll_mcastcoll_component.rules, m, g->size)) return OMPI_ERR_OUT_OF_RESOURCE;
+        if (!mcc_select(mca_coll_mcastcoll_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;
         report(comm, m, step, who, 0);
         return OMPI_SUCCESS;
     }

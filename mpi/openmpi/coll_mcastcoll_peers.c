@@ -1,10 +1,10 @@
 // Who can take part: one card per process, exchanged in the modex.
 //
 // A card says under which terms the process runs (every parameter that must be the same on all ranks) and on
-// which host. Cards are the same for whoever reads them, so all members of a communicator come to the same
-// decision about it without a message; a process that has no card, or another one's terms, leaves all its
-// communicators to Open MPI. When a group forms its members exchange their cards once more, now with what
-// their providers have and at which address, or why they have none.
+// which host. Cards are the same for whoever reads them, so all members come to the same decision without a
+// message; a process without a card, or with other terms, leaves all its communicators to Open MPI. When a
+// group forms its members exchange their cards once more, now with what their providers have and at which
+// address, or why they have none.
 
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
@@ -13,7 +13,7 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 5 };
+enum { kCardVersion = 6 };
 
 typedef struct MccCard {
     uint32_t version;  // 0: it was not there, or is of another version
@@ -44,9 +44,7 @@ static uint64_t digest_terms(const MccComponent* c) {
 }
 
 static uint64_t digest_offers(const MccComponent* c) {
-    const uint64_t numbers[] = {c->fabric.collectives, c->longest, c->fabric.max_members};
-    return mcc_digest(mcc_digest(kMccDigest, numbers, sizeof(numbers)), c->fabric.reductions,
-                      sizeof(c->fabric.reductions));
+    return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, &c->longest, sizeof(c->longest)));
 }
 
 void mcc_peers_init(void) {

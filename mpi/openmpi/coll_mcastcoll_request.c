@@ -1,9 +1,8 @@
 // Non-blocking collectives: requests of Open MPI that the component's progress completes.
 //
-// A job is posted when it is started, in as many operations as it has segments, since the order of a group's
-// operations is that of MPI's calls. What the provider has no room for waits in the group's backlog, in
-// order, and the progress posts it; a call that blocks first waits until there is no backlog. So an I... call
-// never waits for other ranks, but in one case: the first operation of its kind on a group, until the
+// A job is posted when it is started, in as many operations as it has segments. What the provider has no room
+// for waits in the group's backlog, in order; a call that blocks first waits until there is none. So an I...
+// call never waits for other ranks, but in one case: the first operation of its kind on a group, until the
 // provider accepts or refuses it.
 //
 // Who owns what: a request belongs to the program, which frees it when it is complete; until then it is known
@@ -189,7 +188,7 @@ static int begin(MccRequest* r) {
             ++g->join.users;
             (void)atomic_fetch_add(&c->open, 1);
         } else if (FI_ENOSYS == error) {
-            g->refused |= bit;
+            g->join.refused |= bit;
         }
         pthread_mutex_unlock(&c->fabric.lock);
         if (under_way) return 0;

@@ -1,20 +1,117 @@
 // Who serves a call, and a blocking job from its start to its end.
 //
 // Where the group offers it, the operation runs inside the provider, which calls Open MPI's progress from
-// there. The component's lock is not held: two threads with two communicators must not wait for each other,
-// since another rank's threads may come in the other order. Otherwise the operation is posted to the endpoint
-// and polled for.
+// there, without the component's lock: two threads with two communicators must not wait for each other, since
+// another rank's threads may come in the other order. Otherwise it is posted to the endpoint and polled for.
 //
 // A provider that answers FI_ENOSYS does so on all members of the group and before anything was begun; from
 // then on the previous module serves what needs that operation on this communicator.
 
 #include "coll_mcastcoll.h"
+#include "ompi/errhandler/errhandler.h"
 
 // What the provider has is known on all members once there is a group.
 static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
     const struct fi_mcastcoll_request* whole = &job->plan.whole;
     return mcc_group_has(job->module, needed) &&
            mcc_provider_has(&mca_coll_mcastcoll_component.fabric, needed, whole->datatype, whole->op);
+}
+
+// Calls that the rules want measured: both ways by turns, then the agreement (MccTrial, and "What is
+// measured" in README.md, which has why all members are in step).
+
+// 0, or a positive FI_E code.
+static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
+    const struct fi_mcastcoll_request request = {.size = sizeof(request),
+                                                 .collective = FI_ALLREDUCE,
+                                                 .datatype = FI_UINT64,
+                                                 .op = FI_MAX,
+                                                 .input = mine,
+                                                 .buffer = most,
+                                                 .count = count};
+    return mcc_run(g, &request);
+}
+
+static int agree(MccGroup* g, MccTrial* t) {
+    uint64_t slowest[kMccWays][kMccTrialTurns];
+    const int error = agree_on_most(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
+    if (0 != error) return error;
+    memcpy(t->ns, slowest, sizeof(slowest));
+    mcc_trial_decide(t);
+    return 0;
+}
+
+// Who handles errors wants to live on when a member has died, and only our operations end then. Where an
+// error ends the job, the launcher ends it for a member's death, too.
+static int ask_for_handlers(const MccJob* job, MccTrial* t) {
+    const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
+    uint64_t anybodys = 0;
+    const int error = agree_on_most(job->module->group, &mine, &anybodys, 1);
+    if (0 == error && 0 != anybodys) mcc_trial_close(t);
+    return error;
+}
+
+static void report_trial(const MccJob* job, const MccTrial* t, size_t bytes) {
+    const MccGroup* g = job->module->group;
+    const size_t least = (size_t)1 << mcc_trial_class(bytes);
+    if (0 != g->join.rank) return;
+    MCC_VERBOSE(1,
+                "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
+                mcc_collective_names[job->collective], least, least + (least - 1), g->name,
+                (double)mcc_trial_median(t, kMccOurs) * 1e-3, (double)mcc_trial_median(t, kMccOthers) * 1e-3,
+                t->doubted              ? "a second trial will tell"
+                : kMccOurs == t->better ? "served here"
+                                        : "left to them");
+}
+
+// The same on all members: what a group refuses is known to all.
+static bool can_agree(const MccModule* m) {
+    return mcc_group_has(m, FI_ALLREDUCE) &&
+           mcc_provider_has(&mca_coll_mcastcoll_component.fabric, FI_ALLREDUCE, FI_UINT64, FI_MAX);
+}
+
+static int meet(const MccModule* m, ompi_communicator_t* comm) {
+    const MccPrevious* barrier = &m->previous[kMccBlocking][kMccBarrier];
+    if (NULL == barrier->module) return OMPI_SUCCESS;
+    return ((mca_coll_base_module_barrier_fn_t)barrier->function)(comm, barrier->module);
+}
+
+// An agreement failed. Where nobody can agree in this group everybody finds that in the same call.
+static MccRoute end_trial(MccJob* job, MccTrial* t, int error) {
+    if (FI_ENOSYS == error) {
+        mcc_trial_close(t);
+        return kMccHere;
+    }
+    job->rc = mcc_fail(job->module->group, job, error);
+    return kMccOver;
+}
+
+static MccRoute so_far(const MccTrial* t) {
+    return kMccOurs == t->better ? kMccHere : kMccPrevious;
+}
+
+static MccRoute measure(MccJob* job, size_t bytes) {
+    MccModule* m = job->module;
+    MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
+    // What the previous module makes of this communicator's own collectives is part of its trial.
+    if (m->measuring || !can_agree(m)) return kMccHere;
+    if (mcc_trial_rests(t)) return so_far(t);
+    if (m->group->failed) return kMccHere;
+    if (mcc_trial_is_over(t)) {
+        const int error = agree(m->group, t);
+        if (0 != error) return end_trial(job, t, error);
+        report_trial(job, t, bytes);
+        return so_far(t);
+    }
+    const int error = ask_for_handlers(job, t);
+    if (0 != error) return end_trial(job, t, error);
+    if (t->closed) return kMccHere;
+    m->measuring = true;
+    job->trial = t;
+    job->rc = meet(m, job->comm);
+    job->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
+    if (OMPI_SUCCESS != job->rc) return kMccOver;
+    return kMccOurs == mcc_trial_turn(t) ? kMccHere : kMccPrevious;
 }
 
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
@@ -28,7 +125,7 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     if (!is_offered(job, needed)) return kMccPrevious;
     if (!job->divisible && bytes > mca_coll_mcastcoll_component.longest) return kMccPrevious;
     MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
-    if (kMccMeasured == who) who = mcc_measure(job, bytes);
+    if (kMccMeasured == who) who = measure(job, bytes);
     if (kMccHere != who || !m->group->failed) return who;
     if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
@@ -45,32 +142,30 @@ static int progress(void* nothing) {
 
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* r, void* context) {
     struct fid_ep* ep = mca_coll_mcastcoll_component.fabric.ep;
-    const fi_addr_t group = g->join.address;
+    const fi_addr_t to = g->join.address, root = r->root;
+    const void* in = r->input;
+    void* out = r->buffer;
+    const size_t n = r->count;
+    const enum fi_datatype type = r->datatype;
     switch (r->collective) {
         case FI_BARRIER:
-            return fi_barrier(ep, group, context);
+            return fi_barrier(ep, to, context);
         case FI_BROADCAST:
-            return fi_broadcast(ep, r->buffer, r->count, NULL, group, r->root, r->datatype, 0, context);
+            return fi_broadcast(ep, out, n, NULL, to, root, type, 0, context);
         case FI_ALLREDUCE:
-            return fi_allreduce(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, r->op, 0,
-                                context);
+            return fi_allreduce(ep, in, n, NULL, out, NULL, to, type, r->op, 0, context);
         case FI_REDUCE:
-            return fi_reduce(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->root, r->datatype,
-                             r->op, 0, context);
+            return fi_reduce(ep, in, n, NULL, out, NULL, to, root, type, r->op, 0, context);
         case FI_REDUCE_SCATTER:
-            return fi_reduce_scatter(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, r->op,
-                                     0, context);
+            return fi_reduce_scatter(ep, in, n, NULL, out, NULL, to, type, r->op, 0, context);
         case FI_ALLGATHER:
-            return fi_allgather(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, 0,
-                                context);
+            return fi_allgather(ep, in, n, NULL, out, NULL, to, type, 0, context);
         case FI_ALLTOALL:
-            return fi_alltoall(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->datatype, 0, context);
+            return fi_alltoall(ep, in, n, NULL, out, NULL, to, type, 0, context);
         case FI_GATHER:
-            return fi_gather(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->root, r->datatype, 0,
-                             context);
+            return fi_gather(ep, in, n, NULL, out, NULL, to, root, type, 0, context);
         case FI_SCATTER:
-            return fi_scatter(ep, r->input, r->count, NULL, r->buffer, NULL, group, r->root, r->datatype, 0,
-                              context);
+            return fi_scatter(ep, in, n, NULL, out, NULL, to, root, type, 0, context);
         default:
             return -FI_ENOSYS;
     }
@@ -151,7 +246,7 @@ bool mcc_run_job(MccJob* job, MccRoute route) {
     int error = job->streamed ? mcc_run_streamed(job) : run_parts(job);
     if (!mcc_finish_job(job, 0 == error) && 0 == error) error = FI_EOTHER;
     if (FI_ENOSYS == error) {
-        job->module->group->refused |= 1U << job->plan.whole.collective;
+        job->module->group->join.refused |= 1U << job->plan.whole.collective;
         return false;
     }
     if (0 != error) job->rc = mcc_fail(job->module->group, job, error);
@@ -170,7 +265,12 @@ int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     g->failed = true;
     opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
                 kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
-                g->name, g->rank, g->size, fi_strerror(error), more ? " (" : "",
+                g->name, g->join.rank, g->join.size, fi_strerror(error), more ? " (" : "",
                 more ? g->operation.text : "", more ? ")" : "");
     return mcc_error_class(error);
+}
+
+void mcc_measured(MccJob* job) {
+    mcc_trial_note(job->trial, (uint64_t)(mcc_now_ns(CLOCK_MONOTONIC) - job->begun_ns));
+    job->module->measuring = false;
 }

@@ -3,42 +3,45 @@
 //     OPERATION MEMBERS HOSTS BYTES here|previous|measured [PML]
 //
 // OPERATION is a collective (both forms), one with an "i" before it (its non-blocking form), or "all". The
-// others are *, N, N-M, N- or -M, bytes with K, M or G; BYTES are of the message or vector, and where
-// everybody has a block of its own, of one block. PML is the one of Open MPI's point-to-point layers for
-// which the rule holds, which is the same on all ranks, or else Open MPI ends the job. The first rule that
-// fits counts; those of a file come before the built-in ones. Where none fits it is "here". What stands after
-// a # is a comment. "measured": both serve some of a communicator's blocking calls of a class of sizes by
-// turns, and the faster one the others (MccTrial); non-blocking forms follow it.
+// others are *, N, N-M, N- or -M, bytes with K, M or G; BYTES are of the message or vector, or of one block.
+// PML is the one of Open MPI's point-to-point layers for which the rule holds, the same on all ranks. The
+// first rule that fits counts; those of a file come before the built-in ones. Where none fits it is "here".
+// What stands after a # is a comment. "measured": both serve some of a communicator's blocking calls of a
+// class of sizes by turns, and the faster one the others (MccTrial); non-blocking forms follow it.
 //
 // When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
 
 #include "coll_mcastcoll.h"
 
-// Whether a long broadcast gains depends on the links and processors: where links are slow it does, and where
-// receivers share cores TCP copies their bytes once, and ours twice. Not over several sites, where Open MPI's
-// would cross the links between them again and again for a trial.
-static const char kBuiltInMeasured[] = "bcast                * 2- 65536- measured\n";
-// Multicast gains where many want the same; whose blocks differ for each receiver travel point-to-point in
-// any case, and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
-// The pml cm has no other way than its library's messages, which are slower than our plans, a long allreduce
-// by 20 times and more over TCP. Only long blocks that differ for each receiver gain nothing by them.
-static const char kBuiltIn[] =
-    "scatter              * 2- 65537-1048575 previous cm\n"
-    "alltoall             * 2- 65537- previous cm\n"
-    "all                  * 2- * here cm\n"
-    "gather               * 2- * previous\n"
-    "scatter              * 2- * previous\n"
-    "alltoall             * 2- * previous\n"
-    "reduce_scatter       * 2- * previous\n"
-    "reduce_scatter_block * 2- * previous\n";
-// Inside a site only, which is known when there is a group, since Open MPI's cross the links between sites
-// again and again. A long vector is better divided among all members, who combine a part each, and of long
-// blocks each member has to receive as many in any case.
-static const char kBuiltInSite[] =
-    "allgather            * 2- 65537- previous\n"
-    "allgatherv           * 2- 65537- previous\n"
-    "reduce               * 2- 262145- previous\n"
-    "allreduce            * 2- 131073- previous\n";
+// Built in. Some hold inside a site only, which is known when there is a group, since over several Open MPI's
+// own cross the links between them again and again.
+static const struct {
+    const char* text;
+    bool in_site;
+} kBuiltIn[] = {
+    // Whether a long broadcast gains depends on the links and processors: where links are slow it does, and
+    // where receivers share cores TCP copies their bytes once, and ours twice.
+    {"bcast                * 2- 65536- measured\n", true},
+    // The pml cm has no other way than its library's messages, which are slower than our plans, a long
+    // allreduce by 20 times and more over TCP. Only long blocks that differ for each receiver gain nothing by
+    // them. Multicast gains where many want the same; blocks that differ travel point-to-point in any case,
+    // and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
+    {"scatter              * 2- 65537-1048575 previous cm\n"
+     "alltoall             * 2- 65537- previous cm\n"
+     "all                  * 2- * here cm\n"
+     "gather               * 2- * previous\n"
+     "scatter              * 2- * previous\n"
+     "alltoall             * 2- * previous\n"
+     "reduce_scatter       * 2- * previous\n"
+     "reduce_scatter_block * 2- * previous\n",
+     false},
+    // A long vector is better divided among all members, who combine a part each, and of long blocks each
+    // member has to receive as many in any case.
+    {"allgather            * 2- 65537- previous\n"
+     "allgatherv           * 2- 65537- previous\n"
+     "reduce               * 2- 262145- previous\n"
+     "allreduce            * 2- 131073- previous\n",
+     true}};
 
 enum { kWords = 5, kWordsWithPml, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
 
@@ -125,7 +128,7 @@ static int parse_line(char* line, Rule* rule) {
 }
 
 static bool add(MccRules** rules, const Rule* rule) {
-    const size_t count = NULL != *rules ? (*rules)->count : 0;
+    const size_t count = (*rules)->count;
     MccRules* larger = realloc(*rules, sizeof(**rules) + (count + 1) * sizeof(Rule));
     if (NULL == larger) return false;
     larger->rules[count] = *rule;
@@ -162,22 +165,18 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, bool in_
     return good;
 }
 
-static bool read_built_in(MccRules** rules, const char* text, bool in_site, char* reason) {
-    FILE* stream = fmemopen((void*)(uintptr_t)text, strlen(text), "r");
-    return read_from(rules, stream, "the built-in table", in_site, reason);
-}
-
 MccRules* mcc_rules_read(const char* path, char* reason) {
     MccRules* rules = calloc(1, sizeof(*rules));
-    if (NULL == rules) {
-        snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: no memory");
-        return NULL;
+    bool good = NULL != rules;
+    if (!good) snprintf(reason, kMccReasonBytes, "coll_mcastcoll_selection: no memory");
+    if (good && NULL != path && '\0' != path[0])
+        good = read_from(&rules, fopen(path, "r"), path, false, reason);
+    for (size_t i = 0; good && i < sizeof(kBuiltIn) / sizeof(kBuiltIn[0]); ++i) {
+        char* text = (char*)(uintptr_t)kBuiltIn[i].text;
+        good = read_from(&rules, fmemopen(text, strlen(text), "r"), "the built-in table", kBuiltIn[i].in_site,
+                         reason);
     }
-    const bool has_own = NULL != path && '\0' != path[0];
-    if ((!has_own || read_from(&rules, fopen(path, "r"), path, false, reason)) &&
-        read_built_in(&rules, kBuiltInMeasured, true, reason) &&
-        read_built_in(&rules, kBuiltIn, false, reason) && read_built_in(&rules, kBuiltInSite, true, reason))
-        return rules;
+    if (good) return rules;
     free(rules);
     return NULL;
 }
@@ -206,55 +205,48 @@ static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collect
            ('\0' == rule->pml[0] || mcc_pml_is(rule->pml));
 }
 
+// Who serves so many bytes, and from how many on somebody else may; SIZE_MAX: nobody.
 static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, int collective,
-                       size_t members, size_t bytes) {
+                       size_t members, size_t bytes, size_t* next) {
+    *next = SIZE_MAX;
     for (size_t i = 0; i < rules->count; ++i) {
         const Rule* rule = &rules->rules[i];
-        if (is_in(bytes, rule->bytes) && fits(rule, m, form, collective, members)) return rule->who;
+        if (bytes > rule->bytes.high || !fits(rule, m, form, collective, members)) continue;
+        if (bytes < rule->bytes.low && rule->bytes.low < *next) *next = rule->bytes.low;
+        if (bytes < rule->bytes.low) continue;
+        if (rule->bytes.high < *next) *next = rule->bytes.high + 1;
+        return rule->who;
     }
     return kMccHere;
 }
 
-static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int collective, size_t members,
-                       uint64_t* edges) {
+static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int collective, size_t members) {
     MccSteps* steps = &m->selection[form][collective];
-    size_t count = 0;
-    bool measured = false;
-    for (size_t i = 0; i < rules->count; ++i) {
-        const Rule* rule = &rules->rules[i];
-        if (!fits(rule, m, form, collective, members)) continue;
-        measured |= kMccMeasured == rule->who;
-        if (rule->bytes.low > 0) edges[count++] = rule->bytes.low;
-        if (rule->bytes.high < SIZE_MAX) edges[count++] = rule->bytes.high + 1;
-    }
-    qsort(edges, count, sizeof(*edges), mcc_compare);
-    if (measured && kMccBlocking == form) {
-        steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
-        if (NULL == steps->trials) return false;
-        for (unsigned i = 0; i < kMccTrialClasses; ++i) steps->trials[i].wait = kMccTrialFirst;
-    }
-    steps->who = decide(rules, m, form, collective, members, 0);
-    if (0 == count) return true;
-    steps->more = calloc(count, sizeof(*steps->more));
-    if (NULL == steps->more) return false;
-    MccRoute last = steps->who;
-    for (size_t i = 0; i < count; ++i) {
-        const MccRoute who = decide(rules, m, form, collective, members, edges[i]);
+    size_t next;
+    MccRoute last = steps->who = decide(rules, m, form, collective, members, 0, &next);
+    bool measured = kMccMeasured == last;
+    for (size_t from = next; from < SIZE_MAX; from = next) {
+        const MccRoute who = decide(rules, m, form, collective, members, from, &next);
         if (who == last) continue;
-        steps->more[steps->count++] = (MccStep){edges[i], who};
-        last = who;
+        MccStep* more = realloc(steps->more, (steps->count + 1) * sizeof(*more));
+        if (NULL == more) return false;
+        steps->more = more;
+        more[steps->count++] = (MccStep){from, who};
+        measured |= kMccMeasured == (last = who);
     }
-    return true;
+    if (!measured || kMccBlocking != form) return true;
+    steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
+    for (unsigned i = 0; NULL != steps->trials && i < kMccTrialClasses; ++i)
+        steps->trials[i].wait = kMccTrialFirst;
+    return NULL != steps->trials;
 }
 
 bool mcc_select(const MccRules* rules, MccModule* m, int members) {
+    bool good = true;
     mcc_select_free(m);
-    uint64_t* edges = malloc((2 * rules->count + 1) * sizeof(*edges));
-    bool good = NULL != edges;
     for (int form = 0; form < kMccForms; ++form)
         for (int i = 0; good && i < kMccCollectives; ++i)
-            good = make_steps(rules, m, (MccForm)form, i, (size_t)members, edges);
-    free(edges);
+            good = make_steps(rules, m, (MccForm)form, i, (size_t)members);
     return good;
 }
 

@@ -8,7 +8,6 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_component.c \
 	%reldir%/coll_mcastcoll_fabric.c \
 	%reldir%/coll_mcastcoll_group.c \
-	%reldir%/coll_mcastcoll_measure.c \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
 	%reldir%/coll_mcastcoll_request.c \

@@ -1,8 +1,5 @@
 // What the program calls in place of MPI's own, and one operation from the decision who serves it to its end.
-//
-// The decision looks at what is the same on all members only: the packed size of a message, or of one block,
-// whatever their datatypes; for reductions elements, operator and counts. MPI_..._c, the large-count calls of
-// MPI 4, may meet the ordinary ones on other members and share everything with them.
+// MPI_..._c, the large-count calls of MPI 4, may meet the ordinary ones on other members.
 //
 // No lock is held while it runs: two threads with two communicators must not wait for each other, since
 // another rank's threads may come in the other order. A group is used by one thread at a time, since MPI has
@@ -41,8 +38,9 @@ static bool run(const PmpiCall* c, int error, int* rc) {
     if (0 == error) error = kPmpiBroken == g->state ? FI_EOPBADSTATE : operate(c);
     mcc_bounce_trim(&g->bounce, kMccKeptBounce);
     if (FI_ENOSYS == error) {
-        g->refused |= 1U << c->operation;
-        if (0 == g->rank) pmpi_say(1, "the provider has no %s for %d members like these", name, g->size);
+        g->join.refused |= 1U << mcc_collective_ops[c->operation];
+        if (0 == g->join.rank)
+            pmpi_say(1, "the provider has no %s for %d members like these", name, g->join.size);
     }
     if (FI_ENOSYS == error || FI_EOPNOTSUPP == error) return leave(c);
     *rc = MPI_SUCCESS;
@@ -51,7 +49,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
         return true;
     }
     pmpi_group_break(g);
-    pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->rank, g->size, fi_strerror(error));
+    pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->join.rank, g->join.size, fi_strerror(error));
     *rc = mcc_error_class(error);
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;
@@ -66,12 +64,12 @@ static bool is_ours(PmpiCall* c, const MccCall* call) {
     const struct fi_mcastcoll_request* whole = &c->plan.whole;
     if (kPmpiLeft == g->state || 0 == (s->enabled >> call->collective & 1) ||
         !mcc_provider_has(&pmpi.provider, collective, FI_VOID, FI_NOOP) ||
-        0 != (g->refused >> call->collective & 1) || call->root < 0 || call->root >= g->size)
+        0 != (g->join.refused >> collective & 1) || call->root < 0 || call->root >= g->join.size)
         return false;
-    mcc_begin_plan(&c->plan, &pmpi_face, (size_t)g->size, (size_t)g->rank);
+    mcc_begin_plan(&c->plan, (size_t)g->join.size, (size_t)g->join.rank);
     const int64_t message = mcc_call_bytes(&c->plan, call);
     if (kMccBarrier == call->collective) return true;
-    const uint64_t bytes = (uint64_t)message * (0 != c->plan.block ? (uint64_t)g->size : 1);
+    const uint64_t bytes = (uint64_t)message * (0 != c->plan.block ? (uint64_t)g->join.size : 1);
     return message > 0 && bytes > 0 && bytes >= s->min_bytes && bytes <= s->max_bytes && c->plan.deal.even &&
            mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op);
 }

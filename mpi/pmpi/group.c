@@ -52,20 +52,20 @@ int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra) {
 
 // Everybody is ready under the same terms. One reduction says it: the lowest rank that is not ready, and
 // whether the smallest and the largest digest of terms are one.
-static bool agree_on_terms(PmpiGroup* g, char* reason, size_t reason_bytes) {
+static bool agree_on_terms(PmpiGroup* g, char* reason) {
     const int64_t terms = (int64_t)pmpi.terms;
-    const int64_t number = 0 == g->rank ? (int64_t)atomic_fetch_add(&pmpi.next_number, 1) : INT64_MAX;
-    const int64_t mine[4] = {pmpi.ready ? g->size : g->rank, terms, INT64_MAX - terms, number};
+    const int64_t number = 0 == g->join.rank ? (int64_t)atomic_fetch_add(&pmpi.next_number, 1) : INT64_MAX;
+    const int64_t mine[4] = {pmpi.ready ? g->join.size : g->join.rank, terms, INT64_MAX - terms, number};
     int64_t all[4] = {0, 0, 0, 0};
     if (MPI_SUCCESS != PMPI_Allreduce(mine, all, 4, MPI_INT64_T, MPI_MIN, g->comm)) return false;
     g->number = all[3];
-    if (all[0] < g->size) {
-        snprintf(reason, reason_bytes, "rank %d has no provider open%s%s", (int)all[0],
-                 g->rank == (int)all[0] ? ": " : "", g->rank == (int)all[0] ? pmpi.reason : "");
+    if (all[0] < g->join.size) {
+        snprintf(reason, kMccReasonBytes, "rank %d has no provider open%s%.180s", (int)all[0],
+                 g->join.rank == (int)all[0] ? ": " : "", g->join.rank == (int)all[0] ? pmpi.reason : "");
         return false;
     }
     if (all[1] != INT64_MAX - all[2]) {
-        snprintf(reason, reason_bytes,
+        snprintf(reason, kMccReasonBytes,
                  "the members differ in MCASTCOLL_PMPI_* settings, provider or kind of machine");
         return false;
     }
@@ -73,11 +73,11 @@ static bool agree_on_terms(PmpiGroup* g, char* reason, size_t reason_bytes) {
 }
 
 // All members learn the worst outcome: 0, or an error and one of the ranks that has it.
-static bool agree(const PmpiGroup* g, const char* step, int error, char* reason, size_t reason_bytes) {
-    int64_t mine = mcc_word(error, g->rank), worst = 0;
+static bool agree(const PmpiGroup* g, const char* step, int error, char* reason) {
+    int64_t mine = mcc_word(error, g->join.rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
     if (0 == worst) return true;
-    snprintf(reason, reason_bytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
+    snprintf(reason, kMccReasonBytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
              fi_strerror(mcc_word_error(worst)));
     return false;
 }
@@ -96,26 +96,26 @@ static int go_on(void* group) {
 }
 
 static int join(PmpiGroup* g) {
-    const int error =
-        mcc_join(&pmpi.provider, &g->join, (size_t)g->size, pmpi.settings.join_timeout_ms, go_on, g);
+    const int error = mcc_join(&pmpi.provider, &g->join, pmpi.settings.join_timeout_ms, go_on, g);
     if (0 != error || NULL != g->join.run) return error;
-    if (0 == g->rank)
+    if (0 == g->join.rank)
         pmpi_say(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
     return FI_ENOPROTOOPT;
 }
 
-static bool form(PmpiGroup* g, char* reason, size_t reason_bytes) {
-    if (!agree_on_terms(g, reason, reason_bytes)) return false;
+static bool form(PmpiGroup* g, char* reason) {
+    if (!agree_on_terms(g, reason)) return false;
     PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->never);
     // From here on all members have the same settings.
-    if (g->size < pmpi.settings.min_members || (size_t)g->size > pmpi.provider.max_members) {
-        snprintf(reason, reason_bytes, "%d members; MCASTCOLL_PMPI_MIN_MEMBERS is %d, the provider takes %zu",
-                 g->size, pmpi.settings.min_members, pmpi.provider.max_members);
+    if (g->join.size < pmpi.settings.min_members || (size_t)g->join.size > pmpi.provider.max_members) {
+        snprintf(reason, kMccReasonBytes,
+                 "%d members; MCASTCOLL_PMPI_MIN_MEMBERS is %d, the provider takes %zu", g->join.size,
+                 pmpi.settings.min_members, pmpi.provider.max_members);
         return false;
     }
     const int width = (int)pmpi.provider.address_bytes;
-    uint8_t* addresses = malloc((size_t)g->size * (size_t)width);
-    if (!agree(g, "malloc", NULL != addresses ? 0 : FI_ENOMEM, reason, reason_bytes)) {
+    uint8_t* addresses = malloc((size_t)g->join.size * (size_t)width);
+    if (!agree(g, "malloc", NULL != addresses ? 0 : FI_ENOMEM, reason)) {
         free(addresses);
         return false;
     }
@@ -125,27 +125,26 @@ static bool form(PmpiGroup* g, char* reason, size_t reason_bytes) {
                     : FI_EOTHER;
     if (0 == error) {
         pthread_mutex_lock(&pmpi.provider.lock);
-        error = mcc_join_begin(&pmpi.provider, &g->join, (size_t)g->size, &g->number, sizeof(g->number),
-                               address_of, addresses);
+        error =
+            mcc_join_begin(&pmpi.provider, &g->join, &g->number, sizeof(g->number), address_of, addresses);
         pthread_mutex_unlock(&pmpi.provider.lock);
     }
     free(addresses);
-    return agree(g, "the address vector", error, reason, reason_bytes) &&
-           agree(g, "the join", join(g), reason, reason_bytes);
+    return agree(g, "the address vector", error, reason) && agree(g, "the join", join(g), reason);
 }
 
 static PmpiGroup* make(MPI_Comm comm) {
     PmpiGroup* g = calloc(1, sizeof(*g));
     if (NULL == g) PMPI_Abort(comm, 1);  // the others would wait for this process in vain
     int inter = 0;
-    char reason[200] = "MPI failed";
+    char reason[kMccReasonBytes] = "MPI failed";
     g->comm = comm;
     g->state = kPmpiLeft;
     g->join.users = 1;
     g->never = MPI_REQUEST_NULL;
     PMPI_Comm_test_inter(comm, &inter);
-    PMPI_Comm_rank(comm, &g->rank);
-    PMPI_Comm_size(comm, &g->size);
+    PMPI_Comm_rank(comm, &g->join.rank);
+    PMPI_Comm_size(comm, &g->join.size);
     pthread_mutex_lock(&pmpi.provider.lock);
     mcc_join_add(&pmpi.provider, &g->join);
     pmpi_groups_reap(false);
@@ -153,18 +152,18 @@ static PmpiGroup* make(MPI_Comm comm) {
     // What comes back to us while the group forms finds one that is left: an MPI may build a collective on
     // others, and a failing one calls the program's error handler.
     PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
-    if (!inter && g->size > 1) {
+    if (!inter && g->join.size > 1) {
         char name[MPI_MAX_OBJECT_NAME] = "";
         int letters = 0;
         PMPI_Comm_get_name(comm, name, &letters);
-        if (form(g, reason, sizeof(reason))) {
+        if (form(g, reason)) {
             g->state = kPmpiServing;
             pthread_mutex_lock(&pmpi.provider.lock);
             pmpi_progress_start();
             pthread_mutex_unlock(&pmpi.provider.lock);
-            if (0 == g->rank) pmpi_say(1, "serves communicator '%s', %d members", name, g->size);
-        } else if (0 == g->rank) {
-            pmpi_say(1, "leaves communicator '%s', %d members: %s", name, g->size, reason);
+            if (0 == g->join.rank) pmpi_say(1, "serves communicator '%s', %d members", name, g->join.size);
+        } else if (0 == g->join.rank) {
+            pmpi_say(1, "leaves communicator '%s', %d members: %s", name, g->join.size, reason);
         }
     }
     pthread_mutex_lock(&pmpi.provider.lock);

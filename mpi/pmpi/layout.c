@@ -1,8 +1,5 @@
-// Messages as MPI describes them, and their packed bytes.
-//
-// Members of one operation may describe the same message differently, so every layout is served: contiguous
-// ones where they lie, the others through a bounce buffer with MPI's own packing. Its packed form is used as
-// plain bytes, which the standard does not promise; pmpi_packs_plainly() looks.
+// Messages as MPI describes them, and their packed bytes: MPI's own packing, whose form is used as plain
+// bytes, which the standard does not promise; pmpi_packs_plainly() looks.
 
 #include <limits.h>
 
@@ -61,23 +58,23 @@ static bool is_plain(MPI_Datatype type, int depth) {
     return plain;
 }
 
-static size_t width_of(MPI_Datatype type) {
+size_t mcc_width(MPI_Datatype type) {
     MPI_Count width = 0;
     const bool known = MPI_DATATYPE_NULL != type && MPI_SUCCESS == PMPI_Type_size_x(type, &width);
     return known && width > 0 ? (size_t)width : 0;
 }
 
-static ptrdiff_t extent_of(MPI_Datatype type) {
+ptrdiff_t mcc_extent(MPI_Datatype type) {
     MPI_Aint lower, extent;
     PMPI_Type_get_extent(type, &lower, &extent);
     return (ptrdiff_t)extent;
 }
 
-static const uint8_t* contiguous(const MccLayout* layout) {
+const uint8_t* mcc_contiguous(const MccLayout* layout) {
     return is_plain(layout->type, kDepth) ? layout->base : NULL;
 }
 
-static bool pack(const MccLayout* from, uint8_t* to, size_t bytes) {
+bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes) {
     int at = 0;
     if (from->count > INT_MAX || bytes > INT_MAX) return false;
     return MPI_SUCCESS ==
@@ -85,7 +82,7 @@ static bool pack(const MccLayout* from, uint8_t* to, size_t bytes) {
            at == (int)bytes;
 }
 
-static bool unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
+bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     int at = 0;
     if (to->count > INT_MAX || bytes > INT_MAX) return false;
     return MPI_SUCCESS == PMPI_Unpack(from, (int)bytes, &at, (void*)(uintptr_t)to->base, (int)to->count,
@@ -93,16 +90,9 @@ static bool unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
            at == (int)bytes;
 }
 
-static uint8_t* memory(MccPlan* plan, size_t bytes) {
+uint8_t* mcc_memory(MccPlan* plan, size_t bytes) {
     return mcc_bounce_take(&((PmpiCall*)plan)->g->bounce, bytes);
 }
-
-const MccFace pmpi_face = {.width = width_of,
-                           .extent = extent_of,
-                           .contiguous = contiguous,
-                           .pack = pack,
-                           .unpack = unpack,
-                           .memory = memory};
 
 bool pmpi_packs_plainly(void) {
     const int32_t laid[4] = {0x01020304, -1, 0x05060708, -1}, expected[2] = {0x01020304, 0x05060708};
@@ -113,7 +103,7 @@ bool pmpi_packs_plainly(void) {
     const MccLayout layout = {.base = laid, .count = 2, .type = every_other};
     int room = 0;
     const bool good = MPI_SUCCESS == PMPI_Pack_size(2, every_other, MPI_COMM_SELF, &room) &&
-                      room == (int)sizeof(packed) && pack(&layout, (uint8_t*)packed, sizeof(packed)) &&
+                      room == (int)sizeof(packed) && mcc_pack(&layout, (uint8_t*)packed, sizeof(packed)) &&
                       0 == memcmp(packed, expected, sizeof(packed));
     PMPI_Type_free(&every_other);
     return good;

@@ -1,36 +1,26 @@
 // From the first collective to MPI_Finalize, and progress in between: of the provider while the program is
 // elsewhere, and of MPI while it is in the provider. MPI has no hook for the first, so a thread stands in
-// (core/stand_in.h). An operation that runs makes all progress itself.
+// (core/stand_in.c). An operation that runs makes all progress itself.
 //
 // Nothing is done before the first interposed collective, so that a preloaded program that never makes one
 // costs nothing. Opening is local; whether it went well everywhere is agreed on for each communicator
 // (group.c).
 
-#include <rdma/fi_cm.h>
-
 #include "pmpi.h"
 
 Pmpi pmpi = {.provider = {.lock = PTHREAD_MUTEX_INITIALIZER}, .own_comm = MPI_COMM_NULL};
 
-enum { kTermsVersion = 2, kPeersExpected = 64 };
+enum { kTermsVersion = 3, kPeersExpected = 64 };
 
 // What decides who serves a call, and how the bytes of it look.
 static uint64_t digest_terms(void) {
     const PmpiSettings* s = &pmpi.settings;
     const uint16_t one = 1;
-    const uint64_t numbers[] = {kTermsVersion,
-                                s->enabled,
-                                (uint64_t)s->min_members,
-                                s->min_bytes,
-                                s->max_bytes,
-                                pmpi.provider.collectives,
-                                pmpi.provider.max_members,
-                                pmpi.provider.address_bytes,
-                                sizeof(long),
-                                sizeof(long double),
-                                *(const uint8_t*)&one};
-    uint64_t state = mcc_digest(kMccDigest, numbers, sizeof(numbers));
-    state = mcc_digest(state, pmpi.provider.reductions, sizeof(pmpi.provider.reductions));
+    const uint64_t numbers[] = {kTermsVersion, s->enabled,          (uint64_t)s->min_members,
+                                s->min_bytes,  s->max_bytes,        pmpi.provider.address_bytes,
+                                sizeof(long),  sizeof(long double), *(const uint8_t*)&one};
+    const uint64_t state =
+        mcc_provider_digest(&pmpi.provider, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
     // Half of it, so that it and its complement both travel as positive numbers.
     return mcc_digest(state, s->provider, strlen(s->provider)) >> 1;
 }
@@ -66,24 +56,21 @@ static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
 
 // Local, and whatever fails is only noted: this process has to take part in the agreements all the same.
 static void open_provider(void) {
-    char reason[300] = "";
-    const bool good = pmpi_settings_read(&pmpi.settings, reason, sizeof(reason));
-    if (!good) {
-        int rank = 0;
-        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        snprintf(pmpi.reason, sizeof(pmpi.reason), "a setting is bad");
+    char reason[kMccReasonBytes] = "";
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const char* why = NULL;
+    if (!pmpi_settings_read(&pmpi.settings, reason)) {
         if (0 == rank) pmpi_say(0, "%s; MPI's own collectives serve this job", reason);
-        return;
+        why = "a setting is bad";
+    } else if (0 == pmpi.settings.enabled) {
+        why = "MCASTCOLL_PMPI_ENABLE leaves nothing";
+    } else if (!pmpi_packs_plainly()) {
+        why = "MPI_Pack of this MPI adds to the bytes";
     }
-    if (0 == pmpi.settings.enabled) {
-        snprintf(pmpi.reason, sizeof(pmpi.reason), "MCASTCOLL_PMPI_ENABLE leaves nothing");
-        return;
-    }
-    if (!pmpi_packs_plainly()) {
-        snprintf(pmpi.reason, sizeof(pmpi.reason), "MPI_Pack of this MPI adds to the bytes");
-        return;
-    }
-    pmpi.ready = mcc_provider_open(&pmpi.provider, pmpi.settings.provider, kPeersExpected,
+    if (NULL != why) snprintf(pmpi.reason, sizeof(pmpi.reason), "%s", why);
+    pmpi.ready = NULL == why &&
+                 mcc_provider_open(&pmpi.provider, pmpi.settings.provider, kPeersExpected,
                                    pmpi.settings.progress_thread ? FI_WAIT_FD : FI_WAIT_NONE, pmpi.reason);
     if (pmpi.ready) pmpi.terms = digest_terms();
 }

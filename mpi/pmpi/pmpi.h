@@ -3,8 +3,7 @@
 //
 // Why it exists: other MPIs than Open MPI have no components to plug into, but all have the profiling
 // interface. The library defines MPI_Bcast and the others of calls.c, serves what it can over a libfabric
-// provider with collectives, and calls PMPI_Bcast and so on for the rest. It uses nothing of MPI but the
-// standard, and of the provider nothing but libfabric's public calls and mcastcoll/mcastcoll.h.
+// provider with collectives, and calls PMPI_Bcast and so on for the rest.
 //
 // Two rules make it safe.
 //   1. Who serves a call is decided only on what is the same on all members of the communicator: its group's
@@ -31,10 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/collectives.h"
 #include "core/plan.h"
 #include "core/provider.h"
-#include "core/stand_in.h"
 
 typedef struct {
     unsigned enabled;  // bit kMccBcast and so on
@@ -53,10 +50,8 @@ typedef enum { kPmpiServing, kPmpiLeft, kPmpiBroken } PmpiState;
 typedef struct PmpiGroup {
     MccJoin join;  // first
     MPI_Comm comm;
-    int rank, size;
     PmpiState state;
     int64_t number;     // rank 0's, the same on all members: the key of the group's set
-    unsigned refused;   // operations that this group does not have, the same on all members
     MPI_Request never;  // a receive that nobody sends anything for
     // Packed bytes. It belongs to one call, until that ends in run() of calls.c, which trims it: a small one
     // stays for the next call.
@@ -69,7 +64,7 @@ typedef struct {
     atomic_int life;  // PmpiLife
     PmpiSettings settings;
     bool ready;  // the provider is open and the settings are good
-    char reason[kMccProviderReasonBytes];
+    char reason[kMccReasonBytes];
     uint64_t terms;        // digest of all that must be the same everywhere
     MccProvider provider;  // its lock guards all of this
     MPI_Comm own_comm;     // of this process alone
@@ -82,7 +77,7 @@ typedef struct {
 extern Pmpi pmpi;
 
 // settings.c
-bool pmpi_settings_read(PmpiSettings* s, char* reason, size_t reason_bytes);
+bool pmpi_settings_read(PmpiSettings* s, char* reason);
 void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // life.c
@@ -105,8 +100,7 @@ typedef struct {
     MccCollective operation;
 } PmpiCall;
 
-// layout.c: messages as MPI describes them, and their packed bytes
-extern const MccFace pmpi_face;
+// layout.c
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
 
 #endif

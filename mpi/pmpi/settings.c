@@ -11,8 +11,12 @@
 
 extern char** environ;
 
-static const char* const kSettings[] = {"ENABLE",       "PROVIDER", "MIN_MEMBERS", "MIN_BYTES", "MAX_BYTES",
-                                        "JOIN_TIMEOUT", "LINGER",   "PROGRESS",    "WAIT",      "VERBOSE"};
+typedef struct {
+    const char* name;
+    uint64_t value;        // what holds unless it is set
+    uint64_t low, high;    // what it may be
+    const char* words[4];  // or else the words of which it is one, as its index
+} Setting;
 
 void pmpi_say(int level, const char* format, ...) {
     if (level > pmpi.settings.verbose) return;
@@ -31,61 +35,46 @@ static const char* value_of(const char* name) {
     return NULL != value && '\0' != value[0] ? value : NULL;
 }
 
-static bool read_number(const char* name, uint64_t low, uint64_t high, uint64_t* number, char* reason,
-                        size_t reason_bytes) {
-    const char* value = value_of(name);
+// False: it is set to what it may not be.
+static bool read_setting(Setting* s, char* reason) {
+    const char* value = value_of(s->name);
     if (NULL == value) return true;
-    size_t got = 0;
-    const char* end = mcc_read_number(value, &got);
-    if (NULL == end || '\0' != *end || got < low || got > high) {
-        snprintf(reason, reason_bytes, PREFIX "%s=%s: give a number from %llu to %llu (K, M and G are known)",
-                 name, value, (unsigned long long)low, (unsigned long long)high);
+    if (NULL == s->words[0]) {
+        size_t number = 0;
+        const char* end = mcc_read_number(value, &number);
+        const bool good = NULL != end && '\0' == *end && number >= s->low && number <= s->high;
+        if (good) s->value = number;
+        if (good) return true;
+        snprintf(reason, kMccReasonBytes,
+                 PREFIX "%s=%s: give a number from %llu to %llu (K, M and G are known)", s->name, value,
+                 (unsigned long long)s->low, (unsigned long long)s->high);
         return false;
     }
-    *number = got;
-    return true;
-}
-
-// The index of the variable's word among `words`, which end with NULL; left as it is where it is not set.
-static bool read_word(const char* name, const char* const* words, int* index, char* reason,
-                      size_t reason_bytes) {
-    const char* value = value_of(name);
-    if (NULL == value) return true;
     char all[100] = "";
-    for (int i = 0; NULL != words[i]; ++i) {
-        if (0 == strcmp(words[i], value)) {
-            *index = i;
-            return true;
-        }
-        snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", 0 == i ? "" : ", ", words[i]);
+    for (s->value = 0; NULL != s->words[s->value]; ++s->value) {
+        if (0 == strcmp(s->words[s->value], value)) return true;
+        snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", 0 == s->value ? "" : ", ",
+                 s->words[s->value]);
     }
-    snprintf(reason, reason_bytes, PREFIX "%s=%s is none of %s", name, value, all);
+    snprintf(reason, kMccReasonBytes, PREFIX "%s=%s is none of %s", s->name, value, all);
     return false;
 }
 
-static bool read_enabled(unsigned* enabled, char* reason, size_t reason_bytes) {
-    static const char kPrefix[] = PREFIX "ENABLE: ";
-    const char* value = value_of("ENABLE");
-    snprintf(reason, reason_bytes, "%s", kPrefix);
-    return mcc_read_collectives(NULL != value ? value : "all", enabled, reason + sizeof(kPrefix) - 1,
-                                reason_bytes - sizeof(kPrefix) + 1);
-}
-
 // A setting that is misspelt would otherwise be silently without effect.
-static bool check_names(char* reason, size_t reason_bytes) {
+static bool check_names(const Setting* settings, int count, char* reason) {
     for (char** entry = environ; NULL != *entry; ++entry) {
         if (0 != strncmp(*entry, PREFIX, sizeof(PREFIX) - 1)) continue;
         const char* name = *entry + sizeof(PREFIX) - 1;
         const size_t letters = strcspn(name, "=");
-        bool known = false;
-        for (size_t i = 0; i < sizeof(kSettings) / sizeof(kSettings[0]); ++i)
-            known = known || (strlen(kSettings[i]) == letters && 0 == strncmp(name, kSettings[i], letters));
-        if (known) continue;
-        snprintf(reason, reason_bytes,
-                 PREFIX "%.*s: there are " PREFIX
-                        "ENABLE, _PROVIDER, _MIN_MEMBERS, _MIN_BYTES, _MAX_BYTES, _JOIN_TIMEOUT, _LINGER, "
-                        "_PROGRESS, _WAIT and _VERBOSE",
-                 (int)letters, name);
+        char all[kMccReasonBytes] = "";
+        int i = 0;
+        for (; i < count; ++i) {
+            if (strlen(settings[i].name) == letters && 0 == strncmp(settings[i].name, name, letters)) break;
+            snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", 0 == i ? PREFIX : ", _",
+                     settings[i].name);
+        }
+        if (i < count) continue;
+        snprintf(reason, kMccReasonBytes, PREFIX "%.*s: there are %s", (int)letters, name, all);
         return false;
     }
     return true;
@@ -100,30 +89,33 @@ static bool more_ranks_than_cores(void) {
            strtol(ranks, NULL, 10) > CPU_COUNT(&cores);
 }
 
-bool pmpi_settings_read(PmpiSettings* s, char* reason, size_t reason_bytes) {
-    static const char* const kProgress[] = {"none", "thread", NULL};
-    static const char* const kWait[] = {"auto", "spin", "nap", NULL};
-    uint64_t verbose = 0, members = 2, join_timeout = 30000, linger = 2000;
-    int progress = 1, wait = 0;
-    memset(s, 0, sizeof(*s));
-    s->max_bytes = UINT64_C(1) << 30;
-    const char* provider = value_of("PROVIDER");
+bool pmpi_settings_read(PmpiSettings* s, char* reason) {
+    enum { kVerbose, kMinMembers, kMinBytes, kMaxBytes, kJoinTimeout, kLinger, kProgress, kWait, kRead };
+    enum { kEnable = kRead, kProvider, kSettings };
+    Setting settings[kSettings] = {
+        [kVerbose] = {"VERBOSE", .high = 2},
+        [kMinMembers] = {"MIN_MEMBERS", .value = 2, .low = 2, .high = 1 << 20},
+        [kMinBytes] = {"MIN_BYTES", .high = 1 << 30},
+        [kMaxBytes] = {"MAX_BYTES", .value = 1 << 30, .high = 1 << 30},
+        [kJoinTimeout] = {"JOIN_TIMEOUT", .value = 30000, .low = 1, .high = 3600000},
+        [kLinger] = {"LINGER", .value = 2000, .high = 3600000},
+        [kProgress] = {"PROGRESS", .value = 1, .words = {"none", "thread"}},
+        [kWait] = {"WAIT", .words = {"auto", "spin", "nap"}},
+        [kEnable] = {"ENABLE"},
+        [kProvider] = {"PROVIDER"}};
+    bool good = true;
+    for (int i = 0; i < kRead && good; ++i) good = read_setting(&settings[i], reason);
+    const char *enable = value_of("ENABLE"), *provider = value_of("PROVIDER");
+    *s = (PmpiSettings){.min_members = (int)settings[kMinMembers].value,
+                        .min_bytes = settings[kMinBytes].value,
+                        .max_bytes = settings[kMaxBytes].value,
+                        .join_timeout_ms = (int)settings[kJoinTimeout].value,
+                        .linger_ms = (int)settings[kLinger].value,
+                        .progress_thread = 1 == settings[kProgress].value,
+                        .verbose = (int)settings[kVerbose].value};
+    s->nap = 2 == settings[kWait].value || (0 == settings[kWait].value && more_ranks_than_cores());
     snprintf(s->provider, sizeof(s->provider), "%s", NULL != provider ? provider : "mcastcoll");
-    const bool good = read_number("VERBOSE", 0, 2, &verbose, reason, reason_bytes) &&
-                      read_enabled(&s->enabled, reason, reason_bytes) &&
-                      read_number("MIN_MEMBERS", 2, 1 << 20, &members, reason, reason_bytes) &&
-                      read_number("MIN_BYTES", 0, 1 << 30, &s->min_bytes, reason, reason_bytes) &&
-                      read_number("MAX_BYTES", 0, 1 << 30, &s->max_bytes, reason, reason_bytes) &&
-                      read_number("JOIN_TIMEOUT", 1, 3600000, &join_timeout, reason, reason_bytes) &&
-                      read_number("LINGER", 0, 3600000, &linger, reason, reason_bytes) &&
-                      read_word("PROGRESS", kProgress, &progress, reason, reason_bytes) &&
-                      read_word("WAIT", kWait, &wait, reason, reason_bytes) &&
-                      check_names(reason, reason_bytes);
-    s->verbose = (int)verbose;
-    s->min_members = (int)members;
-    s->join_timeout_ms = (int)join_timeout;
-    s->linger_ms = (int)linger;
-    s->progress_thread = 1 == progress;
-    s->nap = 2 == wait || (0 == wait && more_ranks_than_cores());
-    return good;
+    return good &&
+           mcc_read_collectives(PREFIX "ENABLE", NULL != enable ? enable : "all", &s->enabled, reason) &&
+           check_names(settings, kSettings, reason);
 }

@@ -5,8 +5,9 @@ noinst_PROGRAMS += %reldir%/patterns
 	%reldir%/kernels.c \
 	%reldir%/patterns.c \
 	%reldir%/patterns.h \
-	%reldir%/tcp_watch.c
-%canon_reldir%_patterns_CPPFLAGS = $(mcc_mpi_cppflags)
+	%reldir%/tcp_watch.c \
+	util/perf/perf_data.h
+%canon_reldir%_patterns_CPPFLAGS = $(mcc_mpi_cppflags) -I$(top_srcdir)/util
 %canon_reldir%_patterns_LDADD = $(mcc_mpi_ldadd)
 endif
 TESTS += %reldir%/test_count.sh

@@ -10,10 +10,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "perf/perf_data.h"
 
 #ifndef MCC_VERSION
 #define MCC_VERSION "development"
@@ -157,32 +155,27 @@ void sum_up(struct run* run, size_t bytes) {
 }
 
 // Half of round trips between the first and the last rank: median and least, for each size.
-static int by_value(const void* a, const void* b) {
-    const double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
 static void pingpong(struct run* run, FILE* json) {
     const int last = run->size - 1;
-    double times[kPingpongRounds];
+    double us[kPingpongRounds];
     if (json) fprintf(json, ", \"pingpong\": [");
     for (size_t bytes = 1; bytes <= 1 << 20; bytes *= 4) {
         for (int i = -3; i < kPingpongRounds; i++) {  // the first ones open windows
-            const double start = MPI_Wtime();
+            const double start = perf_now_us();
             if (run->rank == 0) MPI_Send(run->out, (int)bytes, MPI_BYTE, last, 4, MPI_COMM_WORLD);
             if (run->rank == last)
                 MPI_Recv(run->in, (int)bytes, MPI_BYTE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (run->rank == last) MPI_Send(run->out, (int)bytes, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
             if (run->rank == 0)
                 MPI_Recv(run->in, (int)bytes, MPI_BYTE, last, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            if (i >= 0) times[i] = (MPI_Wtime() - start) / 2;
+            if (i >= 0) us[i] = (perf_now_us() - start) / 2;
         }
-        qsort(times, kPingpongRounds, sizeof *times, by_value);
+        const struct perf_figure f = perf_sum_up(us, kPingpongRounds);
         if (run->rank != 0) continue;
-        printf("%9zu bytes %12.1f us median %12.1f us least\n", bytes, times[kPingpongRounds / 2] * 1e6,
-               times[0] * 1e6);
+        printf("%9zu bytes %12.1f us median %12.1f us least\n", bytes, f.median, f.min);
         if (json)
             fprintf(json, "%s{\"bytes\": %zu, \"median_us\": %.2f, \"least_us\": %.2f}",
-                    bytes > 1 ? ", " : "", bytes, times[kPingpongRounds / 2] * 1e6, times[0] * 1e6);
+                    bytes > 1 ? ", " : "", bytes, f.median, f.min);
     }
     if (json) fprintf(json, "]");
 }
@@ -199,12 +192,6 @@ static double positive(int rank, const char* text) {
     if (!text || end == text || *end != '\0' || !(value > 0 && value <= 1e9))
         leave(rank, 2, "patterns: an option needs a positive number\n");
     return value;
-}
-
-static void list(int rank) {
-    if (rank == 0)
-        for (const struct kernel* one = kKernels; one->name; one++) printf("%-4s %s\n", one->name, one->what);
-    leave(rank, 0, "pingpong\n");
 }
 
 // Every rank of a job of 16 in turn, without MPI: kernel, bytes of a message, how many an iteration sends to
@@ -266,7 +253,11 @@ int main(int argc, char** argv) {
               "[--long-us N] "
               "[--json FILE]\n");
     if (!strcmp(argv[1], "--version")) leave(run.rank, 0, "mcastcoll " MCC_VERSION "\n");
-    if (!strcmp(argv[1], "list")) list(run.rank);
+    if (!strcmp(argv[1], "list")) {
+        for (const struct kernel* one = kKernels; one->name && run.rank == 0; one++)
+            printf("%-4s %s\n", one->name, one->what);
+        leave(run.rank, 0, "pingpong\n");
+    }
     int iterations = 0;
     const char* path = NULL;
     for (int i = 2; i < argc; i += 2) {

@@ -6,14 +6,10 @@
 #include <dirent.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "patterns.h"
+#include "perf/perf_data.h"
 
 enum { kLookEvery_ms = 10 };  // far less than any retransmission timeout
 
@@ -74,9 +70,7 @@ static void look_at_all(struct tcp_watch* watch, struct tcp_sums* sums) {
 }
 
 void tcp_watch_look(struct tcp_watch* watch) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    const uint64_t now_ms = (uint64_t)(perf_now_us() / 1000);
     if (now_ms < watch->looked_ms + kLookEvery_ms) return;
     watch->looked_ms = now_ms;
     look_at_all(watch, NULL);

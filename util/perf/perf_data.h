@@ -1,10 +1,6 @@
-/* What the measuring programs share, whatever they measure: the clock, the data of an operation, and what is
- * said of its times.
- *
- * Why it exists: a stack is compared with another at the level of libfabric and at that of MPI, by two
- * programs. Both must fill and check the same way and sum up the same way, or the figures are not of the same
- * thing. Plain C, in a header, so that the MPI program can be compiled by any MPI's compiler and the other
- * one is C++.
+/* What the measuring programs share, so that their figures are of the same thing: the clock, the data of an
+ * operation, how many are measured, and what is said of their times. Plain C, in a header, so that the MPI
+ * program can be compiled by any MPI's compiler and the other one is C++.
  *
  * The data: each block that one rank has for another is numbered, and its words follow from that number. So
  * no two operations have the same bytes anywhere, and a receiver needs to be told nothing. Reductions add
@@ -46,59 +42,21 @@ static inline uint64_t perf_block(uint64_t serial, int size, int from, int to) {
     return (serial * (uint64_t)size + (uint64_t)from) * (uint64_t)size + (uint64_t)to;
 }
 
-static inline uint64_t perf_word(uint64_t block, uint64_t place) {
-    const uint64_t x = place * UINT64_C(0x9e3779b97f4a7c15) + block * UINT64_C(0xc2b2ae3d27d4eb4f);
-    return x ^ (x >> 29);
-}
-
-static inline void perf_fill(uint8_t* to, uint64_t bytes, uint64_t block) {
-    for (uint64_t at = 0; at < bytes; at += 8) {
-        const uint64_t word = perf_word(block, at);
-        memcpy(to + at, &word, bytes - at < 8 ? bytes - at : 8);
-    }
-}
-
-static inline bool perf_holds(const uint8_t* data, uint64_t bytes, uint64_t block) {
+/* Writes the block to `data`, or else: whether it is there. */
+static inline bool perf_words(uint8_t* data, uint64_t bytes, uint64_t block, bool writes) {
     bool wrong = false;
     for (uint64_t at = 0; at < bytes; at += 8) {
-        const uint64_t word = perf_word(block, at);
-        wrong |= memcmp(data + at, &word, bytes - at < 8 ? bytes - at : 8) != 0;
+        const uint64_t x = at * UINT64_C(0x9e3779b97f4a7c15) + block * UINT64_C(0xc2b2ae3d27d4eb4f);
+        const uint64_t word = x ^ (x >> 29), size = bytes - at < 8 ? bytes - at : 8;
+        if (writes) memcpy(data + at, &word, size);
+        wrong |= memcmp(data + at, &word, size) != 0;
     }
     return !wrong;
 }
 
+/* Every element of what rank 0 adds; other ranks add a multiple. */
 static inline double perf_addend(uint64_t serial, uint64_t element) {
     return (double)(((serial + element) & 1023) + 1);
-}
-
-/* What `rank` adds, elements `first` and on; and whether the sum over `ranks` ranks, from 0 on, is there. */
-static inline void perf_fill_addends(uint8_t* to, uint64_t elements, uint64_t serial, int rank) {
-    for (uint64_t e = 0; e < elements; ++e) {
-        const double value = (double)(rank + 1) * perf_addend(serial, e);
-        memcpy(to + e * sizeof(value), &value, sizeof(value));
-    }
-}
-
-static inline bool perf_holds_sums(const uint8_t* data, uint64_t first, uint64_t elements, uint64_t serial,
-                                   int ranks) {
-    const double factor = (double)ranks * (ranks + 1) / 2;
-    bool wrong = false;
-    for (uint64_t e = 0; e < elements; ++e) {
-        double value;
-        memcpy(&value, data + e * sizeof(value), sizeof(value));
-        wrong |= value != factor * perf_addend(serial, first + e);
-    }
-    return !wrong;
-}
-
-static inline void perf_spoil(uint8_t* buffer, uint64_t bytes) {
-    memset(buffer, kPerfGuardValue, bytes + kPerfGuardBytes);
-}
-
-static inline bool perf_guarded(const uint8_t* buffer, uint64_t bytes) {
-    for (int i = 0; i < kPerfGuardBytes; ++i)
-        if (buffer[bytes + (uint64_t)i] != kPerfGuardValue) return false;
-    return true;
 }
 
 /* What an operation does with its data. */
@@ -148,42 +106,69 @@ static inline void perf_lay_out(struct perf_side* s) {
 /* New data for the operation `serial`, and a result that is wrong as yet. */
 static inline void perf_prepare(struct perf_side* s) {
     const bool at_root = s->rank == s->root, rooted = (s->does & kPerfRooted) != 0;
-    perf_spoil(s->receive, s->receive_bytes);
+    memset(s->receive, kPerfGuardValue, s->receive_bytes + kPerfGuardBytes);
     if (s->does & kPerfReduces) {
-        perf_fill_addends(s->send, s->elements, s->serial, s->rank);
+        for (uint64_t e = 0; e < s->elements; ++e) {
+            const double value = (double)(s->rank + 1) * perf_addend(s->serial, e);
+            memcpy(s->send + e * sizeof(value), &value, sizeof(value));
+        }
     } else if (s->does & kPerfDeals) {
         for (int to = 0; to < s->size && (at_root || !rooted); ++to)
-            perf_fill(s->send + (uint64_t)to * s->bytes, s->bytes,
-                      perf_block(s->serial, s->size, s->rank, to));
+            perf_words(s->send + (uint64_t)to * s->bytes, s->bytes,
+                       perf_block(s->serial, s->size, s->rank, to), true);
     } else if (at_root || !rooted) {
-        perf_fill(rooted ? s->receive : s->send, s->bytes, perf_block(s->serial, s->size, s->rank, 0));
+        perf_words(rooted ? s->receive : s->send, s->bytes, perf_block(s->serial, s->size, s->rank, 0), true);
     }
+}
+
+/* Whether this rank's part of the sum is there. */
+static inline bool perf_holds_sums(const struct perf_side* s) {
+    const double factor = (double)s->summed * (s->summed + 1) / 2;
+    bool wrong = false;
+    for (uint64_t e = 0; e < s->own_elements; ++e) {
+        double value;
+        memcpy(&value, s->receive + e * sizeof(value), sizeof(value));
+        wrong |= value != factor * perf_addend(s->serial, s->own_first + e);
+    }
+    return !wrong;
 }
 
 /* Whether the right data has come, and nothing behind it. */
 static inline bool perf_verify(const struct perf_side* s) {
-    if (!perf_guarded(s->receive, s->receive_bytes)) return false;
-    if ((s->does & kPerfToRoot) && s->rank != s->root) return true;
-    if (s->does & kPerfReduces)
-        return perf_holds_sums(s->receive, s->own_first, s->own_elements, s->serial, s->summed);
-    const int to = s->does & kPerfDeals ? s->rank : 0;
-    if (s->does & kPerfRooted)
-        return perf_holds(s->receive, s->bytes, perf_block(s->serial, s->size, s->root, to));
     bool good = true;
-    for (int from = 0; from < s->size; ++from)
-        good &= perf_holds(s->receive + (uint64_t)from * s->bytes, s->bytes,
-                           perf_block(s->serial, s->size, from, to));
+    for (int i = 0; i < kPerfGuardBytes; ++i)
+        good &= s->receive[s->receive_bytes + (uint64_t)i] == kPerfGuardValue;
+    if ((s->does & kPerfToRoot) && s->rank != s->root) return good;
+    if (s->does & kPerfReduces) return good && perf_holds_sums(s);
+    const bool rooted = (s->does & kPerfRooted) != 0;
+    for (int from = rooted ? s->root : 0; from < (rooted ? s->root + 1 : s->size); ++from)
+        good &= perf_words(s->receive + (rooted ? 0 : (uint64_t)from * s->bytes), s->bytes,
+                           perf_block(s->serial, s->size, from, s->does & kPerfDeals ? s->rank : 0), false);
     return good;
 }
 
-/* How many operations come next, by one rank's clock: half of what the time left allows, so that a bad guess
- * costs little. */
-static inline uint64_t perf_next_count(uint64_t warmed, uint64_t done, double begin_us, double end_us) {
-    const double now = perf_now_us(), left = end_us - now;
-    if (done == kPerfMaxSamples || (left <= 0 && done >= kPerfLeastSamples)) return 0;
-    const double each = (now - begin_us) / (double)(done + warmed), half = left / each / 2;
-    if (half < 1) return 1;
-    return half < (double)(kPerfMaxSamples - done) ? (uint64_t)half : kPerfMaxSamples - done;
+/* The operations of one cell: a few that do not count, of which slow ones cannot afford many, then as many as
+ * the time allows, by half of what it still does, so that a bad guess costs little. `run` does some, whose
+ * times go to `slot` and on; false: there is no such operation. `agree` makes rank 0's word everybody's. How
+ * many counted. */
+static inline uint64_t perf_measure(double seconds, void* bench,
+                                    bool (*run)(void* bench, uint64_t slot, uint64_t count),
+                                    uint64_t (*agree)(void* bench, uint64_t own)) {
+    const double begin = perf_now_us();
+    uint64_t warmed = 0, done = 0, count;
+    do {
+        if (!run(bench, 0, 1)) return 0;
+    } while (agree(bench, ++warmed < kPerfWarmup && perf_now_us() - begin < seconds * 1e5));
+    do {
+        const double spent = perf_now_us() - begin, left = seconds * 1e6 - spent,
+                     most = (double)(kPerfMaxSamples - done);
+        const double half = left / (spent / (double)(done + warmed)) / 2;
+        const bool enough = most < 1 || (left <= 0 && done >= kPerfLeastSamples);
+        count = agree(bench, enough ? 0 : half < 1 ? 1 : (uint64_t)(half < most ? half : most));
+        if (count != 0 && !run(bench, done, count)) return 0;
+        done += count;
+    } while (count != 0);
+    return done;
 }
 
 static inline int perf_by_value(const void* a, const void* b) {
@@ -211,8 +196,8 @@ struct perf_result {
     uint64_t bytes, samples, bad;
     uint64_t operations; /* with those that do not count */
     int ranks;
-    struct perf_figure last,
-        max; /* the last rank's end minus the start; the longest of all ranks' own times */
+    /* The last rank's end minus the start; the longest of all ranks' own times. */
+    struct perf_figure last, max;
     double overlap_percent;
 };
 

@@ -22,32 +22,76 @@
 #define _GNU_SOURCE  // CPU sets
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <mpi.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "perf_mpi_operations.h"
+#include "perf_data.h"
 
 enum { kMaxLineBytes = 256, kOverlapSamples = 50 };
 static const double kOverlapShare = 0.25;  // of the time allowed, which comes on top of it
 
-struct cell {
-    struct perf_operation operation;
-    uint64_t bytes;
-    double seconds;
-    int probes;  // calls of MPI_Test while it computes
+enum kind {
+    kBcast,
+    kBarrier,
+    kReduce,
+    kAllreduce,
+    kAllgather,
+    kAllgatherv,
+    kGather,
+    kGatherv,
+    kScatter,
+    kScatterv,
+    kAlltoall,
+    kAlltoallv,
+    kReduceScatter,
+    kReduceScatterBlock,
+    kScan,
+    kExscan,
+    kKinds
+};
+
+static const struct {
+    const char* name;  // of the nonblocking form; the blocking one's is the same, less the i
+    int does;
+} kTraits[kKinds] = {
+    [kBcast] = {"ibcast", kPerfRooted},
+    [kBarrier] = {"ibarrier", 0},
+    [kReduce] = {"ireduce", kPerfReduces | kPerfToRoot},
+    [kAllreduce] = {"iallreduce", kPerfReduces},
+    [kAllgather] = {"iallgather", kPerfTakes},
+    [kAllgatherv] = {"iallgatherv", kPerfTakes},
+    [kGather] = {"igather", kPerfTakes | kPerfToRoot},
+    [kGatherv] = {"igatherv", kPerfTakes | kPerfToRoot},
+    [kScatter] = {"iscatter", kPerfRooted | kPerfDeals},
+    [kScatterv] = {"iscatterv", kPerfRooted | kPerfDeals},
+    [kAlltoall] = {"ialltoall", kPerfDeals | kPerfTakes},
+    [kAlltoallv] = {"ialltoallv", kPerfDeals | kPerfTakes},
+    [kReduceScatter] = {"ireduce_scatter", kPerfReduces | kPerfSpreads},
+    [kReduceScatterBlock] = {"ireduce_scatter_block", kPerfReduces | kPerfSpreads},
+    [kScan] = {"iscan", kPerfReduces},
+    [kExscan] = {"iexscan", kPerfReduces},
 };
 
 struct board {
     _Atomic uint32_t arrived, generation;
 };
 
+// This rank, and its side of the operations of the cell under way.
 struct bench {
-    int rank, size, root;
     struct board* board;  // NULL: none, the ranks may be anywhere
-    uint64_t serial;
     double *starts, *ends, *own;
+    enum kind kind;
+    bool nonblocking;
+    const char* name;
+    struct perf_side side;
+    int *counts, *places;  // of the forms with a v, and of reduce_scatter
+    double seconds;
+    int probes;  // calls of MPI_Test while it computes
+    uint64_t bad;
 };
 
 static void give_up(const char* text, const char* what) {
@@ -57,23 +101,109 @@ static void give_up(const char* text, const char* what) {
 }
 
 // OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. The error, or NULL.
-static const char* read_cell(const char* text, struct cell* cell) {
+static const char* read_cell(const char* text, struct bench* b) {
+    static const char kForm[] = "give OPERATION:BYTES:SECONDS[:PROBES]";
     char name[64], unit = ' ';
     unsigned long long bytes = 0;
-    int used = 0;
-    *cell = (struct cell){.seconds = 1};
-    if (sscanf(text, "%63[a-z_]:%llu%n", name, &bytes, &used) != 2)
-        return "give OPERATION:BYTES:SECONDS[:PROBES]";
+    int used = 0, kind = 0;
+    b->seconds = 1;
+    b->probes = 0;
+    if (sscanf(text, "%63[a-z_]:%llu%n", name, &bytes, &used) != 2) return kForm;
     if (text[used] == 'K' || text[used] == 'M') unit = text[used++];
-    if (text[used] != '\0' && sscanf(text + used, ":%lf:%d", &cell->seconds, &cell->probes) < 1)
-        return "give OPERATION:BYTES:SECONDS[:PROBES]";
-    if (!perf_find(name, &cell->operation))
-        return "no such operation: bcast, barrier, ..., with or without i";
-    cell->bytes = (uint64_t)bytes << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
-    if (cell->bytes > (UINT64_C(1) << 30)) return "at most 1024M bytes";
-    if (!(cell->seconds > 0 && cell->seconds <= 600)) return "more than 0, at most 600 seconds";
-    if (cell->probes < 0 || cell->probes > 1000000) return "0 to 1000000 probes";
+    if (text[used] != '\0' && sscanf(text + used, ":%lf:%d", &b->seconds, &b->probes) < 1) return kForm;
+    while (kind < kKinds && strcmp(name, kTraits[kind].name) != 0 &&
+           strcmp(name, kTraits[kind].name + 1) != 0)
+        ++kind;
+    if (kind == kKinds) return "no such operation: bcast, barrier, ..., with or without i";
+    b->kind = (enum kind)kind;
+    b->nonblocking = strcmp(name, kTraits[kind].name) == 0;
+    b->name = kTraits[kind].name + !b->nonblocking;
+    b->side.bytes = (uint64_t)bytes << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+    if (b->side.bytes > (UINT64_C(1) << 30)) return "at most 1024M bytes";
+    if (!(b->seconds > 0 && b->seconds <= 600)) return "more than 0, at most 600 seconds";
+    if (b->probes < 0 || b->probes > 1000000) return "0 to 1000000 probes";
     return NULL;
+}
+
+// What the operations of the cell need. The error, or NULL.
+static const char* open_cell(struct bench* b) {
+    struct perf_side* s = &b->side;
+    const uint64_t size = (uint64_t)s->size;
+    s->does = kTraits[b->kind].does;
+    if (b->kind == kBarrier) s->bytes = 0;
+    if (s->does & kPerfReduces) {
+        if (s->bytes % 8 != 0) return "reductions need multiples of 8 bytes";
+        s->elements = s->bytes / 8;
+        // Each gets as much as the others: at least one element, and no rest.
+        if (b->kind == kReduceScatterBlock) s->elements = (s->elements + size - 1) / size * size;
+    }
+    perf_lay_out(s);
+    if (s->send_bytes > INT_MAX || s->receive_bytes > INT_MAX)
+        return "a buffer of all ranks' parts must be below 2G";
+    if (b->kind == kScan) s->summed = s->rank + 1;
+    if (b->kind == kExscan) s->summed = s->rank;
+    if (b->kind == kExscan && s->rank == 0) s->own_elements = 0;  // MPI leaves its result undefined
+    b->counts = calloc(2 * size, sizeof(int));
+    s->send = perf_memory(s->send_bytes);
+    s->receive = perf_memory(s->receive_bytes);
+    if (b->counts == NULL || s->send == NULL || s->receive == NULL) return "no memory";
+    b->places = b->counts + size;
+    for (int r = 0; r < s->size; ++r) {
+        b->counts[r] = (int)(s->does & kPerfSpreads ? perf_part(s, r) : s->bytes);
+        b->places[r] = s->does & (kPerfDeals | kPerfTakes) ? r * (int)s->bytes : 0;
+    }
+    return NULL;
+}
+
+#define CALL(now, later, ...) (q == NULL ? MPI_##now(__VA_ARGS__) : MPI_##later(__VA_ARGS__, q))
+
+// The call, which sets *request if the operation is nonblocking.
+static int start(struct bench* b, MPI_Request* request) {
+    MPI_Request* const q = b->nonblocking ? request : NULL;
+    const MPI_Comm all = MPI_COMM_WORLD;
+    const bool reduces = (b->side.does & kPerfReduces) != 0;
+    const MPI_Datatype type = reduces ? MPI_DOUBLE : MPI_BYTE;
+    const int n = (int)(reduces ? b->side.elements : b->side.bytes), root = b->side.root;
+    void *const s = b->side.send, *const r = b->side.receive;
+    switch (b->kind) {
+        case kBcast:
+            return CALL(Bcast, Ibcast, r, n, type, root, all);
+        case kBarrier:
+            return CALL(Barrier, Ibarrier, all);
+        case kReduce:
+            return CALL(Reduce, Ireduce, s, r, n, type, MPI_SUM, root, all);
+        case kAllreduce:
+            return CALL(Allreduce, Iallreduce, s, r, n, type, MPI_SUM, all);
+        case kAllgather:
+            return CALL(Allgather, Iallgather, s, n, type, r, n, type, all);
+        case kAllgatherv:
+            return CALL(Allgatherv, Iallgatherv, s, n, type, r, b->counts, b->places, type, all);
+        case kGather:
+            return CALL(Gather, Igather, s, n, type, r, n, type, root, all);
+        case kGatherv:
+            return CALL(Gatherv, Igatherv, s, n, type, r, b->counts, b->places, type, root, all);
+        case kScatter:
+            return CALL(Scatter, Iscatter, s, n, type, r, n, type, root, all);
+        case kScatterv:
+            return CALL(Scatterv, Iscatterv, s, b->counts, b->places, type, r, n, type, root, all);
+        case kAlltoall:
+            return CALL(Alltoall, Ialltoall, s, n, type, r, n, type, all);
+        case kAlltoallv:
+            return CALL(Alltoallv, Ialltoallv, s, b->counts, b->places, type, r, b->counts, b->places, type,
+                        all);
+        case kReduceScatter:
+            return CALL(Reduce_scatter, Ireduce_scatter, s, r, b->counts, type, MPI_SUM, all);
+        case kReduceScatterBlock:
+            return CALL(Reduce_scatter_block, Ireduce_scatter_block, s, r, (int)b->side.own_elements, type,
+                        MPI_SUM, all);
+        case kScan:
+            return CALL(Scan, Iscan, s, r, n, type, MPI_SUM, all);
+        case kExscan:
+            return CALL(Exscan, Iexscan, s, r, n, type, MPI_SUM, all);
+        case kKinds:
+            break;
+    }
+    return MPI_ERR_OTHER;
 }
 
 // Looks at the clock, as a program looks at its data: no call of MPI but the probes.
@@ -103,7 +233,7 @@ static void line_up(struct bench* b) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (b->board == NULL) return;
     const uint32_t generation = atomic_load(&b->board->generation);
-    if (atomic_fetch_add(&b->board->arrived, 1) + 1 == (uint32_t)b->size) {
+    if (atomic_fetch_add(&b->board->arrived, 1) + 1 == (uint32_t)b->side.size) {
         atomic_store(&b->board->arrived, 0);
         atomic_fetch_add(&b->board->generation, 1);
         return;
@@ -112,64 +242,70 @@ static void line_up(struct bench* b) {
 }
 
 // One operation from its entry to its end, computing in between for compute_us.
-static bool once(struct bench* b, struct perf_call* call, uint64_t slot, double compute_us, int probes) {
-    call->side.serial = ++b->serial;
-    perf_prepare(&call->side);
+static bool once(struct bench* b, uint64_t slot, double compute_us, int probes) {
+    ++b->side.serial;
+    perf_prepare(&b->side);
     line_up(b);
     MPI_Request request = MPI_REQUEST_NULL;
-    const double start = perf_now_us();
-    int code = perf_start(call, &request);
+    const double begin = perf_now_us();
+    int code = start(b, &request);
     if (compute_us > 0) compute(compute_us, probes, &request);
-    if (call->operation.nonblocking && code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (b->nonblocking && code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     const double end = perf_now_us();
     b->ends[slot] = end;
-    b->own[slot] = end - start;
-    b->starts[slot] = (call->side.does & kPerfRooted) && b->rank != b->root ? 0 : start;
+    b->own[slot] = end - begin;
+    b->starts[slot] = (b->side.does & kPerfRooted) && b->side.rank != b->side.root ? 0 : begin;
     // Who is early would else verify, and fill the next buffers, on a core that others still need to end.
     MPI_Barrier(MPI_COMM_WORLD);
-    return code == MPI_SUCCESS && perf_verify(&call->side);
+    return code == MPI_SUCCESS && perf_verify(&b->side);
 }
 
-static uint64_t run(struct bench* b, struct perf_call* call, uint64_t slot, uint64_t count) {
-    uint64_t bad = 0;
+static bool run(void* bench, uint64_t slot, uint64_t count) {
+    struct bench* b = bench;
     for (uint64_t i = slot; i < slot + count; ++i) {
-        if (once(b, call, i, 0, 0)) continue;
-        if (bad++ == 0)
+        if (once(b, i, 0, 0)) continue;
+        if (b->bad++ == 0)
             fprintf(stderr, "mcastcoll-perf-mpi: rank %d: %s of %llu bytes: an error, or wrong data\n",
-                    b->rank, perf_name(call->operation), (unsigned long long)call->side.bytes);
+                    b->side.rank, b->name, (unsigned long long)b->side.bytes);
     }
-    return bad;
+    return true;
+}
+
+static uint64_t agree(void* bench, uint64_t own) {
+    (void)bench;
+    MPI_Bcast(&own, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    return own;
 }
 
 // What of the operation a computation of the same length hides, from the medians of all ranks' longest times.
-static double overlap(struct bench* b, struct perf_call* call, const struct cell* cell, double alone_us,
-                      uint64_t* bad) {
+static double overlap(struct bench* b, double alone_us) {
     uint64_t count = kOverlapSamples;
-    const double allowed = cell->seconds * 1e6 * kOverlapShare / (2 * alone_us + 1);
+    const double allowed = b->seconds * 1e6 * kOverlapShare / (2 * alone_us + 1);
     if (allowed < (double)count) count = allowed < kPerfLeastSamples ? kPerfLeastSamples : (uint64_t)allowed;
     double plan[2] = {alone_us, (double)count}, longest[kOverlapSamples];
     MPI_Bcast(plan, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     count = (uint64_t)plan[1];
-    for (uint64_t i = 0; i < count; ++i) *bad += !once(b, call, i, plan[0], cell->probes);
+    for (uint64_t i = 0; i < count; ++i) b->bad += !once(b, i, plan[0], b->probes);
     MPI_Reduce(b->own, longest, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (b->rank != 0) return 0;
+    if (b->side.rank != 0) return 0;
     const double hidden = 1 - (perf_sum_up(longest, count).median - plan[0]) / plan[0];
     return hidden < 0 ? 0 : hidden > 1 ? 100 : 100 * hidden;
 }
 
 // Valid on rank 0.
-static struct perf_result sum_up(struct bench* b, const struct perf_call* call, uint64_t done) {
-    struct perf_result result = {
-        .operation = perf_name(call->operation), .bytes = call->side.bytes, .samples = done};
-    result.ranks = b->size;
-    result.overlap_percent = -1;
+static struct perf_result sum_up(const struct bench* b, uint64_t done) {
+    struct perf_result result = {.operation = b->name,
+                                 .bytes = b->side.bytes,
+                                 .samples = done,
+                                 .ranks = b->side.size,
+                                 .overlap_percent = -1};
     double* first = malloc(3 * done * sizeof(double));
     if (first == NULL) give_up("samples", "no memory");
     double *const last = first + done, *const longest = last + done;
     MPI_Reduce(b->starts, first, (int)done, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(b->ends, last, (int)done, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(b->own, longest, (int)done, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (b->rank == 0) {
+    if (b->side.rank == 0) {
         for (uint64_t i = 0; i < done; ++i) last[i] -= first[i];
         result.last = perf_sum_up(last, done);
         result.max = perf_sum_up(longest, done);
@@ -178,40 +314,19 @@ static struct perf_result sum_up(struct bench* b, const struct perf_call* call, 
     return result;
 }
 
-static struct perf_result measure(struct bench* b, const struct cell* cell) {
-    struct perf_call call = {.operation = cell->operation};
-    call.side = (struct perf_side){.rank = b->rank, .size = b->size, .root = b->root, .bytes = cell->bytes};
-    const char* error = perf_open(&call);
-    if (error != NULL) give_up(perf_name(cell->operation), error);
-    const double begin = perf_now_us(), end = begin + cell->seconds * 1e6;
-    const uint64_t first = b->serial;
-    uint64_t bad = 0, warmed = 0, done = 0;
-    for (uint64_t more = 1; more != 0; ++warmed) {  // slow ones cannot afford it
-        bad += run(b, &call, 0, 1);
-        if (b->rank == 0) more = warmed + 1 < kPerfWarmup && perf_now_us() - begin < cell->seconds * 1e5;
-        MPI_Bcast(&more, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    }
-    for (uint64_t count = 0;; done += count) {
-        if (b->rank == 0) count = perf_next_count(warmed, done, begin, end);
-        MPI_Bcast(&count, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-        if (count == 0) break;
-        bad += run(b, &call, done, count);
-    }
-    struct perf_result result = sum_up(b, &call, done);
-    if (cell->operation.nonblocking)
-        result.overlap_percent = overlap(b, &call, cell, result.max.median, &bad);
-    result.operations = b->serial - first;
-    MPI_Reduce(&bad, &result.bad, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    perf_close(&call);
-    return result;
-}
-
 // Measures what the text says; valid on rank 0.
-static struct perf_result measure_text(struct bench* b, const char* text) {
-    struct cell cell;
-    const char* error = read_cell(text, &cell);
+static struct perf_result measure(struct bench* b, const char* text) {
+    const uint64_t before = b->side.serial;
+    const char* error = read_cell(text, b);
+    if (error == NULL) error = open_cell(b);
     if (error != NULL) give_up(text, error);
-    return measure(b, &cell);
+    b->bad = 0;
+    struct perf_result result = sum_up(b, perf_measure(b->seconds, b, run, agree));
+    if (b->nonblocking) result.overlap_percent = overlap(b, result.max.median);
+    result.operations = b->side.serial - before;
+    MPI_Reduce(&b->bad, &result.bad, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    free(b->counts), free(b->side.send), free(b->side.receive);
+    return result;
 }
 
 // The last messages of the turn may still have to be pushed out, for others to end theirs: MPI must go on a
@@ -227,23 +342,23 @@ static void settle(void) {
 static uint64_t serve(struct bench* b, const char* folder) {
     char line[kMaxLineBytes], path[4096];
     uint64_t bad = 0;
-    snprintf(path, sizeof(path), "%s/%d", folder, b->rank);
+    snprintf(path, sizeof(path), "%s/%d", folder, b->side.rank);
     FILE* orders = fopen(path, "r");
     if (orders == NULL) give_up(path, strerror(errno));
     open_board(b, folder);
     MPI_Barrier(MPI_COMM_WORLD);
     settle();
-    if (b->rank == 0) printf("{\"ready\": %d}\n", b->size), fflush(stdout);
+    if (b->side.rank == 0) printf("{\"ready\": %d}\n", b->side.size), fflush(stdout);
     while (fgets(line, sizeof(line), orders) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        const struct perf_result result = measure_text(b, line);
+        const struct perf_result result = measure(b, line);
         MPI_Barrier(MPI_COMM_WORLD);
         settle();
-        if (b->rank == 0) perf_print(&result);
+        if (b->side.rank == 0) perf_print(&result);
         bad += result.bad;
     }
     fclose(orders);
-    if (b->rank == 0) printf("{\"end\": %llu}\n", (unsigned long long)bad), fflush(stdout);
+    if (b->side.rank == 0) printf("{\"end\": %llu}\n", (unsigned long long)bad), fflush(stdout);
     return bad;
 }
 
@@ -263,17 +378,17 @@ static void stay_on_core(int rank) {
 }
 
 int main(int argc, char** argv) {
-    struct bench b = {.root = 0};
+    struct bench b = {.board = NULL};
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &b.size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &b.side.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &b.side.size);
     b.starts = (double*)(void*)perf_memory(3 * kPerfMaxSamples * sizeof(double));
     if (b.starts == NULL) give_up("samples", "no memory");
     b.ends = b.starts + kPerfMaxSamples;
     b.own = b.ends + kPerfMaxSamples;
     uint64_t bad = 0;
     if (argc > 1 && strcmp(argv[1], "--stay") == 0) {
-        stay_on_core(b.rank);
+        stay_on_core(b.side.rank);
         --argc, ++argv;
     }
     if (argc == 3 && strcmp(argv[1], "--serve") == 0)
@@ -283,8 +398,8 @@ int main(int argc, char** argv) {
                 "give [--stay] OPERATION:BYTES:SECONDS[:PROBES]..., or [--stay] --serve FOLDER");
     else
         for (int i = 1; i < argc; ++i) {
-            const struct perf_result result = measure_text(&b, argv[i]);
-            if (b.rank == 0) perf_print(&result);
+            const struct perf_result result = measure(&b, argv[i]);
+            if (b.side.rank == 0) perf_print(&result);
             bad += result.bad;
         }
     MPI_Bcast(&bad, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

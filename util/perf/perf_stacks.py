@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 LAB = os.path.join(TOP, "util", "cluster")
 LAUNCHERS = ("openmpi", "mpich", "fabric")
-MPI_SOURCES = ("perf_mpi.c", "perf_mpi_operations.c", "perf_mpi_operations.h", "perf_data.h")
+MPI_SOURCES = ("perf_mpi.c", "perf_data.h")
 # sched_yield() does not yield to another session's processes, hence the second.
 OPENMPI = ["--allow-run-as-root", "--leave-session-attached", "--oversubscribe"]
 
