@@ -6,37 +6,29 @@ noinst_PROGRAMS += %reldir%/cluster/wan
 noinst_PROGRAMS += %reldir%/cluster/flows
 %canon_reldir%_cluster_flows_SOURCES = %reldir%/cluster/flows.c
 
-# libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders.  Open MPI gives up
-# on a folder with a link that leads nowhere, hence the order: the modules first.  The programs that are installed get a link each in
-# util/, which is in the PATH, and manual pages one in a folder of their section.
-nodist_noinst_DATA = env
-env: $(srcdir)/%reldir%/env.in Makefile | $(lib_LTLIBRARIES) $(provexec_LTLIBRARIES) $(ompiexec_LTLIBRARIES)
-	$(AM_V_GEN)$(MKDIR_P) lib/openmpi lib/pmpi lib/split util man/man1 man/man7 && \
-	for so in .libs/*.so mpi/.libs/*.so prov/mcastcoll/ofi/.libs/*.so; do \
-		case $$so in \
-		*/libmcastcoll-fi.so) to=lib ;; \
-		*/mca_coll_mcastcoll.so) to=lib/openmpi ;; \
-		*/libmcastcoll-pmpi.so) to=lib/pmpi ;; \
-		*/libmcastcoll-split.so) to=lib/split ;; \
-		*) continue ;; \
-		esac; \
-		ln -sfn "$(abs_top_builddir)/$$so" $$to/ || exit; \
-	done && \
+# libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders: each module has a
+# link in a folder of its own.  Open MPI gives up on a folder with a link that leads nowhere, hence the module first.
+$(module_links):
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sfn "$(abs_top_builddir)/$(dir $|).libs/$(@F)" $@
+# The programs that are installed get a link each in util/, which is in the PATH, and manual pages one in a folder of their section.
+nodist_noinst_DATA = env $(module_links)
+env: $(srcdir)/%reldir%/env.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) util man/man1 man/man7 && \
 	for program in $(bin_PROGRAMS); do ln -sfn "$(abs_top_builddir)/$$program" util/ || exit; done && \
 	for page in $(dist_man_MANS); do ln -sfn "$(abs_top_srcdir)/$$page" "man/man$${page##*.}/" || exit; done && \
 	sed -e 's|@abs_top_builddir[@]|$(abs_top_builddir)|g' -e 's|@abs_top_srcdir[@]|$(abs_top_srcdir)|g' \
 		$(srcdir)/%reldir%/env.in > $@.tmp && \
 	mv $@.tmp $@
+CLEANFILES += env env.tmp $(module_links) man/man1/*.1 man/man7/*.7 util/mcastcoll-*
+
 # What util/quickstart.sh runs, and nothing else.
-quickstart_programs = %reldir%/cluster/wan %reldir%/cluster/flows
+quickstart_parts = env lib/libmcastcoll-fi.so %reldir%/cluster/wan %reldir%/cluster/flows
 if HAVE_OMPI
-quickstart_programs += fabtests/mpi/mpi_bcast_check fabtests/mpi/mpi_bcast_time
+quickstart_parts += lib/openmpi/mca_coll_mcastcoll.so fabtests/mpi/mpi_bcast_check fabtests/mpi/mpi_bcast_time
 endif
 .PHONY: quickstart
 quickstart: $(optimised_headers) config.h
-	$(MAKE) $(AM_MAKEFLAGS) env $(quickstart_programs)
-CLEANFILES += env env.tmp lib/libmcastcoll-fi.so lib/openmpi/mca_coll_mcastcoll.so lib/pmpi/libmcastcoll-pmpi.so \
-	lib/split/libmcastcoll-split.so man/man1/*.1 man/man7/*.7 util/mcastcoll-*
+	$(MAKE) $(AM_MAKEFLAGS) $(quickstart_parts)
 
 include util/arguments/local.mk
 include fabtests/cluster/cluster.mk

@@ -2,6 +2,8 @@
 if HAVE_OMPI
 ompiexecdir = $(ompi_componentdir)
 ompiexec_LTLIBRARIES = mca_coll_mcastcoll.la
+module_links += lib/openmpi/mca_coll_mcastcoll.so
+lib/openmpi/mca_coll_mcastcoll.so: | mca_coll_mcastcoll.la
 mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll.h \
 	%reldir%/coll_mcastcoll_calls.c \

@@ -2,6 +2,8 @@
 # and a shell between mpiexec and the program needs none.
 if HAVE_MPICH
 lib_LTLIBRARIES += libmcastcoll-pmpi.la
+module_links += lib/pmpi/libmcastcoll-pmpi.so
+lib/pmpi/libmcastcoll-pmpi.so: | libmcastcoll-pmpi.la
 libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/calls.c \
 	%reldir%/group.c \

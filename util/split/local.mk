@@ -12,6 +12,8 @@ mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
 lib_LTLIBRARIES += libmcastcoll-split.la
+module_links += lib/split/libmcastcoll-split.so
+lib/split/libmcastcoll-split.so: | libmcastcoll-split.la
 libmcastcoll_split_la_SOURCES =
 # For C++ among things without sources of their own.
 nodist_EXTRA_libmcastcoll_split_la_SOURCES = dummy.cc

@@ -27,6 +27,7 @@ mcc_parts += \
 	%reldir%/pool.h \
 	%reldir%/ranges.cc \
 	%reldir%/ranges.h \
+	%reldir%/receiver.cc \
 	%reldir%/receiver.h \
 	%reldir%/repairer.cc \
 	%reldir%/repairer.h \
@@ -36,11 +37,10 @@ mcc_parts += \
 	%reldir%/slots.h \
 	%reldir%/supplier.cc \
 	%reldir%/supplier.h \
+	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \
 	%reldir%/timing.h
 nodist_%canon_reldir%_libmccengine_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-# What a broken build of the simulator compiles anew stays apart.
-%canon_reldir%_libmccengine_la_SOURCES = %reldir%/receiver.cc %reldir%/supply_graph.cc
 %canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la
 EXTRA_DIST += %reldir%/README.md docs/ENGINE.md

@@ -1,8 +1,11 @@
 # The life of a group, pure.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
+	%reldir%/group.cc \
 	%reldir%/group.h \
+	%reldir%/join.cc \
 	%reldir%/join.h \
+	%reldir%/joins.cc \
 	%reldir%/joins.h \
 	%reldir%/level_set.cc \
 	%reldir%/level_set.h \
@@ -17,7 +20,5 @@ mcc_parts += \
 	%reldir%/welcome.h
 nodist_%canon_reldir%_libmccgroup_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-# What a broken build of the simulator compiles anew stays apart.
-%canon_reldir%_libmccgroup_la_SOURCES = %reldir%/join.cc %reldir%/joins.cc %reldir%/group.cc
 %canon_reldir%_libmccgroup_la_LIBADD = prov/mcastcoll/levels/libmcclevels.la
 EXTRA_DIST += %reldir%/README.md

@@ -1,6 +1,8 @@
 # The provider: a module for libfabric's own loader, with one exported symbol, never unloaded.
 provexecdir = $(provdir)
 provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
+module_links += lib/libmcastcoll-fi.so
+lib/libmcastcoll-fi.so: | %reldir%/libmcastcoll-fi.la
 mcc_parts += \
 	%reldir%/av.cc \
 	%reldir%/av.h \

@@ -1,6 +1,6 @@
 # The real side of what groups ask of their process: messages, multicast, shared memory, and what an endpoint keeps for all its groups.
 noinst_LTLIBRARIES += %reldir%/libmccports.la
-%canon_reldir%_libmccports_la_SOURCES = \
+mcc_parts += \
 	%reldir%/greetings.cc \
 	%reldir%/greetings.h \
 	%reldir%/group_multicast.cc \
@@ -13,5 +13,7 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/process_watch.h \
 	%reldir%/team_level.cc \
 	%reldir%/team_level.h
+nodist_%canon_reldir%_libmccports_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 EXTRA_DIST += %reldir%/README.md

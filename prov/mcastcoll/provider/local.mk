@@ -1,6 +1,6 @@
 # What the collectives and the datagram endpoints share of the provider: its log, its settings, how threads wait.
 noinst_LTLIBRARIES += %reldir%/libmccprovider.la
-%canon_reldir%_libmccprovider_la_SOURCES = \
+mcc_parts += \
 	%reldir%/completions.cc \
 	%reldir%/completions.h \
 	%reldir%/guard.h \
@@ -14,6 +14,8 @@ noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 	%reldir%/settings.h \
 	%reldir%/wait_object.cc \
 	%reldir%/wait_object.h
+nodist_%canon_reldir%_libmccprovider_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/relay/libmccsites.la
 EXTRA_DIST += %reldir%/README.md

@@ -1,10 +1,12 @@
 noinst_LTLIBRARIES += %reldir%/libmccwire.la
-%canon_reldir%_libmccwire_la_SOURCES = \
+mcc_parts += \
 	%reldir%/bytes.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h
+nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc
+mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
 %canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS)
 EXTRA_DIST += %reldir%/FORMAT.md %reldir%/README.md
