@@ -20,23 +20,14 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
     static void graft(fid_av& inner, const fi_av_attr& attr);
     explicit Av(fid_av& inner) : Grafted(inner) {}
 
-    fid_av& inner() { return inner_; }
     bool has(fi_addr_t address) const;
     void on_set_closed();
 
   private:
     friend Grafted;
-    static int insert(fid_av* av, const void* raw, std::size_t count, fi_addr_t* addresses,
-                      std::uint64_t flags, void* context) noexcept;
-    static int insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* address,
-                         std::uint64_t flags, void* context) noexcept;
-    static int insertsym(fid_av* av, const char* node, std::size_t nodes, const char* service,
-                         std::size_t services, fi_addr_t* addresses, std::uint64_t flags,
-                         void* context) noexcept;
-    static int remove(fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t flags) noexcept;
-    static int open_set(fid_av* av, fi_av_set_attr* attr, fid_av_set** set, void* context) noexcept;
+    int open_set(fi_av_set_attr* attr, fid_av_set** set, void* context);
     template <typename Insert>
-    int insert_any(std::size_t count, fi_addr_t* addresses, Insert insert);
+    int insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept;
     bool in_use() const {
         const std::lock_guard lock(mutex_);
         return sets_ > 0;
@@ -84,22 +75,14 @@ class AvSet {
     explicit AvSet(Av& av) : av_(av) {}
     ~AvSet() = default;
     static AvSet& from(fid_av_set& set) { return *reinterpret_cast<Handle&>(set).self; }
-    static int close(fid* object) noexcept;
-    static int set_union(fid_av_set* to, const fid_av_set* from_set) noexcept;
-    static int intersect(fid_av_set* to, const fid_av_set* from_set) noexcept;
-    static int diff(fid_av_set* to, const fid_av_set* from_set) noexcept;
-    static int insert(fid_av_set* set, fi_addr_t address) noexcept;
-    static int remove(fid_av_set* set, fi_addr_t address) noexcept;
-    static int get_address(fid_av_set* set, fi_addr_t* address) noexcept;
-    static int open_operations(fid* object, const char* name, std::uint64_t flags, void** operations,
-                               void* context) noexcept;
-    static int set_repair(fid_av_set* set, int repair) noexcept;
-    static int set_channels(fid_av_set* set, unsigned channels) noexcept;
-    static int set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept;
-    static fi_ops_av_set* operations();
+    // The tables of every set; the second is the public extension, mcastcoll/mcastcoll.h.
+    static fi_ops_av_set& operations();
+    static fi_mcastcoll_set_ops& extension();
     Result<void> fill(const fi_av_set_attr& attr);
     template <typename Change>
     static int combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept;
+    template <typename Change>
+    static int set_if(bool good, fid_av_set* set, Change change) noexcept;
 
     Av& av_;
     Handle handle_;

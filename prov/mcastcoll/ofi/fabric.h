@@ -81,13 +81,9 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     void remove_wait_object(WaitObject& object);
 
   private:
-    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
-    static int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                            void* context) noexcept;
-    template <typename Open>
-    int open_any_domain(fi_info* info, fid_domain** domain, Open open);
-    static int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept;
-    static int trywait(fid_fabric* fabric, fid** objects, int count) noexcept;
+    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
+                           void* context) noexcept;
+    int trywait(fid** objects, int count);
 
     std::mutex mutex_;
     std::atomic<bool> active_{false};
@@ -115,16 +111,8 @@ class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
     bool is_automatic() const { return automatic_; }
 
   private:
-    static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept;
-    static int open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
-                              void* context) noexcept;
-    static int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
-    static int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept;
-    static int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
-    static int query_collective(fid_domain* domain, fi_collective_op operation, fi_collective_attr* attr,
-                                std::uint64_t flags) noexcept;
-    template <typename Open>
-    int open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open);
+    static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
+                             void* context) noexcept;
 
     Fabric& fabric_;
     bool collective_ = false, automatic_ = false;

@@ -52,9 +52,7 @@ int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     const char* name = nullptr;
     ask(mc, request, [&](const Group& group) {
-        fi_mcastcoll_request question = *request;  // without buffers, which may not be there yet
-        question.input = question.buffer = &question;
-        const auto made = make_request(question, group.token());
+        const auto made = make_request(*request, group.token());  // whose buffers may not be there yet
         if (!made) return;
         const auto decision = group.core().levels().planner().decide({made.value()});
         if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
