@@ -104,7 +104,7 @@ Result<void> Station::open_all() {
     const InfoOwner inner =
         chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info.get()));
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
-    if (const int rc = open_inner_fabric(*inner, fabric_.out()); rc != 0)
+    if (const int rc = fi_fabric(inner->fabric_attr, fabric_.out(), nullptr); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
     log_line(Level::debug, "own messages go through {}", inner->fabric_attr->prov_name);
     auto messenger = Messenger::open(fabric_.get(), inner.get(), *this);
