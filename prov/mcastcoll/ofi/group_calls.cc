@@ -207,7 +207,7 @@ bool Group::nap(const int& over) {
         team()->nap(turn, Nanoseconds::from_ms(kNapMs));
         team()->end_nap();
     } else {
-        station_.wait_set_.sleep(kNapMs);
+        station_.wait_set.sleep(kNapMs);
     }
     return true;
 }

@@ -7,10 +7,7 @@
 #include "base/clock.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
-#include "ports/greetings.h"
-#include "ports/process_watch.h"
 #include "topology/report.h"
-#include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
 
@@ -59,7 +56,7 @@ class GroupTable {
     group::LevelCounters ended_levels_;
 };
 
-class Station final : private Messenger::Receiver {
+class Station final : public Facilities, private Messenger::Receiver {
   public:
     static Result<std::unique_ptr<Station>> open(Endpoint& endpoint);
     ~Station();
@@ -76,7 +73,7 @@ class Station final : private Messenger::Receiver {
     // True while an operation, a join or a closing group needs progress on every call.
     bool busy() const;
     // A descriptor that polls readable when progress() has something to do, timers included.
-    int wait_descriptor() const { return wait_set_.descriptor(); }
+    int wait_descriptor() const { return wait_set.descriptor(); }
     // Called before sleeping on wait_descriptor(). False: something is pending already, do not sleep.
     bool prepare_wait();
 
@@ -88,7 +85,7 @@ class Station final : private Messenger::Receiver {
 
   private:
     friend Group;  // which plugs its life into what is here
-    explicit Station(Endpoint& endpoint) : endpoint_(endpoint), multicast_(settings_) {}
+    explicit Station(Endpoint& endpoint) : endpoint_(endpoint) {}
     Result<void> open_all();
     void open_multicast();
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
@@ -107,19 +104,9 @@ class Station final : private Messenger::Receiver {
     void write_statistics() const;
 
     Endpoint& endpoint_;
-    const Settings settings_ = provider_settings();
-    MulticastSockets multicast_;
     wire::ByteString own_address_, place_;
-    Greetings greetings_;
-    FidOwner<fid_fabric> fabric_;
-    std::unique_ptr<Messenger> messenger_;
-    ProcessWatch watch_;
-    WaitSet wait_set_;
-
     GroupTable groups_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
-    group::Joins joins_{greetings_};
-    group::RoundTrips round_trips_;
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
