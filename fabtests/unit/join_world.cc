@@ -108,7 +108,7 @@ void JoinProcess::follow() {
         const group::GroupSettings settings;
         const topology::Policy policy;
         const group::Guests guests = join->guests();
-        wire::Welcome made = group::make_welcome(id_, guests, {settings, policy, {}});
+        wire::Welcome made = group::make_welcome(id_, guests, settings, policy, {});
         made.key = static_cast<GroupKey>(world_.random_.next());
         made.epoch = static_cast<Epoch>(world_.random_.next());
         made.range_of.assign(world_.size(), 0);

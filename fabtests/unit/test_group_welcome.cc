@@ -40,7 +40,7 @@ Guests guests_at(const std::vector<std::string>& places) {
 
 // Made of these guests.
 wire::Welcome made(const Guests& guests) {
-    return make_welcome({}, guests, {GroupSettings{}, topology::Policy{}, {}});
+    return make_welcome({}, guests, GroupSettings{}, topology::Policy{}, {});
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ Test(welcome, places_and_wishes_travel) {
     guests[1]->peer.place.clear();
     const GroupSettings settings{engine::Repair::push, 5, engine::RootSync::adaptive, 77};
     const wire::JoinId id{9, 4};
-    const wire::Welcome welcome = make_welcome(id, guests, {settings, topology::Policy{}, {}});
+    const wire::Welcome welcome = make_welcome(id, guests, settings, topology::Policy{}, {});
     cr_assert(welcome.id == id && welcome.sequence == 4);
     cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
     cr_assert_eq(welcome.channels, 5U);

@@ -46,7 +46,7 @@ void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
 
 void Group::welcome_everybody(Nanoseconds now) {
     const Guests guests = join_.guests();
-    wire::Welcome welcome = make_welcome(plan_.id, guests, {plan_.settings, plan_.policy, plan_.selection});
+    wire::Welcome welcome = make_welcome(plan_.id, guests, plan_.settings, plan_.policy, plan_.selection);
     if (const int error = port_.multicast().offer(welcome, guests); error != 0) return end_join(error);
     if (const int error = join_.welcome(welcome); error != 0) return end_join(error);
     begin(welcome, now);

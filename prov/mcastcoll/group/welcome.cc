@@ -35,20 +35,21 @@ std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& ma
     return result;
 }
 
-wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const Terms& terms) {
+wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
+                           const topology::Policy& policy, std::span<const levels::Row> selection) {
     wire::Welcome welcome;
     welcome.id = id;
     welcome.sequence = id.sequence;
-    welcome.repair = static_cast<std::uint8_t>(terms.settings.repair);
-    welcome.channels = terms.settings.channels;
-    welcome.root_sync = static_cast<std::uint8_t>(terms.settings.root_sync);
-    welcome.root_delay_us = terms.settings.root_delay_us;
-    const auto policy = topology::encode(terms.policy);
-    welcome.policy.assign(policy.begin(), policy.end());
+    welcome.repair = static_cast<std::uint8_t>(settings.repair);
+    welcome.channels = settings.channels;
+    welcome.root_sync = static_cast<std::uint8_t>(settings.root_sync);
+    welcome.root_delay_us = settings.root_delay_us;
+    const auto encoded = topology::encode(policy);
+    welcome.policy.assign(encoded.begin(), encoded.end());
     welcome.peers.reserve(guests.size());
     for (const auto& guest : guests) welcome.peers.push_back(guest->peer);
     const levels::Placement placement = placement_of(welcome);
-    welcome.selection = levels::Selection(terms.selection, placement.members(), placement.hosts()).encode();
+    welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
     return welcome;
 }
 

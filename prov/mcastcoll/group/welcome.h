@@ -38,15 +38,9 @@ inline constexpr std::uint32_t kLeastWindow = 16, kMostWindow = 512;
 // A fragment has to be worth its header; an offer of less is none.
 inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBytes;
 
-// What rank 0 wishes for its group.
-struct Terms {
-    const GroupSettings& settings;
-    const topology::Policy& policy;
-    std::span<const levels::Row> selection;  // the user's rows
-};
-
-// Of these guests, who are all there.
-wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const Terms& terms);
+// Of these guests, who are all there, as rank 0 wishes. selection: the user's rows.
+wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
+                           const topology::Policy& policy, std::span<const levels::Row> selection);
 // Where they are, seen from rank 0.
 levels::Placement placement_of(const wire::Welcome& welcome);
 

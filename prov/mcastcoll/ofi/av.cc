@@ -219,20 +219,19 @@ Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* contex
     if (auto filled = set->fill(attr); !filled) return filled.error();
     const auto* key = reinterpret_cast<const std::byte*>(attr.comm_key);
     if (attr.comm_key_size != 0) set->key_.assign(key, key + attr.comm_key_size);
-    set->handle_.self = set.get();
     static fi_ops object_operations = own_operations(
-        [](fid* object) noexcept {
+        [](struct fid* object) noexcept {
             AvSet& closed = from(*reinterpret_cast<fid_av_set*>(object));
             closed.av_.on_set_closed();
             delete &closed;
             return 0;
         },
-        [](fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+        [](struct fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
             return hand_out(&extension(), FI_MCASTCOLL_SET_OPS, name, flags, operations);
         });
-    set->handle_.fid.fid = {FI_CLASS_AV_SET, context, &object_operations};
-    set->handle_.fid.ops = &operations();
-    return &set.release()->handle_.fid;
+    set->fid = {FI_CLASS_AV_SET, context, &object_operations};
+    set->ops = &operations();
+    return set.release();
 }
 
 Result<void> AvSet::fill(const fi_av_set_attr& attr) {

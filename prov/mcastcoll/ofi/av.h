@@ -45,13 +45,13 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
 // The application owns it through its fid_av_set; closing that deletes it. A lock of its own: several threads
 // may change it, combine it with others and join with it at once (each call sees all of another's change or
 // none).
-class AvSet {
+class AvSet final : public fid_av_set {
   public:
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
     // Null when it is another provider's.
     static const AvSet* find(const fid_av_set* set);
     // Only for what find() has found.
-    static const AvSet& from(const fid_av_set& set) { return *reinterpret_cast<const Handle&>(set).self; }
+    static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }
     // How a group that is joined with this set is to work, where the set does not say otherwise as given.
@@ -64,17 +64,12 @@ class AvSet {
     // whatever their order. Empty when there is none.
     const wire::ByteString& key() const { return key_; }
     // What stands for the set where a group's address is expected; never FI_ADDR_NOTAVAIL.
-    fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(&handle_); }
+    fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(this); }
 
   private:
-    struct Handle {
-        fid_av_set fid{};
-        AvSet* self = nullptr;
-    };
-
-    explicit AvSet(Av& av) : av_(av) {}
+    explicit AvSet(Av& av) : fid_av_set{}, av_(av) {}
     ~AvSet() = default;
-    static AvSet& from(fid_av_set& set) { return *reinterpret_cast<Handle&>(set).self; }
+    static AvSet& from(fid_av_set& set) { return static_cast<AvSet&>(set); }
     // The tables of every set; the second is the public extension, mcastcoll/mcastcoll.h.
     static fi_ops_av_set& operations();
     static fi_mcastcoll_set_ops& extension();
@@ -85,7 +80,6 @@ class AvSet {
     static int set_if(bool good, fid_av_set* set, Change change) noexcept;
 
     Av& av_;
-    Handle handle_;
     wire::ByteString key_;  // never changes
     mutable std::mutex mutex_;
     std::vector<fi_addr_t> members_;

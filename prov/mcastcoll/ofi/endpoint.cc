@@ -108,7 +108,7 @@ int close(fid* object) noexcept {
             if (endpoint.station) endpoint.domain.fabric().remove_station(*endpoint.station);
             endpoint.station.reset();
         }
-        if (endpoint.automatic.exchange(false)) endpoint.domain.fabric().end_automatic();
+        endpoint.thread.reset();
         const int rc =
             close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         if (rc == 0) delete &endpoint;
@@ -141,19 +141,22 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         if (where == nullptr || mc == nullptr || AvSet::find(where->set) == nullptr) return -FI_EINVAL;
         if (endpoint.av == nullptr) return -FI_ENOAV;
         if (endpoint.tx == nullptr) return -FI_ENOCQ;
-        if (endpoint.domain.is_automatic() && !endpoint.automatic.exchange(true)) {
-            const int rc = endpoint.domain.fabric().begin_automatic();
-            if (rc != 0) return endpoint.automatic = false, rc;
+        const auto thread = endpoint.domain.is_automatic() ? endpoint.domain.fabric().progress_thread()
+                                                           : Result<std::shared_ptr<ProgressThread>>(nullptr);
+        if (!thread) {
+            log_line(Level::warn, "FI_PROGRESS_AUTO: {}", thread.error().message);
+            return -thread.error().code;
         }
         const auto lock = endpoint.lock();
+        endpoint.thread = thread.value();
         if (!endpoint.station) {
-            auto opened = Station::open(endpoint);
-            if (!opened) {
+            auto station = std::make_unique<Station>(endpoint);
+            if (const auto opened = station->open(); !opened) {
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
-            if (const int rc = endpoint.domain.fabric().add_station(*opened.value()); rc != 0) return rc;
-            endpoint.station = std::move(opened).value();
+            if (const int rc = endpoint.domain.fabric().add_station(*station); rc != 0) return rc;
+            endpoint.station = std::move(station);
         }
         return endpoint.station->join(*where, flags, mc, context);
     });

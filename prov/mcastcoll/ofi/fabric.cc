@@ -148,23 +148,12 @@ bool Fabric::somebody_sleeps() const {
                        [](const WaitObject* one) { return one->armed(); });
 }
 
-int Fabric::begin_automatic() {
-    const std::lock_guard lock(automatic_mutex_);
-    if (!thread_) {
-        auto started = ProgressThread::start(*this);
-        if (!started) {
-            log_line(Level::warn, "FI_PROGRESS_AUTO: {}", started.error().message);
-            return -started.error().code;
-        }
-        thread_ = std::move(started).value();
-    }
-    ++automatic_;
-    return 0;
-}
-
-void Fabric::end_automatic() {
-    const std::lock_guard lock(automatic_mutex_);
-    if (--automatic_ == 0) thread_.reset();
+Result<std::shared_ptr<ProgressThread>> Fabric::progress_thread() {
+    const std::lock_guard lock(thread_mutex_);
+    if (auto running = thread_.lock()) return running;
+    auto started = ProgressThread::start(*this);
+    if (started) thread_ = started.value();
+    return started;
 }
 
 void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
@@ -217,8 +206,8 @@ int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, 
     });
 }
 
-Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
-    std::unique_ptr<ProgressThread> made(new ProgressThread(fabric));
+Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
+    std::shared_ptr<ProgressThread> made(new ProgressThread(fabric));
     if (!made->wait_object_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
     if (fabric.add_wait_object(made->wait_object_) != 0)
         return Error{FI_ENOMEM, "nothing would wake the progress thread"};

@@ -3,7 +3,8 @@
 namespace mcastcoll::ofi {
 
 Group::Group(Station& station, JoinPlan plan)
-    : station_(station),
+    : fid_mc{},
+      station_(station),
       shared_(station),
       plan_(std::move(plan)),
       multicast_(station.multicast, station.settings.plan, plan_.name(), plan_.members,
@@ -12,10 +13,6 @@ Group::Group(Station& station, JoinPlan plan)
                  }),
       core_(plan_.core, *this) {
     open_fid();
-}
-
-std::unique_lock<std::mutex> Group::lock() const {
-    return station_.endpoint().lock();
 }
 
 std::array<GroupKey, 2> Group::keys() const {
@@ -65,7 +62,7 @@ ssize_t Group::why_not_open() const {
 
 ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (const ssize_t refused = why_not_open(); refused != 0) return refused;
-    if (shortcut_.in_use() || operations_.full()) return -FI_EAGAIN;
+    if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !station_.endpoint().tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
     // What is sent is where it belongs.
@@ -90,8 +87,8 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
 }
 
 int Group::close(Nanoseconds now) {
-    if (!operations_.empty() || shortcut_.in_use()) return -FI_EBUSY;
-    shortcut_.set(false);
+    if (!operations_.empty() || in_team_) return -FI_EBUSY;
+    team_alone_ = false;
     core_.close(now);
     return 0;
 }
@@ -135,15 +132,15 @@ void Group::keyed() {
 }
 
 void Group::changed() {
-    shortcut_.set(core_.state() == group::Group::State::joined && core_.levels().host() != nullptr &&
-                  core_.levels().placement().hosts() == 1 && shared_.settings.stall_timeout_s == 0);
+    team_alone_ = core_.state() == group::Group::State::joined && core_.levels().host() != nullptr &&
+                  core_.levels().placement().hosts() == 1 && shared_.settings.stall_timeout_s == 0;
     station_.report_due_ = true;
 }
 
 void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
     fi_eq_err_entry entry{};
-    entry.fid = &handle_.fid.fid;
-    entry.context = handle_.fid.fid.context;
+    entry.fid = &fid;
+    entry.context = fid.context;
     entry.data = data;
     entry.err = error;
     // libfabric's own queues take errors under this flag, which has no public name.
@@ -154,7 +151,7 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
 
 void Group::join_ended(int error) {
     if (error != 0) return write_error(FI_JOIN_COMPLETE, error, 0);
-    fi_eq_entry good{&handle_.fid.fid, handle_.fid.fid.context, 0};
+    fi_eq_entry good{&fid, fid.context, 0};
     if (fi_eq_write(station_.endpoint().eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
         log_line(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
 }

@@ -88,33 +88,16 @@ class OpenOperations {
     std::atomic<std::uint64_t> count_{0};
 };
 
-// Whether blocking calls may go straight to the host's shared memory, without the lock, and whether one does.
-class Shortcut {
-  public:
-    void set(bool works) { works_ = works; }
-    bool enter() {
-        return works_.load(std::memory_order_acquire) && !in_use_.exchange(true, std::memory_order_acquire);
-    }
-    void leave() { in_use_.store(false, std::memory_order_release); }
-    bool in_use() const { return in_use_; }
-
-  private:
-    std::atomic<bool> works_{false}, in_use_{false};
-};
-
-// It has more than 40 methods because 25 are the port's and five the joins', each a line or two for one
-// of the station's parts.
-class Group final : public group::Joins::Member, private group::Port {
+// What applications call it is its fi_addr. It has more than 40 methods because 25 are the port's and five
+// the joins', each a line or two for one of the facilities.
+class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
     Group(Station& station, JoinPlan plan);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
     Station& station() { return station_; }
-    std::unique_lock<std::mutex> lock() const;
-    fid_mc* mc() { return &handle_.fid; }
-    static Group& of(fid_mc& mc) { return *reinterpret_cast<Handle&>(mc).group; }
-    fi_addr_t token() const { return plan_.token; }
+    static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
     const wire::JoinId& join_id() const override { return plan_.core.id; }
     std::size_t size() const { return plan_.members.size(); }
     Rank self() const { return plan_.core.self; }
@@ -142,23 +125,19 @@ class Group final : public group::Joins::Member, private group::Port {
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
   private:
-    struct Handle {
-        fid_mc fid{};
-        Group* group = nullptr;
-    };
     // group_calls.cc. A blocking call goes straight to the host's shared memory, past everything else and
     // without the lock.
     void open_fid();
-    bool enter_team() { return operations_.empty() && shortcut_.enter(); }
+    bool enter_team() {
+        return operations_.empty() && team_alone_.load(std::memory_order_acquire) &&
+               !in_team_.exchange(true, std::memory_order_acquire);
+    }
     ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
     ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
     bool nap(const int& over);
     ssize_t why_not_open() const;
-    // Null until the host's leader has made it.
-    host::Team* team() {
-        auto* level = static_cast<TeamLevel*>(core_.levels().host());
-        return level == nullptr ? nullptr : &level->team();
-    }
+    // Once the host's leader has made it.
+    host::Team& team() { return static_cast<TeamLevel*>(core_.levels().host())->team(); }
     void write_error(std::uint32_t event, int error, std::uint64_t data);
 
     // group::Port
@@ -209,11 +188,11 @@ class Group final : public group::Joins::Member, private group::Port {
     Station& station_;
     Facilities& shared_;
     const JoinPlan plan_;
-    Handle handle_;
     GroupMulticast multicast_;
     std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
     OpenOperations operations_;
-    Shortcut shortcut_;
+    // Blocking calls may go straight to the host's shared memory, and one does.
+    std::atomic<bool> team_alone_{false}, in_team_{false};
     group::Group core_;
 };
 

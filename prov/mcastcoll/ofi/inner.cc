@@ -130,6 +130,15 @@ Result<InfoOwner> ask(const InfoRequest& request, const fi_info* hints, std::uin
     return InfoOwner(list);
 }
 
+// What exactly this provider offers; null: nothing.
+InfoOwner infos_of(const std::string& core, const fi_info& hints) {
+    auto list = ask({fi_version(), nullptr, nullptr, 0, nullptr}, &hints, 0);
+    if (!list) return nullptr;
+    return filter(std::move(list).value(), [&](const fi_info& info) {
+        return strcasecmp(info.fabric_attr->prov_name, core.c_str()) == 0;
+    });
+}
+
 // Whether a provider has endpoints of this type at all, whatever the application wants.
 bool has_endpoints(const std::string& core, fi_ep_type type) {
     InfoOwner hints(fi_allocinfo());
@@ -139,12 +148,7 @@ bool has_endpoints(const std::string& core, fi_ep_type type) {
     hints->domain_attr->mr_mode = static_cast<int>(~(FI_MR_BASIC | FI_MR_SCALABLE) & 0xffff);
     hints->ep_attr->type = type;
     assign(hints->fabric_attr->prov_name, core);
-    const InfoRequest request{fi_version(), nullptr, nullptr, 0, nullptr};
-    auto list = ask(request, hints.get(), 0);
-    if (!list) return false;
-    return filter(std::move(list).value(), [&](const fi_info& info) {
-               return strcasecmp(info.fabric_attr->prov_name, core.c_str()) == 0;
-           }) != nullptr;
+    return infos_of(core, *hints) != nullptr;
 }
 
 // Untagged messages, and nothing else, go from one endpoint to another.
@@ -292,11 +296,7 @@ InfoOwner for_own_messages(const fi_info& inner_info) {
     std::swap(hints->src_addrlen, donor->src_addrlen);
     std::swap(hints->domain_attr->name, donor->domain_attr->name);
     name_inner(*hints->fabric_attr, {"net", false}, name->fabric);
-    auto asked = ask({fi_version(), nullptr, nullptr, 0, nullptr}, hints.get(), 0);
-    if (!asked) return InfoOwner(fi_dupinfo(&inner_info));
-    const InfoOwner list = filter(std::move(asked).value(), [](const fi_info& info) {
-        return strcasecmp(info.fabric_attr->prov_name, "net") == 0;
-    });
+    const InfoOwner list = infos_of("net", *hints);
     return InfoOwner(fi_dupinfo(list ? list.get() : &inner_info));
 }
 

@@ -185,13 +185,13 @@ void Station::write_report(Nanoseconds time) {
 
 void GroupTable::add(std::unique_ptr<Group>&& group) {
     groups_.reserve(groups_.size() + 1);
-    by_token_[group->token()] = group.get();
+    by_token_[group->fi_addr] = group.get();
     groups_.push_back(std::move(group));
 }
 
 void GroupTable::remove(Group& group) noexcept {
     group.add_counters(ended_counters_, ended_levels_);
-    by_token_.erase(group.token());
+    by_token_.erase(group.fi_addr);
     if (group.core().formed())
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
     const auto place = std::find_if(groups_.begin(), groups_.end(),

@@ -21,7 +21,7 @@ class GroupTable {
     void remove(Group& group) noexcept;
     // By what the application calls it, until it has closed it.
     Group* find(fi_addr_t token) const;
-    void forget_token(Group& group) { by_token_.erase(group.token()); }
+    void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
     bool has_open() const { return !by_token_.empty(); }
     // By a key of its own, once it has them.
     void keyed(Group& group);
@@ -58,8 +58,10 @@ class GroupTable {
 
 class Station final : public Facilities, private Messenger::Receiver {
   public:
-    static Result<std::unique_ptr<Station>> open(Endpoint& endpoint);
+    explicit Station(Endpoint& endpoint) : endpoint_(endpoint) {}
     ~Station();
+    // Once, before anything else.
+    Result<void> open();
 
     // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the
     // event queue.
@@ -85,8 +87,6 @@ class Station final : public Facilities, private Messenger::Receiver {
 
   private:
     friend Group;  // which plugs its life into what is here
-    explicit Station(Endpoint& endpoint) : endpoint_(endpoint) {}
-    Result<void> open_all();
     void open_multicast();
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     Nanoseconds next_deadline() const;

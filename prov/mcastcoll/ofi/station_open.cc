@@ -34,17 +34,10 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
 // An inner address with everything removed that differs between members: padding, scope, a name's trailing
 // zeros.
 wire::ByteString normalise_address(Bytes inner_address) {
-    if (auto socket = SocketAddress::from_bytes(inner_address)) {
-        const SocketAddress plain =
-            socket.value().family() == AF_INET6 ? socket.value().with_scope(0) : socket.value();
+    if (const auto socket = SocketAddress::from_bytes(inner_address)) {
+        const SocketAddress plain(socket.value().address_bytes(), socket.value().port());
         const auto* at = reinterpret_cast<const std::byte*>(plain.data());
-        wire::ByteString bytes(at, at + plain.size());
-        if (plain.family() == AF_INET)
-            std::memset(bytes.data() + offsetof(sockaddr_in, sin_zero), 0, sizeof(sockaddr_in::sin_zero));
-        if (plain.family() == AF_INET6)
-            std::memset(bytes.data() + offsetof(sockaddr_in6, sin6_flowinfo), 0,
-                        sizeof(sockaddr_in6::sin6_flowinfo));
-        return bytes;
+        return wire::ByteString(at, at + plain.size());
     }
     // A name such as shm's: up to its zero, and without the "fi_shm://" that only some of its forms carry.
     std::string_view name(reinterpret_cast<const char*>(inner_address.data()), inner_address.size());
@@ -88,13 +81,7 @@ void unmap_pages(std::byte* pages, std::size_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
-    std::unique_ptr<Station> station(new Station(endpoint));
-    if (auto opened = station->open_all(); !opened) return opened.error();
-    return station;
-}
-
-Result<void> Station::open_all() {
+Result<void> Station::open() {
     std::byte name[wire::kMostAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
@@ -183,7 +170,7 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
         groups_.remove(group);
         throw;
     }
-    *mc = group.mc();
+    *mc = &group;
     joins.forget_early(id);
     busy_groups_ += group.core().busy();
     keep_alarm();
