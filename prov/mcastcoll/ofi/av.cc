@@ -82,11 +82,6 @@ bool Av::has(fi_addr_t address) const {
     return !all_known_ || known_.count(address) > 0;
 }
 
-void Av::on_set_closed() {
-    const std::lock_guard lock(mutex_);
-    --sets_;
-}
-
 int Av::open_set(fi_av_set_attr* attr, fid_av_set** set, void* context) {
     if (attr == nullptr || set == nullptr) return -FI_EINVAL;
     auto made = AvSet::make(*this, *attr, context);

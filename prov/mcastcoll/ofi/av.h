@@ -21,7 +21,10 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
     explicit Av(fid_av& inner) : Grafted(inner) {}
 
     bool has(fi_addr_t address) const;
-    void on_set_closed();
+    void on_set_closed() {
+        const std::lock_guard lock(mutex_);
+        --sets_;
+    }
 
   private:
     friend Grafted;

@@ -7,7 +7,6 @@
 
 #include <csignal>
 
-#include "mcastcoll/mcastcoll.h"
 #include "ofi/av.h"
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"

@@ -136,7 +136,7 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
 
 int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
-    // As with completion queues (cq.cc).
+    // As with completion queues.
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
         log_line(Level::warn, "fi_eq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC and _FD");
         return -FI_ENOSYS;

@@ -199,17 +199,9 @@ void GroupTable::remove(Group& group) noexcept {
     if (place != groups_.end()) groups_.erase(place);
 }
 
-void GroupTable::clear() {
-    while (!groups_.empty()) groups_.pop_back();
-}
-
 Group* GroupTable::find(fi_addr_t token) const {
     const auto found = by_token_.find(token);
     return found == by_token_.end() ? nullptr : found->second;
-}
-
-void GroupTable::keyed(Group& group) {
-    for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
 }
 
 Group* GroupTable::find_keyed(GroupKey key) const {

@@ -24,7 +24,9 @@ class GroupTable {
     void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
     bool has_open() const { return !by_token_.empty(); }
     // By a key of its own, once it has them.
-    void keyed(Group& group);
+    void keyed(Group& group) {
+        for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
+    }
     Group* find_keyed(GroupKey key) const;
 
     // What a new group can borrow of another's address, for those who are to listen: of the group that the
@@ -41,7 +43,9 @@ class GroupTable {
     engine::Counters& strays() { return ended_counters_; }
 
     // The last ones to come go first.
-    void clear();
+    void clear() {
+        while (!groups_.empty()) groups_.pop_back();
+    }
     bool empty() const { return groups_.empty(); }
     std::size_t size() const { return groups_.size(); }
     Group& operator[](std::size_t index) const { return *groups_[index]; }

@@ -231,7 +231,6 @@ void Station::drain() {
 
 // FI_MCASTCOLL_STATS=PREFIX: counters of an endpoint's groups as PREFIX.HOST.PID.json, when the endpoint
 // closes.
-
 void Station::write_statistics() const {
     engine::Counters total;
     group::LevelCounters levels;
