@@ -104,14 +104,15 @@ void JoinProcess::fail(int code) {
 
 // As the provider's group does: makes the welcome, or ends.
 void JoinProcess::follow() {
-    if (!over() && join->state() == group::Join::State::complete) {
+    if (!over() && join->complete()) {
         const group::GroupSettings settings;
         const topology::Policy policy;
-        wire::Welcome made = group::make_welcome(id_, join->guests(), join->places(), {settings, policy, {}});
+        const group::Guests guests = join->guests();
+        wire::Welcome made = group::make_welcome(id_, guests, settings, policy, {});
         made.key = static_cast<GroupKey>(world_.random_.next());
         made.epoch = static_cast<Epoch>(world_.random_.next());
         made.range_of.assign(world_.size(), 0);
-        group::fit_datagrams(made, join->guests(), group::placement_of(made), false);
+        group::fit_datagrams(made, guests, group::placement_of(made), false);
         if (join->welcome(made) != 0) world_.complain("rank 0 cannot tell its welcome");
         made.id = id_;
         welcome_by(made);

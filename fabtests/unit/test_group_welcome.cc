@@ -31,7 +31,7 @@ Guests guests_at(const std::vector<std::string>& places) {
         hello.datagram_bytes = 8192;
         hello.window = 100;
         hello.verbs = {.datagram_bytes = 4096, .window = 50, .room = 1, .source = wire::ByteString(7)};
-        hello.peer.place = encode_place(test::place(places[rank]));
+        hello.peer.place = topology::encode(test::place(places[rank]));
         hello.peer.multicast_source = wire::ByteString(7, std::byte{1});
         guests[rank] = hello;
     }
@@ -40,9 +40,7 @@ Guests guests_at(const std::vector<std::string>& places) {
 
 // Made of these guests.
 wire::Welcome made(const Guests& guests) {
-    std::vector<wire::ByteString> places;
-    for (const auto& guest : guests) places.push_back(guest->peer.place);
-    return make_welcome({}, guests, places, {GroupSettings{}, topology::Policy{}, {}});
+    return make_welcome({}, guests, GroupSettings{}, topology::Policy{}, {});
 }
 
 }  // namespace
@@ -138,17 +136,17 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
 }
 
 Test(welcome, places_and_wishes_travel) {
-    const Guests guests = guests_at({"host=a", "host=b"});
+    Guests guests = guests_at({"host=a", "host=b"});
+    guests[1]->peer.place.clear();
     const GroupSettings settings{engine::Repair::push, 5, engine::RootSync::adaptive, 77};
-    const std::vector<wire::ByteString> places{guests[1]->peer.place, {}};
     const wire::JoinId id{9, 4};
-    const wire::Welcome welcome = make_welcome(id, guests, places, {settings, topology::Policy{}, {}});
+    const wire::Welcome welcome = make_welcome(id, guests, settings, topology::Policy{}, {});
     cr_assert(welcome.id == id && welcome.sequence == 4);
     cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
     cr_assert_eq(welcome.channels, 5U);
     cr_assert_eq(welcome.root_sync, static_cast<std::uint8_t>(engine::RootSync::adaptive));
     cr_assert_eq(welcome.root_delay_us, 77U);
-    cr_assert(welcome.peers[0].place == places[0] && welcome.peers[1].place.empty());
+    cr_assert(welcome.peers[0].place == guests[0]->peer.place && welcome.peers[1].place.empty());
     cr_assert_eq(placement_of(welcome).hosts(), 2U);
     cr_assert(levels::Selection::decode(welcome.selection).has_value());
 }

@@ -15,7 +15,7 @@ wire::Hello hello_of(std::uint32_t sequence, std::uint32_t rank) {
     return hello;
 }
 
-std::size_t early_count(const JoinMemory& memory) {
+std::size_t early_count(JoinMemory& memory) {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& early : memory.early()) ++count;
     return count;

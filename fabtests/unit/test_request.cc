@@ -37,6 +37,13 @@ int code(const Call& call) {
     return request ? 0 : request.error().code;
 }
 
+int supports(fi_collective_op collective, fi_datatype datatype, fi_op op) {
+    fi_collective_attr attr{};
+    attr.datatype = datatype;
+    attr.op = op;
+    return query_collective(nullptr, collective, &attr, 0);
+}
+
 template <typename Change>
 int code_with(fi_collective_op collective, Change change) {
     Call call = good_call(collective);

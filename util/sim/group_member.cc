@@ -299,7 +299,7 @@ wire::Peer GroupProcess::as_peer() const {
     place.set_named(topology::Level::site, site);
     place.set_named(topology::Level::segment, site);
     place.set_named(topology::Level::host, "host" + std::to_string(world_.host_of(number())));
-    peer.place = group::encode_place(place);
+    peer.place = topology::encode(place);
     return peer;
 }
 

@@ -40,15 +40,14 @@ void Group::start(Nanoseconds now) {
 void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
     it(join_);
     if (state_ != State::greeting) return;
-    if (join_.state() == Join::State::complete) return welcome_everybody(now);
+    if (join_.complete()) return welcome_everybody(now);
     if (join_.error() != 0) end_join(join_.error());
 }
 
 void Group::welcome_everybody(Nanoseconds now) {
-    wire::Welcome welcome = make_welcome(plan_.id, join_.guests(), join_.places(),
-                                         {plan_.settings, plan_.policy, plan_.selection});
-    if (const int error = port_.multicast().offer(welcome, join_.guests()); error != 0)
-        return end_join(error);
+    const Guests guests = join_.guests();
+    wire::Welcome welcome = make_welcome(plan_.id, guests, plan_.settings, plan_.policy, plan_.selection);
+    if (const int error = port_.multicast().offer(welcome, guests); error != 0) return end_join(error);
     if (const int error = join_.welcome(welcome); error != 0) return end_join(error);
     begin(welcome, now);
 }

@@ -76,46 +76,24 @@ void Join::adopt_miscounted(Nanoseconds now) {
 
 void Join::survey(Nanoseconds now) {
     survey_.lead(guests_, deadline_ - Nanoseconds::from_ms(1), now);
-    state_ = survey_.over() ? State::complete : State::surveying;
-}
-
-void Join::on_survey(const wire::Survey& survey, Nanoseconds now) {
-    if (state_ == State::greeting) survey_.on_survey(survey, now);
-}
-
-void Join::on_echo(const wire::Echo& echo, Nanoseconds now) {
-    if (state_ != State::greeting && state_ != State::surveying) return;
-    survey_.on_echo(echo, now);
-    if (state_ == State::surveying && survey_.over()) state_ = State::complete;
-}
-
-void Join::on_surveyed(const wire::Surveyed& surveyed, Nanoseconds) {
-    if (state_ != State::surveying) return;
-    survey_.on_surveyed(surveyed);
-    if (survey_.over()) state_ = State::complete;
+    state_ = State::surveying;
 }
 
 void Join::on_timeout(Nanoseconds now) {
-    if (state_ != State::greeting && state_ != State::surveying) return;
+    if (!under_way()) return;
     if (deadline_ <= now) {
         error_ = ETIMEDOUT;
         state_ = State::failed;
         return;
     }
     survey_.on_timeout(now);
-    if (state_ == State::surveying && survey_.over()) state_ = State::complete;
     if (state_ == State::greeting && greet_at_ <= now) leads() ? adopt_miscounted(now) : greet(now);
 }
 
 Nanoseconds Join::next_deadline() const {
-    switch (state_) {
-        case State::greeting:
-            return std::min({greet_at_, survey_.next_deadline(), deadline_});
-        case State::surveying:
-            return std::min(survey_.next_deadline(), deadline_);
-        default:
-            return kNever;
-    }
+    if (!under_way()) return kNever;
+    const Nanoseconds next = std::min(survey_.next_deadline(), deadline_);
+    return state_ == State::greeting ? std::min(next, greet_at_) : next;
 }
 
 int Join::welcome(wire::Welcome& welcome) {

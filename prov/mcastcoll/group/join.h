@@ -20,7 +20,6 @@ class Join {
     enum class State : std::uint8_t {
         greeting,   // of rank 0: not everybody has greeted
         surveying,  // of rank 0: everybody has
-        complete,   // of rank 0: the welcome is to be made
         welcomed,
         failed
     };
@@ -32,20 +31,27 @@ class Join {
     void on_hello(const wire::Hello& hello, Nanoseconds now);
     // Rank 0 knows of this member: no hurry.
     void on_ack() { acknowledged_ = true; }
-    void on_survey(const wire::Survey& survey, Nanoseconds now);
-    void on_echo(const wire::Echo& echo, Nanoseconds now);
-    void on_surveyed(const wire::Surveyed& surveyed, Nanoseconds now);
+    void on_survey(const wire::Survey& survey, Nanoseconds now) {
+        if (state_ == State::greeting) survey_.on_survey(survey, now);
+    }
+    void on_echo(const wire::Echo& echo, Nanoseconds now) {
+        if (under_way()) survey_.on_echo(echo, now);
+    }
+    void on_surveyed(const wire::Surveyed& surveyed, Nanoseconds) {
+        if (state_ == State::surveying) survey_.on_surveyed(surveyed);
+    }
     void on_timeout(Nanoseconds now);
     Nanoseconds next_deadline() const;
 
     State state() const { return state_; }
+    // Of rank 0: the welcome is to be made.
+    bool complete() const { return state_ == State::surveying && survey_.over(); }
     bool leads() const { return self_ == rank_of(0); }
     // Positive FI_E* code of a join that has failed by itself; 0 otherwise.
     int error() const { return error_; }
 
-    // Rank 0, when complete: who has greeted, by rank, and where they say they are, sites included.
-    const Guests& guests() const { return guests_; }
-    std::vector<wire::ByteString> places() { return survey_.settle(guests_); }
+    // Rank 0, when complete: who has greeted, by rank, in the sites that were found.
+    Guests guests() const { return survey_.settle(guests_); }
     // Rank 0, when complete: tells it to all. 0 or FI_E*.
     int welcome(wire::Welcome& welcome);
     // Others: whether this is the welcome that was waited for, and one that can be followed.
@@ -58,6 +64,7 @@ class Join {
     bool greeted_by_another(const wire::Hello& hello) const;
 
   private:
+    bool under_way() const { return state_ == State::greeting || state_ == State::surveying; }
     void greet(Nanoseconds now);
     void adopt_miscounted(Nanoseconds now);
     void survey(Nanoseconds now);

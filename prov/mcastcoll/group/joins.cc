@@ -180,7 +180,7 @@ void Joins::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
                    wire::encode(wire::Ended{{welcome.id.list_hash, welcome.sequence}, ECANCELED}));
 }
 
-const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) const {
+const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
     const JoinMemory::EarlyHello* found = memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
         return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
                member.comes_from(rank, early.source);

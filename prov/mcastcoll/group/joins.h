@@ -21,14 +21,9 @@ class Recent {
     }
     // The latest for which this holds, or null.
     template <typename Predicate>
-    const T* latest(Predicate&& predicate) const {
-        for (auto one = entries_.rbegin(); one != entries_.rend(); ++one)
-            if (predicate(*one)) return &*one;
-        return nullptr;
-    }
-    template <typename Predicate>
     T* latest(Predicate&& predicate) {
-        return const_cast<T*>(std::as_const(*this).latest(predicate));
+        const auto found = std::find_if(entries_.rbegin(), entries_.rend(), predicate);
+        return found == entries_.rend() ? nullptr : &*found;
     }
     // From the latest to the oldest.
     auto begin() const { return entries_.rbegin(); }
@@ -59,14 +54,14 @@ class JoinMemory {
     void forget_early(const wire::JoinId& id) {
         early_.forget_if([&](const EarlyHello& one) { return one.hello.id == id; });
     }
-    const auto& early() const { return early_; }
+    auto& early() { return early_; }
 
     // A join that this member led has failed: for who greets it still.
     void keep_failed(const wire::JoinId& id, int error) {
         failed_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
     }
     // Null: none that is remembered.
-    const wire::Answer* failed(const wire::JoinId& id) const {
+    const wire::Answer* failed(const wire::JoinId& id) {
         return failed_.latest([&](const wire::Answer& one) { return one.id == id; });
     }
 
@@ -155,7 +150,7 @@ class Joins {
     // What comes reliably, from somebody who knows this process's private address. False: no word of a join.
     bool on_word(Bytes word, Nanoseconds now);
     // The latest greeting of this rank for another join of the same list, which was not called here; or null.
-    const wire::Hello* miscounted_hello(Member& member, Rank rank) const;
+    const wire::Hello* miscounted_hello(Member& member, Rank rank);
 
     // From who is no member.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }

@@ -21,24 +21,20 @@ constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 
 levels::SiteConfig site_config(const wire::Welcome& welcome, const topology::Map& map, const Means& means) {
-    levels::SiteConfig config;
-    config.key = welcome.key;
-    config.epoch = welcome.epoch;
-    config.message_bytes = means.message_bytes;
-    config.algorithm = map.policy().algorithms.at(topology::Level::wan);
-    config.within_algorithm = map.policy().algorithms.at(topology::Level::site);
-    return config;
+    return {.key = welcome.key,
+            .epoch = welcome.epoch,
+            .message_bytes = means.message_bytes,
+            .algorithm = map.policy().algorithms.at(topology::Level::wan),
+            .within_algorithm = map.policy().algorithms.at(topology::Level::site)};
 }
 
 levels::ExchangeConfig exchange_config(const wire::Welcome& welcome, const levels::Placement& placement,
                                        const Means& means) {
-    levels::ExchangeConfig config;
-    config.key = welcome.key;
-    config.epoch = welcome.epoch;
-    config.self = placement.self();
-    config.members = placement.members();
-    config.message_bytes = means.message_bytes;
-    return config;
+    return {.key = welcome.key,
+            .epoch = welcome.epoch,
+            .self = placement.self(),
+            .members = placement.members(),
+            .message_bytes = means.message_bytes};
 }
 
 engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Placement& placement,
@@ -81,12 +77,11 @@ LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, 
       key_(welcome.key),
       epoch_(welcome.epoch),
       most_open_(means.most_open),
-      places_(places_of(welcome)),
-      map_(make_map(places_, welcome.policy)),
+      map_(make_map(welcome)),
       placement_(index_of(self), places_in(map_)),
       selection_(levels::Selection::decode(welcome.selection).value_or(levels::Selection())),
-      leader_point_(welcome.peers[placement_.host().front()].watch_point),
       site_level_(placement_, site_config(welcome, map_, means)) {
+    for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
     if (placement_.leads_host() && placement_.segment().size() > 1) make_engine(welcome, means);
     if (placement_.hosts() > 1)
         exchange_level_ =
@@ -136,7 +131,7 @@ int LevelSet::make_host(Nanoseconds now) {
                                    .self = placement_.host_self(),
                                    .size = members,
                                    .clusters = clusters_in_host(map_, placement_.host()),
-                                   .leader_point = leader_point_});
+                                   .leader_point = roster_.at(placement_.host().front()).watch_point});
     if (!opened) {
         const int error = opened.error().code;
         if (!placement_.leads_host() && (error == ENOENT || error == EAGAIN)) {

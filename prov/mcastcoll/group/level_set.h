@@ -101,11 +101,10 @@ class LevelSet {
     const GroupKey key_;
     const Epoch epoch_;
     const std::size_t most_open_;
-    const std::vector<wire::ByteString> places_;  // by rank, encoded
+    std::vector<wire::ByteString> places_;  // by rank, encoded
     const topology::Map map_;
     const levels::Placement placement_;
     const levels::Selection selection_;
-    const wire::ByteString leader_point_;  // of this host's leader
 
     std::unique_ptr<engine::Engine> engine_;
     std::unique_ptr<levels::SegmentLevel> segment_level_;

@@ -11,11 +11,11 @@ constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 int Roster::fill(std::span<const wire::Peer> peers, Rank self, JoinPort& port) {
     members_.resize(peers.size());
     for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+        members_[rank].watch_point = peers[rank].watch_point;
         if (rank_of(rank) == self) continue;
         auto peer = port.peer(peers[rank].private_address);
         if (!peer) return peer.error().code;
         members_[rank].peer = peer.value();
-        members_[rank].watch_point = peers[rank].watch_point;
     }
     return 0;
 }

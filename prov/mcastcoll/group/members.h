@@ -19,7 +19,7 @@ class Roster {
         bool answered = false;
     };
 
-    // From a welcome, all but this member itself. 0 or an errno: who was reached before stays.
+    // From a welcome; this member itself is not reached. 0 or an errno: who was reached before stays.
     int fill(std::span<const wire::Peer> peers, Rank self, JoinPort& port);
 
     std::size_t size() const { return members_.size(); }

@@ -23,14 +23,11 @@ std::vector<topology::Place> places_of(const Guests& guests) {
 
 }  // namespace
 
-Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port)
-    : id_(id), self_(self), asked_(survey.head), port_(port) {
-    for (const wire::Survey::Target& whom : survey.targets) targets_.push_back({.whom = whom});
-}
-
-void Surveyor::start(Nanoseconds now) {
-    deadline_ = now + kPatience;
-    for (Target& target : targets_) send_echo(target, now);
+Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port,
+                   Nanoseconds now)
+    : id_(id), self_(self), asked_(survey.head), port_(port), deadline_(now + kPatience) {
+    for (const wire::Survey::Target& whom : survey.targets)
+        send_echo(targets_.emplace_back(Target{.whom = whom}), now);
     pump(now);
 }
 
@@ -111,14 +108,9 @@ void SurveyRound::ask(Nanoseconds now) {
         if (whom != self_)
             port_.send(whom, ask_attempt_, wire::encode(ask.survey));
         else if (!surveyor_)
-            measure(ask.survey, now);
+            surveyor_.emplace(id_, self_, ask.survey, port_, now);
     }
     ++ask_attempt_;
-}
-
-void SurveyRound::measure(const wire::Survey& survey, Nanoseconds now) {
-    surveyor_ = std::make_unique<Surveyor>(id_, self_, survey, port_);
-    surveyor_->start(now);
 }
 
 // What rank 0 asks again it did not hear the answer to.
@@ -126,7 +118,7 @@ void SurveyRound::on_survey(const wire::Survey& survey, Nanoseconds now) {
     if (leads() || survey.head.from != rank_of(0)) return;
     for (const wire::Survey::Target& target : survey.targets)
         if (index_of(target.rank) >= members_ || target.rank == self_) return;
-    if (!surveyor_) measure(survey, now);
+    if (!surveyor_) surveyor_.emplace(id_, self_, survey, port_, now);
     tell();
 }
 
@@ -157,11 +149,10 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
     for (std::size_t other = one + 1; other < sites_->networks() && next < surveyed.round_trips_ns.size();
          ++other) {
         if (sites_->knows(one, other)) continue;
-        const std::uint64_t time = surveyed.round_trips_ns[next++];
         // Who did not answer once is far away, and not asked again for every group.
-        const bool measured = time < static_cast<std::uint64_t>(topology::SiteSurvey::kFar.value);
-        const Nanoseconds round_trip =
-            measured ? Nanoseconds{static_cast<std::int64_t>(time)} : topology::SiteSurvey::kFar;
+        constexpr auto kFar = static_cast<std::uint64_t>(topology::SiteSurvey::kFar.value);
+        const std::uint64_t time = std::min(surveyed.round_trips_ns[next++], kFar);
+        const Nanoseconds round_trip{static_cast<std::int64_t>(time)};
         sites_->learn(one, other, round_trip);
         port_.round_trips().keep(sites_->identity(one), sites_->identity(other), round_trip);
     }
@@ -182,17 +173,14 @@ Nanoseconds SurveyRound::next_deadline() const {
     return surveyor_ ? std::min(next, surveyor_->next_deadline()) : next;
 }
 
-std::vector<wire::ByteString> SurveyRound::settle(const Guests& guests) {
+Guests SurveyRound::settle(Guests guests) const {
     std::vector<topology::Place> places = places_of(guests);
-    if (sites_) {
-        sites_->apply(places);
-        for (const std::string& line : sites_->explain()) port_.explain(line);
-    }
-    std::vector<wire::ByteString> result;
-    result.reserve(places.size());
+    sites_->apply(places);
+    for (const std::string& line : sites_->explain()) port_.explain(line);
     for (std::size_t rank = 0; rank < places.size(); ++rank)
-        result.push_back(guests[rank]->peer.place.empty() ? wire::ByteString{} : encode_place(places[rank]));
-    return result;
+        if (wire::ByteString& place = guests[rank]->peer.place; !place.empty())
+            place = topology::encode(places[rank]);
+    return guests;
 }
 
 }  // namespace mcastcoll::group

@@ -21,9 +21,9 @@ class Surveyor {
     // The echoes that a member waits for from each other one. Busy hosts answer late, but not each time.
     static constexpr unsigned kEchoes = 8;
 
-    Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port);
+    // Begins.
+    Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port, Nanoseconds now);
 
-    void start(Nanoseconds now);
     void on_echo(const wire::Echo& echo, Nanoseconds now);
     void pump(Nanoseconds now);
     // Every target has answered often enough, or the time is up.
@@ -48,7 +48,7 @@ class Surveyor {
     const wire::SurveyHead asked_;
     JoinPort& port_;
     std::vector<Target> targets_;
-    Nanoseconds deadline_ = kNever;
+    const Nanoseconds deadline_;
     bool over_ = false;
     std::uint64_t next_stamp_ = 1;
 };
@@ -65,8 +65,8 @@ class SurveyRound {
     void lead(const Guests& guests, Nanoseconds until, Nanoseconds now);
     // Rank 0: nobody is left to tell anything, or the time is up.
     bool over() const { return asks_.empty(); }
-    // Rank 0: the members' encoded places, with the sites that were found.
-    std::vector<wire::ByteString> settle(const Guests& guests);
+    // Rank 0: the same guests, with the sites that were found in their places.
+    Guests settle(Guests guests) const;
 
     // Datagrams from members.
     void on_survey(const wire::Survey& survey, Nanoseconds now);
@@ -83,7 +83,6 @@ class SurveyRound {
     };
     bool leads() const { return self_ == rank_of(0); }
     void ask(Nanoseconds now);
-    void measure(const wire::Survey& survey, Nanoseconds now);
     void tell();
 
     const wire::JoinId id_;
@@ -94,7 +93,7 @@ class SurveyRound {
     std::vector<Ask> asks_;                      // that are not answered yet
     std::uint32_t ask_attempt_ = 0;
     Nanoseconds ask_again_at_ = kNever, until_ = kNever;
-    std::unique_ptr<Surveyor> surveyor_;  // what this member was asked to measure
+    std::optional<Surveyor> surveyor_;  // what this member was asked to measure
     std::size_t echoes_answered_ = 0;
 };
 

@@ -2,24 +2,15 @@
 
 namespace mcastcoll::group {
 
-wire::ByteString encode_policy(const topology::Policy& policy) {
-    const auto encoded = topology::encode(policy);
-    return {encoded.begin(), encoded.end()};
-}
-
-wire::ByteString encode_place(const topology::Place& place) {
-    return topology::encode(place);
-}
-
 topology::Place decode_place(const wire::ByteString& place) {
     return topology::decode_place(place).value_or(topology::Place{});
 }
 
-topology::Map make_map(std::span<const wire::ByteString> places, const wire::ByteString& policy) {
-    std::vector<topology::Place> known;
-    known.reserve(places.size());
-    for (const wire::ByteString& place : places) known.push_back(decode_place(place));
-    return {known, topology::decode_policy(policy).value_or(topology::Policy{})};
+topology::Map make_map(const wire::Welcome& welcome) {
+    std::vector<topology::Place> places;
+    places.reserve(welcome.peers.size());
+    for (const wire::Peer& peer : welcome.peers) places.push_back(decode_place(peer.place));
+    return {places, topology::decode_policy(welcome.policy).value_or(topology::Policy{})};
 }
 
 std::vector<levels::MemberPlace> places_in(const topology::Map& map) {
@@ -44,35 +35,26 @@ std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& ma
     return result;
 }
 
-wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests,
-                           std::span<const wire::ByteString> places, const Terms& terms) {
+wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
+                           const topology::Policy& policy, std::span<const levels::Row> selection) {
     wire::Welcome welcome;
     welcome.id = id;
     welcome.sequence = id.sequence;
-    welcome.repair = static_cast<std::uint8_t>(terms.settings.repair);
-    welcome.channels = terms.settings.channels;
-    welcome.root_sync = static_cast<std::uint8_t>(terms.settings.root_sync);
-    welcome.root_delay_us = terms.settings.root_delay_us;
-    welcome.policy = encode_policy(terms.policy);
+    welcome.repair = static_cast<std::uint8_t>(settings.repair);
+    welcome.channels = settings.channels;
+    welcome.root_sync = static_cast<std::uint8_t>(settings.root_sync);
+    welcome.root_delay_us = settings.root_delay_us;
+    const auto encoded = topology::encode(policy);
+    welcome.policy.assign(encoded.begin(), encoded.end());
     welcome.peers.reserve(guests.size());
-    for (std::size_t rank = 0; rank < guests.size(); ++rank) {
-        welcome.peers.push_back(guests[rank]->peer);
-        welcome.peers.back().place = places[rank];
-    }
+    for (const auto& guest : guests) welcome.peers.push_back(guest->peer);
     const levels::Placement placement = placement_of(welcome);
-    welcome.selection = levels::Selection(terms.selection, placement.members(), placement.hosts()).encode();
+    welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
     return welcome;
 }
 
-std::vector<wire::ByteString> places_of(const wire::Welcome& welcome) {
-    std::vector<wire::ByteString> places;
-    places.reserve(welcome.peers.size());
-    for (const wire::Peer& peer : welcome.peers) places.push_back(peer.place);
-    return places;
-}
-
 levels::Placement placement_of(const wire::Welcome& welcome) {
-    return {0, places_in(make_map(places_of(welcome), welcome.policy))};
+    return {0, places_in(make_map(welcome))};
 }
 
 Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement) {

@@ -22,15 +22,12 @@ struct GroupSettings {
     unsigned root_delay_us = 0;
 };
 
-wire::ByteString encode_policy(const topology::Policy& policy);
-
-wire::ByteString encode_place(const topology::Place& place);
 // Nothing is known of who sends nonsense.
 topology::Place decode_place(const wire::ByteString& place);
 
-// Encoded places in rank order, and rank 0's encoded policy. Who says nothing, or nonsense, is a host of its
+// Of the members that a welcome names, under rank 0's policy. Who says nothing, or nonsense, is a host of its
 // own, in the site of all others like it.
-topology::Map make_map(std::span<const wire::ByteString> places, const wire::ByteString& policy);
+topology::Map make_map(const wire::Welcome& welcome);
 std::vector<levels::MemberPlace> places_in(const topology::Map& map);
 // For each of these members of one host, its clusters inside the host, outside in.
 std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map,
@@ -41,18 +38,10 @@ inline constexpr std::uint32_t kLeastWindow = 16, kMostWindow = 512;
 // A fragment has to be worth its header; an offer of less is none.
 inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBytes;
 
-// What rank 0 wishes for its group.
-struct Terms {
-    const GroupSettings& settings;
-    const topology::Policy& policy;
-    std::span<const levels::Row> selection;  // the user's rows
-};
-
-// Of these guests, who are all there, at these places.
-wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests,
-                           std::span<const wire::ByteString> places, const Terms& terms);
-// Where they are, as the welcome says: encoded, by rank; and seen from rank 0.
-std::vector<wire::ByteString> places_of(const wire::Welcome& welcome);
+// Of these guests, who are all there, as rank 0 wishes. selection: the user's rows.
+wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
+                           const topology::Policy& policy, std::span<const levels::Row> selection);
+// Where they are, seen from rank 0.
 levels::Placement placement_of(const wire::Welcome& welcome);
 
 // Over verbs go groups all of whose hosts can: on the same kind of fabric, which the kind of their sources

@@ -13,16 +13,67 @@ constexpr std::uint64_t kMostMembers = 1 << 20;
 
 }  // namespace
 
+// The caller may not want the addresses; we do.
+template <typename Insert>
+int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept {
+    return guard([&] {
+        if (!all_known_) return insert(inner_ops(), addresses);
+        std::vector<fi_addr_t> own;
+        if (addresses == nullptr) {
+            own.assign(count, FI_ADDR_NOTAVAIL);
+            addresses = own.data();
+        }
+        const int inserted = insert(inner_ops(), addresses);
+        const std::lock_guard lock(mutex_);
+        if (inserted > 0)
+            for (std::size_t i = 0; i < count; ++i)
+                if (addresses[i] != FI_ADDR_NOTAVAIL) known_.insert(addresses[i]);
+        return inserted;
+    });
+}
+
 void Av::graft(fid_av& inner, const fi_av_attr& attr) {
     Av& av = take(inner);
     av.all_known_ = attr.name == nullptr && (attr.flags & FI_EVENT) == 0;
     fi_ops_av& ops = *inner.ops;
-    const fi_ops_av* own = av.graft_.inner();
-    if (ofi::has(own, &fi_ops_av::insert)) ops.insert = &Av::insert;
-    if (ofi::has(own, &fi_ops_av::insertsvc)) ops.insertsvc = &Av::insertsvc;
-    if (ofi::has(own, &fi_ops_av::insertsym)) ops.insertsym = &Av::insertsym;
-    if (ofi::has(own, &fi_ops_av::remove)) ops.remove = &Av::remove;
-    ops.av_set = &Av::open_set;
+    const fi_ops_av* theirs = &av.inner_ops();
+    if (ofi::has(theirs, &fi_ops_av::insert))
+        ops.insert = [](fid_av* object, const void* raw, std::size_t count, fi_addr_t* addresses,
+                        std::uint64_t flags, void* context) noexcept {
+            return of(*object).insert_any(count, addresses, [&](fi_ops_av& own, fi_addr_t* out) {
+                return own.insert(object, raw, count, out, flags, context);
+            });
+        };
+    if (ofi::has(theirs, &fi_ops_av::insertsvc))
+        ops.insertsvc = [](fid_av* object, const char* node, const char* service, fi_addr_t* address,
+                           std::uint64_t flags, void* context) noexcept {
+            return of(*object).insert_any(1, address, [&](fi_ops_av& own, fi_addr_t* out) {
+                return own.insertsvc(object, node, service, out, flags, context);
+            });
+        };
+    if (ofi::has(theirs, &fi_ops_av::insertsym))
+        ops.insertsym = [](fid_av* object, const char* node, std::size_t nodes, const char* service,
+                           std::size_t services, fi_addr_t* addresses, std::uint64_t flags,
+                           void* context) noexcept {
+            return of(*object).insert_any(nodes * services, addresses, [&](fi_ops_av& own, fi_addr_t* out) {
+                return own.insertsym(object, node, nodes, service, services, out, flags, context);
+            });
+        };
+    if (ofi::has(theirs, &fi_ops_av::remove))
+        ops.remove = [](fid_av* object, fi_addr_t* addresses, std::size_t count,
+                        std::uint64_t flags) noexcept {
+            return guard([&] {
+                Av& self = of(*object);
+                const int rc = self.inner_ops().remove(object, addresses, count, flags);
+                const std::lock_guard lock(self.mutex_);
+                if (rc == 0 && addresses != nullptr)
+                    for (std::size_t i = 0; i < count; ++i) self.known_.erase(addresses[i]);
+                return rc;
+            });
+        };
+    ops.av_set = [](fid_av* object, fi_av_set_attr* set_attr, fid_av_set** set, void* context) noexcept {
+        return guard([&] { return of(*object).open_set(set_attr, set, context); });
+    };
 }
 
 bool Av::has(fi_addr_t address) const {
@@ -31,128 +82,115 @@ bool Av::has(fi_addr_t address) const {
     return !all_known_ || known_.count(address) > 0;
 }
 
-void Av::on_set_closed() {
-    const std::lock_guard lock(mutex_);
-    --sets_;
-}
-
-// The caller may not want the addresses; we do.
-template <typename Insert>
-int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) {
-    if (!all_known_) return insert(addresses);
-    std::vector<fi_addr_t> own;
-    if (addresses == nullptr) {
-        own.assign(count, FI_ADDR_NOTAVAIL);
-        addresses = own.data();
+int Av::open_set(fi_av_set_attr* attr, fid_av_set** set, void* context) {
+    if (attr == nullptr || set == nullptr) return -FI_EINVAL;
+    auto made = AvSet::make(*this, *attr, context);
+    if (!made) {
+        log_line(Level::warn, "fi_av_set: {}", made.error().message);
+        return -made.error().code;
     }
-    const int inserted = insert(addresses);
+    *set = made.value();
     const std::lock_guard lock(mutex_);
-    if (inserted > 0)
-        for (std::size_t i = 0; i < count; ++i)
-            if (addresses[i] != FI_ADDR_NOTAVAIL) known_.insert(addresses[i]);
-    return inserted;
+    ++sets_;
+    return 0;
 }
 
-int Av::insert(fid_av* av, const void* raw, std::size_t count, fi_addr_t* addresses, std::uint64_t flags,
-               void* context) noexcept {
+template <typename Change>
+int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept {
     return guard([&] {
-        Av& self = of(*av);
-        return self.insert_any(count, addresses, [&](fi_addr_t* out) {
-            return self.graft_.inner()->insert(av, raw, count, out, flags, context);
-        });
-    });
-}
-
-int Av::insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* address, std::uint64_t flags,
-                  void* context) noexcept {
-    return guard([&] {
-        Av& self = of(*av);
-        return self.insert_any(1, address, [&](fi_addr_t* out) {
-            return self.graft_.inner()->insertsvc(av, node, service, out, flags, context);
-        });
-    });
-}
-
-int Av::insertsym(fid_av* av, const char* node, std::size_t nodes, const char* service, std::size_t services,
-                  fi_addr_t* addresses, std::uint64_t flags, void* context) noexcept {
-    return guard([&] {
-        Av& self = of(*av);
-        const fi_ops_av* inner = self.graft_.inner();
-        return self.insert_any(nodes * services, addresses, [&](fi_addr_t* out) {
-            return inner->insertsym(av, node, nodes, service, services, out, flags, context);
-        });
-    });
-}
-
-int Av::remove(fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t flags) noexcept {
-    return guard([&] {
-        Av& self = of(*av);
-        const int rc = self.graft_.inner()->remove(av, addresses, count, flags);
-        const std::lock_guard lock(self.mutex_);
-        if (rc == 0 && addresses != nullptr)
-            for (std::size_t i = 0; i < count; ++i) self.known_.erase(addresses[i]);
-        return rc;
-    });
-}
-
-int Av::open_set(fid_av* av, fi_av_set_attr* attr, fid_av_set** set, void* context) noexcept {
-    return guard([&] {
-        Av& self = of(*av);
-        if (attr == nullptr || set == nullptr) return -FI_EINVAL;
-        auto made = AvSet::make(self, *attr, context);
-        if (!made) {
-            log_line(Level::warn, "fi_av_set: {}", made.error().message);
-            return -made.error().code;
-        }
-        *set = made.value();
-        const std::lock_guard lock(self.mutex_);
-        ++self.sets_;
+        const AvSet* source = find(other);
+        if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
+        // Copied, since a set may be combined with itself, and never are two locks held.
+        const std::vector<fi_addr_t> members = source->members();
+        const std::lock_guard lock(from(*to).mutex_);
+        change(from(*to).members_, members, std::unordered_set<fi_addr_t>(members.begin(), members.end()));
         return 0;
     });
 }
 
-fi_ops_av_set* AvSet::operations() {
-    static fi_ops_av_set operations = {sizeof(fi_ops_av_set), &AvSet::set_union, &AvSet::intersect,
-                                       &AvSet::diff,          &AvSet::insert,    &AvSet::remove,
-                                       &AvSet::get_address};
-    return &operations;
+fi_ops_av_set& AvSet::operations() {
+    static fi_ops_av_set operations = [] {
+        fi_ops_av_set ops{};
+        ops.size = sizeof ops;
+        ops.set_union = [](fid_av_set* to, const fid_av_set* other) noexcept {
+            return combine(to, other, [](auto& mine, const auto& list, const auto&) {
+                const std::unordered_set<fi_addr_t> had(mine.begin(), mine.end());
+                std::copy_if(list.begin(), list.end(), std::back_inserter(mine),
+                             [&](fi_addr_t one) { return had.count(one) == 0; });
+            });
+        };
+        ops.intersect = [](fid_av_set* to, const fid_av_set* other) noexcept {
+            return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
+                std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) == 0; });
+            });
+        };
+        ops.diff = [](fid_av_set* to, const fid_av_set* other) noexcept {
+            return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
+                std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) > 0; });
+            });
+        };
+        ops.insert = [](fid_av_set* set, fi_addr_t address) noexcept {
+            return guard([&] {
+                AvSet& self = from(*set);
+                if (!self.av_.has(address)) return -FI_EINVAL;
+                const std::lock_guard lock(self.mutex_);
+                auto& members = self.members_;
+                if (std::find(members.begin(), members.end(), address) != members.end()) return -FI_EINVAL;
+                members.push_back(address);
+                return 0;
+            });
+        };
+        ops.remove = [](fid_av_set* set, fi_addr_t address) noexcept {
+            return guard([&] {
+                AvSet& self = from(*set);
+                const std::lock_guard lock(self.mutex_);
+                return std::erase(self.members_, address) > 0 ? 0 : -FI_EINVAL;
+            });
+        };
+        ops.addr = [](fid_av_set* set, fi_addr_t* address) noexcept {
+            if (address == nullptr) return -FI_EINVAL;
+            *address = from(*set).address();
+            return 0;
+        };
+        return ops;
+    }();
+    return operations;
 }
 
-// The public extension, mcastcoll/mcastcoll.h.
-int AvSet::open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
-    static fi_mcastcoll_set_ops set_operations = {sizeof(fi_mcastcoll_set_ops), &AvSet::set_repair,
-                                                  &AvSet::set_channels, &AvSet::set_root_sync};
-    return hand_out(&set_operations, FI_MCASTCOLL_SET_OPS, name, flags, operations);
+template <typename Change>
+int AvSet::set_if(bool good, fid_av_set* set, Change change) noexcept {
+    if (!good || find(set) == nullptr) return -FI_EINVAL;
+    const std::lock_guard lock(from(*set).mutex_);
+    change(from(*set));
+    return 0;
 }
 
-int AvSet::set_repair(fid_av_set* set, int repair) noexcept {
+fi_mcastcoll_set_ops& AvSet::extension() {
     static_assert(static_cast<int>(engine::Repair::automatic) == FI_MCASTCOLL_REPAIR_AUTO &&
                   static_cast<int>(engine::Repair::sync) == FI_MCASTCOLL_REPAIR_SYNC &&
                   static_cast<int>(engine::Repair::push) == FI_MCASTCOLL_REPAIR_PUSH);
-    if (find(set) == nullptr || repair < 0 || repair >= engine::kRepairCount) return -FI_EINVAL;
-    const std::lock_guard lock(from(*set).mutex_);
-    from(*set).repair_ = static_cast<engine::Repair>(repair);
-    return 0;
-}
-
-int AvSet::set_channels(fid_av_set* set, unsigned channels) noexcept {
-    if (find(set) == nullptr || channels < 1 || channels > kMostChannels) return -FI_EINVAL;
-    const std::lock_guard lock(from(*set).mutex_);
-    from(*set).channels_ = channels;
-    return 0;
-}
-
-int AvSet::set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept {
     static_assert(static_cast<int>(engine::RootSync::delay) == FI_MCASTCOLL_ROOT_SYNC_DELAY &&
                   static_cast<int>(engine::RootSync::random) == FI_MCASTCOLL_ROOT_SYNC_RANDOM &&
                   static_cast<int>(engine::RootSync::adaptive) == FI_MCASTCOLL_ROOT_SYNC_ADAPTIVE);
-    if (find(set) == nullptr || sync < 0 || sync >= engine::kRootSyncCount) return -FI_EINVAL;
-    const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
-    if (delays && delay_us > kMostRootDelayUs) return -FI_EINVAL;
-    const std::lock_guard lock(from(*set).mutex_);
-    from(*set).root_sync_ = static_cast<engine::RootSync>(sync);
-    from(*set).root_delay_us_ = delays ? delay_us : 0;
-    return 0;
+    static fi_mcastcoll_set_ops operations = {
+        sizeof(fi_mcastcoll_set_ops),
+        [](fid_av_set* set, int repair) noexcept {
+            return set_if(repair >= 0 && repair < engine::kRepairCount, set,
+                          [&](AvSet& self) { self.repair_ = static_cast<engine::Repair>(repair); });
+        },
+        [](fid_av_set* set, unsigned channels) noexcept {
+            return set_if(channels >= 1 && channels <= kMostChannels, set,
+                          [&](AvSet& self) { self.channels_ = channels; });
+        },
+        [](fid_av_set* set, int sync, unsigned delay_us) noexcept {
+            const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
+            const bool good = sync >= 0 && sync < engine::kRootSyncCount;
+            return set_if(good && (!delays || delay_us <= kMostRootDelayUs), set, [&](AvSet& self) {
+                self.root_sync_ = static_cast<engine::RootSync>(sync);
+                self.root_delay_us_ = delays ? delay_us : 0;
+            });
+        }};
+    return operations;
 }
 
 GroupSettings AvSet::settings(GroupSettings otherwise) const {
@@ -176,11 +214,19 @@ Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* contex
     if (auto filled = set->fill(attr); !filled) return filled.error();
     const auto* key = reinterpret_cast<const std::byte*>(attr.comm_key);
     if (attr.comm_key_size != 0) set->key_.assign(key, key + attr.comm_key_size);
-    set->handle_.self = set.get();
-    static fi_ops object_operations = own_operations(&AvSet::close, &AvSet::open_operations);
-    set->handle_.fid.fid = {FI_CLASS_AV_SET, context, &object_operations};
-    set->handle_.fid.ops = operations();
-    return &set.release()->handle_.fid;
+    static fi_ops object_operations = own_operations(
+        [](struct fid* object) noexcept {
+            AvSet& closed = from(*reinterpret_cast<fid_av_set*>(object));
+            closed.av_.on_set_closed();
+            delete &closed;
+            return 0;
+        },
+        [](struct fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+            return hand_out(&extension(), FI_MCASTCOLL_SET_OPS, name, flags, operations);
+        });
+    set->fid = {FI_CLASS_AV_SET, context, &object_operations};
+    set->ops = &operations();
+    return set.release();
 }
 
 Result<void> AvSet::fill(const fi_av_set_attr& attr) {
@@ -203,74 +249,8 @@ Result<void> AvSet::fill(const fi_av_set_attr& attr) {
 }
 
 const AvSet* AvSet::find(const fid_av_set* set) {
-    return set != nullptr && set->fid.fclass == FI_CLASS_AV_SET && set->ops == operations() ? &from(*set)
-                                                                                            : nullptr;
-}
-
-int AvSet::close(fid* object) noexcept {
-    AvSet& set = from(*reinterpret_cast<fid_av_set*>(object));
-    set.av_.on_set_closed();
-    delete &set;
-    return 0;
-}
-
-template <typename Change>
-int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept {
-    return guard([&] {
-        const AvSet* source = find(other);
-        if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
-        // Copied, since a set may be combined with itself, and never are two locks held.
-        const std::vector<fi_addr_t> members = source->members();
-        const std::lock_guard lock(from(*to).mutex_);
-        change(from(*to).members_, members, std::unordered_set<fi_addr_t>(members.begin(), members.end()));
-        return 0;
-    });
-}
-
-int AvSet::set_union(fid_av_set* to, const fid_av_set* other) noexcept {
-    return combine(to, other, [](auto& mine, const auto& list, const auto&) {
-        const std::unordered_set<fi_addr_t> had(mine.begin(), mine.end());
-        std::copy_if(list.begin(), list.end(), std::back_inserter(mine),
-                     [&](fi_addr_t one) { return had.count(one) == 0; });
-    });
-}
-
-int AvSet::intersect(fid_av_set* to, const fid_av_set* other) noexcept {
-    return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
-        std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) == 0; });
-    });
-}
-
-int AvSet::diff(fid_av_set* to, const fid_av_set* other) noexcept {
-    return combine(to, other, [](auto& mine, const auto&, const auto& theirs) {
-        std::erase_if(mine, [&](fi_addr_t one) { return theirs.count(one) > 0; });
-    });
-}
-
-int AvSet::insert(fid_av_set* set, fi_addr_t address) noexcept {
-    return guard([&] {
-        AvSet& self = from(*set);
-        if (!self.av_.has(address)) return -FI_EINVAL;
-        const std::lock_guard lock(self.mutex_);
-        auto& members = self.members_;
-        if (std::find(members.begin(), members.end(), address) != members.end()) return -FI_EINVAL;
-        members.push_back(address);
-        return 0;
-    });
-}
-
-int AvSet::remove(fid_av_set* set, fi_addr_t address) noexcept {
-    return guard([&] {
-        AvSet& self = from(*set);
-        const std::lock_guard lock(self.mutex_);
-        return std::erase(self.members_, address) > 0 ? 0 : -FI_EINVAL;
-    });
-}
-
-int AvSet::get_address(fid_av_set* set, fi_addr_t* address) noexcept {
-    if (address == nullptr) return -FI_EINVAL;
-    *address = from(*set).address();
-    return 0;
+    return set != nullptr && set->fid.fclass == FI_CLASS_AV_SET && set->ops == &operations() ? &from(*set)
+                                                                                             : nullptr;
 }
 
 }  // namespace mcastcoll::ofi

@@ -20,23 +20,17 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
     static void graft(fid_av& inner, const fi_av_attr& attr);
     explicit Av(fid_av& inner) : Grafted(inner) {}
 
-    fid_av& inner() { return inner_; }
     bool has(fi_addr_t address) const;
-    void on_set_closed();
+    void on_set_closed() {
+        const std::lock_guard lock(mutex_);
+        --sets_;
+    }
 
   private:
     friend Grafted;
-    static int insert(fid_av* av, const void* raw, std::size_t count, fi_addr_t* addresses,
-                      std::uint64_t flags, void* context) noexcept;
-    static int insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* address,
-                         std::uint64_t flags, void* context) noexcept;
-    static int insertsym(fid_av* av, const char* node, std::size_t nodes, const char* service,
-                         std::size_t services, fi_addr_t* addresses, std::uint64_t flags,
-                         void* context) noexcept;
-    static int remove(fid_av* av, fi_addr_t* addresses, std::size_t count, std::uint64_t flags) noexcept;
-    static int open_set(fid_av* av, fi_av_set_attr* attr, fid_av_set** set, void* context) noexcept;
+    int open_set(fi_av_set_attr* attr, fid_av_set** set, void* context);
     template <typename Insert>
-    int insert_any(std::size_t count, fi_addr_t* addresses, Insert insert);
+    int insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept;
     bool in_use() const {
         const std::lock_guard lock(mutex_);
         return sets_ > 0;
@@ -54,13 +48,13 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
 // The application owns it through its fid_av_set; closing that deletes it. A lock of its own: several threads
 // may change it, combine it with others and join with it at once (each call sees all of another's change or
 // none).
-class AvSet {
+class AvSet final : public fid_av_set {
   public:
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
     // Null when it is another provider's.
     static const AvSet* find(const fid_av_set* set);
     // Only for what find() has found.
-    static const AvSet& from(const fid_av_set& set) { return *reinterpret_cast<const Handle&>(set).self; }
+    static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }
     // How a group that is joined with this set is to work, where the set does not say otherwise as given.
@@ -73,36 +67,22 @@ class AvSet {
     // whatever their order. Empty when there is none.
     const wire::ByteString& key() const { return key_; }
     // What stands for the set where a group's address is expected; never FI_ADDR_NOTAVAIL.
-    fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(&handle_); }
+    fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(this); }
 
   private:
-    struct Handle {
-        fid_av_set fid{};
-        AvSet* self = nullptr;
-    };
-
-    explicit AvSet(Av& av) : av_(av) {}
+    explicit AvSet(Av& av) : fid_av_set{}, av_(av) {}
     ~AvSet() = default;
-    static AvSet& from(fid_av_set& set) { return *reinterpret_cast<Handle&>(set).self; }
-    static int close(fid* object) noexcept;
-    static int set_union(fid_av_set* to, const fid_av_set* from_set) noexcept;
-    static int intersect(fid_av_set* to, const fid_av_set* from_set) noexcept;
-    static int diff(fid_av_set* to, const fid_av_set* from_set) noexcept;
-    static int insert(fid_av_set* set, fi_addr_t address) noexcept;
-    static int remove(fid_av_set* set, fi_addr_t address) noexcept;
-    static int get_address(fid_av_set* set, fi_addr_t* address) noexcept;
-    static int open_operations(fid* object, const char* name, std::uint64_t flags, void** operations,
-                               void* context) noexcept;
-    static int set_repair(fid_av_set* set, int repair) noexcept;
-    static int set_channels(fid_av_set* set, unsigned channels) noexcept;
-    static int set_root_sync(fid_av_set* set, int sync, unsigned delay_us) noexcept;
-    static fi_ops_av_set* operations();
+    static AvSet& from(fid_av_set& set) { return static_cast<AvSet&>(set); }
+    // The tables of every set; the second is the public extension, mcastcoll/mcastcoll.h.
+    static fi_ops_av_set& operations();
+    static fi_mcastcoll_set_ops& extension();
     Result<void> fill(const fi_av_set_attr& attr);
     template <typename Change>
     static int combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept;
+    template <typename Change>
+    static int set_if(bool good, fid_av_set* set, Change change) noexcept;
 
     Av& av_;
-    Handle handle_;
     wire::ByteString key_;  // never changes
     mutable std::mutex mutex_;
     std::vector<fi_addr_t> members_;

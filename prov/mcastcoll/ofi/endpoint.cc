@@ -17,45 +17,31 @@ constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
 template <typename... Words>
 ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
     return guard([&]() -> ssize_t {
+        const auto refuse = [&](const Error& error) {
+            log_line(Level::info, "{}: {}", name, error.message);
+            return -error.code;
+        };
         Result<Request> request = make_request(words...);
-        if (!request) {
-            log_line(Level::info, "{}: {}", name, request.error().message);
-            return -request.error().code;
-        }
+        if (!request) return refuse(request.error());
         Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
         const auto lock = endpoint.lock();
         // Without a station no group can have been joined.
         Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
         if (group == nullptr) return -FI_EINVAL;
-        if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits) {
-            log_line(Level::info, "a collective is refused: {}", fits.error().message);
-            return -fits.error().code;
-        }
+        if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits)
+            return refuse(fits.error());
         const ssize_t refused = group->submit(request.value(), nullptr, monotonic_now());
         if (refused == 0) endpoint.station->keep_alarm();
         return refused;
     });
 }
 
-ssize_t broadcast(fid_ep* fid, void* buffer, std::size_t count, void*, fi_addr_t group, fi_addr_t root,
-                  fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
-    return post(fid, kNames[FI_BROADCAST],
-                Call{FI_BROADCAST, nullptr, buffer, count, datatype, FI_NOOP, group, root, flags, context});
+ssize_t post(fid_ep* fid, const Call& call) noexcept {
+    return post(fid, kNames[call.collective], call);
 }
 
 ssize_t barrier2(fid_ep* fid, fi_addr_t group, std::uint64_t flags, void* context) noexcept {
-    return post(fid, kNames[FI_BARRIER],
-                Call{FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
-}
-
-ssize_t barrier(fid_ep* fid, fi_addr_t group, void* context) noexcept {
-    return barrier2(fid, group, 0, context);
-}
-
-ssize_t reduce(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*, fi_addr_t group,
-               fi_addr_t root, fi_datatype datatype, fi_op op, std::uint64_t flags, void* context) noexcept {
-    return post(fid, kNames[FI_REDUCE],
-                Call{FI_REDUCE, input, result, count, datatype, op, group, root, flags, context});
+    return post(fid, {FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
 }
 
 // Allreduce and reduce_scatter.
@@ -63,16 +49,14 @@ template <fi_collective_op kName>
 ssize_t reduce_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                    fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
                    void* context) noexcept {
-    return post(fid, kNames[kName],
-                Call{kName, input, result, count, datatype, op, group, 0, flags, context});
+    return post(fid, {kName, input, result, count, datatype, op, group, 0, flags, context});
 }
 
 // Allgather and alltoall.
 template <fi_collective_op kName>
 ssize_t move_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                  fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
-    return post(fid, kNames[kName],
-                Call{kName, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
+    return post(fid, {kName, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
 }
 
 // Scatter and gather.
@@ -80,28 +64,35 @@ template <fi_collective_op kName>
 ssize_t move_rooted(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                     fi_addr_t group, fi_addr_t root, fi_datatype datatype, std::uint64_t flags,
                     void* context) noexcept {
-    return post(fid, kNames[kName],
-                Call{kName, input, result, count, datatype, FI_NOOP, group, root, flags, context});
-}
-
-ssize_t message(fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,
-                std::size_t result_count, std::uint64_t flags) noexcept {
-    if (message == nullptr) return -FI_EINVAL;
-    return post(fid, "the message form", *message, Pieces{results, result_count}, flags);
+    return post(fid, {kName, input, result, count, datatype, FI_NOOP, group, root, flags, context});
 }
 
 void set_collectives(fi_ops_collective& table) {
-    table.barrier = &barrier;
-    table.broadcast = &broadcast;
+    table.barrier = [](fid_ep* fid, fi_addr_t group, void* context) noexcept {
+        return barrier2(fid, group, 0, context);
+    };
+    table.barrier2 = &barrier2;
+    table.broadcast = [](fid_ep* fid, void* buffer, std::size_t count, void*, fi_addr_t group, fi_addr_t root,
+                         fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
+        return post(fid,
+                    {FI_BROADCAST, nullptr, buffer, count, datatype, FI_NOOP, group, root, flags, context});
+    };
     table.alltoall = &move_all<FI_ALLTOALL>;
     table.allreduce = &reduce_all<FI_ALLREDUCE>;
     table.allgather = &move_all<FI_ALLGATHER>;
     table.reduce_scatter = &reduce_all<FI_REDUCE_SCATTER>;
-    table.reduce = &reduce;
+    table.reduce = [](fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
+                      fi_addr_t group, fi_addr_t root, fi_datatype datatype, fi_op op, std::uint64_t flags,
+                      void* context) noexcept {
+        return post(fid, {FI_REDUCE, input, result, count, datatype, op, group, root, flags, context});
+    };
     table.scatter = &move_rooted<FI_SCATTER>;
     table.gather = &move_rooted<FI_GATHER>;
-    table.msg = &message;
-    table.barrier2 = &barrier2;
+    table.msg = [](fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,
+                   std::size_t result_count, std::uint64_t flags) noexcept -> ssize_t {
+        if (message == nullptr) return -FI_EINVAL;
+        return post(fid, "the message form", *message, Pieces{results, result_count}, flags);
+    };
 }
 
 Endpoint& of(const fid& object) {
@@ -117,7 +108,7 @@ int close(fid* object) noexcept {
             if (endpoint.station) endpoint.domain.fabric().remove_station(*endpoint.station);
             endpoint.station.reset();
         }
-        if (endpoint.automatic.exchange(false)) endpoint.domain.fabric().end_automatic();
+        endpoint.thread.reset();
         const int rc =
             close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         if (rc == 0) delete &endpoint;
@@ -150,19 +141,22 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         if (where == nullptr || mc == nullptr || AvSet::find(where->set) == nullptr) return -FI_EINVAL;
         if (endpoint.av == nullptr) return -FI_ENOAV;
         if (endpoint.tx == nullptr) return -FI_ENOCQ;
-        if (endpoint.domain.is_automatic() && !endpoint.automatic.exchange(true)) {
-            const int rc = endpoint.domain.fabric().begin_automatic();
-            if (rc != 0) return endpoint.automatic = false, rc;
+        const auto thread = endpoint.domain.is_automatic() ? endpoint.domain.fabric().progress_thread()
+                                                           : Result<std::shared_ptr<ProgressThread>>(nullptr);
+        if (!thread) {
+            log_line(Level::warn, "FI_PROGRESS_AUTO: {}", thread.error().message);
+            return -thread.error().code;
         }
         const auto lock = endpoint.lock();
+        endpoint.thread = thread.value();
         if (!endpoint.station) {
-            auto opened = Station::open(endpoint);
-            if (!opened) {
+            auto station = std::make_unique<Station>(endpoint);
+            if (const auto opened = station->open(); !opened) {
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
-            if (const int rc = endpoint.domain.fabric().add_station(*opened.value()); rc != 0) return rc;
-            endpoint.station = std::move(opened).value();
+            if (const int rc = endpoint.domain.fabric().add_station(*station); rc != 0) return rc;
+            endpoint.station = std::move(station);
         }
         return endpoint.station->join(*where, flags, mc, context);
     });

@@ -34,7 +34,7 @@ struct Endpoint {
     Cq* tx = nullptr;
     bool selective = false;  // completions of success only when asked for
     std::unique_ptr<Station> station;
-    std::atomic<bool> automatic{false};  // the fabric's thread moves the station, too
+    std::shared_ptr<ProgressThread> thread;  // moves the station, too
 
     Graft<fi_ops> object_graft;
     Graft<fi_ops_cm> cm_graft;

@@ -7,7 +7,6 @@
 
 #include <csignal>
 
-#include "mcastcoll/mcastcoll.h"
 #include "ofi/av.h"
 #include "ofi/endpoint.h"
 #include "ofi/inner.h"
@@ -35,76 +34,55 @@ WaitObject* wait_object_of(fid& object) {
     return one != nullptr && one->is_open() ? one : nullptr;
 }
 
-// What fi_query_collective() says an operation can have; README.md does, too.
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-
 }  // namespace
 
 void Fabric::graft(fid_fabric& inner) {
     const Fabric& fabric = take(inner);
     fi_ops_fabric& ops = *inner.ops;
-    ops.domain = &Fabric::open_domain;
-    if (has(fabric.graft_.inner(), &fi_ops_fabric::domain2)) ops.domain2 = &Fabric::open_domain2;
-    ops.eq_open = &Fabric::open_eq;
-    ops.trywait = &Fabric::trywait;
+    ops.domain = [](fid_fabric* object, fi_info* info, fid_domain** domain, void* context) noexcept {
+        return open_domain(object, info, domain, 0, context);
+    };
+    if (has(&fabric.inner_ops(), &fi_ops_fabric::domain2)) ops.domain2 = &Fabric::open_domain;
+    ops.eq_open = [](fid_fabric* object, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
+        return guard([&] { return Eq::open(of(*object), attr, eq, context); });
+    };
+    ops.trywait = [](fid_fabric* object, fid** objects, int count) noexcept {
+        return guard([&] { return of(*object).trywait(objects, count); });
+    };
 }
 
-template <typename Open>
-int Fabric::open_any_domain(fi_info* info, fid_domain** domain, Open open) {
-    if (info == nullptr || domain == nullptr) return -FI_EINVAL;
-    const InfoOwner inner = to_inner(*info);
-    if (!inner) return -FI_ENOMEM;
-    const int rc = open(inner.get());
-    if (rc == 0) Domain::graft(*this, **domain, *info);
-    return rc;
-}
-
-int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
+int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
+                        void* context) noexcept {
     return guard([&] {
-        return of(*fabric).open_any_domain(info, domain, [&](fi_info* inner) {
-            return of(*fabric).graft_.inner()->domain(fabric, inner, domain, context);
-        });
-    });
-}
-
-int Fabric::open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                         void* context) noexcept {
-    return guard([&] {
-        return of(*fabric).open_any_domain(info, domain, [&](fi_info* inner) {
-            return of(*fabric).graft_.inner()->domain2(fabric, inner, domain, flags, context);
-        });
-    });
-}
-
-int Fabric::open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
-    return guard([&] {
+        if (info == nullptr || domain == nullptr) return -FI_EINVAL;
+        const InfoOwner inner = to_inner(*info);
+        if (!inner) return -FI_ENOMEM;
         Fabric& self = of(*fabric);
-        return Eq::open(self, *self.graft_.inner(), *fabric, attr, eq, context);
+        const int rc = flags == 0 ? self.inner_ops().domain(fabric, inner.get(), domain, context)
+                                  : self.inner_ops().domain2(fabric, inner.get(), domain, flags, context);
+        if (rc == 0) Domain::graft(self, **domain, *info);
+        return rc;
     });
 }
 
-int Fabric::trywait(fid_fabric* fabric, fid** objects, int count) noexcept {
-    return guard([&]() -> int {
-        Fabric& self = of(*fabric);
-        for (int i = 0; i < count; ++i)
-            if (WaitObject* one = wait_object_of(*objects[i]); one != nullptr) {
-                one->reset();
-                one->arm();
-            }
-        if (self.active() && !self.prepare_wait()) return -FI_EAGAIN;
-        for (int i = 0; i < count; ++i)
-            if (Cq* cq = Cq::find(*objects[i]); cq != nullptr && cq->has_own()) return -FI_EAGAIN;
-        for (int i = 0; i < count; ++i)
-            if (const int rc = self.inner_trywait(*objects[i]); rc != 0) return rc;
-        return 0;
-    });
+int Fabric::trywait(fid** objects, int count) {
+    for (int i = 0; i < count; ++i)
+        if (WaitObject* one = wait_object_of(*objects[i]); one != nullptr) {
+            one->reset();
+            one->arm();
+        }
+    if (active() && !prepare_wait()) return -FI_EAGAIN;
+    for (int i = 0; i < count; ++i)
+        if (Cq* cq = Cq::find(*objects[i]); cq != nullptr && cq->has_own()) return -FI_EAGAIN;
+    for (int i = 0; i < count; ++i)
+        if (const int rc = inner_trywait(*objects[i]); rc != 0) return rc;
+    return 0;
 }
 
 int Fabric::inner_trywait(fid& object) {
-    const fi_ops_fabric* inner = graft_.inner();
-    if (!has(inner, &fi_ops_fabric::trywait)) return -FI_ENOSYS;
+    if (!has(&inner_ops(), &fi_ops_fabric::trywait)) return -FI_ENOSYS;
     fid* objects[1] = {&object};
-    if (const int rc = inner->trywait(&inner_, objects, 1); rc != 0) return rc;
+    if (const int rc = inner_ops().trywait(&inner_, objects, 1); rc != 0) return rc;
     // The provider "net" says 0 whatever there is, and leaves its descriptor readable for what has long been
     // read: who believes it spins. Only its blocking read clears that.
     const WaitObject* one = wait_object_of(object);
@@ -169,23 +147,12 @@ bool Fabric::somebody_sleeps() const {
                        [](const WaitObject* one) { return one->armed(); });
 }
 
-int Fabric::begin_automatic() {
-    const std::lock_guard lock(automatic_mutex_);
-    if (!thread_) {
-        auto started = ProgressThread::start(*this);
-        if (!started) {
-            log_line(Level::warn, "FI_PROGRESS_AUTO: {}", started.error().message);
-            return -started.error().code;
-        }
-        thread_ = std::move(started).value();
-    }
-    ++automatic_;
-    return 0;
-}
-
-void Fabric::end_automatic() {
-    const std::lock_guard lock(automatic_mutex_);
-    if (--automatic_ == 0) thread_.reset();
+Result<std::shared_ptr<ProgressThread>> Fabric::progress_thread() {
+    const std::lock_guard lock(thread_mutex_);
+    if (auto running = thread_.lock()) return running;
+    auto started = ProgressThread::start(*this);
+    if (started) thread_ = started.value();
+    return started;
 }
 
 void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
@@ -195,83 +162,51 @@ void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
         info.domain_attr != nullptr && (info.domain_attr->data_progress == FI_PROGRESS_AUTO ||
                                         info.domain_attr->control_progress == FI_PROGRESS_AUTO);
     fi_ops_domain& ops = *inner.ops;
-    ops.endpoint = &Domain::open_endpoint;
-    if (has(domain.graft_.inner(), &fi_ops_domain::endpoint2)) ops.endpoint2 = &Domain::open_endpoint2;
+    ops.endpoint = [](fid_domain* object, fi_info* its_info, fid_ep** endpoint, void* context) noexcept {
+        return open_endpoint(object, its_info, endpoint, 0, context);
+    };
+    if (has(&domain.inner_ops(), &fi_ops_domain::endpoint2)) ops.endpoint2 = &Domain::open_endpoint;
     if (!domain.collective_) return;
-    ops.cq_open = &Domain::open_cq;
-    ops.av_open = &Domain::open_av;
-    ops.poll_open = &Domain::open_poll;
-    ops.query_collective = &Domain::query_collective;
-}
-
-template <typename Open>
-int Domain::open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open) {
-    if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
-    InfoOwner inner = to_inner(*info);
-    if (!inner) return -FI_ENOMEM;
-    const bool wanted = collective_ && (info->caps & FI_COLLECTIVE) != 0;
-    if (!wanted) return open(inner.get());
-    auto prepared = std::make_unique<Endpoint>(*this, std::move(inner));
-    if (const int rc = open(prepared->info.get()); rc != 0) return rc;
-    Endpoint::graft(std::move(prepared), **endpoint);
-    return 0;
-}
-
-int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept {
-    return guard([&] {
-        Domain& self = of(*domain);
-        return self.open_any_endpoint(info, endpoint, [&](fi_info* inner) {
-            return self.graft_.inner()->endpoint(domain, inner, endpoint, context);
+    ops.cq_open = [](fid_domain* object, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {
+        return guard([&] { return Cq::open(of(*object), attr, cq, context); });
+    };
+    ops.av_open = [](fid_domain* object, fi_av_attr* attr, fid_av** av, void* context) noexcept {
+        return guard([&] {
+            if (attr == nullptr || av == nullptr) return -FI_EINVAL;
+            const int rc = of(*object).inner_ops().av_open(object, attr, av, context);
+            if (rc == 0) Av::graft(**av, *attr);
+            return rc;
         });
-    });
+    };
+    // A set of the inner provider's would never tell of a collective.
+    ops.poll_open = [](fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
+        log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
+        return -FI_ENOSYS;
+    };
+    ops.query_collective = &query_collective;
 }
 
-int Domain::open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
-                           void* context) noexcept {
+int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
+                          void* context) noexcept {
     return guard([&] {
+        if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
+        InfoOwner inner = to_inner(*info);
+        if (!inner) return -FI_ENOMEM;
         Domain& self = of(*domain);
-        return self.open_any_endpoint(info, endpoint, [&](fi_info* inner) {
-            return self.graft_.inner()->endpoint2(domain, inner, endpoint, flags, context);
-        });
+        const auto open = [&](fi_info* with) {
+            return flags == 0 ? self.inner_ops().endpoint(domain, with, endpoint, context)
+                              : self.inner_ops().endpoint2(domain, with, endpoint, flags, context);
+        };
+        if (!self.collective_ || (info->caps & FI_COLLECTIVE) == 0) return open(inner.get());
+        auto prepared = std::make_unique<Endpoint>(self, std::move(inner));
+        if (const int rc = open(prepared->info.get()); rc != 0) return rc;
+        Endpoint::graft(std::move(prepared), **endpoint);
+        return 0;
     });
 }
 
-int Domain::open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {
-    return guard([&] {
-        Domain& self = of(*domain);
-        return Cq::open(self.fabric_, *self.graft_.inner(), *domain, attr, cq, context);
-    });
-}
-
-// A set of the inner provider's would never tell of a collective.
-int Domain::open_poll(fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
-    log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
-    return -FI_ENOSYS;
-}
-
-int Domain::open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {
-    return guard([&] {
-        Domain& self = of(*domain);
-        if (attr == nullptr || av == nullptr) return -FI_EINVAL;
-        const int rc = self.graft_.inner()->av_open(domain, attr, av, context);
-        if (rc == 0) Av::graft(**av, *attr);
-        return rc;
-    });
-}
-
-int Domain::query_collective(fid_domain*, fi_collective_op operation, fi_collective_attr* attr,
-                             std::uint64_t flags) noexcept {
-    if (attr == nullptr || attr->mode != 0 || flags != 0) return -FI_EINVAL;
-    if (const int rc = supports(operation, attr->datatype, attr->op); rc != 0) return rc;
-    const std::size_t width = datatype_bytes(attr->datatype).value_or(1);
-    attr->datatype_attr = {.count = kMostBytes / width, .size = width};
-    static_assert(FI_MCASTCOLL_MAX_MEMBERS == wire::kMostMembers);
-    attr->max_members = FI_MCASTCOLL_MAX_MEMBERS;
-    return 0;
-}
-
-Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
-    std::unique_ptr<ProgressThread> made(new ProgressThread(fabric));
+Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
+    std::shared_ptr<ProgressThread> made(new ProgressThread(fabric));
     if (!made->wait_object_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
     if (fabric.add_wait_object(made->wait_object_) != 0)
         return Error{FI_ENOMEM, "nothing would wake the progress thread"};

@@ -17,18 +17,15 @@ namespace mcastcoll::ofi {
 class Fabric;
 class Station;
 
-// Progress for applications that compute without calling in: FI_PROGRESS_AUTO.
-//
-// One thread for all stations of a fabric. It sleeps as any blocking read of a queue does, on a wait object
-// with the stations' descriptors, which has their timers in it, and holds the fabric's lock only while it
-// moves something. Shared memory wakes nobody: while operations wait for other processes of this host the
-// timer rings after a quarter of the time that nothing came, 20 us at least and 1 ms at most (host::Team).
-//
-// It belongs to the fabric, lives from the first join of an endpoint that asked for it to the closing of the
-// last, and is joined there.
+// Progress for applications that compute without calling in, FI_PROGRESS_AUTO: one thread for all stations of
+// a fabric, from the first join of an endpoint that asked for it to the closing of the last. It sleeps as any
+// blocking read of a queue does, on a wait object with the stations' descriptors, which has their timers in
+// it, and holds the fabric's lock only while it moves something. Shared memory wakes nobody: while operations
+// wait for other processes of this host the timer rings after a quarter of the time that nothing came, 20 us
+// at least and 1 ms at most (host::Team).
 class ProgressThread {
   public:
-    static Result<std::unique_ptr<ProgressThread>> start(Fabric& fabric);
+    static Result<std::shared_ptr<ProgressThread>> start(Fabric& fabric);
     // Without the fabric's lock.
     ~ProgressThread();
     ProgressThread(const ProgressThread&) = delete;
@@ -71,23 +68,18 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     // Some thread sleeps until a descriptor wakes it, or is about to.
     bool somebody_sleeps() const;
 
-    // Without the lock, which the thread needs: for every endpoint whose station is to move by itself, from
-    // its first join to its closing. 0 or -FI_E*.
-    int begin_automatic();
-    void end_automatic();
+    // For every endpoint whose station is to move by itself. Call it, and let go of it, without the lock,
+    // which the thread needs.
+    Result<std::shared_ptr<ProgressThread>> progress_thread();
 
     // Who has to wake for stations. These take the lock.
     int add_wait_object(WaitObject& object);  // 0 or -FI_E*
     void remove_wait_object(WaitObject& object);
 
   private:
-    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
-    static int open_domain2(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                            void* context) noexcept;
-    template <typename Open>
-    int open_any_domain(fi_info* info, fid_domain** domain, Open open);
-    static int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept;
-    static int trywait(fid_fabric* fabric, fid** objects, int count) noexcept;
+    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
+                           void* context) noexcept;
+    int trywait(fid** objects, int count);
 
     std::mutex mutex_;
     std::atomic<bool> active_{false};
@@ -96,9 +88,8 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     std::vector<Station*> stations_;
     std::vector<WaitObject*> wait_objects_;
 
-    std::mutex automatic_mutex_;
-    unsigned automatic_ = 0;  // endpoints
-    std::unique_ptr<ProgressThread> thread_;
+    std::mutex thread_mutex_;
+    std::weak_ptr<ProgressThread> thread_;
 };
 
 // It hands out grafted endpoints, queues and address vectors when the
@@ -115,16 +106,8 @@ class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
     bool is_automatic() const { return automatic_; }
 
   private:
-    static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept;
-    static int open_endpoint2(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
-                              void* context) noexcept;
-    static int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
-    static int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept;
-    static int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
-    static int query_collective(fid_domain* domain, fi_collective_op operation, fi_collective_attr* attr,
-                                std::uint64_t flags) noexcept;
-    template <typename Open>
-    int open_any_endpoint(fi_info* info, fid_ep** endpoint, Open open);
+    static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
+                             void* context) noexcept;
 
     Fabric& fabric_;
     bool collective_ = false, automatic_ = false;

@@ -87,6 +87,9 @@ template <typename Self, typename Fid, typename Ops>
 class Grafted {
   public:
     static Self& of(Fid& object) { return Graft<Ops>::template owner_of<Self>(object.ops); }
+    // The inner provider's object and its own table.
+    Fid& inner() { return inner_; }
+    Ops& inner_ops() const { return *graft_.inner(); }
     Grafted(const Grafted&) = delete;
     Grafted& operator=(const Grafted&) = delete;
 

@@ -7,29 +7,41 @@
 #include <atomic>
 #include <mutex>
 
-#include "group/joins.h"
 #include "ofi/request.h"
+#include "ports/greetings.h"
 #include "ports/group_multicast.h"
+#include "ports/process_watch.h"
 #include "ports/team_level.h"
+#include "provider/log.h"
+#include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
 
 class Station;
 
-// What the application asks of a join, in the words of groups: members by their addresses, and which of them
-// this one is.
+// What an endpoint has for all of its groups.
+struct Facilities {
+    const Settings settings = provider_settings();
+    MulticastSockets multicast{settings};
+    Greetings greetings;
+    FidOwner<fid_fabric> fabric;
+    std::unique_ptr<Messenger> messenger;
+    ProcessWatch watch;
+    WaitSet wait_set;
+    group::Joins joins{greetings};
+    group::RoundTrips round_trips;
+};
+
+// What the application asks of a join, in the words of groups.
 struct JoinPlan {
-    wire::JoinId id;
-    Rank self = kNoRank;
+    group::Plan core;
     std::vector<wire::ByteString> members;  // inner addresses in rank order, normalised
     fi_addr_t token = 0;                    // what fi_mc_addr() shall say
     fi_addr_t parent = FI_ADDR_NOTAVAIL;    // the group that the application named as this one's parent
     void* context = nullptr;
-    Nanoseconds deadline = kNever;  // of the join
-    GroupSettings settings;         // this member's wish; rank 0's becomes the group's
 
     std::string name() const {
-        return fmt::format("group {:x} of {}", id.list_hash & 0xffffff, members.size());
+        return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members.size());
     }
 };
 
@@ -40,13 +52,14 @@ struct OpenOperation {
     std::uint64_t flags = 0;
     int* over = nullptr;  // of a blocking call: where its outcome goes; null: to the completion queue
     std::shared_ptr<Copies> copies;
+    bool is_open = false;
 };
 
 class OpenOperations {
   public:
     static constexpr std::size_t kMost = 256;
 
-    OpenOperations() : operations_(kMost), is_open_(kMost) {
+    OpenOperations() : operations_(kMost) {
         for (std::size_t i = kMost; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
     }
 
@@ -58,67 +71,41 @@ class OpenOperations {
         const std::uint32_t cookie = free_.back();
         free_.pop_back();
         operations_[cookie] = std::move(operation);
-        is_open_[cookie] = true;
+        operations_[cookie].is_open = true;
         ++count_;
         return cookie;
     }
-    bool is_open(std::uint32_t cookie) const { return is_open_[cookie]; }
     OpenOperation& at(std::uint32_t cookie) { return operations_[cookie]; }
     OpenOperation close(std::uint32_t cookie) {
         free_.push_back(cookie);
-        is_open_[cookie] = false;
         --count_;
         return std::exchange(operations_[cookie], {});
     }
 
   private:
     std::vector<OpenOperation> operations_;
-    std::vector<bool> is_open_;
     std::vector<std::uint32_t> free_;  // never shorter than it was made
     std::atomic<std::uint64_t> count_{0};
 };
 
-// Whether blocking calls may go straight to the host's shared memory, without the lock, and whether one does.
-class Shortcut {
-  public:
-    void set(bool works) { works_ = works; }
-    bool enter() {
-        return works_.load(std::memory_order_acquire) && !in_use_.exchange(true, std::memory_order_acquire);
-    }
-    void leave() { in_use_.store(false, std::memory_order_release); }
-    bool in_use() const { return in_use_; }
-
-  private:
-    std::atomic<bool> works_{false}, in_use_{false};
-};
-
-// It has more than 40 methods because 25 are the port's and five the joins', each a line or two for one
-// of the station's parts.
-class Group final : public group::Joins::Member, private group::Port {
+// What applications call it is its fi_addr. It has more than 40 methods because 25 are the port's and five
+// the joins', each a line or two for one of the facilities.
+class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
     Group(Station& station, JoinPlan plan);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
     Station& station() { return station_; }
-    std::unique_lock<std::mutex> lock() const;
-    fid_mc* mc() { return &handle_.fid; }
-    static Group& of(fid_mc& mc) { return *reinterpret_cast<Handle&>(mc).group; }
-    fi_addr_t token() const { return plan_.token; }
-    const wire::JoinId& join_id() const override { return plan_.id; }
+    static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
+    const wire::JoinId& join_id() const override { return plan_.core.id; }
     std::size_t size() const { return plan_.members.size(); }
-    Rank self() const { return plan_.self; }
+    Rank self() const { return plan_.core.self; }
     const std::vector<wire::ByteString>& members() const override { return plan_.members; }
     group::Group& core() override { return core_; }
     const group::Group& core() const { return core_; }
-    // Of what travels for this group: its own, and its engine's if that differs.
-    struct Keys {
-        std::array<GroupKey, 2> keys{};
-        std::size_t count = 0;
-        const GroupKey* begin() const { return keys.data(); }
-        const GroupKey* end() const { return keys.data() + count; }
-    };
-    Keys keys() const;
+    // Once it is formed. Of what travels for this group: its own, and its engine's, which may be the same.
+    std::array<GroupKey, 2> keys() const;
 
     bool comes_from(Rank rank, const group::Source& source) override;
     void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
@@ -134,67 +121,78 @@ class Group final : public group::Joins::Member, private group::Port {
     // Adds this group's counters to the sums.
     void add_counters(engine::Counters& sum, group::LevelCounters& levels) const;
 
-    // As the parent of others: it has an address of its own, and somebody hears it.
-    bool can_lend() const;
-    // What these members can borrow of its address, or nothing.
-    std::optional<Loan> lend(const std::vector<wire::ByteString>& members) {
-        return multicast_.lend(members, core_.levels().placement(), core_.levels().key());
-    }
+    // What these members can borrow of its address, or nothing: if it has one of its own, and somebody hears.
+    std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
   private:
-    struct Handle {
-        fid_mc fid{};
-        Group* group = nullptr;
-    };
     // group_calls.cc. A blocking call goes straight to the host's shared memory, past everything else and
     // without the lock.
     void open_fid();
-    bool enter_team() { return operations_.empty() && shortcut_.enter(); }
+    bool enter_team() {
+        return operations_.empty() && team_alone_.load(std::memory_order_acquire) &&
+               !in_team_.exchange(true, std::memory_order_acquire);
+    }
     ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
     ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
     bool nap(const int& over);
     ssize_t why_not_open() const;
-    // Null until the host's leader has made it.
-    host::Team* team() {
-        auto* level = static_cast<TeamLevel*>(core_.levels().host());
-        return level == nullptr ? nullptr : &level->team();
-    }
+    // Once the host's leader has made it.
+    host::Team& team() { return static_cast<TeamLevel*>(core_.levels().host())->team(); }
     void write_error(std::uint32_t event, int error, std::uint64_t data);
 
     // group::Port
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
-    void greet(std::uint32_t attempt, Bytes hello) override;
+    void greet(std::uint32_t attempt, Bytes hello) override {
+        shared_.greetings.greet(plan_.members.front(), attempt, hello);
+    }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
-    const wire::Hello* miscounted_hello(Rank rank) override;
-    group::RoundTrips& round_trips() override;
-    Result<fi_addr_t> peer(const wire::ByteString& private_address) override;
+    const wire::Hello* miscounted_hello(Rank rank) override {
+        return shared_.joins.miscounted_hello(*this, rank);
+    }
+    group::RoundTrips& round_trips() override { return shared_.round_trips; }
+    Result<fi_addr_t> peer(const wire::ByteString& address) override {
+        return shared_.messenger->peer(address);
+    }
     int tell(std::vector<fi_addr_t> to, wire::ByteString word) override;
-    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override;
-    void withdraw() override;
-    bool can_send() const override;
-    void send_message(fi_addr_t to, const wire::HeaderBytes& header, Bytes payload) override;
-    void watch(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override;
-    void look_at(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override;
-    Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override;
+    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override {
+        shared_.messenger->tell(std::move(to), std::move(word));
+    }
+    void withdraw() override { shared_.messenger->withdraw(plan_.token); }
+    bool can_send() const override { return shared_.messenger->can_send(); }
+    void send_message(fi_addr_t to, const wire::HeaderBytes& header, Bytes payload) override {
+        shared_.messenger->send(to, header, payload);
+    }
+    void watch(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override {
+        shared_.watch.watch(peer, watch_point, now);
+    }
+    void look_at(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override {
+        shared_.watch.look_at(peer, watch_point, now);
+    }
+    Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override {
+        return open_team_level(members, OpenOperations::kMost);
+    }
     void keyed() override;
     void changed() override;
     void join_ended(int error) override;
-    void remember_ended(int error) override;
+    void remember_ended(int error) override { shared_.joins.remember_ended(*this, error); }
     void failed(int error, Rank lost) override;
     void completed(std::uint64_t cookie, int error) override;
-    void explain(std::string_view sentence) override;
-    void warn(std::string_view sentence) override;
+    void explain(std::string_view sentence) override {
+        log_line(Level::info, "{}: {}", plan_.name(), sentence);
+    }
+    void warn(std::string_view sentence) override { log_line(Level::warn, "{}: {}", plan_.name(), sentence); }
     std::string address_of(Rank rank) const override;
-    std::string text_of(int error) const override;
+    std::string text_of(int error) const override { return fi_strerror(error); }
 
     Station& station_;
+    Facilities& shared_;
     const JoinPlan plan_;
-    Handle handle_;
     GroupMulticast multicast_;
     std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
     OpenOperations operations_;
-    Shortcut shortcut_;
+    // Blocking calls may go straight to the host's shared memory, and one does.
+    std::atomic<bool> team_alone_{false}, in_team_{false};
     group::Group core_;
 };
 

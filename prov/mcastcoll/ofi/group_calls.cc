@@ -17,8 +17,8 @@ int close_mc(fid* object) noexcept {
 template <typename Tell>
 int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
-    const Group& group = Group::of(*mc);
-    const auto lock = group.lock();
+    Group& group = Group::of(*mc);
+    const auto lock = group.station().endpoint().lock();
     return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
 }
 
@@ -52,9 +52,7 @@ int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     const char* name = nullptr;
     ask(mc, request, [&](const Group& group) {
-        fi_mcastcoll_request question = *request;  // without buffers, which may not be there yet
-        question.input = question.buffer = &question;
-        const auto made = make_request(question, group.token());
+        const auto made = make_request(*request, group.fi_addr);  // whose buffers may not be there yet
         if (!made) return;
         const auto decision = group.core().levels().planner().decide({made.value()});
         if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
@@ -119,9 +117,8 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 
 void Group::open_fid() {
     static fi_ops operations = own_operations(&close_mc, &open_operations);
-    handle_.fid.fid = {FI_CLASS_MC, plan_.context, &operations};
-    handle_.fid.fi_addr = plan_.token;
-    handle_.group = this;
+    fid = {FI_CLASS_MC, plan_.context, &operations};
+    fi_addr = plan_.token;
 }
 
 // Blocking collectives (fi_mcastcoll_group_ops.run): posted and waited for in one call, without a completion
@@ -132,7 +129,7 @@ ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*),
     host::Operation operation;
     if (fill_plainly(request, self(), size(), operation) && enter_team())
         return run_in_team(operation, meanwhile, argument);
-    auto made = make_request(request, token());
+    auto made = make_request(request, fi_addr);
     if (!made) return -made.error().code;
     if (const auto fits = fit_to_group(made.value(), self(), size()); !fits) return -fits.error().code;
     if (enter_team()) {
@@ -140,7 +137,7 @@ ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*),
         return run_in_team(operation, meanwhile, argument);
     }
     {
-        const auto held = lock();
+        const auto held = station_.endpoint().lock();
         if (const ssize_t refused = why_not_open(); refused != 0) return refused;
         if (core_.error() != 0) return -core_.error();
     }
@@ -156,11 +153,11 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
         };
         argument = &station_;
     }
-    const int error = team()->run(operation, meanwhile, argument);
-    shortcut_.leave();
+    const int error = team().run(operation, meanwhile, argument);
+    in_team_.store(false, std::memory_order_release);
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
-        const auto held = lock();
+        const auto held = station_.endpoint().lock();
         core_.fail({core_.levels().lost_here(), error}, monotonic_now());
     }
     return -error;
@@ -169,7 +166,7 @@ ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), 
 ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument) {
     int over = kNotOver;
     {
-        const auto held = lock();
+        const auto held = station_.endpoint().lock();
         if (const ssize_t refused = submit(request, &over, monotonic_now()); refused != 0) return refused;
         if (over != kNotOver) return -over;
     }
@@ -177,7 +174,7 @@ ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), 
     for (unsigned turn = 1;; ++turn) {
         bool idle = false;
         {
-            const auto held = lock();
+            const auto held = station_.endpoint().lock();
             station_.progress();
             if (over != kNotOver) return -over;
             idle = monotonic_now() - idle_since > kAwake;
@@ -197,19 +194,19 @@ bool Group::nap(const int& over) {
     bool follows = false;
     std::uint32_t turn = 0;
     {
-        const auto held = lock();
+        const auto held = station_.endpoint().lock();
         const group::LevelSet& levels = core_.levels();
         follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
-        if (follows) turn = team()->prepare_nap();
+        if (follows) turn = team().prepare_nap();
         const bool may_sleep = station_.prepare_wait() && over == kNotOver;
-        if (!may_sleep && follows) team()->end_nap();
+        if (!may_sleep && follows) team().end_nap();
         if (!may_sleep) return false;
     }
     if (follows) {
-        team()->nap(turn, Nanoseconds::from_ms(kNapMs));
-        team()->end_nap();
+        team().nap(turn, Nanoseconds::from_ms(kNapMs));
+        team().end_nap();
     } else {
-        station_.wait_set_.sleep(kNapMs);
+        station_.wait_set.sleep(kNapMs);
     }
     return true;
 }

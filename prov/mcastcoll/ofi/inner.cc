@@ -23,13 +23,14 @@ constexpr std::uint64_t kOurCaps = FI_COLLECTIVE | FI_MULTICAST;
 // An inner endpoint needs one of these; an application that wants collectives alone names none.
 constexpr std::uint64_t kTransferCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 
-std::optional<std::pair<std::string_view, std::string_view>> split_name(std::string_view name,
-                                                                        std::string_view prefix) {
-    if (name.substr(0, prefix.size()) != prefix) return {};
+std::optional<FabricName> split_name(std::string_view name, std::string_view prefix) {
+    if (!name.starts_with(prefix)) return {};
     name.remove_prefix(prefix.size());
     const auto colon = name.find(':');
-    if (colon == std::string_view::npos || colon == 0) return {};
-    return std::pair{name.substr(0, colon), name.substr(colon + 1)};
+    if (colon == std::string_view::npos) return {};
+    auto inner = Inner::from_label(name.substr(0, colon));
+    if (!inner) return {};
+    return FabricName{*inner, std::string(name.substr(colon + 1))};
 }
 
 void assign(char*& slot, const std::string& text) {
@@ -42,6 +43,26 @@ void assign(char*& slot, const std::string& text) {
 void clear(char*& slot) {
     std::free(slot);
     slot = nullptr;
+}
+
+// Names the inner provider, and its fabric where that is known.
+void name_inner(fi_fabric_attr& attr, const Inner& inner, const std::string& fabric) {
+    clear(attr.name);
+    if (inner.under_rxm)
+        assign(attr.name, fmt::format("{}{}:{}", kMessagePrefix, inner.core, fabric));
+    else if (!fabric.empty())
+        assign(attr.name, fabric);
+    assign(attr.prov_name, inner.provider_name());
+    attr.prov_version = 0;
+}
+
+// What was found, under a name of ours; libfabric fills in who provides it.
+void name_ours(fi_fabric_attr& attr, std::string_view prefix, const Inner& inner) {
+    std::string fabric = attr.name != nullptr ? attr.name : "";
+    // Below ofi_rxm the name already says that it is ours, and whose: once is enough.
+    if (auto parts = split_name(fabric, kMessagePrefix)) fabric = parts->fabric;
+    assign(attr.name, fmt::format("{}{}:{}", prefix, inner.label(), fabric));
+    clear(attr.prov_name);
 }
 
 void strip_caps(fi_info& info, std::uint64_t caps) {
@@ -109,6 +130,15 @@ Result<InfoOwner> ask(const InfoRequest& request, const fi_info* hints, std::uin
     return InfoOwner(list);
 }
 
+// What exactly this provider offers; null: nothing.
+InfoOwner infos_of(const std::string& core, const fi_info& hints) {
+    auto list = ask({fi_version(), nullptr, nullptr, 0, nullptr}, &hints, 0);
+    if (!list) return nullptr;
+    return filter(std::move(list).value(), [&](const fi_info& info) {
+        return strcasecmp(info.fabric_attr->prov_name, core.c_str()) == 0;
+    });
+}
+
 // Whether a provider has endpoints of this type at all, whatever the application wants.
 bool has_endpoints(const std::string& core, fi_ep_type type) {
     InfoOwner hints(fi_allocinfo());
@@ -118,12 +148,7 @@ bool has_endpoints(const std::string& core, fi_ep_type type) {
     hints->domain_attr->mr_mode = static_cast<int>(~(FI_MR_BASIC | FI_MR_SCALABLE) & 0xffff);
     hints->ep_attr->type = type;
     assign(hints->fabric_attr->prov_name, core);
-    const InfoRequest request{fi_version(), nullptr, nullptr, 0, nullptr};
-    auto list = ask(request, hints.get(), 0);
-    if (!list) return false;
-    return filter(std::move(list).value(), [&](const fi_info& info) {
-               return strcasecmp(info.fabric_attr->prov_name, core.c_str()) == 0;
-           }) != nullptr;
+    return infos_of(core, *hints) != nullptr;
 }
 
 // Untagged messages, and nothing else, go from one endpoint to another.
@@ -152,7 +177,7 @@ std::string Inner::label() const {
 
 std::optional<Inner> Inner::from_label(std::string_view label) {
     Inner inner;
-    if (label.size() > kRxm.size() && label.substr(label.size() - kRxm.size()) == kRxm) {
+    if (label.ends_with(kRxm)) {
         inner.under_rxm = true;
         label.remove_suffix(kRxm.size());
     }
@@ -165,34 +190,13 @@ std::string Inner::provider_name() const {
     return under_rxm ? fmt::format("{};^{}{}", kProviderName, core, kRxm) : core;
 }
 
-std::string Inner::reported_name() const {
-    return under_rxm ? kProviderName + std::string(kRxm) : core;
-}
-
-std::string Inner::outer_fabric(std::string_view fabric) const {
-    // Below ofi_rxm the name already says that it is ours, and whose: once is enough.
-    if (auto parts = split_name(fabric, kMessagePrefix)) fabric = parts->second;
-    return fmt::format("{}{}:{}", kOuterPrefix, label(), fabric);
-}
-
-std::string Inner::inner_fabric(std::string_view fabric) const {
-    return under_rxm ? fmt::format("{}{}:{}", kMessagePrefix, core, fabric) : std::string(fabric);
-}
-
 std::optional<FabricName> parse_fabric_name(std::string_view name) {
-    const auto parts = split_name(name, kOuterPrefix);
-    if (!parts) return {};
-    auto inner = Inner::from_label(parts->first);
-    if (!inner) return {};
-    return FabricName{*inner, std::string(parts->second)};
+    return split_name(name, kOuterPrefix);
 }
 
 std::optional<FabricName> parse_message_name(std::string_view name) {
-    const auto parts = split_name(name, kMessagePrefix);
-    if (!parts) return {};
-    auto inner = Inner::from_label(parts->first);
-    if (!inner || inner->under_rxm) return {};
-    return FabricName{*inner, std::string(parts->second)};
+    auto parts = split_name(name, kMessagePrefix);
+    return parts && !parts->inner.under_rxm ? parts : std::nullopt;
 }
 
 std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints) {
@@ -224,14 +228,11 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
     std::string fabric;
     if (hints->fabric_attr->name != nullptr)
         if (auto name = parse_fabric_name(hints->fabric_attr->name)) fabric = name->fabric;
-    clear(hints->fabric_attr->name);
-    if (inner.under_rxm || !fabric.empty()) assign(hints->fabric_attr->name, inner.inner_fabric(fabric));
-    assign(hints->fabric_attr->prov_name, inner.provider_name());
-    hints->fabric_attr->prov_version = 0;
+    name_inner(*hints->fabric_attr, inner, fabric);
 
     auto asked = ask(request, hints.get(), request.flags);
     if (!asked) return asked.error();
-    const std::string reported = inner.reported_name();
+    const std::string reported = inner.under_rxm ? kProviderName + std::string(kRxm) : inner.core;
     InfoOwner list = filter(std::move(asked).value(), [&](const fi_info& info) {
         const char* name = info.fabric_attr->prov_name;
         return name != nullptr && strcasecmp(name, reported.c_str()) == 0 &&
@@ -244,9 +245,7 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
             add_caps(*info, FI_COLLECTIVE);
             set_progress(*info->domain_attr, offered(control), offered(data));
         }
-        assign(info->fabric_attr->name,
-               inner.outer_fabric(info->fabric_attr->name != nullptr ? info->fabric_attr->name : ""));
-        clear(info->fabric_attr->prov_name);  // libfabric fills in ours
+        name_ours(*info->fabric_attr, kOuterPrefix, inner);
     }
     return list;
 }
@@ -254,18 +253,12 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
 Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& request) {
     const InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
-    clear(hints->fabric_attr->name);
-    if (!name.fabric.empty()) assign(hints->fabric_attr->name, name.fabric);
-    assign(hints->fabric_attr->prov_name, name.inner.core);
-    hints->fabric_attr->prov_version = 0;
+    name_inner(*hints->fabric_attr, name.inner, name.fabric);
     auto asked = ask(request, hints.get(), request.flags | kCoreProvidersOnly);
     if (!asked) return asked.error();
     InfoOwner list = std::move(asked).value();
-    for (fi_info* info = list.get(); info != nullptr; info = info->next) {
-        const char* fabric = info->fabric_attr->name != nullptr ? info->fabric_attr->name : "";
-        assign(info->fabric_attr->name, fmt::format("{}{}:{}", kMessagePrefix, name.inner.core, fabric));
-        clear(info->fabric_attr->prov_name);
-    }
+    for (fi_info* info = list.get(); info != nullptr; info = info->next)
+        name_ours(*info->fabric_attr, kMessagePrefix, name.inner);
     return list;
 }
 
@@ -281,10 +274,7 @@ InfoOwner to_inner(const fi_info& info) {
     // A connection request brings an info of the inner provider's own.
     if (copy->fabric_attr == nullptr || copy->fabric_attr->name == nullptr) return copy;
     const auto name = parse_fabric_name(copy->fabric_attr->name);
-    if (!name) return copy;
-    assign(copy->fabric_attr->name, name->inner.inner_fabric(name->fabric));
-    assign(copy->fabric_attr->prov_name, name->inner.provider_name());
-    copy->fabric_attr->prov_version = 0;
+    if (name) name_inner(*copy->fabric_attr, name->inner, name->fabric);
     return copy;
 }
 
@@ -305,33 +295,19 @@ InfoOwner for_own_messages(const fi_info& inner_info) {
     std::swap(hints->src_addr, donor->src_addr);
     std::swap(hints->src_addrlen, donor->src_addrlen);
     std::swap(hints->domain_attr->name, donor->domain_attr->name);
-    assign(hints->fabric_attr->name, name->fabric);
-    assign(hints->fabric_attr->prov_name, "net");
-    auto asked = ask({fi_version(), nullptr, nullptr, 0, nullptr}, hints.get(), 0);
-    if (!asked) return InfoOwner(fi_dupinfo(&inner_info));
-    const InfoOwner list = filter(std::move(asked).value(), [](const fi_info& info) {
-        return strcasecmp(info.fabric_attr->prov_name, "net") == 0;
-    });
+    name_inner(*hints->fabric_attr, {"net", false}, name->fabric);
+    const InfoOwner list = infos_of("net", *hints);
     return InfoOwner(fi_dupinfo(list ? list.get() : &inner_info));
-}
-
-int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric) {
-    return fi_fabric(inner_info.fabric_attr, fabric, nullptr);
 }
 
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
     InfoOwner info(fi_allocinfo());  // its fabric_attr is as large as this libfabric's
     if (!info) return -FI_ENOMEM;
     info->fabric_attr->api_version = attr.api_version;
-    if (auto message = parse_message_name(attr.name)) {
-        assign(info->fabric_attr->name, message->fabric);
-        assign(info->fabric_attr->prov_name, message->inner.core);
-    } else if (auto name = parse_fabric_name(attr.name)) {
-        assign(info->fabric_attr->name, name->inner.inner_fabric(name->fabric));
-        assign(info->fabric_attr->prov_name, name->inner.provider_name());
-    } else {
-        return -FI_ENODEV;
-    }
+    auto name = parse_message_name(attr.name);
+    if (!name) name = parse_fabric_name(attr.name);
+    if (!name) return -FI_ENODEV;
+    name_inner(*info->fabric_attr, name->inner, name->fabric);
     return fi_fabric(info->fabric_attr, fabric, context);
 }
 

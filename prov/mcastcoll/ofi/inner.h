@@ -32,10 +32,6 @@ struct Inner {
     // As hints and fi_fabric() want it. The excluded core name is for ofi_rxm, which looks for it to choose
     // settings.
     std::string provider_name() const;
-    // As fi_getinfo() reports it.
-    std::string reported_name() const;
-    std::string outer_fabric(std::string_view fabric) const;
-    std::string inner_fabric(std::string_view fabric) const;
 };
 
 // The inner provider and its fabric's name, from one of our fabric names.
@@ -60,8 +56,6 @@ InfoOwner to_inner(const fi_info& info);
 // For reliable messages of our own beside such an endpoint, at its address: of "net" where the application's
 // is ofi_rxm over tcp only because it has tags. Never null, but for want of memory.
 InfoOwner for_own_messages(const fi_info& inner_info);
-// The fabric of an info that to_inner() or for_own_messages() made.
-int open_inner_fabric(const fi_info& inner_info, fid_fabric** fabric);
 // The fabric a name of ours stands for.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
 

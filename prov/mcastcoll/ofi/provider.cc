@@ -76,9 +76,6 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
     });
 }
 
-// The inner provider may be gone already when this is called.
-void cleanup() {}
-
 }  // namespace
 
 fi_provider& provider() {
@@ -89,7 +86,7 @@ fi_provider& provider() {
         made.name = kProviderName;
         made.getinfo = getinfo;
         made.fabric = open_fabric;
-        made.cleanup = cleanup;
+        made.cleanup = [] {};  // the inner provider may be gone already
         return made;
     }();
     return instance;

@@ -12,8 +12,7 @@ constexpr std::size_t kMostCompletions = 65536;
 
 }  // namespace
 
-int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain, fi_cq_attr* attr,
-             fid_cq** cq, void* context) {
+int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     if (attr == nullptr || cq == nullptr) return -FI_EINVAL;
     const fi_wait_obj wanted = attr->wait_obj;
     // Who slept on any other would be woken for what the inner provider does, and for no collective.
@@ -22,7 +21,9 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
         log_line(Level::warn, "fi_cq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC, _FD and _YIELD");
         return -FI_ENOSYS;
     }
-    const auto open_one = [&](fi_cq_attr* with) { return inner_ops.cq_open(&domain, with, cq, context); };
+    const auto open_one = [&](fi_cq_attr* with) {
+        return domain.inner_ops().cq_open(&domain.inner(), with, cq, context);
+    };
     // Yielding is ours alone, and not all inner providers know it.
     fi_cq_attr without = *attr;
     without.wait_obj = FI_WAIT_NONE;
@@ -30,23 +31,45 @@ int Cq::open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain,
     if (rc != 0) return rc;
 
     FidOwner<fid_cq> opened(*cq);  // closed if anything fails
-    auto own = std::make_unique<Cq>(fabric, **cq, attr->format);
+    auto own = std::make_unique<Cq>(domain.fabric(), **cq, attr->format);
     if (const int failed = own->prepare(attr->wait_obj); failed != 0) return failed;
     const bool sleeps = own->wait_object_.is_open();
     if (wanted == FI_WAIT_FD && !sleeps) return -FI_ENOSYS;
     own->yields_ = !sleeps && (wanted == FI_WAIT_UNSPEC || wanted == FI_WAIT_YIELD);
     own->install();
-    fi_ops_cq& ops = *(*cq)->ops;
-    ops.read = &Cq::read;
-    ops.readfrom = &Cq::readfrom;
-    ops.readerr = &Cq::readerr;
-    // Without anything to sleep on a blocking read is refused. libfabric's own providers crash there.
-    ops.sread = &Cq::sread;
-    ops.sreadfrom = &Cq::sreadfrom;
-    ops.signal = &Cq::signal;
+    fill(*(*cq)->ops);
     opened.release();
     own.release();  // close() deletes it
     return 0;
+}
+
+void Cq::fill(fi_ops_cq& ops) {
+    ops.read = [](fid_cq* object, void* buffer, std::size_t count) noexcept {
+        return of(*object).read(buffer, count, nullptr);
+    };
+    ops.readfrom = [](fid_cq* object, void* buffer, std::size_t count, fi_addr_t* source) noexcept {
+        return of(*object).read(buffer, count, source);
+    };
+    ops.readerr = [](fid_cq* object, fi_cq_err_entry* entry, std::uint64_t flags) noexcept -> ssize_t {
+        Cq& cq = of(*object);
+        if (cq.has_own()) {
+            const std::lock_guard lock(cq.fabric_.mutex());
+            if (cq.own_.take_error(*entry, cq.fabric_.api_version()) > 0) return 1;
+        }
+        return cq.inner_ops().readerr(object, entry, flags);
+    };
+    // Without anything to sleep on a blocking read is refused. libfabric's own providers crash there.
+    ops.sread = [](fid_cq* object, void* buffer, std::size_t count, const void*, int timeout) noexcept {
+        return guard([&] { return of(*object).read_blocking(buffer, count, nullptr, timeout); });
+    };
+    ops.sreadfrom = [](fid_cq* object, void* buffer, std::size_t count, fi_addr_t* source, const void*,
+                       int timeout) noexcept {
+        return guard([&] { return of(*object).read_blocking(buffer, count, source, timeout); });
+    };
+    ops.signal = [](fid_cq* object) noexcept {
+        Cq& cq = of(*object);
+        return cq.wait_object_.is_open() || cq.yields_ ? cq.wait_object_.signal() : -FI_ENOSYS;
+    };
 }
 
 bool Cq::reserve() {
@@ -77,8 +100,7 @@ ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
 }
 
 // Ours come first.
-template <typename Inner>
-ssize_t Cq::read_all(void* buffer, std::size_t count, fi_addr_t* source, Inner inner) {
+ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* source) {
     if (fabric_.active() || has_own()) {
         const ssize_t got = guard([&] {
             fabric_.progress_on_read();
@@ -86,41 +108,22 @@ ssize_t Cq::read_all(void* buffer, std::size_t count, fi_addr_t* source, Inner i
         });
         if (got != -FI_EAGAIN) return got;
     }
-    return inner(*graft_.inner());
-}
-
-ssize_t Cq::read(fid_cq* fid, void* buffer, std::size_t count) noexcept {
-    return of(*fid).read_all(buffer, count, nullptr,
-                             [&](fi_ops_cq& inner) { return inner.read(fid, buffer, count); });
-}
-
-ssize_t Cq::readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source) noexcept {
-    return of(*fid).read_all(buffer, count, source,
-                             [&](fi_ops_cq& inner) { return inner.readfrom(fid, buffer, count, source); });
-}
-
-ssize_t Cq::readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) noexcept {
-    Cq& cq = of(*fid);
-    if (cq.has_own()) {
-        const std::lock_guard lock(cq.fabric_.mutex());
-        if (cq.own_.take_error(*entry, cq.fabric_.api_version()) > 0) return 1;
-    }
-    return cq.graft_.inner()->readerr(fid, entry, flags);
+    return source != nullptr ? inner_ops().readfrom(&inner_, buffer, count, source)
+                             : inner_ops().read(&inner_, buffer, count);
 }
 
 bool Cq::inner_pending() {
     // Nothing is taken, since there is room for nothing. A timeout of 0 would not even look at the
     // descriptor.
     std::byte nowhere[sizeof(fi_cq_tagged_entry)];
-    return graft_.inner()->sread(&inner_, nowhere, 0, nullptr, 1) != -FI_EAGAIN;
+    return inner_ops().sread(&inner_, nowhere, 0, nullptr, 1) != -FI_EAGAIN;
 }
 
 ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout) {
     if (!wait_object_.is_open() && !yields_) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     for (;;) {
-        const ssize_t got =
-            source != nullptr ? readfrom(&inner_, buffer, count, source) : read(&inner_, buffer, count);
+        const ssize_t got = read(buffer, count, source);
         if (got != -FI_EAGAIN) return got;
         if (deadline.over() || wait_object_.take_signal()) return -FI_EAGAIN;
         if (!wait_object_.is_open()) {
@@ -131,30 +134,16 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
     }
 }
 
-ssize_t Cq::sread(fid_cq* fid, void* buffer, std::size_t count, const void*, int timeout) noexcept {
-    return guard([&] { return of(*fid).read_blocking(buffer, count, nullptr, timeout); });
-}
-
-ssize_t Cq::sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source, const void*,
-                      int timeout) noexcept {
-    return guard([&] { return of(*fid).read_blocking(buffer, count, source, timeout); });
-}
-
-int Cq::signal(fid_cq* fid) noexcept {
-    Cq& cq = of(*fid);
-    return cq.wait_object_.is_open() || cq.yields_ ? cq.wait_object_.signal() : -FI_ENOSYS;
-}
-
-int Eq::open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_fabric, fi_eq_attr* attr,
-             fid_eq** eq, void* context) {
+int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
-    // As with completion queues (cq.cc).
+    // As with completion queues.
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
         log_line(Level::warn, "fi_eq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC and _FD");
         return -FI_ENOSYS;
     }
-    const int rc = open_inner(
-        *attr, [&](fi_eq_attr* with) { return inner_ops.eq_open(&inner_fabric, with, eq, context); });
+    const int rc = open_inner(*attr, [&](fi_eq_attr* with) {
+        return fabric.inner_ops().eq_open(&fabric.inner(), with, eq, context);
+    });
     if (rc != 0) return rc;
 
     FidOwner<fid_eq> opened(*eq);  // closed if anything fails
@@ -162,24 +151,26 @@ int Eq::open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_f
     if (const int failed = own->prepare(attr->wait_obj); failed != 0) return failed;
     own->install();
     fi_ops_eq& ops = *(*eq)->ops;
-    ops.read = &Eq::read;
-    ops.sread = &Eq::sread;
+    ops.read = [](fid_eq* object, std::uint32_t* event, void* buffer, std::size_t length,
+                  std::uint64_t flags) noexcept { return of(*object).read(event, buffer, length, flags); };
+    ops.sread = [](fid_eq* object, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                   std::uint64_t flags) noexcept {
+        return guard([&] { return of(*object).read_blocking(event, buffer, length, timeout, flags); });
+    };
     opened.release();
     own.release();  // close() deletes it
     return 0;
 }
 
-ssize_t Eq::read(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t length,
-                 std::uint64_t flags) noexcept {
-    Eq& eq = of(*fid);
-    if (eq.fabric_.active()) guard([&] { return eq.fabric_.progress_on_read(), 0; });
-    return eq.graft_.inner()->read(fid, event, buffer, length, flags);
+ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+    if (fabric_.active()) succeeds([&] { fabric_.progress_on_read(); });
+    return inner_ops().read(&inner_, event, buffer, length, flags);
 }
 
 bool Eq::inner_pending() {
     std::uint32_t event = 0;
     std::byte entry[512];
-    return graft_.inner()->sread(&inner_, &event, entry, sizeof entry, 1, FI_PEEK) != -FI_EAGAIN;
+    return inner_ops().sread(&inner_, &event, entry, sizeof entry, 1, FI_PEEK) != -FI_EAGAIN;
 }
 
 ssize_t Eq::read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
@@ -187,16 +178,11 @@ ssize_t Eq::read_blocking(std::uint32_t* event, void* buffer, std::size_t length
     if (!wait_object_.is_open()) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     for (;;) {
-        const ssize_t got = read(&inner_, event, buffer, length, flags);
+        const ssize_t got = read(event, buffer, length, flags);
         if (got != -FI_EAGAIN) return got;
         if (deadline.over()) return -FI_EAGAIN;
         if (const int rc = sleep(deadline, [] { return false; }); rc != 0) return rc;
     }
-}
-
-ssize_t Eq::sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
-                  std::uint64_t flags) noexcept {
-    return guard([&] { return of(*fid).read_blocking(event, buffer, length, timeout, flags); });
 }
 
 }  // namespace mcastcoll::ofi

@@ -85,8 +85,7 @@ class Queue : public Grafted<Self, Fid, Ops> {
 // Room for its completion is made when it is submitted, so that completing can neither fail nor allocate.
 class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
   public:
-    static int open(Fabric& fabric, const fi_ops_domain& inner_ops, fid_domain& domain, fi_cq_attr* attr,
-                    fid_cq** cq, void* context);
+    static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
     Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format) : Queue(fabric, inner), own_(format, 0) {}
 
     // Lets the inner queue clear its descriptor; true when it has something to read.
@@ -100,17 +99,9 @@ class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
     void complete(void* op_context, int error);
 
   private:
-    static ssize_t read(fid_cq* cq, void* buffer, std::size_t count) noexcept;
-    static ssize_t readfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source) noexcept;
-    static ssize_t readerr(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t flags) noexcept;
-    static ssize_t sread(fid_cq* cq, void* buffer, std::size_t count, const void* condition,
-                         int timeout) noexcept;
-    static ssize_t sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* source,
-                             const void* condition, int timeout) noexcept;
-    static int signal(fid_cq* cq) noexcept;
-
-    template <typename Inner>
-    ssize_t read_all(void* buffer, std::size_t count, fi_addr_t* source, Inner inner);
+    static void fill(fi_ops_cq& ops);
+    // source: where completions came from, or null.
+    ssize_t read(void* buffer, std::size_t count, fi_addr_t* source);
     // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
     ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
     ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
@@ -125,18 +116,14 @@ class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
 // inner provider's queue.
 class Eq final : public Queue<Eq, fid_eq, fi_ops_eq, FI_CLASS_EQ> {
   public:
-    static int open(Fabric& fabric, const fi_ops_fabric& inner_ops, fid_fabric& inner_fabric,
-                    fi_eq_attr* attr, fid_eq** eq, void* context);
+    static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
     Eq(Fabric& fabric, fid_eq& inner) : Queue(fabric, inner) {}
 
     // Lets the inner queue clear its descriptor; true when it has something to read.
     bool inner_pending();
 
   private:
-    static ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
-                        std::uint64_t flags) noexcept;
-    static ssize_t sread(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
-                         std::uint64_t flags) noexcept;
+    ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
     ssize_t read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                           std::uint64_t flags);
 };

@@ -10,6 +10,7 @@
 
 #include "reduce/kernels.h"
 #include "reduce/slices.h"
+#include "wire/join.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -18,43 +19,40 @@ namespace {
 constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
                                       FI_DELIVERY_COMPLETE | FI_MORE | FI_COLLECTIVE | FI_COMMIT_COMPLETE;
 
+// What fi_query_collective() says an operation can have; README.md does, too.
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
 enum class Needs : std::uint8_t { nothing, datatype, operation };
+
+// How much of a buffer a collective uses, with parts of so many bytes.
+enum class Extent : std::uint8_t { nothing, part, all_parts, slice };
+
+// What makes a root another member than the others. What only it has is not looked at elsewhere.
+enum class Root : std::uint8_t { none, sends, gives, gets };
 
 struct Served {
     fi_collective_op name;
     Kind kind;
     Needs needs;
-    Shape shape;
+    Extent input, result;
+    Root root;
 };
 
 // The station may still refuse one for a group, with -FI_ENOSYS on all members alike. In the order of Kind.
-constexpr std::array kCollectives = {
-    Served{FI_BROADCAST, Kind::broadcast, Needs::datatype, {.result = Extent::part, .rooted = true}},
-    Served{FI_BARRIER, Kind::barrier, Needs::nothing, {}},
-    Served{FI_REDUCE,
-           Kind::reduce,
-           Needs::operation,
-           {.input = Extent::part, .result = Extent::part, .rooted = true, .only_root_gets = true}},
-    Served{FI_ALLREDUCE, Kind::allreduce, Needs::operation, {.input = Extent::part, .result = Extent::part}},
-    Served{
-        FI_ALLGATHER, Kind::allgather, Needs::datatype, {.input = Extent::part, .result = Extent::all_parts}},
-    Served{FI_GATHER,
-           Kind::gather,
-           Needs::datatype,
-           {.input = Extent::part, .result = Extent::all_parts, .rooted = true, .only_root_gets = true}},
-    Served{FI_SCATTER,
-           Kind::scatter,
-           Needs::datatype,
-           {.input = Extent::all_parts, .result = Extent::part, .rooted = true, .only_root_gives = true}},
-    Served{FI_ALLTOALL,
-           Kind::alltoall,
-           Needs::datatype,
-           {.input = Extent::all_parts, .result = Extent::all_parts}},
-    Served{FI_REDUCE_SCATTER,
-           Kind::reduce_scatter,
-           Needs::operation,
-           {.input = Extent::part, .result = Extent::slice}},
-};
+constexpr std::array kCollectives = [] {
+    using enum Extent;
+    return std::array{
+        Served{FI_BROADCAST, Kind::broadcast, Needs::datatype, nothing, part, Root::sends},
+        Served{FI_BARRIER, Kind::barrier, Needs::nothing, nothing, nothing, Root::none},
+        Served{FI_REDUCE, Kind::reduce, Needs::operation, part, part, Root::gets},
+        Served{FI_ALLREDUCE, Kind::allreduce, Needs::operation, part, part, Root::none},
+        Served{FI_ALLGATHER, Kind::allgather, Needs::datatype, part, all_parts, Root::none},
+        Served{FI_GATHER, Kind::gather, Needs::datatype, part, all_parts, Root::gets},
+        Served{FI_SCATTER, Kind::scatter, Needs::datatype, all_parts, part, Root::gives},
+        Served{FI_ALLTOALL, Kind::alltoall, Needs::datatype, all_parts, all_parts, Root::none},
+        Served{FI_REDUCE_SCATTER, Kind::reduce_scatter, Needs::operation, part, slice, Root::none},
+    };
+}();
 static_assert([] {
     for (std::size_t i = 0; i < kCollectives.size(); ++i)
         if (kCollectives[i].kind != static_cast<Kind>(i)) return false;
@@ -67,8 +65,10 @@ const Served* find_collective(fi_collective_op name) {
     return found == kCollectives.end() ? nullptr : found;
 }
 
-bool is_operator(fi_op op) {
-    return op < FI_ATOMIC_OP_LAST || op == FI_NOOP;
+// Bytes of one element of what is gathered or broadcast; FI_VOID counts bytes. None for what is no datatype.
+std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
+    if (datatype == FI_VOID) return 1;
+    return element_bytes(datatype);
 }
 
 // Datatype, operator and count become bytes and a combiner.
@@ -80,7 +80,7 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     request.bytes = call.count * *width;
     request.combiner.element_bytes = static_cast<std::uint32_t>(*width);
     if (needs != Needs::operation) return {};
-    if (!is_operator(call.op))
+    if (call.op >= FI_ATOMIC_OP_LAST && call.op != FI_NOOP)
         return Error{FI_EINVAL, fmt::format("{} is no operator", static_cast<int>(call.op))};
     const auto kernel = combiner(call.datatype, call.op);
     if (!kernel)
@@ -90,26 +90,29 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     return {};
 }
 
-// What every member needs; the rest takes the group to know.
-Result<void> check_buffers(const Request& request) {
-    const Shape& shape = shape_of(request.kind);
-    if (request.bytes == 0) return {};
-    if (shape.input != Extent::nothing && !shape.only_root_gives && request.input == nullptr)
-        return Error{FI_EINVAL, "the input is NULL"};
-    const bool result = shape.result == Extent::part || shape.result == Extent::all_parts;
-    if (result && !shape.only_root_gets && request.buffer == nullptr)
-        return Error{FI_EINVAL, "the buffer for the result is NULL"};
-    return {};
-}
-
 // Where input and result may be the same memory.
-const std::byte* place_in_place(const Shape& shape, const Request& request, std::size_t self) {
+const std::byte* place_in_place(const Served& served, const Request& request, std::size_t self) {
     const std::byte* const result = request.buffer;
-    if (shape.input == Extent::part && shape.result == Extent::all_parts)
+    if (served.input == Extent::part && served.result == Extent::all_parts)
         return result + request.bytes * self;
-    if (shape.input == Extent::all_parts && shape.result == Extent::part)
+    if (served.input == Extent::all_parts && served.result == Extent::part)
         return result - request.bytes * self;
     return result;
+}
+
+std::size_t extent_bytes(Extent extent, const Request& request, std::size_t self, std::size_t members) {
+    switch (extent) {
+        case Extent::nothing:
+            return 0;
+        case Extent::part:
+            return request.bytes;
+        case Extent::all_parts:
+            return request.bytes * members;
+        case Extent::slice:
+            break;
+    }
+    const std::size_t width = request.combiner.element_bytes;
+    return slice_of(self, members, request.bytes / width, width).bytes;
 }
 
 // Of one buffer, in elements.
@@ -186,7 +189,6 @@ Result<Request> make_request(const Call& call) {
     request.context = call.context;
     if (served->needs != Needs::nothing)
         if (auto measured = measure(call, served->needs, request); !measured) return measured.error();
-    if (auto checked = check_buffers(request); !checked) return checked.error();
     return request;
 }
 
@@ -206,83 +208,56 @@ Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t grou
                          .context = nullptr});
 }
 
-std::size_t extent_bytes(Extent extent, const Request& request, std::size_t self, std::size_t members) {
-    switch (extent) {
-        case Extent::nothing:
-            return 0;
-        case Extent::part:
-            return request.bytes;
-        case Extent::all_parts:
-            return request.bytes * members;
-        case Extent::slice:
-            break;
-    }
-    const std::size_t width = request.combiner.element_bytes;
-    return slice_of(self, members, request.bytes / width, width).bytes;
-}
-
-const Shape& shape_of(Kind kind) {
-    return kCollectives[static_cast<std::size_t>(kind)].shape;
-}
-
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
-    const Shape& shape = shape_of(request.kind);
+    const Served& served = kCollectives[static_cast<std::size_t>(request.kind)];
     if (request.kind == Kind::alltoall && (request.input_bytes || request.result_bytes)) {
         if (request.bytes % (request.combiner.element_bytes * members) != 0)
             return Error{FI_EINVAL, fmt::format("{} elements cannot be dealt to {} members",
                                                 request.bytes / request.combiner.element_bytes, members)};
         request.bytes /= members;
     }
-    const bool too_long = request.bytes > SIZE_MAX / members;
-    const std::size_t rank = index_of(self);
-    const bool is_root = request.root == self;
-    const auto check = [&](const char* what, Extent extent, bool only_root,
-                           const std::optional<std::size_t>& said) -> Result<void> {
-        if (!said || (only_root && !is_root) || (extent == Extent::all_parts && too_long)) return {};
-        const std::size_t needed = extent_bytes(extent, request, rank, members);
-        if (*said == needed) return {};
-        return Error{FI_EINVAL, fmt::format("{} has {} bytes, must have {}", what, *said, needed)};
-    };
-    if (auto fits = check("the input", shape.input, shape.only_root_gives, request.input_bytes); !fits)
-        return fits;
-    if (auto fits = check("the result", shape.result, shape.only_root_gets, request.result_bytes); !fits)
-        return fits;
-    if (shape.rooted && index_of(request.root) >= members)
+    if (served.root != Root::none && index_of(request.root) >= members)
         return Error{FI_EINVAL,
                      fmt::format("the root is {}, must be a rank below {}", index_of(request.root), members)};
-    if (too_long && (shape.input == Extent::all_parts || shape.result == Extent::all_parts))
+    if ((served.input == Extent::all_parts || served.result == Extent::all_parts) &&
+        request.bytes > SIZE_MAX / members)
         return Error{FI_EINVAL,
                      fmt::format("{} bytes for each of {} members are too many", request.bytes, members)};
-    const auto used = [&](Extent extent, bool only_root) {
-        return only_root && !is_root ? 0 : extent_bytes(extent, request, rank, members);
+    // Bytes that this member uses of a buffer.
+    const auto used = [&](const char* what, Extent extent, Root only, const void* memory,
+                          const std::optional<std::size_t>& said) -> Result<std::size_t> {
+        if (served.root == only && request.root != self) return std::size_t{0};
+        const std::size_t needed = extent_bytes(extent, request, index_of(self), members);
+        if (said && *said != needed)
+            return Error{FI_EINVAL, fmt::format("{} has {} bytes, must have {}", what, *said, needed)};
+        if (needed > 0 && memory == nullptr) return Error{FI_EINVAL, fmt::format("{} is NULL", what)};
+        return needed;
     };
-    const std::size_t input = used(shape.input, shape.only_root_gives);
-    const std::size_t result = used(shape.result, shape.only_root_gets);
-    if (input > 0 && request.input == nullptr) return Error{FI_EINVAL, "the input is NULL"};
-    if (result > 0 && request.buffer == nullptr) return Error{FI_EINVAL, "the buffer for the result is NULL"};
-    if (input == 0 || result == 0 || request.input == place_in_place(shape, request, rank)) return {};
-    if (overlap(request.input, input, request.buffer, result))
+    const auto input = used("the input", served.input, Root::gives, request.input, request.input_bytes);
+    if (!input) return input.error();
+    const auto result =
+        used("the buffer for the result", served.result, Root::gets, request.buffer, request.result_bytes);
+    if (!result) return result.error();
+    if (input.value() == 0 || result.value() == 0 ||
+        request.input == place_in_place(served, request, index_of(self)))
+        return {};
+    if (overlap(request.input, input.value(), request.buffer, result.value()))
         return Error{FI_EINVAL, "input and result overlap, but not as they may"};
     return {};
 }
 
-int supports(fi_collective_op name, fi_datatype datatype, fi_op op) {
+int query_collective(fid_domain*, fi_collective_op name, fi_collective_attr* attr,
+                     std::uint64_t flags) noexcept {
+    if (attr == nullptr || attr->mode != 0 || flags != 0) return -FI_EINVAL;
     const Served* served = find_collective(name);
     if (served == nullptr) return -FI_ENOSYS;
-    switch (served->needs) {
-        case Needs::nothing:
-            return 0;
-        case Needs::datatype:
-            return datatype_bytes(datatype) ? 0 : -FI_EOPNOTSUPP;
-        case Needs::operation:
-            return combiner(datatype, op) ? 0 : -FI_EOPNOTSUPP;
-    }
-    return -FI_ENOSYS;
-}
-
-std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
-    if (datatype == FI_VOID) return 1;
-    return element_bytes(datatype);
+    const auto width = datatype_bytes(attr->datatype);
+    if (served->needs != Needs::nothing && !width) return -FI_EOPNOTSUPP;
+    if (served->needs == Needs::operation && !combiner(attr->datatype, attr->op)) return -FI_EOPNOTSUPP;
+    attr->datatype_attr = {.count = kMostBytes / width.value_or(1), .size = width.value_or(1)};
+    static_assert(FI_MCASTCOLL_MAX_MEMBERS == wire::kMostMembers);
+    attr->max_members = FI_MCASTCOLL_MAX_MEMBERS;
+    return 0;
 }
 
 void Copies::deliver() const {

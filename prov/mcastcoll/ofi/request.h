@@ -50,17 +50,6 @@ struct Call {
     void* context = nullptr;
 };
 
-// How much of a buffer a collective uses, with parts of so many bytes.
-enum class Extent : std::uint8_t { nothing, part, all_parts, slice };
-std::size_t extent_bytes(Extent extent, const Request& request, std::size_t self, std::size_t members);
-
-// What is what in a collective. Buffers of rooted ones that only the root has are not looked at elsewhere.
-struct Shape {
-    Extent input = Extent::nothing, result = Extent::nothing;
-    bool rooted = false, only_root_gives = false, only_root_gets = false;
-};
-const Shape& shape_of(Kind kind);
-
 // Errors: ENOSYS, there is no such collective; EOPNOTSUPP, not with this datatype and operator; EINVAL.
 Result<Request> make_request(const Call& call);
 // As the above, from fi_mcastcoll_group_ops.run's arguments.
@@ -71,12 +60,10 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 // what the group makes of them.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
-// Whether fi_query_collective() says yes: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. Costs a few table look-ups.
-// Barriers have no datatype and no operator, and what only moves data no operator: these are not looked at.
-int supports(fi_collective_op collective, fi_datatype datatype, fi_op op);
-
-// Bytes of one element of what is gathered or broadcast; FI_VOID counts bytes. None for what is no datatype.
-std::optional<std::size_t> datatype_bytes(fi_datatype datatype);
+// fi_query_collective(), by a few table look-ups: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. Barriers have no datatype
+// and no operator, and what only moves data no operator: these are not looked at.
+int query_collective(fid_domain* domain, fi_collective_op collective, fi_collective_attr* attr,
+                     std::uint64_t flags) noexcept;
 
 // The message form of the collectives, fi_ops_collective.msg: one structure that names the collective, and
 // buffers in pieces.

@@ -20,11 +20,11 @@ void Station::progress() {
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
-    messenger_->poll();
+    messenger->poll();
     if (look_around || groups_.any_greeting())
-        greetings_.receive([&](Bytes bytes, const group::Source& source) {
+        greetings.receive([&](Bytes bytes, const group::Source& source) {
             // A greeting that is lost comes again. Echoes measure: what was done before took its time.
-            succeeds([&] { joins_.on_datagram(bytes, source, monotonic_now()); });
+            succeeds([&] { joins.on_datagram(bytes, source, monotonic_now()); });
         });
     receive_multicasts(time);
     busy_groups_ = 0;
@@ -34,22 +34,22 @@ void Station::progress() {
         busy_groups_ += group.core().busy();
     }
     succeeds([&] {
-        watch_.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
-            messenger_->poll();  // what it still said counts
+        watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
+            messenger->poll();  // what it still said counts
             tell_lost(peer, error, reason, time);
         });
     });
     bury_done();
     if (report_due_ && time >= next_report_) succeeds([&] { write_report(time); });
-    messenger_->flush_told();
+    messenger->flush_told();
     keep_alarm();
 }
 
 void Station::receive_multicasts(Nanoseconds time) {
-    if (!multicast_ || groups_.empty()) return;
+    if (!multicast || groups_.empty()) return;
     // Two batches at a time: enough to keep up, few enough for everything else to get its turn.
     for (int batch = 0; batch < 2; ++batch) {
-        const std::size_t taken = multicast_.transport().receive(
+        const std::size_t taken = multicast.transport().receive(
             time, [&](Bytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
         if (taken < MulticastTransport::kBatch) break;
     }
@@ -69,7 +69,7 @@ void Station::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds 
 }
 
 bool Station::busy() const {
-    return busy_groups_ > 0 || messenger_->under_way() > 0 || groups_.any_busy();
+    return busy_groups_ > 0 || messenger->under_way() > 0 || groups_.any_busy();
 }
 
 void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
@@ -90,7 +90,7 @@ void Station::on_message(Bytes message) {
 
 void Station::dispatch(Bytes message, Nanoseconds time) {
     if (wire::join_kind(message)) {
-        if (!joins_.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
+        if (!joins.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
         return;
     }
     Group* const group =
@@ -109,22 +109,22 @@ void Station::on_send_error(fi_addr_t peer, int error) {
 }
 
 Nanoseconds Station::next_deadline() const {
-    Nanoseconds next = std::min(watch_.next_deadline(), groups_.next_deadline());
-    if (multicast_) next = std::min(next, multicast_.transport().next_deadline());
+    Nanoseconds next = std::min(watch.next_deadline(), groups_.next_deadline());
+    if (multicast) next = std::min(next, multicast.transport().next_deadline());
     return next;
 }
 
 bool Station::prepare_wait() {
     progress();
-    if (multicast_ && !multicast_.transport().prepare_wait()) return false;
-    if (!messenger_->prepare_wait()) return false;
+    if (multicast && !multicast.transport().prepare_wait()) return false;
+    if (!messenger->prepare_wait()) return false;
     const Nanoseconds next = next_deadline();
-    return next > monotonic_now() && wait_set_.set_alarm(next);
+    return next > monotonic_now() && wait_set.set_alarm(next);
 }
 
 void Station::keep_alarm() {
     if (!endpoint_.domain.fabric().somebody_sleeps()) return;
-    wait_set_.bring_forward(messenger_->must_poll() ? Nanoseconds{} : next_deadline());
+    wait_set.bring_forward(messenger->must_poll() ? Nanoseconds{} : next_deadline());
 }
 
 int Station::close_group(Group& group) {
@@ -145,7 +145,7 @@ void Station::bury_done() noexcept {
             ++i;
             continue;
         }
-        joins_.remove(group);
+        joins.remove(group);
         groups_.remove(group);
         report_due_ = true;
     }
@@ -185,30 +185,23 @@ void Station::write_report(Nanoseconds time) {
 
 void GroupTable::add(std::unique_ptr<Group>&& group) {
     groups_.reserve(groups_.size() + 1);
-    by_token_[group->token()] = group.get();
+    by_token_[group->fi_addr] = group.get();
     groups_.push_back(std::move(group));
 }
 
 void GroupTable::remove(Group& group) noexcept {
     group.add_counters(ended_counters_, ended_levels_);
-    by_token_.erase(group.token());
-    for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
+    by_token_.erase(group.fi_addr);
+    if (group.core().formed())
+        for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
     const auto place = std::find_if(groups_.begin(), groups_.end(),
                                     [&](const auto& candidate) { return candidate.get() == &group; });
     if (place != groups_.end()) groups_.erase(place);
 }
 
-void GroupTable::clear() {
-    while (!groups_.empty()) groups_.pop_back();
-}
-
 Group* GroupTable::find(fi_addr_t token) const {
     const auto found = by_token_.find(token);
     return found == by_token_.end() ? nullptr : found->second;
-}
-
-void GroupTable::keyed(Group& group) {
-    for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
 }
 
 Group* GroupTable::find_keyed(GroupKey key) const {
@@ -221,7 +214,7 @@ std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
     std::optional<Loan> best;
     std::size_t size = 0;  // of the group that lends
     const auto consider = [&](Group* group) {
-        if (group == nullptr || !group->can_lend() || (best && size <= group->size())) return;
+        if (group == nullptr || (best && size <= group->size())) return;
         auto loan = group->lend(listeners);
         if (!loan) return;
         best = std::move(loan);

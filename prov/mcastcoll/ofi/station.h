@@ -7,10 +7,7 @@
 #include "base/clock.h"
 #include "ofi/endpoint.h"
 #include "ofi/group.h"
-#include "ports/greetings.h"
-#include "ports/process_watch.h"
 #include "topology/report.h"
-#include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
 
@@ -24,10 +21,12 @@ class GroupTable {
     void remove(Group& group) noexcept;
     // By what the application calls it, until it has closed it.
     Group* find(fi_addr_t token) const;
-    void forget_token(Group& group) { by_token_.erase(group.token()); }
+    void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
     bool has_open() const { return !by_token_.empty(); }
     // By a key of its own, once it has them.
-    void keyed(Group& group);
+    void keyed(Group& group) {
+        for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
+    }
     Group* find_keyed(GroupKey key) const;
 
     // What a new group can borrow of another's address, for those who are to listen: of the group that the
@@ -44,7 +43,9 @@ class GroupTable {
     engine::Counters& strays() { return ended_counters_; }
 
     // The last ones to come go first.
-    void clear();
+    void clear() {
+        while (!groups_.empty()) groups_.pop_back();
+    }
     bool empty() const { return groups_.empty(); }
     std::size_t size() const { return groups_.size(); }
     Group& operator[](std::size_t index) const { return *groups_[index]; }
@@ -59,10 +60,12 @@ class GroupTable {
     group::LevelCounters ended_levels_;
 };
 
-class Station final : private Messenger::Receiver {
+class Station final : public Facilities, private Messenger::Receiver {
   public:
-    static Result<std::unique_ptr<Station>> open(Endpoint& endpoint);
+    explicit Station(Endpoint& endpoint) : endpoint_(endpoint) {}
     ~Station();
+    // Once, before anything else.
+    Result<void> open();
 
     // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the
     // event queue.
@@ -76,7 +79,7 @@ class Station final : private Messenger::Receiver {
     // True while an operation, a join or a closing group needs progress on every call.
     bool busy() const;
     // A descriptor that polls readable when progress() has something to do, timers included.
-    int wait_descriptor() const { return wait_set_.descriptor(); }
+    int wait_descriptor() const { return wait_set.descriptor(); }
     // Called before sleeping on wait_descriptor(). False: something is pending already, do not sleep.
     bool prepare_wait();
 
@@ -88,8 +91,6 @@ class Station final : private Messenger::Receiver {
 
   private:
     friend Group;  // which plugs its life into what is here
-    explicit Station(Endpoint& endpoint) : endpoint_(endpoint), multicast_(settings_) {}
-    Result<void> open_all();
     void open_multicast();
     wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     Nanoseconds next_deadline() const;
@@ -107,19 +108,9 @@ class Station final : private Messenger::Receiver {
     void write_statistics() const;
 
     Endpoint& endpoint_;
-    const Settings settings_ = provider_settings();
-    MulticastSockets multicast_;
     wire::ByteString own_address_, place_;
-    Greetings greetings_;
-    FidOwner<fid_fabric> fabric_;
-    std::unique_ptr<Messenger> messenger_;
-    ProcessWatch watch_;
-    WaitSet wait_set_;
-
     GroupTable groups_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
-    group::Joins joins_{greetings_};
-    group::RoundTrips round_trips_;
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;

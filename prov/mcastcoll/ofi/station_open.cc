@@ -1,9 +1,11 @@
 // Opening and closing a station, planning a join, and what is told when it closes.
 #include <fcntl.h>
 #include <rdma/fi_cm.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 
 #include "host/segment.h"
 #include "ofi/inner.h"
@@ -32,17 +34,10 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
 // An inner address with everything removed that differs between members: padding, scope, a name's trailing
 // zeros.
 wire::ByteString normalise_address(Bytes inner_address) {
-    if (auto socket = SocketAddress::from_bytes(inner_address)) {
-        const SocketAddress plain =
-            socket.value().family() == AF_INET6 ? socket.value().with_scope(0) : socket.value();
+    if (const auto socket = SocketAddress::from_bytes(inner_address)) {
+        const SocketAddress plain(socket.value().address_bytes(), socket.value().port());
         const auto* at = reinterpret_cast<const std::byte*>(plain.data());
-        wire::ByteString bytes(at, at + plain.size());
-        if (plain.family() == AF_INET)
-            std::memset(bytes.data() + offsetof(sockaddr_in, sin_zero), 0, sizeof(sockaddr_in::sin_zero));
-        if (plain.family() == AF_INET6)
-            std::memset(bytes.data() + offsetof(sockaddr_in6, sin6_flowinfo), 0,
-                        sizeof(sockaddr_in6::sin6_flowinfo));
-        return bytes;
+        return wire::ByteString(at, at + plain.size());
     }
     // A name such as shm's: up to its zero, and without the "fi_shm://" that only some of its forms carry.
     std::string_view name(reinterpret_cast<const char*>(inner_address.data()), inner_address.size());
@@ -53,83 +48,83 @@ wire::ByteString normalise_address(Bytes inner_address) {
     return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
 }
 
-// Members, this one's rank, and the hash of the list; the rest is the station's to say.
-Result<JoinPlan> plan_members(const AvSet& set, fid_av* av, const wire::ByteString& own_address) {
+// The inner addresses of a set's members, by rank.
+Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av) {
     if (set.av() != av) return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
     const std::vector<fi_addr_t> members = set.members();
     if (members.empty()) return Error{FI_EINVAL, "the set is empty"};
     if (members.size() > wire::kMostMembers)
         return Error{FI_EINVAL, fmt::format("the set has {} members, at most {} are supported",
                                             members.size(), wire::kMostMembers)};
-    JoinPlan plan;
+    std::vector<wire::ByteString> addresses;
     for (fi_addr_t member : members) {
         std::byte raw[wire::kMostAddressBytes] = {};
         std::size_t length = sizeof raw;
         if (const int rc = fi_av_lookup(av, member, raw, &length); rc != 0 || length > sizeof raw)
             return Error{FI_EADDRNOTAVAIL, fmt::format("member {} is not in the address vector", member)};
-        plan.members.push_back(normalise_address(Bytes(raw, length)));
-        if (plan.members.back() == own_address) plan.self = rank_of(plan.members.size() - 1);
+        addresses.push_back(normalise_address(Bytes(raw, length)));
     }
-    if (plan.self == kNoRank) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
-    // With a key, joins of the same members may be called in any order, as threads do.
-    std::vector<wire::ByteString> named = plan.members;
-    if (!set.key().empty()) named.push_back(set.key());
-    plan.id.list_hash = wire::hash_addresses(named);
-    return plan;
+    return addresses;
+}
+
+std::byte* map_pages(std::size_t bytes) {
+    if (bytes == 0) return nullptr;
+    void* const pages =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::byte*>(pages);
+}
+
+void unmap_pages(std::byte* pages, std::size_t bytes) {
+    if (pages != nullptr) ::munmap(pages, bytes);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Station>> Station::open(Endpoint& endpoint) {
-    std::unique_ptr<Station> station(new Station(endpoint));
-    if (auto opened = station->open_all(); !opened) return opened.error();
-    return station;
-}
-
-Result<void> Station::open_all() {
+Result<void> Station::open() {
     std::byte name[wire::kMostAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
         return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
     own_address_ = normalise_address(Bytes(name, length));
-    const topology::Discovery found = find_own_place(settings_.topology, own_address_);
-    place_ = group::encode_place(found.place);
+    const topology::Discovery found = find_own_place(settings.topology, own_address_);
+    place_ = topology::encode(found.place);
     const std::string text = found.place.to_string();
     log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
 
-    if (auto opened = greetings_.open(own_address_); !opened) return opened.error();
+    if (auto opened = greetings.open(own_address_); !opened) return opened.error();
 
-    const bool chosen = settings_.inner.empty() || settings_.inner == "tcp";  // by us, so ours may differ
+    const bool chosen = settings.inner.empty() || settings.inner == "tcp";  // by us, so ours may differ
     const InfoOwner inner =
         chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info.get()));
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
-    if (const int rc = open_inner_fabric(*inner, fabric_.out()); rc != 0)
+    if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
     log_line(Level::debug, "own messages go through {}", inner->fabric_attr->prov_name);
-    auto messenger = Messenger::open(fabric_.get(), inner.get(), *this);
-    if (!messenger) return messenger.error();
-    messenger_ = std::move(messenger).value();
-    greetings_.use(*messenger_);
+    auto opened_messenger = Messenger::open(fabric.get(), inner.get(), *this);
+    if (!opened_messenger) return opened_messenger.error();
+    messenger = std::move(opened_messenger).value();
+    greetings.use(*messenger);
     PeerWatchOptions watching;
-    watching.peer_timeout_ms = settings_.peer_timeout_ms;
+    watching.peer_timeout_ms = settings.peer_timeout_ms;
     if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value();
-    if (auto opened = watch_.open(watching); !opened) return opened.error();
-    if (auto opened = wait_set_.open(); !opened) return opened.error();
+    if (auto opened = watch.open(watching); !opened) return opened.error();
+    if (auto opened = wait_set.open(); !opened) return opened.error();
     open_multicast();
-    for (int descriptor : {messenger_->descriptor(), greetings_.descriptor(), watch_.descriptor()})
-        if (auto added = wait_set_.add(descriptor); !added) return added.error();
+    for (int descriptor : {messenger->descriptor(), greetings.descriptor(), watch.descriptor()})
+        if (auto added = wait_set.add(descriptor); !added) return added.error();
     return {};
 }
 
 void Station::open_multicast() {
-    const fi_fabric_attr* fabric = endpoint_.info->fabric_attr;
-    const std::string_view inner = fabric != nullptr && fabric->prov_name != nullptr ? fabric->prov_name : "";
-    multicast_.open(own_address_, inner.find("verbs") != std::string_view::npos);
-    if (!multicast_) return;
-    if (auto added = wait_set_.add(multicast_.transport().descriptor()); !added) {
+    const fi_fabric_attr* attr = endpoint_.info->fabric_attr;
+    const std::string_view inner = attr != nullptr && attr->prov_name != nullptr ? attr->prov_name : "";
+    multicast.open(own_address_, inner.find("verbs") != std::string_view::npos);
+    if (!multicast) return;
+    if (auto added = wait_set.add(multicast.transport().descriptor()); !added) {
         log_line(Level::warn, "no multicast: {}", added.error().message);
-        multicast_.give_up(added.error().message);
+        multicast.give_up(added.error().message);
     }
 }
 
@@ -138,10 +133,10 @@ wire::Hello Station::own_hello(const wire::JoinId& id, Rank self, std::size_t me
     hello.id = id;
     hello.rank = self;
     hello.members = static_cast<std::uint32_t>(members);
-    hello.peer.private_address = messenger_->address();
-    hello.peer.watch_point = watch_.own_point();
+    hello.peer.private_address = messenger->address();
+    hello.peer.watch_point = watch.own_point();
     hello.peer.place = place_;
-    multicast_.offer(hello);
+    multicast.offer(hello);
     return hello;
 }
 
@@ -157,26 +152,26 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
         log_line(Level::warn, "fi_join: {}", plan.error().message);
         return -plan.error().code;
     }
-    const wire::JoinId id = plan.value().id;
+    const wire::JoinId id = plan.value().core.id;
     auto made = std::make_unique<Group>(*this, std::move(plan).value());
     Group& group = *made;
     try {
         groups_.add(std::move(made));
         const Nanoseconds time = monotonic_now();
         ++sequences_[id.list_hash];
-        joins_.add(group);
+        joins.add(group);
         group.core().start(time);
-        joins_.deliver_early(group, time);
+        joins.deliver_early(group, time);
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
-        if (group.core().join().leads()) succeeds([&] { joins_.remember_ended(group, FI_ENOMEM); });
-        joins_.remove(group);
+        if (group.core().join().leads()) succeeds([&] { joins.remember_ended(group, FI_ENOMEM); });
+        joins.remove(group);
         groups_.remove(group);
         throw;
     }
-    *mc = group.mc();
-    joins_.forget_early(id);
+    *mc = &group;
+    joins.forget_early(id);
     busy_groups_ += group.core().busy();
     keep_alarm();
     return 0;
@@ -187,15 +182,31 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
         return Error{FI_EINVAL, "the address is neither FI_ADDR_NOTAVAIL, nor the set's, nor a group's"};
-    auto plan = plan_members(set, endpoint_.av, own_address_);
-    if (!plan) return plan;
-    plan.value().id.sequence = sequences_[plan.value().id.list_hash];
-    plan.value().token = next_token_++;
-    if (is_group) plan.value().parent = address.coll_addr;
-    plan.value().context = context;
-    plan.value().settings = set.settings(settings_.group);
-    plan.value().deadline = monotonic_now() + Nanoseconds::from_ms(settings_.join_timeout_ms);
-    return plan;
+    auto listed = addresses_of(set, endpoint_.av);
+    if (!listed) return listed.error();
+    std::vector<wire::ByteString>& members = listed.value();
+    const auto own = std::find(members.begin(), members.end(), own_address_);
+    if (own == members.end()) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
+    // With a key, joins of the same members may be called in any order, as threads do.
+    std::vector<wire::ByteString> named = members;
+    if (!set.key().empty()) named.push_back(set.key());
+    const std::uint64_t hash = wire::hash_addresses(named);
+    const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
+    return JoinPlan{.core = {.id = {hash, sequences_[hash]},
+                             .self = rank_of(static_cast<std::size_t>(own - members.begin())),
+                             .members = members.size(),
+                             .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
+                             .settings = set.settings(settings.group),
+                             .policy = settings.topology.policy(),
+                             .selection = settings.selection,
+                             .means = {.message_bytes = kMessageBytes,
+                                       .most_open = OpenOperations::kMost,
+                                       .memory = {map_pages, unmap_pages},
+                                       .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}},
+                    .members = std::move(members),
+                    .token = next_token_++,
+                    .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
+                    .context = context};
 }
 
 Station::~Station() {
@@ -206,21 +217,20 @@ Station::~Station() {
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.
 void Station::drain() {
-    if (!messenger_ || !watch_.is_open()) return;  // opening failed half way
-    const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(settings_.linger_ms);
+    if (!messenger || !watch.is_open()) return;  // opening failed half way
+    const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(settings.linger_ms);
     while (monotonic_now() < end) {
         progress();
-        if (groups_.empty() && messenger_->under_way() == 0) return;
-        if (prepare_wait()) wait_set_.sleep(10);
+        if (groups_.empty() && messenger->under_way() == 0) return;
+        if (prepare_wait()) wait_set.sleep(10);
     }
     if (!groups_.empty())
         log_line(Level::info, "{} groups were not closed by all members within {} ms", groups_.size(),
-                 settings_.linger_ms);
+                 settings.linger_ms);
 }
 
 // FI_MCASTCOLL_STATS=PREFIX: counters of an endpoint's groups as PREFIX.HOST.PID.json, when the endpoint
 // closes.
-
 void Station::write_statistics() const {
     engine::Counters total;
     group::LevelCounters levels;
@@ -230,9 +240,9 @@ void Station::write_statistics() const {
              "multicast {} datagrams, {} fragments heard, {} repaired, {} duplicates; {} messages, {} asks",
              total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
              total.messages_sent, total.asks_sent);
-    if (settings_.stats.empty()) return;
-    const MulticastCounters wire = multicast_.counters();
-    const VerbsTransport* const verbs = multicast_.verbs();
+    if (settings.stats.empty()) return;
+    const MulticastCounters wire = multicast.counters();
+    const VerbsTransport* const verbs = multicast.verbs();
     std::string text;
     const auto add = [&](std::string_view name, std::uint64_t value) {
         text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", name, value);
@@ -247,12 +257,12 @@ void Station::write_statistics() const {
     add("verbs_datagrams_sent", verbs != nullptr ? verbs->counters().datagrams_sent : 0);
     add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
     add("foreign_messages", foreign_messages_);
-    add("foreign_datagrams", joins_.foreign_datagrams());
-    add("doubts", watch_.doubts());
+    add("foreign_datagrams", joins.foreign_datagrams());
+    add("doubts", watch.doubts());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     text += "\n}\n";
-    const std::string name = fmt::format("{}.{}.{}.json", settings_.stats, host, getpid());
+    const std::string name = fmt::format("{}.{}.{}.json", settings.stats, host, getpid());
     // The name can be guessed, and the folder may be everybody's: no link is followed.
     constexpr int kHow = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     const FileDescriptor file(::open(name.c_str(), kHow, 0644));
