@@ -212,7 +212,7 @@ class Group {
     void deliver() {
         std::swap(mail_[random_() % mail_.size()], mail_.back());
         Member& to = members_[mail_.back().to];
-        if (ExchangeLevel::takes(wire::peek_kind(mail_.back().bytes)))
+        if (to.exchange != nullptr && to.exchange->takes(wire::peek_kind(mail_.back().bytes)))
             to.exchange->on_message(mail_.back().bytes, now_);
         else
             to.site->on_message(mail_.back().bytes, now_);
