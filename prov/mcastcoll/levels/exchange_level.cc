@@ -70,10 +70,8 @@ struct Maker {
         for (std::uint32_t step = 1; step < node.subtree; step <<= 1) {
             const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
             const std::uint32_t child = around(self + step);
-            if (root)
-                schedule.receive(child, 0, blocks, bytes, circle(child));
-            else
-                schedule.receive(child, 0, blocks + step * leg.bytes, bytes);
+            schedule.receive(child, 0, blocks + (root ? 0 : step * leg.bytes), bytes,
+                             root ? circle(child) : BlockMap{});
         }
         if (!root) schedule.send(parent, 0, schedule.receives.size(), blocks, node.subtree * leg.bytes);
     }
@@ -89,16 +87,13 @@ struct Maker {
         } else {
             schedule.receive(parent, 0, schedule.room(node.subtree * leg.bytes), node.subtree * leg.bytes);
             blocks = schedule.scratch.data();
-            schedule.end = Schedule::End::copy;
-            schedule.end_bytes = leg.bytes;
+            schedule.copied_bytes = leg.bytes;
         }
         for (std::uint32_t step = std::bit_floor(node.subtree - 1); step > 0; step >>= 1) {
             const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
             const std::uint32_t child = around(self + step);
-            if (root)
-                schedule.send(child, 0, 0, blocks, bytes, circle(child));
-            else
-                schedule.send(child, 0, 1, blocks + step * leg.bytes, bytes);
+            schedule.send(child, 0, root ? 0 : 1, blocks + (root ? 0 : step * leg.bytes), bytes,
+                          root ? circle(child) : BlockMap{});
         }
     }
 
@@ -121,7 +116,7 @@ struct Maker {
     // Block i of the scratch memory has i places to go; round k moves those with the bit k by 2^k.
     void alltoall_bruck() {
         schedule.order = Schedule::Order::in_turn;
-        schedule.end = Schedule::End::unrotate;
+        schedule.unrotates = true;
         std::byte* blocks = schedule.room(members * leg.bytes);
         const std::size_t first = (members - self) * leg.bytes, rest = self * leg.bytes;
         move_block(blocks, leg.input + rest, first);
@@ -173,8 +168,7 @@ struct Maker {
         std::byte* sum = leg.buffer;
         if (overlap(sum, own.bytes, leg.input, leg.bytes)) {
             sum = schedule.room(own.bytes);
-            schedule.end = Schedule::End::copy;
-            schedule.end_bytes = own.bytes;
+            schedule.copied_bytes = own.bytes;
         }
         for (std::uint32_t rank = 0; rank < members; ++rank) {
             schedule.receive(rank, 0, sum, own.bytes);

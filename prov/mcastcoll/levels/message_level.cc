@@ -68,9 +68,8 @@ Schedule& MessageLevel::begin(Leg& leg, Nanoseconds now) {
     transfers_.splice(transfers_.end(), spare_transfers_, spare_transfers_.begin());
     Transfer& transfer = transfers_.back();
     transfer.leg = &leg;
-    transfer.word = leg.number;
-    if (format_.kind_bits > 0)
-        transfer.word = leg.number << format_.kind_bits | static_cast<std::uint64_t>(leg.kind);
+    transfer.word = leg.number << format_.kind_bits;
+    if (format_.kind_bits > 0) transfer.word |= static_cast<std::uint64_t>(leg.kind);
     transfer.complete = transfer.due = 0;
     transfer.dirty = transfer.moved = true;
     transfer.watched = false;
@@ -221,8 +220,9 @@ bool MessageLevel::take(const Turn& turn, Bytes bytes) {
     return true;
 }
 
-void MessageLevel::end_receive(Transfer& transfer, std::size_t index) {
-    Inbound& in = transfer.schedule.receives[index];
+void MessageLevel::end_receive(const Turn& turn) {
+    Transfer& transfer = *turn.transfer;
+    const Inbound& in = transfer.schedule.receives[turn.index];
     if (!in.finished) return;
     --transfer.open_receives;
     const auto& receives = transfer.schedule.receives;
@@ -232,22 +232,20 @@ void MessageLevel::end_receive(Transfer& transfer, std::size_t index) {
         enqueue(peer(sends[transfer.due].peer));
     if (is_own(in)) return;
     std::erase_if(peer(in.peer).receives,
-                  [&](const Turn& turn) { return turn.transfer == &transfer && turn.index == index; });
+                  [&](const Turn& one) { return one.transfer == &transfer && one.index == turn.index; });
 }
 
 // This member's own contribution, as far as those before it have come.
-bool MessageLevel::take_own(Transfer& transfer, std::size_t index) {
-    const Inbound& in = transfer.schedule.receives[index];
-    const std::size_t bytes = takeable(transfer, index) - in.done;
-    if (bytes == 0 && in.bytes > 0) return false;
-    const bool taken = take({&transfer, static_cast<std::uint32_t>(index)}, Bytes(in.own + in.done, bytes));
-    end_receive(transfer, index);
-    return taken;
+bool MessageLevel::take_own(const Turn& turn) {
+    const Inbound& in = turn.transfer->schedule.receives[turn.index];
+    const std::size_t bytes = takeable(*turn.transfer, turn.index) - in.done;
+    return (bytes > 0 || in.bytes == 0) && take(turn, Bytes(in.own + in.done, bytes));
 }
 
 // The next piece of this receive, if it was kept and may be taken by now.
-bool MessageLevel::take_kept(Peer& from, const Turn& turn) {
+bool MessageLevel::take_kept(const Turn& turn) {
     const Inbound& in = turn.transfer->schedule.receives[turn.index];
+    Peer& from = peer(in.peer);
     const std::uint64_t operation = word_of(*turn.transfer, in);
     const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
         return piece.operation == operation && piece.offset == in.done;
@@ -260,25 +258,18 @@ bool MessageLevel::take_kept(Peer& from, const Turn& turn) {
     return true;
 }
 
-// Of this group, from another member, and one of the two kinds.
-bool MessageLevel::accept(Bytes message, wire::Decoded& decoded) {
-    decoded = wire::decode(message);
+void MessageLevel::on_message(Bytes message, Nanoseconds) {
+    if (error_ != 0) return;
+    const wire::Decoded decoded = wire::decode(message);
     const wire::Header& header = decoded.header;
     const std::uint32_t sender = index_of(header.sender);
-    return decoded.refusal == wire::Refusal::none && header.key == config_.key &&
-           header.epoch == config_.epoch && sender < config_.members && sender != config_.self &&
-           takes(header.kind);
-}
-
-void MessageLevel::on_message(Bytes message, Nanoseconds) {
-    wire::Decoded decoded;
-    if (error_ != 0) return;
-    if (!accept(message, decoded)) {
+    if (decoded.refusal != wire::Refusal::none || header.key != config_.key ||
+        header.epoch != config_.epoch || sender >= config_.members || sender == config_.self ||
+        !takes(header.kind)) {
         ++counters_.bad_pieces;
         return;
     }
-    const wire::Header& header = decoded.header;
-    Peer& from = peer(index_of(header.sender));
+    Peer& from = peer(sender);
     moved_ = true;
     enqueue(from);
     if (header.kind == format_.grant) {
@@ -303,8 +294,7 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
         transfer.dirty = true;
         if (transfer.schedule.receives[turn.index].done == header.total && take(turn, decoded.payload)) {
             from.use(decoded.payload.size());
-            end_receive(transfer, turn.index);
-            return;
+            return end_receive(turn);
         }
     }
     Piece& piece = from.pieces.emplace_back(Piece{operation, header.total, of});
@@ -321,17 +311,11 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
     bool moved = false;
     auto& receives = transfer.schedule.receives;
     for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
-        Inbound& in = receives[i];
-        if (in.finished) continue;
-        if (is_own(in)) {
-            moved |= take_own(transfer, i);
-            continue;
-        }
-        Peer& from = peer(in.peer);
-        if (from.pieces.empty()) continue;
-        while (!in.finished && take_kept(from, {&transfer, static_cast<std::uint32_t>(i)})) {
+        const Inbound& in = receives[i];
+        const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
+        while (!in.finished && (is_own(in) ? take_own(turn) : take_kept(turn))) {
             moved = true;
-            end_receive(transfer, i);
+            end_receive(turn);
         }
     }
     return moved;

@@ -137,16 +137,15 @@ class MessageLevel : public Level {
     }
     wire::HeaderBytes header(wire::Kind kind, std::uint64_t operation, std::uint64_t of, std::uint64_t total,
                              Bytes payload) const;
-    bool accept(Bytes message, wire::Decoded& decoded);
     const Turn* expected(const Peer& from, std::uint64_t operation) const;
     std::size_t takeable(const Transfer& transfer, std::size_t index) const;
     bool take(const Turn& turn, Bytes bytes);
-    bool take_kept(Peer& from, const Turn& turn);
-    bool take_own(Transfer& transfer, std::size_t index);
+    bool take_kept(const Turn& turn);
+    bool take_own(const Turn& turn);
     void check_kept();
     bool contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const;
     bool advance_receives(Transfer& transfer);
-    void end_receive(Transfer& transfer, std::size_t index);
+    void end_receive(const Turn& turn);
     bool grant_due(const Peer& one) const;
     bool next_piece(Peer& to, Outgoing& message);
     void watch_still(Transfer& transfer);

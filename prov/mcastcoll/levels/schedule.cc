@@ -23,8 +23,8 @@ BlockMap::Place BlockMap::place(std::size_t offset) const {
 
 void Schedule::clear() {
     order = Order::any;
-    end = End::nothing;
-    streams = false;
+    copied_bytes = 0;
+    streams = unrotates = false;
     sends.clear();
     receives.clear();
 }
@@ -57,9 +57,8 @@ std::size_t Schedule::sendable(const Leg& leg, const Outbound& out) const {
 }
 
 void Schedule::finish(const Leg& leg, std::uint32_t self, std::uint32_t members) const {
-    if (end == End::copy) move_block(leg.buffer, scratch.data(), end_bytes);
-    if (end != End::unrotate) return;
-    for (std::uint32_t i = 0; i < members; ++i)
+    move_block(leg.buffer, scratch.data(), copied_bytes);
+    for (std::uint32_t i = 0; i < members && unrotates; ++i)
         move_block(leg.buffer + (self + members - i) % members * leg.bytes, scratch.data() + i * leg.bytes,
                    leg.bytes);
 }

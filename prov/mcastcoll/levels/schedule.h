@@ -63,16 +63,12 @@ struct Inbound : Message {
 
 struct Schedule {
     enum class Order : std::uint8_t { any, in_turn, in_place };
-    // What is left to do when all messages are through.
-    enum class End : std::uint8_t {
-        nothing,
-        copy,     // the beginning of the scratch memory into the result
-        unrotate  // block i of the scratch memory is from rank self - i
-    };
     Order order = Order::any;
-    End end = End::nothing;
-    std::size_t end_bytes = 0;
     bool streams = false;  // a send follows a receive
+    // What is left to do when all messages are through: so much of the scratch memory goes into the result,
+    // or all of its blocks do, of which block i is from rank self - i.
+    std::size_t copied_bytes = 0;
+    bool unrotates = false;
     std::vector<Outbound> sends;
     std::vector<Inbound> receives;
     std::vector<std::byte> scratch;  // kept for the next operation

@@ -103,20 +103,21 @@ bool SiteLevel::exchanges(const Leg& leg) const {
 
 // Both combine the first segment's vector with the second's, in that order: the same bits. What is sent is a
 // copy, since the result may go where the input is.
-void SiteLevel::plan_exchange(const Leg& leg, const Neighbours& near, Schedule& plan) const {
+void SiteLevel::plan_exchange(const Leg& leg, Schedule& plan) const {
     std::byte* own = plan.room(leg.bytes);
     move_block(own, leg.input, leg.bytes);
     for (const std::uint32_t leader : placement_.segments()) {
         plan.receive(leader, kIn, leg.buffer, leg.bytes);
         plan.receives.back().own = own;
+        if (leader != placement_.self()) plan.send(leader, kIn, 0, own, leg.bytes);
     }
     plan.receives.back().combined = true;
-    plan.send(near.is_root ? near.children.front() : near.parent, kIn, 0, own, leg.bytes);
 }
 
 // Vectors come from the children and go to the parent; a message or result comes from the parent and goes to
 // the children.
-void SiteLevel::plan_tree(const Leg& leg, const Neighbours& near, Schedule& plan) const {
+void SiteLevel::plan_tree(const Leg& leg, Schedule& plan) const {
+    const Neighbours near = neighbours(leg);
     if (leg.kind != Kind::broadcast && near.children.empty() && !near.is_root) {
         plan.send(near.parent, kIn, 0, leg.input, leg.bytes);
     } else if (leg.kind != Kind::broadcast) {
@@ -138,12 +139,8 @@ void SiteLevel::plan_tree(const Leg& leg, const Neighbours& near, Schedule& plan
 
 int SiteLevel::post(Leg& leg, Nanoseconds now) {
     if (error() != 0) return error();
-    const Neighbours near = neighbours(leg);
     Schedule& plan = begin(leg, now);
-    if (exchanges(leg))
-        plan_exchange(leg, near, plan);
-    else
-        plan_tree(leg, near, plan);
+    exchanges(leg) ? plan_exchange(leg, plan) : plan_tree(leg, plan);
     carry_out();
     return 0;
 }

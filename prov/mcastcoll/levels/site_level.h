@@ -54,8 +54,8 @@ class SiteLevel final : public MessageLevel {
     void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                  Neighbours& result) const;
     bool exchanges(const Leg& leg) const;
-    void plan_exchange(const Leg& leg, const Neighbours& near, Schedule& plan) const;
-    void plan_tree(const Leg& leg, const Neighbours& near, Schedule& plan) const;
+    void plan_exchange(const Leg& leg, Schedule& plan) const;
+    void plan_tree(const Leg& leg, Schedule& plan) const;
 
     const Placement& placement_;
     const topology::Algorithm algorithm_, within_algorithm_;
