@@ -42,58 +42,59 @@ struct Spread {
     }
 };
 
-// What lies in the slots of one step.
-struct Share {
-    Step step;
-    std::size_t offset, bytes;
-};
-
-// False when slots are not free yet.
-bool write_share(Context& c, const Operation& operation, const Spread& all, const Share& share) {
-    if (c.cursor.within == 0) {
-        if (!c.rings.may_write_slot(share.step)) return false;
-        c.rings.line(c.self, share.step).extent.store(operation.bytes, std::memory_order_relaxed);
-    }
-    const std::size_t there =
-        std::min(operation.ready - std::min(operation.ready, share.offset), share.bytes);
-    all.each_part(c, share.step, there, [&](std::byte* place, std::size_t begin, std::size_t part) {
-        std::memcpy(place, operation.buffer + share.offset + begin, part);
-        c.rings.publish(share.step, Kind::broadcast, begin + part == share.bytes, begin + part);
-    });
-    return true;
-}
-
-// False when there is no more than before.
-bool read_share(Context& c, Operation& operation, const Spread& all, const Share& share) {
-    const std::uint64_t word = c.rings.look(operation.root, share.step, Kind::broadcast, operation.bytes);
-    if (word == 0) return false;
-    const std::size_t there = Word::count(word);
-    if (there > share.bytes) return c.rings.mismatch(), false;
-    if (there == c.cursor.within) return c.rings.await(operation.root), false;
-    all.each_part(c, share.step, there, [&](const std::byte* place, std::size_t begin, std::size_t part) {
-        std::memcpy(operation.buffer + share.offset + begin, place, part);
-    });
-    operation.arrived = share.offset + there;
-    return true;
-}
-
-Advance go_by_slots(Context& c, Operation& operation, bool sends) {
+Advance send_slots(Context& c, Operation& operation) {
     const Spread all(c);
     Cursor& at = c.cursor;
     bool moved = false;
     for (std::uint64_t round = 0; round < all.steps_at_once(); ++round) {
-        const std::size_t offset = at.gathered * all.capacity, before = at.within;
-        const Share share{c.step + at.gathered, offset, std::min(all.capacity, operation.bytes - offset)};
-        if (!(sends ? write_share(c, operation, all, share) : read_share(c, operation, all, share))) break;
-        moved |= at.within > before;
-        if (at.within < share.bytes) {
-            if (sends) break;
-            continue;
+        const Step step = c.step + at.published;
+        const std::size_t offset = at.published * all.capacity;
+        const std::size_t bytes = std::min(all.capacity, operation.bytes - offset);
+        if (at.within == 0) {
+            if (!c.rings.may_write_slot(step)) break;
+            c.rings.line(c.self, step).extent.store(operation.bytes, std::memory_order_relaxed);
         }
-        c.rings.leave(share.step);
+        const std::size_t there = std::min(operation.ready - std::min(operation.ready, offset), bytes);
+        moved |= at.within < there;
+        all.each_part(c, step, there, [&](std::byte* place, std::size_t begin, std::size_t part) {
+            std::memcpy(place, operation.buffer + offset + begin, part);
+            c.rings.publish(step, Kind::broadcast, begin + part == bytes, begin + part);
+        });
+        if (at.within < bytes) break;
+        c.rings.leave(step);
+        ++at.published;
+        at.within = 0;
+        if (offset + bytes == operation.bytes) return c.finish(at.published);
+    }
+    return moved_or_idle(moved);
+}
+
+Advance take_slots(Context& c, Operation& operation) {
+    const Spread all(c);
+    Cursor& at = c.cursor;
+    bool moved = false;
+    for (std::uint64_t round = 0; round < all.steps_at_once(); ++round) {
+        const Step step = c.step + at.gathered;
+        const std::size_t offset = at.gathered * all.capacity;
+        const std::size_t bytes = std::min(all.capacity, operation.bytes - offset);
+        const std::uint64_t word = c.rings.look(operation.root, step, Kind::broadcast, operation.bytes);
+        if (word == 0) break;
+        const std::size_t there = Word::count(word);
+        if (there > bytes) return c.rings.mismatch(), Advance::idle;
+        if (there == at.within) {
+            c.rings.await(operation.root);
+            break;
+        }
+        all.each_part(c, step, there, [&](const std::byte* place, std::size_t begin, std::size_t part) {
+            std::memcpy(operation.buffer + offset + begin, place, part);
+        });
+        operation.arrived = offset + at.within;
+        moved = true;
+        if (at.within < bytes) continue;
+        c.rings.leave(step);
         ++at.gathered;
         at.within = 0;
-        if (offset + share.bytes == operation.bytes) return c.finish(at.gathered);
+        if (operation.arrived == operation.bytes) return c.finish(at.gathered);
     }
     return moved_or_idle(moved);
 }
@@ -250,7 +251,8 @@ Advance take_memory(Context& c, Operation& operation) {
 
 Advance broadcast(Context& c, Operation& operation) {
     const bool sends = operation.root == c.self;
-    if (operation.bytes < c.bounds.single_copy_from) return go_by_slots(c, operation, sends);
+    if (operation.bytes < c.bounds.single_copy_from)
+        return sends ? send_slots(c, operation) : take_slots(c, operation);
     return sends ? offer_memory(c, operation) : take_memory(c, operation);
 }
 
