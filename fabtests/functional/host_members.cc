@@ -27,7 +27,7 @@ int member(const host::TeamConfig& config, const std::function<int(host::Team&)>
 
 int run_threads(host::TeamConfig config, std::uint32_t count, const std::function<int(host::Team&)>& body) {
     config.self = 0;
-    auto first = host::Team::create(config);
+    auto first = host::Team::open(config);
     if (!first) return fmt::print(stderr, "member 0: {}\n", first.error().message), 1;
     config.segment = first.value()->segment();
     std::vector<int> results(count, 0);
@@ -83,10 +83,9 @@ host::TeamConfig fresh_config(const MembersOptions& options) {
 }
 
 Result<std::unique_ptr<host::Team>> join(const host::TeamConfig& config) {
-    if (config.self == 0) return host::Team::create(config);
     const Nanoseconds give_up = monotonic_now() + Nanoseconds::from_ms(60'000);
     for (;;) {
-        auto team = host::Team::attach(config);
+        auto team = host::Team::open(config);
         // Not there yet, or not finished.
         const bool early = !team && (team.error().code == ENOENT || team.error().code == EAGAIN);
         if (!early || monotonic_now() > give_up) return team;

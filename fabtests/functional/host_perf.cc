@@ -124,8 +124,8 @@ class Meter {
         }
         for (const std::string& name : plan_.operations)
             for (const std::size_t bytes : plan_.sizes) {
-                measure(name, test::kind_of(name) == Kind::barrier ? 0 : bytes);
-                if (test::kind_of(name) == Kind::barrier) break;
+                measure(name, kind_named(name) == Kind::barrier ? 0 : bytes);
+                if (kind_named(name) == Kind::barrier) break;
             }
         meet(outer_);
         return 0;
@@ -158,7 +158,7 @@ class Meter {
     }
 
     void measure(const std::string& name, std::size_t bytes) {
-        const Kind kind = *test::kind_of(name);
+        const Kind kind = *kind_named(name);
         const test::Shape shape =
             test::shape_of({kind, 0, bytes / sizeof(double), outer_.self(), outer_.size()});
         buffer_ = pages(std::max(bytes, shape.output * sizeof(double)));
@@ -266,8 +266,7 @@ int main(int argc, char** argv) {
         .commas_between()
         .check(
             [](const std::string& name) {
-                return test::kind_of(name) ? std::string()
-                                           : "'" + name + "' is no collective, such as alltoall";
+                return kind_named(name) ? std::string() : "'" + name + "' is no collective, such as alltoall";
             },
             "OPERATION");
     arguments.option("--size", plan.sizes, "sizes in bytes, multiples of 8").commas_between();

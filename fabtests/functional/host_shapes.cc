@@ -6,37 +6,7 @@
 
 namespace mcastcoll::test {
 
-using host::Kind;
-
-std::string_view name_of(Kind kind) {
-    switch (kind) {
-        case Kind::broadcast:
-            return "broadcast";
-        case Kind::barrier:
-            return "barrier";
-        case Kind::reduce:
-            return "reduce";
-        case Kind::allreduce:
-            return "allreduce";
-        case Kind::allgather:
-            return "allgather";
-        case Kind::gather:
-            return "gather";
-        case Kind::scatter:
-            return "scatter";
-        case Kind::alltoall:
-            return "alltoall";
-        case Kind::reduce_scatter:
-            break;
-    }
-    return "reduce_scatter";
-}
-
-std::optional<Kind> kind_of(std::string_view name) {
-    for (const Kind kind : kAllKinds)
-        if (name_of(kind) == name) return kind;
-    return std::nullopt;
-}
+using Kind = CollectiveKind;
 
 Shape shape_of(const Party& party) {
     const std::size_t one = party.elements;

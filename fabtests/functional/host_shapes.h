@@ -1,24 +1,22 @@
-// What a collective of host::Team makes of what: for programs that check or time all kinds alike.
+// What a collective makes of what: for programs that check or time all kinds alike.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string_view>
+#include <vector>
 
-#include "host/operation.h"
+#include "base/collective.h"
 
 namespace mcastcoll::test {
 
-inline constexpr host::Kind kAllKinds[] = {
-    host::Kind::broadcast, host::Kind::barrier,   host::Kind::reduce,
-    host::Kind::allreduce, host::Kind::allgather, host::Kind::gather,
-    host::Kind::scatter,   host::Kind::alltoall,  host::Kind::reduce_scatter};
-std::string_view name_of(host::Kind kind);
-std::optional<host::Kind> kind_of(std::string_view name);
+inline constexpr CollectiveKind kAllKinds[] = {
+    CollectiveKind::broadcast, CollectiveKind::barrier,   CollectiveKind::reduce,
+    CollectiveKind::allreduce, CollectiveKind::allgather, CollectiveKind::gather,
+    CollectiveKind::scatter,   CollectiveKind::alltoall,  CollectiveKind::reduce_scatter};
 
 struct Party {
-    host::Kind kind = host::Kind::barrier;
+    CollectiveKind kind = CollectiveKind::barrier;
     std::uint32_t root = 0;
     std::size_t elements = 0;  // of the vector, or of one block
     std::uint32_t self = 0, size = 1;
@@ -39,5 +37,51 @@ struct Origin {
     std::size_t place = 0;
 };
 Origin origin_of(const Party& party, std::size_t place);
+
+// A member's input and result. In place, and always in a broadcast, one of them lies in the other.
+template <class Number>
+struct Material {
+    Party party{};
+    Shape shape{};
+    bool in_place = false;
+    std::size_t result_at = 0;          // in the buffer
+    std::vector<Number> buffer, input;  // in place all is in the buffer
+
+    // `element` says what a member has at a place.
+    template <class Element>
+    void lay_out(const Party& of, bool wanted_in_place, const Element& element) {
+        party = of;
+        shape = shape_of(party);
+        in_place = party.kind == CollectiveKind::broadcast ||
+                   (wanted_in_place && shape.input > 0 && shape.output > 0);
+        result_at = in_place && shape.is_input_longer ? shape.own : 0;
+        buffer.assign(in_place ? std::max(shape.input, shape.output) : shape.output, Number(-1));
+        input.resize(in_place ? 0 : shape.input);
+        for (std::size_t i = 0; i < shape.input; ++i) input_data()[i] = element(party.self, i);
+    }
+    // Nobody looks at what is not there.
+    void put_into(auto& operation) {
+        operation.kind = party.kind;
+        operation.bytes = party.elements * sizeof(Number);
+        operation.input = shape.input > 0 ? reinterpret_cast<std::byte*>(input_data()) : nullptr;
+        operation.buffer =
+            shape.output > 0 ? reinterpret_cast<std::byte*>(buffer.data() + result_at) : nullptr;
+    }
+    Number found(std::size_t place) const { return buffer[result_at + place]; }
+    // A reduction's is combined in the order of members.
+    template <class Element, class Combine>
+    Number expected(std::size_t place, const Element& element, const Combine& combine) const {
+        const Origin from = origin_of(party, place);
+        Number value = element(from.member, from.place);
+        for (std::uint32_t member = 1; member < party.size && is_reduction(party.kind); ++member)
+            value = combine(value, element(member, from.place));
+        return value;
+    }
+
+  private:
+    Number* input_data() {
+        return in_place ? buffer.data() + (shape.is_input_longer ? 0 : shape.own) : input.data();
+    }
+};
 
 }  // namespace mcastcoll::test

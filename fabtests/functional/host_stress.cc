@@ -11,6 +11,7 @@
 
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "arguments/arguments.h"
@@ -65,14 +66,12 @@ void add(void* inout, const void* in, std::size_t elements) {
 
 struct Task {
     std::uint64_t number = 0;
-    test::Party party;
-    test::Shape shape;
-    bool in_place = false;
-    std::size_t result_at = 0;  // in the buffer
-    std::size_t grain = 0;      // a root's buffer fills up by so much; 0: is there at once
+    test::Material<float> material;
+    std::size_t grain = 0;  // a root's buffer fills up by so much; 0: is there at once
     Operation operation;
-    std::vector<float> buffer;
-    std::vector<float> input;
+    float operator()(std::uint32_t member, std::size_t place) const {
+        return element_of(number, member, place);
+    }
 };
 
 class Member {
@@ -96,9 +95,9 @@ class Member {
 
   private:
     void draw(Task& task) {
-        test::Party& party = task.party;
-        party = {test::kAllKinds[shared_.below(std::size(test::kAllKinds))],
-                 static_cast<std::uint32_t>(shared_.below(team_.size())), 0, team_.self(), team_.size()};
+        test::Party party = {test::kAllKinds[shared_.below(std::size(test::kAllKinds))],
+                             static_cast<std::uint32_t>(shared_.below(team_.size())), 0, team_.self(),
+                             team_.size()};
         unsigned order = static_cast<unsigned>(shared_.below(64));
         if (order >= 56 && shared_.below(plan_.large_one_in) != 0) order %= 56;
         // Mostly small, sometimes large, zero now and then.
@@ -109,27 +108,8 @@ class Member {
         if (party.kind == Kind::barrier) party.elements = 0;
         // Everybody's result is in place, nobody's, or every other member's.
         const std::uint64_t in_place = shared_.below(4);
-        task.shape = test::shape_of(party);
-        task.in_place = (in_place == 0 || (in_place == 1 && party.self % 2 == 0)) && task.shape.input > 0 &&
-                        task.shape.output > 0;
+        task.material.lay_out(party, in_place == 0 || (in_place == 1 && party.self % 2 == 0), task);
         task.grain = shared_.below(4) == 0 ? 1 + shared_.below(9000) : 0;
-    }
-
-    // Where input and result lie; the input is filled.
-    void lay_out(Task& task) {
-        const test::Shape& shape = task.shape;
-        Operation& operation = task.operation;
-        const bool joined = task.in_place || task.party.kind == Kind::broadcast;
-        task.result_at = joined && shape.is_input_longer ? shape.own : 0;
-        const std::size_t input_at = joined && !shape.is_input_longer ? shape.own : 0;
-        task.buffer.assign(joined ? std::max(shape.input, shape.output) : shape.output, -1.0F);
-        task.input.resize(joined ? 0 : shape.input);
-        float* input = joined ? task.buffer.data() + input_at : task.input.data();
-        for (std::size_t i = 0; i < shape.input; ++i) input[i] = element_of(task.number, task.party.self, i);
-        operation.input = reinterpret_cast<const std::byte*>(input);
-        operation.buffer = reinterpret_cast<std::byte*>(task.buffer.data() + task.result_at);
-        if (shape.output == 0) operation.buffer = nullptr;
-        if (shape.input == 0) operation.input = nullptr;
     }
 
     void begin(std::uint64_t number) {
@@ -141,10 +121,8 @@ class Member {
         draw(task);
         Operation& operation = task.operation;
         operation = {};
-        lay_out(task);
-        operation.kind = task.party.kind;
-        operation.root = task.party.root;
-        operation.bytes = task.party.elements * sizeof(float);
+        task.material.put_into(operation);
+        operation.root = task.material.party.root;
         operation.combiner = {add, sizeof(float)};
         operation.ready = task.grain == 0 ? operation.bytes : 0;
         const bool grows = operation.kind == Kind::broadcast && task.grain != 0;
@@ -175,21 +153,13 @@ class Member {
         }
     }
 
-    float expected(const Task& task, std::size_t place) const {
-        const test::Origin from = test::origin_of(task.party, place);
-        float value = element_of(task.number, from.member, from.place);
-        if (host::is_reduction(task.party.kind))
-            for (std::uint32_t member = 1; member < team_.size(); ++member)
-                value += element_of(task.number, member, from.place);
-        return value;
-    }
-
     void check(const Task& task) {
         const Operation& operation = task.operation;
         if (operation.error != 0) return fail(task, fmt::format("error {}", operation.error));
         bytes_ += operation.bytes;
-        for (std::size_t i = 0; i < task.shape.output; ++i) {
-            const float wanted = expected(task, i), found = task.buffer[task.result_at + i];
+        for (std::size_t i = 0; i < task.material.shape.output; ++i) {
+            const float wanted = task.material.expected(i, task, std::plus<float>());
+            const float found = task.material.found(i);
             if (std::memcmp(&wanted, &found, sizeof wanted) == 0) continue;
             return fail(task, fmt::format("element {} is {} instead of {}", i, found, wanted));
         }
@@ -198,7 +168,7 @@ class Member {
     void fail(const Task& task, const std::string& what) {
         ++failures_;
         fmt::print(stderr, "member {}: operation {} ({}, root {}, {} bytes): {}\n", team_.self(), task.number,
-                   test::name_of(task.operation.kind), task.operation.root, task.operation.bytes, what);
+                   name_of(task.operation.kind), task.operation.root, task.operation.bytes, what);
         team_.fail(EIO);
     }
 
@@ -225,12 +195,9 @@ class Member {
     void report() const {
         const host::TeamCounters& counters = team_.counters();
         fmt::print(
-            "{}\n{} operations, {:.0f} a second, {} MiB checked; steps {} inline, {} by slots, {} single "
-            "copies; {} yields, "
-            "{} "
-            "sleeps\n",
-            team_.explain(), plan_.count, per_second(plan_.count), bytes_ >> 20, counters.inline_steps,
-            counters.slot_steps, counters.single_copies, counters.yields, counters.sleeps);
+            "{}\n{} operations, {:.0f} a second, {} MiB checked; {} single copies, {} yields, {} sleeps\n",
+            team_.explain(), plan_.count, per_second(plan_.count), bytes_ >> 20, counters.single_copies,
+            counters.yields, counters.sleeps);
     }
 
     host::Team& team_;

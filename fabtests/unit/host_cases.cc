@@ -26,57 +26,27 @@ void order(void* inout, const void* in, std::size_t elements) {
     for (std::size_t i = 0; i < elements; ++i) to[i] = to[i] * 31 + from[i];
 }
 
-std::byte* bytes_of(std::vector<std::uint64_t>& data, std::size_t from = 0) {
-    return reinterpret_cast<std::byte*>(data.data() + from);
-}
-
-std::uint64_t expected(const Party& party, std::size_t place, std::uint64_t salt) {
-    const Origin from = origin_of(party, place);
-    std::uint64_t value = element(from.member, from.place, salt);
-    for (std::uint32_t member = 1; member < party.size && host::is_reduction(party.kind); ++member)
-        value = value * 31 + element(member, from.place, salt);
-    return value;
-}
-
-bool is_in_place(const Party& party, const Shape& shape, InPlace in_place) {
-    if (party.kind == Kind::broadcast) return true;
-    if (shape.input == 0 || shape.output == 0) return false;
-    return in_place == InPlace::everybody || (in_place == InPlace::odd_members && party.self % 2 == 1);
-}
-
 // 0, or where it went wrong.
 int carry_out(Team& team, const Party& party, InPlace wanted, std::uint64_t salt) {
-    const Shape shape = shape_of(party);
-    const bool in_place = is_in_place(party, shape, wanted);
-    std::vector<std::uint64_t> input(shape.input), output(shape.output, kUntouched);
-    for (std::size_t i = 0; i < input.size(); ++i) input[i] = element(team.self(), i, salt);
+    const auto has = [&](std::uint32_t member, std::size_t place) { return element(member, place, salt); };
+    const auto combined = [](std::uint64_t to, std::uint64_t from) { return to * 31 + from; };
+    Material<std::uint64_t> material;
+    material.lay_out(
+        party, wanted == InPlace::everybody || (wanted == InPlace::odd_members && party.self % 2 == 1), has);
     Operation op;
-    op.kind = party.kind;
+    material.put_into(op);
     op.root = party.root;
-    op.bytes = op.ready = party.elements * sizeof(std::uint64_t);
+    op.ready = op.bytes;
     op.combiner = {order, sizeof(std::uint64_t)};
-    // Nobody looks at what is not there.
-    op.input = shape.input > 0 ? bytes_of(input) : nullptr;
-    op.buffer = shape.output > 0 ? bytes_of(output) : nullptr;
-    std::size_t result_at = 0;
-    std::vector<std::uint64_t>* result = &output;
-    if (in_place && shape.is_input_longer) {
-        result = &input;
-        result_at = shape.own;
-        op.buffer = bytes_of(input, shape.own);
-    } else if (in_place) {
-        std::copy(input.begin(), input.end(), output.begin() + static_cast<std::ptrdiff_t>(shape.own));
-        op.input = bytes_of(output, shape.own);
-    }
     if (const int code = team.run(op); code != 0) return 1000 + code;
     if (!op.done) return 2;
-    for (std::size_t i = 0; i < shape.output; ++i)
-        if ((*result)[result_at + i] != expected(party, i, salt)) return 3;
-    for (std::size_t i = 0; i < input.size() && !in_place; ++i)
-        if (input[i] != element(team.self(), i, salt)) return 4;
+    for (std::size_t i = 0; i < material.shape.output; ++i)
+        if (material.found(i) != material.expected(i, has, combined)) return 3;
+    for (std::size_t i = 0; i < material.input.size(); ++i)
+        if (material.input[i] != has(party.self, i)) return 4;
     // It is over: nobody reads this any more.
-    std::fill(input.begin(), input.end(), kUntouched);
-    std::fill(output.begin(), output.end(), kUntouched);
+    std::fill(material.input.begin(), material.input.end(), kUntouched);
+    std::fill(material.buffer.begin(), material.buffer.end(), kUntouched);
     return 0;
 }
 

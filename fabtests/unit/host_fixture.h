@@ -1,6 +1,8 @@
 // What the tests of host::Team have in common.
 #pragma once
 
+#include <criterion/criterion.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +15,13 @@ inline MembersOptions members(std::uint32_t count) {
     MembersOptions options;
     options.count = count;
     return options;
+}
+
+// Runs `body` on each member: so many of them do not return 0, as those that die.
+inline void expect(const MembersOptions& options, const std::function<int(host::Team&)>& body,
+                   int failures = 0) {
+    cr_assert_eq(run_members(options, body), failures, "%u members, threads %d, single copy %d",
+                 options.count, options.threads, options.config.single_copy);
 }
 
 inline int barrier(host::Team& team) {

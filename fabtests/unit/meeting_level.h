@@ -1,5 +1,4 @@
-// A level without loss or latency, whose members are all in this process: what hosts and segments are in
-// tests of the levels above them.
+// What hosts and segments are in tests of the levels above them.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +6,20 @@
 #include <random>
 #include <vector>
 
-#include "levels/level.h"
+#include "levels/message_level.h"
 
 namespace mcastcoll::levels {
 
 using Random = std::mt19937_64;
 
-// A level whose members are all in this process: what any level has to do, in the plainest way.
+inline std::vector<std::byte> letter(const Outgoing& out) {
+    std::vector<std::byte> bytes(out.header.begin(), out.header.end());
+    bytes.insert(bytes.end(), out.payload.begin(), out.payload.end());
+    return bytes;
+}
+
+// A level without loss or latency, whose members are all in this process: what any level has to do, in the
+// plainest way.
 struct Meeting {
     explicit Meeting(std::size_t members) : legs(members) {}
     std::vector<std::vector<Leg*>> legs;  // [member][leg]; null once it is done

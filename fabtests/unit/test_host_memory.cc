@@ -46,23 +46,22 @@ bool private_shm(const char* size) {
 
 Test(host, memory_has_no_name_once_all_are_here) {
     MembersOptions options = members(3);
-    const int failures = run_members(options, [](Team& team) {
+    expect(options, [](Team& team) {
         if (barrier(team) != 0) return 1;
         return exists(team.name()) ? 2 : 0;
     });
-    cr_assert_eq(failures, 0);
     TeamConfig config = fresh_config(members(2));
     config.name.clear();
     std::string name;
     {
-        auto team = Team::create(config);
+        auto team = Team::open(config);
         cr_assert(team.ok());
         name = team.value()->name();
         cr_assert(exists(name));
         struct stat found {};
         cr_assert_eq(::stat(("/dev/shm" + name).c_str(), &found), 0);
         cr_assert_eq(found.st_mode & 0777, 0600);
-        auto again = Team::create([&] { return config.name = name, config; }());
+        auto again = Team::open([&] { return config.name = name, config; }());
         cr_assert_eq(again.error().code, EEXIST);
     }
     cr_assert_eq(exists(name), false, "who made it and leaves early removes it");
@@ -75,7 +74,7 @@ Test(host, what_a_crash_left_is_removed_by_the_next) {
     if (child == 0) {
         TeamConfig config;
         config.size = 2;
-        auto team = Team::create(config);
+        auto team = Team::open(config);
         const std::string name = team.ok() ? team.value()->name() : "";
         if (::write(ends[1], name.c_str(), name.size() + 1) < 0) ::_exit(1);
         ::pause();
@@ -88,46 +87,46 @@ Test(host, what_a_crash_left_is_removed_by_the_next) {
     ::waitpid(child, nullptr, 0);
     cr_assert(exists(name));
     TeamConfig config;
-    auto next = Team::create(config);
+    auto next = Team::open(config);
     cr_assert(next.ok());
     cr_assert_eq(exists(name), false);
 }
 
 Test(host, foreign_memory_is_refused) {
     TeamConfig config = fresh_config(members(2));
-    auto team = Team::create(config);
+    auto team = Team::open(config);
     cr_assert(team.ok());
     TeamConfig other = config;
     other.self = 1;
     other.key += 1;
-    cr_assert_eq(Team::attach(other).error().code, EPROTO, "another key");
+    cr_assert_eq(Team::open(other).error().code, EPROTO, "another key");
     other.key = config.key;
     other.size = 3;
-    cr_assert_eq(Team::attach(other).error().code, EPROTO, "another size");
+    cr_assert_eq(Team::open(other).error().code, EPROTO, "another size");
     other.size = 2;
     other.name += "x";
-    cr_assert_eq(Team::attach(other).error().code, ENOENT, "another name");
+    cr_assert_eq(Team::open(other).error().code, ENOENT, "another name");
     other.name = config.name;
     cr_assert_eq(::chmod(("/dev/shm" + config.name).c_str(), 0644), 0);
-    cr_assert_eq(Team::attach(other).error().code, EACCES, "others may read it");
+    cr_assert_eq(Team::open(other).error().code, EACCES, "others may read it");
     cr_assert_eq(::chmod(("/dev/shm" + config.name).c_str(), 0600), 0);
     if (::geteuid() == 0) {
         cr_assert_eq(::chown(("/dev/shm" + config.name).c_str(), 65'534, 65'534), 0);
-        cr_assert_eq(Team::attach(other).error().code, EACCES, "another user's");
+        cr_assert_eq(Team::open(other).error().code, EACCES, "another user's");
         cr_assert_eq(::chown(("/dev/shm" + config.name).c_str(), 0, 0), 0);
     }
-    auto second = Team::attach(other);
+    auto second = Team::open(other);
     cr_assert(second.ok());
     TeamConfig twice = other;
     twice.segment = team.value()->segment();
-    cr_assert_eq(Team::attach(twice).error().code, EADDRINUSE, "member 1 is here");
+    cr_assert_eq(Team::open(twice).error().code, EADDRINUSE, "member 1 is here");
 }
 
 Test(host, full_shared_memory_is_an_error) {
     if (!private_shm("size=64k")) cr_skip_test("mounting takes rights that we do not have");
     TeamConfig config;
     config.size = 16;
-    auto team = Team::create(config);
+    auto team = Team::open(config);
     cr_assert_eq(team.ok(), false);
     cr_assert_eq(team.error().code, ENOSPC);
     cr_assert(names_in_shm().empty(), "and leaves nothing");

@@ -65,7 +65,7 @@ Test(levels, results_do_not_depend_on_timing) {
         Group group(kShapes.back(), seed);
         cr_assert(group.run(script).empty());
         for (std::size_t rank = 0; rank < kShapes.back().size(); ++rank) {
-            const std::vector<double>& result = group.member(rank).buffers[1];
+            const std::vector<double>& result = group.member(rank).works[1].buffer;
             if (first.empty()) first = result;
             cr_assert(result == first, "rank %zu, seed %zu", rank, static_cast<std::size_t>(seed));
         }

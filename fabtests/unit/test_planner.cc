@@ -14,12 +14,6 @@ constexpr const char* kSelections[] = {
     "allgather * * * messages\nallreduce * * * split:1",
 };
 
-std::vector<MemberPlace> hosts_of_two(std::uint32_t hosts) {
-    std::vector<MemberPlace> places;
-    for (std::uint32_t rank = 0; rank < 2 * hosts; ++rank) places.push_back({0, rank % hosts});
-    return places;
-}
-
 }  // namespace
 
 TestSuite(planner, .timeout = 300);
@@ -39,7 +33,7 @@ Test(planner, all_kinds_by_all_algorithms_over_all_shapes) {
 // More members than a plan has parts open at once.
 Test(planner, more_members_than_the_window) {
     for (const char* selection : kSelections) {
-        Group group(hosts_of_two(20), 3, "flat", 4096, selection);
+        Group group(on_hosts(20, 2), 3, "flat", 4096, selection);
         const std::string wrong = group.run({{Kind::allgather, 0, 30, false},
                                              {Kind::broadcast, 39, 100, false},
                                              {Kind::allgather, 0, 7, true},
@@ -110,7 +104,7 @@ Test(planner, results_do_not_depend_on_timing) {
         Group group(kShapes.back(), seed, "flat", 4096, "allreduce * * * split:3");
         cr_assert(group.run(script).empty());
         for (std::size_t rank = 0; rank < kShapes.back().size(); ++rank) {
-            const std::vector<double>& result = group.member(rank).buffers[1];
+            const std::vector<double>& result = group.member(rank).works[1].buffer;
             if (first.empty()) first = result;
             cr_assert(result == first, "rank %zu, seed %zu", rank, static_cast<std::size_t>(seed));
         }
@@ -119,7 +113,7 @@ Test(planner, results_do_not_depend_on_timing) {
 
 // What is posted, what waits for room and what comes later.
 Test(planner, failure_ends_all_plans) {
-    Group group(hosts_of_two(20), 7, "flat", 4096, "allgather * * * chains:2");
+    Group group(on_hosts(20, 2), 7, "flat", 4096, "allgather * * * chains:2");
     Planner& one = *group.member(0).planner;
     std::vector<double> block(10), result(400);
     Request request;

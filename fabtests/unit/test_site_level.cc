@@ -5,16 +5,51 @@
 #include <vector>
 
 #include "levels/site_level.h"
+#include "meeting_level.h"
 
 namespace mcastcoll::levels {
 
 TestSuite(site_level, .timeout = 300);
 
+namespace {
+
+struct TwoSites {
+    explicit TwoSites(const SiteConfig& config = {}) : first(one, config), second(other, config) {}
+    Placement one{0, {{0, 0}, {1, 1}}}, other{1, {{0, 0}, {1, 1}}};
+    SiteLevel first, second;
+};
+
+// A broadcast that is all there.
+Leg broadcast(std::vector<std::byte>& message) {
+    Leg leg;
+    leg.buffer = message.data();
+    leg.bytes = leg.ready = message.size();
+    return leg;
+}
+
+// Sends what `from` has to say by now; how many messages, and their bytes.
+std::pair<int, std::size_t> deliver(SiteLevel& from, SiteLevel& to) {
+    std::pair<int, std::size_t> sent;
+    for (Outgoing message; from.poll_outgoing(message); ++sent.first) {
+        sent.second += message.payload.size();
+        to.on_message(letter(message), {});
+    }
+    return sent;
+}
+
+// Tells which vector was first.
+void twice_plus(void* inout, const void* in, std::size_t elements) {
+    auto* to = static_cast<std::uint64_t*>(inout);
+    const auto* from = static_cast<const std::uint64_t*>(in);
+    for (std::size_t i = 0; i < elements; ++i) to[i] = 2 * to[i] + from[i];
+}
+
+}  // namespace
+
 // What is sent to a member that does not know the group yet is lost.
 Test(site_level, sites_greet_until_they_are_answered) {
-    const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
-    Placement first(0, two_sites), second(1, two_sites);
-    SiteLevel top(first, {}), other(second, {});
+    TwoSites sites;
+    SiteLevel &top = sites.first, &other = sites.second;
     Outgoing message;
     other.start({});
     cr_assert(other.poll_outgoing(message));  // lost
@@ -35,56 +70,23 @@ Test(site_level, sites_greet_until_they_are_answered) {
 }
 
 Test(site_level, lengths_that_differ_are_an_error) {
-    const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
-    Placement first(0, two_sites), second(1, two_sites);
-    SiteLevel sender(first, {}), receiver(second, {});
+    TwoSites sites;
     std::vector<std::byte> long_one(100), short_one(50);
-    Leg out, in;
-    out.buffer = long_one.data();
-    out.bytes = out.ready = long_one.size();
-    in.buffer = short_one.data();
-    in.bytes = short_one.size();
-    cr_assert_eq(sender.post(out, {}), 0);
-    cr_assert_eq(receiver.post(in, {}), 0);
-    Outgoing message;
-    cr_assert(sender.poll_outgoing(message));
-    std::vector<std::byte> bytes(message.header.begin(), message.header.end());
-    bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
-    receiver.on_message(bytes, {});
-    receiver.progress({});
+    Leg out = broadcast(long_one), in = broadcast(short_one);
+    cr_assert_eq(sites.first.post(out, {}), 0);
+    cr_assert_eq(sites.second.post(in, {}), 0);
+    cr_assert_eq(deliver(sites.first, sites.second).first, 1);
+    sites.second.progress({});
     cr_assert(in.done);
     cr_assert_eq(in.error, EMSGSIZE);
 }
 
-namespace {
-
-// Tells which vector was first.
-void twice_plus(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<std::uint64_t*>(inout);
-    const auto* from = static_cast<const std::uint64_t*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] = 2 * to[i] + from[i];
-}
-
-// Sends what `from` has to say by now; how many messages.
-int deliver(SiteLevel& from, SiteLevel& to) {
-    int count = 0;
-    for (Outgoing message; from.poll_outgoing(message); ++count) {
-        std::vector<std::byte> bytes(message.header.begin(), message.header.end());
-        bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
-        to.on_message(bytes, {});
-    }
-    return count;
-}
-
-}  // namespace
-
 // A message each way at once, and the vectors in the order of sites on both sides; long ones there and back.
 Test(site_level, two_sites_exchange_what_is_short) {
-    const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
-    Placement first(0, two_sites), second(1, two_sites);
     for (const std::size_t elements : {0UL, 1UL, 2048UL, 2049UL}) {
         for (const bool in_place : {false, true}) {
-            SiteLevel levels[] = {SiteLevel(first, {}), SiteLevel(second, {})};
+            TwoSites sites;
+            SiteLevel* const levels[] = {&sites.first, &sites.second};
             std::vector<std::uint64_t> inputs[2], results[2];
             Leg legs[2];
             for (std::uint64_t site = 0; site < 2; ++site) {
@@ -97,15 +99,16 @@ Test(site_level, two_sites_exchange_what_is_short) {
                 legs[site].buffer = reinterpret_cast<std::byte*>(to.data());
                 legs[site].bytes = legs[site].ready = 8 * elements;
                 legs[site].combiner = {twice_plus, 8};
-                cr_assert_eq(levels[site].post(legs[site], {}), 0);
+                cr_assert_eq(levels[site]->post(legs[site], {}), 0);
             }
             const bool exchanged = elements <= 2048;
-            const int there = deliver(levels[0], levels[1]), back = deliver(levels[1], levels[0]);
+            const int there = deliver(sites.first, sites.second).first;
+            const int back = deliver(sites.second, sites.first).first;
             cr_assert_eq(there, exchanged ? 1 : 0);
             cr_assert_eq(back, 1);
             for (int turn = 0; turn < 3; ++turn) {
-                for (SiteLevel& level : levels) level.progress({});
-                if (!exchanged) deliver(levels[0], levels[1]);
+                for (SiteLevel* level : levels) level->progress({});
+                if (!exchanged) deliver(sites.first, sites.second);
             }
             for (std::size_t site = 0; site < 2; ++site) {
                 cr_assert(legs[site].done && legs[site].error == 0);
@@ -119,33 +122,23 @@ Test(site_level, two_sites_exchange_what_is_short) {
 
 // Pieces of an operation that nobody posts are kept up to the window, and no further.
 Test(site_level, unposted_pieces_are_bounded) {
-    const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
-    Placement first(0, two_sites), second(1, two_sites);
     SiteConfig config;
     config.message_bytes = 2048;
     config.window_bytes = 8192;
-    SiteLevel sender(first, config), receiver(second, config);
+    TwoSites sites(config);
     std::vector<std::byte> data(100000);
-    Leg out;
-    out.buffer = data.data();
-    out.bytes = out.ready = data.size();
-    cr_assert_eq(sender.post(out, {}), 0);
-    std::size_t sent = 0;
-    for (Outgoing message; sender.poll_outgoing(message); sent += message.payload.size()) {
-        std::vector<std::byte> bytes(message.header.begin(), message.header.end());
-        bytes.insert(bytes.end(), message.payload.begin(), message.payload.end());
-        receiver.on_message(bytes, {});
-    }
+    Leg out = broadcast(data);
+    cr_assert_eq(sites.first.post(out, {}), 0);
+    const std::size_t sent = deliver(sites.first, sites.second).second;
     cr_assert_gt(sent, 0);
     cr_assert_leq(sent, config.window_bytes);
-    cr_assert_eq(receiver.counters().bad_pieces, 0);
+    cr_assert_eq(sites.second.counters().bad_pieces, 0);
     cr_assert_not(out.done);
 }
 
 Test(site_level, foreign_and_broken_pieces_are_counted) {
-    const std::vector<MemberPlace> two_sites = {{0, 0}, {1, 1}};
-    Placement first(0, two_sites);
-    SiteLevel level(first, {});
+    TwoSites sites;
+    SiteLevel& level = sites.first;
     std::vector<std::byte> garbage(100);
     level.on_message(garbage, {});
     level.on_message(Bytes(garbage).first(3), {});

@@ -49,7 +49,6 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_engine_LDADD = prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
 
 %canon_reldir%_test_levels_SOURCES = \
-	%reldir%/exchange_fixture.h \
 	%reldir%/levels_fixture.h \
 	%reldir%/meeting_level.h \
 	%reldir%/test_planner.cc \
@@ -57,9 +56,9 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_levels.cc \
 	%reldir%/test_selection.cc \
 	%reldir%/test_site_level.cc
-%canon_reldir%_test_levels_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+%canon_reldir%_test_levels_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
 %canon_reldir%_test_levels_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_levels_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
+%canon_reldir%_test_levels_LDADD = fabtests/functional/libmcchostmembers.a prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
 
 %canon_reldir%_test_simulator_SOURCES = \
 	%reldir%/simulator_cases.h \
@@ -92,9 +91,9 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h \
 	%reldir%/wire_fixture.h
-%canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_group_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
+%canon_reldir%_test_group_LDADD = fabtests/functional/libmcchostmembers.a util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
 # Reductions' kernels, and the checks of what applications ask for, which decide about them.
 %canon_reldir%_test_reduce_SOURCES = \

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "base/types.h"
 
@@ -24,9 +26,30 @@ enum class CollectiveKind : std::uint8_t {
     reduce_scatter
 };
 
+inline constexpr std::size_t kCollectiveKinds = 9;
+
+// Ends in NUL.
+constexpr std::string_view name_of(CollectiveKind kind) {
+    constexpr std::string_view kNames[kCollectiveKinds] = {"broadcast", "barrier",   "reduce",
+                                                           "allreduce", "allgather", "gather",
+                                                           "scatter",   "alltoall",  "reduce_scatter"};
+    return kNames[static_cast<std::size_t>(kind) % kCollectiveKinds];
+}
+
+constexpr std::optional<CollectiveKind> kind_named(std::string_view name) {
+    for (std::size_t i = 0; i < kCollectiveKinds; ++i)
+        if (const auto kind = static_cast<CollectiveKind>(i); name_of(kind) == name) return kind;
+    return std::nullopt;
+}
+
 // Each member has a block of its own, or one for each other.
 constexpr bool moves_blocks(CollectiveKind kind) {
     return kind >= CollectiveKind::allgather;
+}
+
+constexpr bool is_reduction(CollectiveKind kind) {
+    return kind == CollectiveKind::reduce || kind == CollectiveKind::allreduce ||
+           kind == CollectiveKind::reduce_scatter;
 }
 
 // How two vectors become one: the only thing that is known of a reduction's datatype and operator.

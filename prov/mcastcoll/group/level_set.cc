@@ -155,9 +155,9 @@ int LevelSet::make_host(Nanoseconds now) {
 }
 
 void LevelSet::on_message(Bytes message, Nanoseconds now) {
-    if (levels::SiteLevel::takes(wire::peek_kind(message)))
+    if (site_level_.takes(wire::peek_kind(message)))
         site_level_.on_message(message, now);
-    else if (levels::ExchangeLevel::takes(wire::peek_kind(message)) && exchange_level_)
+    else if (exchange_level_ && exchange_level_->takes(wire::peek_kind(message)))
         exchange_level_->on_message(message, now);
     else if (engine_)
         engine_->on_message(message, now);

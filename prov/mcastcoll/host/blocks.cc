@@ -17,7 +17,6 @@ bool send_block(Context& c, const Operation& operation, const Blocks& blocks, bo
     copy_bytes(c.rings.slot(c.self, step), operation.input + offset, bytes);
     c.rings.publish(step, operation.kind, true, bytes, operation.bytes);
     ++at;
-    c.count_step(false);
     if (leaves) c.rings.leave(step);
     return true;
 }
@@ -28,14 +27,13 @@ bool gather_block(Context& c, Operation& operation, const Blocks& blocks) {
     if (at.gathered == at.published) return false;
     const Step step = c.step + at.gathered;
     const auto [offset, bytes] = blocks.at(at.gathered);
-    bool moved = false;
-    for (; at.next < c.size; ++at.next, moved = true) {
-        const bool own = at.next == c.self;
-        if (!own && c.rings.look(at.next, step, operation.kind, operation.bytes) == 0) return moved;
-        copy_bytes(operation.buffer + at.next * operation.bytes + offset,
-                   own ? operation.input + offset : c.rings.slot(at.next, step), bytes);
-    }
-    return c.leave_gathered();
+    return read_each(c, c.size, [&, offset = offset, bytes = bytes](std::uint32_t member) {
+        const bool own = member == c.self;
+        if (!own && c.rings.look(member, step, operation.kind, operation.bytes) == 0) return false;
+        copy_bytes(operation.buffer + member * operation.bytes + offset,
+                   own ? operation.input + offset : c.rings.slot(member, step), bytes);
+        return true;
+    });
 }
 
 }  // namespace
@@ -119,7 +117,6 @@ Advance scatter(Context& c, Operation& operation) {
             if (!take_block(c, operation, offset, bytes, step, layout)) break;
         }
         c.rings.leave(step);
-        c.count_step(in_line);
     }
     return c.cursor.published == steps ? c.finish(steps) : moved_or_idle(moved);
 }
@@ -185,27 +182,24 @@ bool send_to_partners(Context& c, const Operation& operation, const Meetings& al
     }
     c.rings.publish(step, Kind::alltoall, true, bytes, operation.bytes);
     ++c.cursor.published;
-    c.count_step(all.in_line);
     return true;
 }
 
 bool take_from_partners(Context& c, Operation& operation, const Meetings& all) {
-    Cursor& cursor = c.cursor;
-    const std::uint64_t at = cursor.gathered;
-    if (at == cursor.published) return false;
+    const std::uint64_t at = c.cursor.gathered;
+    if (at == c.cursor.published) return false;
     const Step step = c.step + at;
     const std::uint32_t first = all.first_round(at);
     const std::size_t offset = all.offset(at);
     const std::size_t bytes = std::min(all.piece_bytes, operation.bytes - offset);
-    bool moved = false;
-    for (; cursor.next < all.at_once && first + cursor.next < all.rounds; ++cursor.next, moved = true) {
-        const std::uint32_t partner = partner_of(c.self, first + cursor.next, c.size);
-        if (partner == c.self) continue;
-        if (c.rings.look(partner, step, Kind::alltoall, operation.bytes) == 0) return moved;
+    return read_each(c, std::min(all.at_once, all.rounds - first), [&](std::uint32_t i) {
+        const std::uint32_t partner = partner_of(c.self, first + i, c.size);
+        if (partner == c.self) return true;
+        if (c.rings.look(partner, step, Kind::alltoall, operation.bytes) == 0) return false;
         copy_bytes(operation.buffer + partner * operation.bytes + offset,
-                   c.rings.place(partner, step, all.in_line) + cursor.next * bytes, bytes);
-    }
-    return c.leave_gathered();
+                   c.rings.place(partner, step, all.in_line) + i * bytes, bytes);
+        return true;
+    });
 }
 
 }  // namespace

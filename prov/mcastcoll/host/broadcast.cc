@@ -62,7 +62,6 @@ Advance send_slots(Context& c, Operation& operation) {
         });
         if (at.within < bytes) break;
         c.rings.leave(step);
-        c.count_step(false);
         ++at.published;
         at.within = 0;
         if (offset + bytes == operation.bytes) return c.finish(at.published);
@@ -93,7 +92,6 @@ Advance take_slots(Context& c, Operation& operation) {
         moved = true;
         if (at.within < bytes) continue;
         c.rings.leave(step);
-        c.count_step(false);
         ++at.gathered;
         at.within = 0;
         if (operation.arrived == operation.bytes) return c.finish(at.gathered);

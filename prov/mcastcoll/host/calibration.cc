@@ -7,13 +7,8 @@
 // each piece once, since afterwards it lies in the wrong cache. That is 27 KiB in all, tens of microseconds;
 // the least time of a few pieces counts, since whatever disturbs only adds.
 //
-// Where both happen to run on one core, as on a busy machine, nothing is measured, and fixed bounds hold.
-//
-// With more members than cores the same would measure the scheduler: there others hold. Slots then stay
-// in the cache of a core that many members share, and beat the kernel's page by page copying up to hundreds
-// of KiB (8 members on 2 cores, broadcast of 64 KiB: 35 us instead of 68; 4 members, allreduce of 1 MiB: 780
-// instead of 1,095), but every step costs context switches (gather of 1 MiB: 150 us straight, 430 through
-// slots).
+// Where both happen to run on one core, as on a busy machine, nothing is measured, and fixed bounds hold;
+// with more members than cores others do, since the same would measure the scheduler.
 #include <algorithm>
 #include <cstring>
 

@@ -7,9 +7,8 @@
 //     members   publish "here"                   read one line per cluster
 //     leaders   read their cluster's lines, then publish "all of us"
 //
-// Of the levels told, the one is taken that leaves a leader the fewest lines to read (its cluster's and the
-// other leaders'; after Karonis and others a leader per cluster, here without a tree above, since a host has
-// few nodes). With more members than cores it stays flat: the leader would be one more context switch.
+// After Karonis and others, a leader per cluster; without a tree above, since a host has few nodes. With more
+// members than cores it stays flat: the leader would be one more context switch.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -81,7 +80,6 @@ Advance barrier_by_clusters(Context& c, Operation&) {
         c.rings.publish(c.step, Kind::barrier, c.clusters.leads && led.empty(), 0);
         at.phase = Cursor::Phase::published;
         moved = true;
-        c.count_step(true);
     }
     for (; at.next_seen < led.size(); ++at.next_seen) {
         if (c.rings.look(led[at.next_seen], c.step, Kind::barrier) == 0) return moved_or_idle(moved);

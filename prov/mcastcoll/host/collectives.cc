@@ -54,7 +54,6 @@ bool gather_at_once(Context& c, Operation& operation, int looks) {
     }
     c.rings.all_are_in(c.step);
     c.rings.leave(c.step);
-    c.count_step(true);
     c.finish(1);
     return true;
 }
@@ -84,7 +83,6 @@ Advance broadcast_inline(Context& c, Operation& operation) {
         operation.arrived = bytes;
     }
     c.rings.leave(c.step);
-    c.count_step(true);
     ++c.step;  // the cursor is as it was: setting it anew would cost a seventh of the whole
     return Advance::finished;
 }
@@ -101,7 +99,6 @@ Advance gather_one(Context& c, Operation& operation) {
         c.rings.publish(c.step, operation.kind, true, bytes, bytes);
         at.phase = Phase::published;
         moved = true;
-        c.count_step(in_line);
     }
     if (!is_rooted(operation.kind) || operation.root == c.self) {
         for (; at.next < c.size; ++at.next)

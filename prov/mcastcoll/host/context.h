@@ -1,6 +1,8 @@
-// Context: what a collective is carried out with, and how far the oldest open operation has come.
+// Operation: what is to be done. Context: what a collective is carried out with, and how far the oldest open
+// operation has come.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +12,48 @@
 
 namespace mcastcoll::host {
 
+constexpr bool is_rooted(Kind kind) {
+    return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
+}
+
+// What a team can be asked for. The caller owns an operation and its buffers, and leaves both alone from
+// Team::post() until `done`.
+struct Operation {
+    Kind kind = Kind::barrier;
+    std::uint32_t root = 0;  // broadcast, reduce, gather, scatter
+    // Where the message is or the result goes; reduce, gather: the root's only.
+    std::byte* buffer = nullptr;
+    // Everybody's contribution; scatter: the root's only. May be where the result goes (reductions, alltoall:
+    // the buffer), or the part of it that stays with this member (gather, allgather: its block of the buffer;
+    // scatter: the buffer is the root's block of the input).
+    const std::byte* input = nullptr;
+    std::size_t bytes = 0;  // of the vector, or of one block
+    Combiner combiner{};
+    // Broadcast, root: how much of the buffer is there already; the caller raises it.
+    std::size_t ready = 0;
+    // Broadcast, others: how much of the buffer is there already, to be passed on.
+    std::size_t arrived = 0;
+    bool done = false;
+    int error = 0;  // a positive errno; FI_E* have the same numbers
+};
+
+// What a level or a blocking call was asked for, as the team's.
+inline Operation operation_of(const Collective& asked) {
+    return {.kind = asked.kind,
+            .root = index_of(asked.root),
+            .buffer = asked.buffer,
+            .input = asked.input,
+            .bytes = asked.bytes,
+            .combiner = asked.combiner,
+            .ready = std::min<std::size_t>(asked.ready, asked.bytes)};
+}
+
+// Whether a reduction can combine what it has: whole elements.
+inline bool is_whole(const Operation& operation) {
+    const auto [combine, element_bytes] = operation.combiner;
+    return combine != nullptr && element_bytes > 0 && operation.bytes % element_bytes == 0;
+}
+
 // What everybody goes by, from the agreement of all.
 struct Bounds {
     bool crowded = true;                      // more members than cores
@@ -18,15 +62,11 @@ struct Bounds {
     std::size_t share_from = 0;               // an allreduce that is computed by shares
     std::size_t reduce_whole = 0;             // reduces of up to so many bytes are the root's work
     // The other kinds, straight between memories.
-    std::array<std::size_t, kKinds> direct_from = never();
+    std::array<std::size_t, kCollectiveKinds> direct_from;
 
+    Bounds() { direct_from.fill(SIZE_MAX); }
     std::size_t& from(Kind kind) { return direct_from[static_cast<std::size_t>(kind)]; }
     std::size_t from(Kind kind) const { return direct_from[static_cast<std::size_t>(kind)]; }
-    static constexpr std::array<std::size_t, kKinds> never() {
-        std::array<std::size_t, kKinds> all{};
-        all.fill(SIZE_MAX);
-        return all;
-    }
 };
 
 // Copying straight between the memories of two processes (Linux: process_vm_readv, process_vm_writev).
@@ -51,7 +91,7 @@ bool can_copy_from(const RemoteMemory& peer);
 // Those of a team. What goes wrong there is told to all of it.
 class Memories {
   public:
-    Memories(Rings& rings, std::uint64_t& copied_bytes) : rings_(rings), copied_bytes_(copied_bytes) {}
+    explicit Memories(Rings& rings) : rings_(rings) {}
 
     // When everybody's card is there: who they are, and whether this member can read from all of them.
     bool meet(std::uint32_t self, std::uint32_t size, bool may_copy);
@@ -66,7 +106,6 @@ class Memories {
     void fail(std::uint32_t member, int code);
 
     Rings& rings_;
-    std::uint64_t& copied_bytes_;
     std::vector<RemoteMemory> peers_;
 };
 
@@ -85,11 +124,9 @@ struct Clusters {
 };
 
 struct TeamCounters {
-    std::uint64_t operations = 0, failed_operations = 0;
-    std::uint64_t inline_steps = 0, slot_steps = 0;  // carried beside the flag, and through slots
-    std::uint64_t single_copies = 0, both_copies = 0, single_copy_bytes = 0;
-    std::uint64_t yields = 0, sleeps = 0, liveness_checks = 0;
-    std::uint64_t moves = 0;  // away from a core that another member had, too
+    std::uint64_t operations = 0;
+    std::uint64_t single_copies = 0, both_copies = 0;
+    std::uint64_t yields = 0, sleeps = 0;
 };
 
 enum class Advance : std::uint8_t { idle, moved, finished };
@@ -125,7 +162,7 @@ struct Context {
     Bounds bounds;
     Clusters clusters;
     TeamCounters counters;
-    Memories memories{rings, counters.single_copy_bytes};
+    Memories memories{rings};
 
     // The oldest operation is over, after so many steps.
     Advance finish(std::uint64_t steps) {
@@ -133,13 +170,6 @@ struct Context {
         cursor = {};
         return Advance::finished;
     }
-    // This member has read all of the present step.
-    bool leave_gathered() {
-        rings.leave(step + cursor.gathered++);
-        cursor.next = 0;
-        return true;
-    }
-    void count_step(bool in_line) { ++(in_line ? counters.inline_steps : counters.slot_steps); }
 };
 
 inline Advance moved_or_idle(bool moved) {
@@ -155,6 +185,19 @@ Advance pipeline(Context& c, std::uint64_t steps, const Move& move) {
         if (c.cursor.gathered == steps) return c.finish(steps);
     }
     return moved_or_idle(moved);
+}
+
+// Reads what so many others have published in the step to be gathered, from where it has stopped, and leaves
+// that step. True when something moved.
+template <class Read>
+bool read_each(Context& c, std::uint32_t count, const Read& read) {
+    Cursor& at = c.cursor;
+    bool moved = false;
+    for (; at.next < count; ++at.next, moved = true)
+        if (!read(at.next)) return moved;
+    c.rings.leave(c.step + at.gathered++);
+    at.next = 0;
+    return true;
 }
 
 // Of nothing from nowhere, and where both are the same, too.

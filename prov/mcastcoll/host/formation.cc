@@ -45,11 +45,7 @@ std::uint32_t current_core() {
     return static_cast<std::uint32_t>(::sched_getcpu());
 }
 
-}  // namespace
-
-Result<std::shared_ptr<Segment>> Formation::make_segment(const TeamConfig& config) {
-    if (auto checked = check(config); !checked) return checked.error();
-    if (config.self != 0) return Error{EINVAL, fmt::format("member 0 makes the team, not {}", config.self)};
+Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config) {
     // Small teams are many, large ones few: tens of KiB for two members, less than a MiB for sixteen.
     const std::uint32_t slots = config.slots != 0 ? config.slots : 8;
     const std::uint32_t slot_bytes = config.slot_bytes != 0 ? config.slot_bytes
@@ -68,9 +64,7 @@ Result<std::shared_ptr<Segment>> Formation::make_segment(const TeamConfig& confi
     return segment;
 }
 
-Result<std::shared_ptr<Segment>> Formation::find_segment(const TeamConfig& config) {
-    if (auto checked = check(config); !checked) return checked.error();
-    if (config.self == 0) return Error{EINVAL, "member 0 makes the team, it does not attach"};
+Result<std::shared_ptr<Segment>> find_segment(const TeamConfig& config) {
     std::shared_ptr<Segment> segment = config.segment;
     if (!segment) {
         auto opened = Segment::open(config.name, sizeof(Header));
@@ -90,6 +84,13 @@ Result<std::shared_ptr<Segment>> Formation::find_segment(const TeamConfig& confi
         segment->bytes() < Rings::bytes_for(header.size, header.slots, header.slot_bytes))
         return Error{EPROTO, fmt::format("{} has not the size that it says", segment->name())};
     return segment;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Segment>> Formation::open_segment(const TeamConfig& config) {
+    if (auto checked = check(config); !checked) return checked.error();
+    return config.self == 0 ? make_segment(config) : find_segment(config);
 }
 
 Formation::Formation(const TeamConfig& config, std::shared_ptr<Segment> segment)
@@ -183,7 +184,6 @@ void Formation::agree(Context& c) const {
           &Thresholds::blocks_direct_from, &Thresholds::reduce_direct_from})
         if (config_.thresholds.*from != 0) chosen.*from = config_.thresholds.*from;
     agreement.reduce_by_shares = config_.thresholds.share_from != 0;
-    // With more members than cores a leader would be one more context switch.
     const Clusters::Ids leaders = Clusters::choose_leaders(
         agreement.crowded != 0 ? std::vector<Clusters::Ids>{} : config_.clusters, c.size);
     for (std::uint32_t member = 0; member < c.size; ++member) c.rings.card(member).leader = leaders[member];

@@ -50,9 +50,8 @@ Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t 
 
 class Formation {
   public:
-    // Member 0's, and the others', who find it.
-    static Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config);
-    static Result<std::shared_ptr<Segment>> find_segment(const TeamConfig& config);
+    // Member 0 makes it, the others find it.
+    static Result<std::shared_ptr<Segment>> open_segment(const TeamConfig& config);
 
     Formation(const TeamConfig& config, std::shared_ptr<Segment> segment);
     Formation(const Formation&) = delete;

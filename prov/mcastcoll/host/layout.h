@@ -17,7 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/collective.h"
+
 namespace mcastcoll::host {
+
+using Kind = CollectiveKind;
 
 // Two lines of the cache: the adjacent-line prefetcher would otherwise fetch a neighbour that is being
 // written.

@@ -13,7 +13,6 @@ mcc_parts += \
 	%reldir%/formation.h \
 	%reldir%/layout.h \
 	%reldir%/memories.cc \
-	%reldir%/operation.h \
 	%reldir%/reductions.cc \
 	%reldir%/rings.cc \
 	%reldir%/rings.h \

@@ -59,16 +59,13 @@ bool Memories::meet(std::uint32_t self, std::uint32_t size, bool may_copy) {
 bool Memories::read(std::uint32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
     const int code = copy_from(peers_[member], address, to, bytes);
     if (code != 0) fail(member, code);
-    if (rings_.failure() != 0) return false;
-    copied_bytes_ += bytes;
-    return true;
+    return rings_.failure() == 0;
 }
 
 bool Memories::write(std::uint32_t member, std::uint64_t address, const std::byte* from, std::size_t bytes) {
     const int code = copy_to(peers_[member], address, from, bytes);
-    if (code != 0) return fail(member, code), false;
-    copied_bytes_ += bytes;
-    return true;
+    if (code != 0) fail(member, code);
+    return code == 0;
 }
 
 void Memories::fail(std::uint32_t member, int code) {

@@ -1,4 +1,4 @@
-// Larger reductions through slots.
+// Reductions that do not fit beside a flag, or into a slot.
 #include <algorithm>
 
 #include "host/collectives.h"
@@ -43,7 +43,6 @@ bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     std::memcpy(slot + after, operation.input + block.offset + after, block.bytes - after);
     c.rings.publish(step, operation.kind, false, kContributed, operation.bytes);
     ++at;
-    c.count_step(false);
     return true;
 }
 
@@ -72,17 +71,13 @@ bool collect_shares(Context& c, Operation& operation, const Blocks& blocks) {
     if (at.gathered == at.reduced) return false;
     const Step step = c.step + at.gathered;
     const Slice block = blocks.at(at.gathered);
-    bool moved = false;
-    for (; at.next < c.size; ++at.next, moved = true) {
-        if (!Word::final(c.rings.look(at.next, step, operation.kind))) {
-            c.rings.await(at.next);
-            return moved;
-        }
-        const Slice share = share_of(c, operation, at.next, block.bytes);
-        copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(at.next, step) + share.offset,
+    return read_each(c, c.size, [&](std::uint32_t member) {
+        if (!Word::final(c.rings.look(member, step, operation.kind))) return c.rings.await(member), false;
+        const Slice share = share_of(c, operation, member, block.bytes);
+        copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(member, step) + share.offset,
                    share.bytes);
-    }
-    return c.leave_gathered();
+        return true;
+    });
 }
 
 }  // namespace
@@ -149,27 +144,23 @@ bool contribute_pieces(Context& c, const Operation& operation, const Deal& deal)
     }
     c.rings.publish(step, Kind::reduce_scatter, true, 0, operation.bytes);
     ++c.cursor.published;
-    c.count_step(false);
     return true;
 }
 
 bool combine_pieces(Context& c, Operation& operation, const Deal& deal) {
-    Cursor& cursor = c.cursor;
-    const std::uint64_t at = cursor.gathered;
-    if (at == cursor.published) return false;
+    const std::uint64_t at = c.cursor.gathered;
+    if (at == c.cursor.published) return false;
     const Step step = c.step + at;
     const Slice piece = deal.piece(c.self, at);
     const std::size_t place = c.self % deal.at_once * deal.piece_bytes;
     std::byte* to = operation.buffer + at / deal.groups * deal.piece_bytes;
-    bool moved = false;
-    for (; cursor.next < c.size && piece.bytes > 0; ++cursor.next, moved = true) {
-        const std::uint32_t member = cursor.next;
-        if (c.rings.look(member, step, Kind::reduce_scatter, operation.bytes) == 0) return moved;
+    return read_each(c, piece.bytes > 0 ? c.size : 0, [&](std::uint32_t member) {
+        if (c.rings.look(member, step, Kind::reduce_scatter, operation.bytes) == 0) return false;
         const std::byte* from =
             member == c.self ? operation.input + piece.offset : c.rings.slot(member, step) + place;
         combine_next(operation, member, to, from, piece.bytes);
-    }
-    return c.leave_gathered();
+        return true;
+    });
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "host/rings.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -31,10 +30,6 @@ Rings::Rings(Header& header, std::uint32_t self)
 
 std::size_t Rings::bytes_for(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes) {
     return sizeof(Header) + members * member_bytes(slots, slot_bytes);
-}
-
-void Rings::mismatch() {
-    alarm.fail(EMSGSIZE);
 }
 
 bool Rings::is_alive(std::uint32_t member) const {

@@ -3,12 +3,13 @@
 // Nobody waits in here: awaited() is whom the last look was in vain for.
 #pragma once
 
+#include <errno.h>
+
 #include <atomic>
 #include <vector>
 
 #include "base/types.h"
 #include "host/layout.h"
-#include "host/operation.h"
 
 namespace mcastcoll::host {
 
@@ -88,7 +89,7 @@ class Rings {
     std::size_t slot_bytes() const { return slot_bytes_; }
     int failure() const { return alarm.failure(); }
     // Members have posted different things under one number.
-    void mismatch();
+    void mismatch() { alarm.fail(EMSGSIZE); }
 
     Card& card(std::uint32_t member) const { return areas_[member]->card; }
     bool is_alive(std::uint32_t member) const;

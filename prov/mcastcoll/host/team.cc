@@ -10,15 +10,8 @@
 
 namespace mcastcoll::host {
 
-Result<std::unique_ptr<Team>> Team::create(const TeamConfig& config) {
-    return make(config, Formation::make_segment(config));
-}
-
-Result<std::unique_ptr<Team>> Team::attach(const TeamConfig& config) {
-    return make(config, Formation::find_segment(config));
-}
-
-Result<std::unique_ptr<Team>> Team::make(const TeamConfig& config, Result<std::shared_ptr<Segment>> segment) {
+Result<std::unique_ptr<Team>> Team::open(const TeamConfig& config) {
+    auto segment = Formation::open_segment(config);
     if (!segment) return segment.error();
     std::unique_ptr<Team> team(new Team(config, std::move(segment).value()));
     auto arrived = team->formation_.arrive(team->context_.rings);
@@ -93,7 +86,6 @@ void Team::end_oldest(int error) {
 
 void Team::end(Operation& operation, int error) {
     ++context_.counters.operations;
-    if (error != 0) ++context_.counters.failed_operations;
     operation.error = error;
     operation.done = true;
 }
@@ -110,7 +102,6 @@ bool Team::end_all() {
 // it.
 void Team::look_after_awaited() {
     if (!detector_.is_due(monotonic_now())) return;
-    ++context_.counters.liveness_checks;
     const Rings& rings = context_.rings;
     const Stage stage = rings.card(awaited()).stage.load(std::memory_order_acquire);
     if (awaited() == self() || stage < Stage::attached) return;
@@ -162,9 +153,7 @@ void Team::notice_core() {
     std::atomic<std::uint32_t>& told = rings.core(self());
     if (told.load(std::memory_order_relaxed) != core) told.store(core, std::memory_order_relaxed);
     const bool shared = awaited() != self() && rings.core(awaited()).load(std::memory_order_relaxed) == core;
-    if (!backoff_.on_core(shared)) return;
-    ++context_.counters.moves;
-    leave_core(static_cast<int>(core) - 1);
+    if (backoff_.on_core(shared)) leave_core(static_cast<int>(core) - 1);
 }
 
 void Team::sleep(Nanoseconds longest) {

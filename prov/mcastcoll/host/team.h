@@ -1,8 +1,6 @@
 // Team: the processes of one host that belong to a group, and their collectives through shared memory.
 //
-// Every member counts the *steps* of the operations alike (layout.h) and carries the operations out in the
-// order in which they were posted. In a step members publish lines and slots, and read those of others: see
-// README.md for each collective's way, and collectives.h for its code.
+// Operations are carried out in the order in which they were posted: see README.md for each collective's way.
 //
 // Who has nothing to do never waits in here: progress() returns. run() waits as suits the machine
 // (waiting.h). A Team belongs to one thread at a time. Buffers belong to the team from post() until `done`.
@@ -23,9 +21,9 @@ class Team {
   public:
     static constexpr std::size_t kMaxOpen = 128;
 
-    // Member 0 creates, the others attach. Neither waits: operations wait until all are there.
-    static Result<std::unique_ptr<Team>> create(const TeamConfig& config);
-    static Result<std::unique_ptr<Team>> attach(const TeamConfig& config);
+    // Member 0 creates, the others attach: EAGAIN or ENOENT before it has. Nobody waits: operations wait
+    // until all are there.
+    static Result<std::unique_ptr<Team>> open(const TeamConfig& config);
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
     // Who leaves while others wait for it ends their operations with ECONNRESET.
@@ -72,8 +70,6 @@ class Team {
 
   private:
     Team(const TeamConfig& config, std::shared_ptr<Segment> segment);
-    static Result<std::unique_ptr<Team>> make(const TeamConfig& config,
-                                              Result<std::shared_ptr<Segment>> segment);
 
     void end(Operation& operation, int error);
     void end_oldest(int error);

@@ -3,17 +3,17 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 mcc_parts += \
 	%reldir%/exchange_level.cc \
 	%reldir%/exchange_level.h \
-	%reldir%/exchange_schedule.cc \
-	%reldir%/exchange_schedule.h \
 	%reldir%/hierarchy.cc \
 	%reldir%/hierarchy.h \
 	%reldir%/level.h \
-	%reldir%/piece_flow.cc \
-	%reldir%/piece_flow.h \
+	%reldir%/message_level.cc \
+	%reldir%/message_level.h \
 	%reldir%/placement.cc \
 	%reldir%/placement.h \
 	%reldir%/planner.cc \
 	%reldir%/planner.h \
+	%reldir%/schedule.cc \
+	%reldir%/schedule.h \
 	%reldir%/segment_level.cc \
 	%reldir%/segment_level.h \
 	%reldir%/selection.cc \

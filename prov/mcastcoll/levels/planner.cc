@@ -11,11 +11,6 @@ namespace {
 // members ask for what they are silently waiting for.
 constexpr std::uint32_t kOpenPerChain = 2;
 
-// By algorithm.
-constexpr std::uint64_t PlanCounters::*kCounts[kAlgorithms] = {
-    &PlanCounters::walks,  &PlanCounters::walks,  &PlanCounters::reductions,
-    &PlanCounters::chains, &PlanCounters::splits, &PlanCounters::walks};
-
 void or_bytes(void* inout, const void* in, std::size_t bytes) {
     auto* out = static_cast<unsigned char*>(inout);
     const auto* from = static_cast<const unsigned char*>(in);
@@ -58,7 +53,6 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     plan = {.request = request, .choice = choice, .scratch = std::move(plan.scratch)};
     tell(request, choice);
     if (!direct) set_up(plan);
-    ++(counters_.*kCounts[static_cast<std::size_t>(plan.choice.algorithm)]);
     ++next_;
     ++open_;
     post_parts(now);
@@ -83,6 +77,7 @@ void Planner::set_up(Plan& plan) {
         return;
     }
     if (plan.choice.algorithm != Algorithm::reduction) return set_up_chains(plan);
+    ++counters_.reductions;
     const std::uint32_t self = placement_.self();
     std::byte* place = request.buffer + self * request.bytes;
     if (request.input != place) std::memcpy(place, request.input, request.bytes);
@@ -98,6 +93,7 @@ void Planner::set_up_chains(Plan& plan) {
     const Request& request = plan.request;
     const std::uint32_t self = placement_.self(), chains = plan.choice.chains;
     const bool split = plan.choice.algorithm == Algorithm::split;
+    ++(split ? counters_.splits : counters_.chains);
     plan.parts = placement_.members() + (split ? 1 : 0);
     plan.window = kOpenPerChain * chains + (split ? 1 : 0);
     plan.awaiting_slice = split;

@@ -38,8 +38,8 @@
 namespace mcastcoll::levels {
 
 struct PlanCounters {
-    // Operations by how they were carried out; bytes of own blocks and slices that this member broadcast.
-    std::uint64_t walks = 0, reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
+    // Operations that were carried out so; bytes of own blocks and slices that this member broadcast.
+    std::uint64_t reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
 };
 
 class Planner final : private Owner {

@@ -1,5 +1,7 @@
 #include "levels/selection.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -46,6 +48,11 @@ constexpr bool is_chained(Algorithm algorithm) {
     return algorithm == Algorithm::chains || algorithm == Algorithm::split;
 }
 
+bool is_possible(Kind kind, const Choice& choice) {
+    return allowed(kind, choice.algorithm) && choice.chains <= kMostChains &&
+           is_chained(choice.algorithm) == (choice.chains > 0);
+}
+
 constexpr Algorithm fallback(Kind kind) {
     return moves_blocks(kind) ? Algorithm::messages : Algorithm::levels;
 }
@@ -56,13 +63,6 @@ std::string_view name_of(Algorithm algorithm) {
     constexpr std::string_view kNames[kAlgorithms] = {"levels", "messages", "reduction",
                                                       "chains", "split",    "none"};
     return kNames[static_cast<std::size_t>(algorithm) % kAlgorithms];
-}
-
-std::string_view name_of(Kind kind) {
-    constexpr std::string_view kNames[kKinds] = {"broadcast", "barrier",   "reduce",
-                                                 "allreduce", "allgather", "gather",
-                                                 "scatter",   "alltoall",  "reduce_scatter"};
-    return kNames[static_cast<std::size_t>(kind) % kKinds];
 }
 
 bool allowed(Kind kind, Algorithm algorithm) {
@@ -125,9 +125,7 @@ std::optional<Selection> Selection::decode(Bytes bytes) {
         const Rule rule{static_cast<Kind>(kind),
                         {static_cast<Algorithm>(algorithm), wire::get<std::uint16_t>(at + 2)},
                         {wire::get<std::uint64_t>(at + 4), wire::get<std::uint64_t>(at + 12)}};
-        if (!allowed(rule.kind, rule.choice.algorithm) || rule.choice.chains > kMostChains ||
-            is_chained(rule.choice.algorithm) != (rule.choice.chains > 0))
-            return std::nullopt;
+        if (!is_possible(rule.kind, rule.choice)) return std::nullopt;
         selection.rules_.push_back(rule);
     }
     return selection;
@@ -137,17 +135,16 @@ std::optional<Selection> Selection::decode(Bytes bytes) {
 
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
 constexpr std::size_t kColumns = 5;
 
-std::string quote(std::string_view text) {
-    return "'" + std::string(text) + "'";
+void append(std::string& names, std::string_view name) {
+    if (!names.empty()) names += ", ";
+    names += name;
 }
 
 std::string kind_names() {
     std::string names;
-    for (std::size_t i = 0; i < kKinds; ++i)
-        names += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Kind>(i)));
+    for (std::size_t i = 0; i < kKinds; ++i) append(names, name_of(static_cast<Kind>(i)));
     return names;
 }
 
@@ -156,23 +153,20 @@ std::string algorithm_names(Kind kind) {
     for (std::size_t i = 0; i < kAlgorithms; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
         if (!allowed(kind, algorithm)) continue;
-        if (!names.empty()) names += ", ";
-        names += name_of(algorithm);
+        append(names, name_of(algorithm));
         if (is_chained(algorithm)) names += "[:1 to 64]";
     }
     return names;
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {
+    constexpr std::string_view kBlanks = " \t\r";
     std::vector<std::string_view> words;
-    while (true) {
-        const std::size_t from = line.find_first_not_of(kBlanks);
-        if (from == std::string_view::npos) return words;
-        line.remove_prefix(from);
-        const std::size_t to = std::min(line.find_first_of(kBlanks), line.size());
-        words.push_back(line.substr(0, to));
-        line.remove_prefix(to);
+    for (std::size_t to = 0, from; (from = line.find_first_not_of(kBlanks, to)) != line.npos;) {
+        to = std::min(line.find_first_of(kBlanks, from), line.size());
+        words.push_back(line.substr(from, to - from));
     }
+    return words;
 }
 
 // A number, with K, M or G for powers of 1024.
@@ -193,39 +187,24 @@ std::optional<Range> range_of(std::string_view text, bool suffixes) {
     if (text == "*") return Range{};
     const std::size_t dash = text.find('-');
     const std::string_view first = text.substr(0, dash);
-    Range range;
-    if (dash == std::string_view::npos) {
-        const auto only = number_of(first, suffixes);
-        if (!only) return std::nullopt;
-        return Range{*only, *only};
-    }
-    const std::string_view last = text.substr(dash + 1);
+    const std::string_view last = dash == std::string_view::npos ? first : text.substr(dash + 1);
     if (first.empty() && last.empty()) return std::nullopt;
-    for (const auto& [word, end] : {std::pair{first, &range.least}, std::pair{last, &range.most}}) {
-        if (word.empty()) continue;
-        const auto value = number_of(word, suffixes);
-        if (!value) return std::nullopt;
-        *end = *value;
-    }
-    if (range.least > range.most) return std::nullopt;
-    return range;
+    const auto least = first.empty() ? std::optional<std::uint64_t>(0) : number_of(first, suffixes);
+    const auto most = last.empty() ? std::optional<std::uint64_t>(UINT64_MAX) : number_of(last, suffixes);
+    if (!least || !most || *least > *most) return std::nullopt;
+    return Range{*least, *most};
 }
 
 std::optional<Choice> choice_of(Kind kind, std::string_view text) {
     const std::size_t colon = text.find(':');
     for (std::size_t i = 0; i < kAlgorithms; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
-        if (name_of(algorithm) != text.substr(0, colon) || !allowed(kind, algorithm)) continue;
-        Choice choice{algorithm, 0};
-        if (is_chained(algorithm)) {
-            const auto chains = colon == std::string_view::npos ? std::optional<std::uint64_t>(kUsualChains)
-                                                                : number_of(text.substr(colon + 1), false);
-            if (!chains || *chains < 1 || *chains > kMostChains) return std::nullopt;
-            choice.chains = static_cast<std::uint16_t>(*chains);
-        } else if (colon != std::string_view::npos) {
-            return std::nullopt;
-        }
-        return choice;
+        if (name_of(algorithm) != text.substr(0, colon)) continue;
+        std::optional<std::uint64_t> chains = is_chained(algorithm) ? kUsualChains : 0;
+        if (colon != std::string_view::npos) chains = number_of(text.substr(colon + 1), false);
+        if (!chains || *chains > kMostChains || (colon != std::string_view::npos && *chains == 0)) break;
+        const Choice choice{algorithm, static_cast<std::uint16_t>(*chains)};
+        if (is_possible(kind, choice)) return choice;
     }
     return std::nullopt;
 }
@@ -249,29 +228,30 @@ std::string range_text(const Range& range, bool bytes) {
 }
 
 Result<Row> parse_row(const std::vector<std::string_view>& words) {
-    const auto refuse = [](std::string what) { return Error{EINVAL, std::move(what)}; };
     if (words.size() != kColumns)
-        return refuse("a row has five columns: operation, members, hosts, bytes, algorithm; this one has " +
-                      std::to_string(words.size()));
+        return Error{EINVAL,
+                     fmt::format("a row has five columns: operation, members, hosts, bytes, algorithm; "
+                                 "this one has {}",
+                                 words.size())};
     Row row;
-    std::size_t kind = 0;
-    while (kind < kKinds && name_of(static_cast<Kind>(kind)) != words[0]) ++kind;
-    if (kind == kKinds) return refuse("operation " + quote(words[0]) + " may be " + kind_names());
-    row.kind = static_cast<Kind>(kind);
-    constexpr std::array<std::string_view, 3> kNames = {"members", "hosts", "bytes"};
-    const std::array<Range*, 3> ranges = {&row.members, &row.hosts, &row.bytes};
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        const bool bytes = ranges[i] == &row.bytes;
+    const auto kind = kind_named(words[0]);
+    if (!kind) return Error{EINVAL, fmt::format("operation '{}' may be {}", words[0], kind_names())};
+    row.kind = *kind;
+    constexpr std::array kRanges = {std::pair{"members", &Row::members}, std::pair{"hosts", &Row::hosts},
+                                    std::pair{"bytes", &Row::bytes}};
+    for (std::size_t i = 0; i < kRanges.size(); ++i) {
+        const auto& [name, place] = kRanges[i];
+        const bool bytes = place == &Row::bytes;
         const auto range = range_of(words[1 + i], bytes);
         if (!range)
-            return refuse(std::string(kNames[i]) + " " + quote(words[1 + i]) + " may be *, N, N-M, N- or -M" +
-                          (bytes ? ", with K, M or G after a number" : ""));
-        *ranges[i] = *range;
+            return Error{EINVAL, fmt::format("{} '{}' may be *, N, N-M, N- or -M{}", name, words[1 + i],
+                                             bytes ? ", with K, M or G after a number" : "")};
+        row.*place = *range;
     }
     const auto choice = choice_of(row.kind, words[4]);
     if (!choice)
-        return refuse("algorithm " + quote(words[4]) + " of " + std::string(words[0]) + " may be " +
-                      algorithm_names(row.kind));
+        return Error{EINVAL, fmt::format("algorithm '{}' of {} may be {}", words[4], words[0],
+                                         algorithm_names(row.kind))};
     row.choice = *choice;
     return row;
 }
@@ -281,18 +261,14 @@ Result<Row> parse_row(const std::vector<std::string_view>& words) {
 Result<std::vector<Row>> parse_selection(std::string_view text) {
     std::vector<Row> rows;
     for (std::uint32_t line = 1; !text.empty(); ++line) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        const std::string_view content = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view content = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(content.size() + 1, text.size()));
         const auto words = words_of(content.substr(0, content.find('#')));
         if (words.empty()) continue;
-        const auto complain = [&](const std::string& what) {
-            return Error{EINVAL, "line " + std::to_string(line) + ": " + what};
-        };
         auto row = parse_row(words);
-        if (!row) return complain(row.error().message);
-        if (rows.size() + kBuiltInMost == kMostRows)
-            return complain("more than " + std::to_string(kMostRows - kBuiltInMost) + " rows");
+        if (row && rows.size() + kBuiltInMost == kMostRows)
+            row = Error{EINVAL, fmt::format("more than {} rows", kMostRows - kBuiltInMost)};
+        if (!row) return Error{EINVAL, fmt::format("line {}: {}", line, row.error().message)};
         rows.push_back(row.value());
         rows.back().line = line;
     }
@@ -300,22 +276,13 @@ Result<std::vector<Row>> parse_selection(std::string_view text) {
 }
 
 std::string to_text(const Choice& choice) {
-    std::string text(name_of(choice.algorithm));
-    if (choice.chains > 0) text += ":" + std::to_string(choice.chains);
-    return text;
+    const std::string_view name = name_of(choice.algorithm);
+    return choice.chains > 0 ? fmt::format("{}:{}", name, choice.chains) : std::string(name);
 }
 
 std::string to_text(const Row& row) {
-    const std::string columns[] = {std::string(name_of(row.kind)), range_text(row.members, false),
-                                   range_text(row.hosts, false), range_text(row.bytes, true)};
-    constexpr std::size_t kWidths[] = {16, 9, 9, 14};
-    std::string line;
-    std::size_t end = 0;
-    for (std::size_t i = 0; i < std::size(columns); ++i) {
-        line += columns[i] + " ";
-        line.resize(std::max(line.size(), end += kWidths[i]), ' ');
-    }
-    return line + to_text(row.choice);
+    return fmt::format("{:<15} {:<8} {:<8} {:<13} {}", name_of(row.kind), range_text(row.members, false),
+                       range_text(row.hosts, false), range_text(row.bytes, true), to_text(row.choice));
 }
 
 }  // namespace mcastcoll::levels

@@ -40,14 +40,14 @@ enum class Algorithm : std::uint8_t {
     none
 };
 inline constexpr std::size_t kAlgorithms = 6;
-inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::reduce_scatter) + 1;
+inline constexpr std::size_t kKinds = kCollectiveKinds;
 inline constexpr std::uint16_t kMostChains = 64;
 // Rows that a group can have; some of them are kept for the built-in ones.
 inline constexpr std::size_t kMostRows = 128, kBuiltInMost = 32;
 
-// Both end in NUL.
+// Ends in NUL.
 std::string_view name_of(Algorithm algorithm);
-std::string_view name_of(Kind kind);
+using mcastcoll::name_of;
 
 struct Range {
     std::uint64_t least = 0, most = UINT64_MAX;

@@ -121,7 +121,7 @@ Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembe
     config.self = members.self;
     config.size = members.size;
     config.clusters = members.clusters;
-    auto team = members.self == 0 ? host::Team::create(config) : host::Team::attach(config);
+    auto team = host::Team::open(config);
     if (!team) return team.error();
     return std::unique_ptr<group::HostLevel>(std::make_unique<TeamLevel>(std::move(team).value(), most_open));
 }

@@ -1,0 +1,461 @@
+#include "levels/message_level.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+namespace mcastcoll::levels {
+namespace {
+
+// Pieces hold whole elements of every datatype.
+constexpr std::uint32_t kElementMultiple = 32;
+constexpr std::uint32_t kPieceCost = 64;
+// Smaller pieces are sent at the end of a message only.
+constexpr std::uint32_t kLeastPiece = 16384;
+// Memory of kept pieces that is not given back at once.
+constexpr std::size_t kMostSpare = 64;
+
+constexpr std::uint64_t cost_of(std::size_t bytes) {
+    return bytes + kPieceCost;
+}
+
+std::uint32_t piece_of(const MessageConfig& config) {
+    const auto by_message = config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes);
+    return std::min(by_message, config.window_bytes / 2 - kPieceCost) / kElementMultiple * kElementMultiple;
+}
+
+}  // namespace
+
+MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& format)
+    : config_(config),
+      format_(format),
+      piece_bytes_(piece_of(config)),
+      peers_(config.members),
+      watched_(config.members) {
+    assert(config.self < config.members && piece_bytes_ > 0);
+}
+
+void MessageLevel::Peer::use(std::size_t bytes) {
+    kept -= cost_of(bytes);
+    used += cost_of(bytes);
+}
+
+MessageLevel::Peer& MessageLevel::peer(std::uint32_t rank) {
+    if (!peers_[rank])
+        peers_[rank] = std::make_unique<Peer>(Peer{.rank = rank, .granted = config_.window_bytes});
+    return *peers_[rank];
+}
+
+void MessageLevel::enqueue(Peer& one) {
+    if (one.queued) return;
+    one.queued = true;
+    ready_.push_back(&one);
+}
+
+void MessageLevel::enqueue_sends(const Transfer& transfer) {
+    for (const Outbound& out : transfer.schedule.sends)
+        if (!out.finished) enqueue(peer(out.peer));
+}
+
+void MessageLevel::greet(Peer& one) {
+    one.is_greeted = moved_ = true;
+    enqueue(one);
+}
+
+Schedule& MessageLevel::begin(Leg& leg, Nanoseconds now) {
+    if (spare_transfers_.empty()) spare_transfers_.emplace_back();
+    transfers_.splice(transfers_.end(), spare_transfers_, spare_transfers_.begin());
+    Transfer& transfer = transfers_.back();
+    transfer.leg = &leg;
+    transfer.word = leg.number << format_.kind_bits;
+    if (format_.kind_bits > 0) transfer.word |= static_cast<std::uint64_t>(leg.kind);
+    transfer.complete = transfer.due = 0;
+    transfer.dirty = transfer.moved = true;
+    transfer.watched = false;
+    transfer.still_since = now;
+    transfer.schedule.clear();
+    return transfer.schedule;
+}
+
+void MessageLevel::carry_out() {
+    Transfer& transfer = transfers_.back();
+    const Schedule& schedule = transfer.schedule;
+    transfer.open_sends = schedule.sends.size();
+    transfer.open_receives = schedule.receives.size();
+    for (std::uint32_t i = 0; i < schedule.receives.size(); ++i)
+        if (const Inbound& in = schedule.receives[i]; !is_own(in)) {
+            Peer& from = peer(in.peer);
+            from.receives.push_back({&transfer, i});
+            enqueue(from);
+        }
+    for (std::uint32_t i = 0; i < schedule.sends.size(); ++i)
+        peer(schedule.sends[i].peer).sends.push_back({&transfer, i});
+    enqueue_sends(transfer);
+    posted_below_ = transfer.leg->number + 1;
+    moved_ = true;
+    check_kept();
+}
+
+void MessageLevel::advance(Leg& leg, Nanoseconds) {
+    for (const Transfer& transfer : transfers_)
+        if (transfer.leg == &leg) enqueue_sends(transfer);
+    moved_ = true;
+}
+
+bool MessageLevel::progress(Nanoseconds now) {
+    bool moved = moved_;
+    moved_ = false;
+    for (auto next = transfers_.begin(); next != transfers_.end();) {
+        const auto at = next++;
+        Transfer& transfer = *at;
+        if (transfer.dirty) moved |= advance_receives(transfer);
+        if (transfer.moved) {
+            transfer.moved = transfer.watched = false;
+            transfer.still_since = now;
+        } else if (!transfer.watched && now - transfer.still_since >= config_.watch_delay) {
+            watch_still(transfer);
+        }
+        if (transfer.open_sends > 0 || transfer.open_receives > 0) continue;
+        transfer.schedule.finish(*transfer.leg, config_.self, config_.members);
+        transfer.leg->done = true;
+        spare_transfers_.splice(spare_transfers_.begin(), transfers_, at);
+        moved = true;
+    }
+    if (failure_ != 0) fail(failure_, now);
+    return moved;
+}
+
+// Nobody has moved for a while: whoever this member waits for may be gone.
+void MessageLevel::watch_still(Transfer& transfer) {
+    transfer.watched = true;
+    for (const Inbound& in : transfer.schedule.receives)
+        if (!in.finished && !is_own(in)) watch(in.peer);
+    for (const Outbound& out : transfer.schedule.sends)
+        if (!out.finished) watch(out.peer);
+}
+
+void MessageLevel::watch(std::uint32_t rank) {
+    if (watched_[rank]) return;
+    watched_[rank] = true;
+    watches_.push_back(rank);
+}
+
+bool MessageLevel::poll_watch(std::uint32_t& rank) {
+    if (watches_.empty()) return false;
+    rank = watches_.back();
+    watches_.pop_back();
+    return true;
+}
+
+// Receiving: which receive a piece is for, whether its turn has come, and what is kept until then.
+
+// What came for this operation, or for one before it that did not come this way here, has to be what is
+// posted.
+void MessageLevel::check_kept() {
+    for (const auto& one : peers_)
+        if (one && std::any_of(one->pieces.begin(), one->pieces.end(), [&](const Piece& piece) {
+                return contradicts(*one, piece.operation, piece.of);
+            }))
+            failure_ = EMSGSIZE;
+}
+
+// The receive that a message of this operation and number is for.
+const MessageLevel::Turn* MessageLevel::expected(const Peer& from, std::uint64_t operation) const {
+    for (const Turn& turn : from.receives)
+        if (word_of(*turn.transfer, turn.transfer->schedule.receives[turn.index]) == operation) return &turn;
+    return nullptr;
+}
+
+// The members have posted different things under one number: nobody expects this, though the operation has
+// been posted, or it is of another length.
+bool MessageLevel::contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const {
+    if (operation >> format_.message_bits >> format_.kind_bits >= posted_below_) return false;
+    const Turn* turn = expected(from, operation);
+    return turn == nullptr || of != static_cast<std::uint32_t>(turn->transfer->leg->bytes);
+}
+
+// Bytes of a receive, from its first, that may be written by now.
+std::size_t MessageLevel::takeable(const Transfer& transfer, std::size_t index) const {
+    const Schedule& schedule = transfer.schedule;
+    const Inbound& in = schedule.receives[index];
+    if (in.combined) return schedule.receives[index - 1].done;
+    switch (schedule.order) {
+        case Schedule::Order::any:
+            break;
+        case Schedule::Order::in_turn:
+            return transfer.complete == index ? schedule.sends[index].done : 0;
+        case Schedule::Order::in_place:
+            return schedule.sends[index].done;
+    }
+    return in.bytes;
+}
+
+bool MessageLevel::take(const Turn& turn, Bytes bytes) {
+    Transfer& transfer = *turn.transfer;
+    Leg& leg = *transfer.leg;
+    Inbound& in = transfer.schedule.receives[turn.index];
+    // A message of no bytes is one piece, too.
+    if (bytes.size() > in.bytes - in.done || bytes.empty() != (in.bytes == 0)) {
+        failure_ = EMSGSIZE;
+        return false;
+    }
+    if (in.done + bytes.size() > takeable(transfer, turn.index)) return false;
+    if (in.combined) {
+        leg.combiner(in.data + in.done, bytes.data(), bytes.size());
+        in.done += bytes.size();
+    } else {
+        for (Bytes rest = bytes; !rest.empty();) {
+            const BlockMap::Place place = in.map.place(in.done);
+            const std::size_t run = std::min(place.run, rest.size());
+            move_block(in.data + place.offset, rest.data(), run);
+            in.done += run;
+            rest = rest.subspan(run);
+        }
+    }
+    in.finished = in.done == in.bytes;
+    if (leg.kind == Kind::broadcast) leg.arrived = in.done;
+    if (transfer.schedule.streams) enqueue_sends(transfer);
+    transfer.moved = true;
+    return true;
+}
+
+void MessageLevel::end_receive(const Turn& turn) {
+    Transfer& transfer = *turn.transfer;
+    const Inbound& in = transfer.schedule.receives[turn.index];
+    if (!in.finished) return;
+    --transfer.open_receives;
+    const auto& receives = transfer.schedule.receives;
+    while (transfer.complete < receives.size() && receives[transfer.complete].finished) ++transfer.complete;
+    const auto& sends = transfer.schedule.sends;
+    for (; transfer.due < sends.size() && sends[transfer.due].after <= transfer.complete; ++transfer.due)
+        enqueue(peer(sends[transfer.due].peer));
+    if (is_own(in)) return;
+    std::erase_if(peer(in.peer).receives,
+                  [&](const Turn& one) { return one.transfer == &transfer && one.index == turn.index; });
+}
+
+// This member's own contribution, as far as those before it have come.
+bool MessageLevel::take_own(const Turn& turn) {
+    const Inbound& in = turn.transfer->schedule.receives[turn.index];
+    const std::size_t bytes = takeable(*turn.transfer, turn.index) - in.done;
+    return (bytes > 0 || in.bytes == 0) && take(turn, Bytes(in.own + in.done, bytes));
+}
+
+// The next piece of this receive, if it was kept and may be taken by now.
+bool MessageLevel::take_kept(const Turn& turn) {
+    const Inbound& in = turn.transfer->schedule.receives[turn.index];
+    Peer& from = peer(in.peer);
+    const std::uint64_t operation = word_of(*turn.transfer, in);
+    const auto next = std::find_if(from.pieces.begin(), from.pieces.end(), [&](const Piece& piece) {
+        return piece.operation == operation && piece.offset == in.done;
+    });
+    if (next == from.pieces.end() || !take(turn, next->bytes)) return false;
+    from.use(next->bytes.size());
+    if (spare_bytes_.size() < kMostSpare) spare_bytes_.push_back(std::move(next->bytes));
+    from.pieces.erase(next);
+    enqueue(from);
+    return true;
+}
+
+void MessageLevel::on_message(Bytes message, Nanoseconds) {
+    if (error_ != 0) return;
+    const wire::Decoded decoded = wire::decode(message);
+    const wire::Header& header = decoded.header;
+    const std::uint32_t sender = index_of(header.sender);
+    if (decoded.refusal != wire::Refusal::none || header.key != config_.key ||
+        header.epoch != config_.epoch || sender >= config_.members || sender == config_.self ||
+        !takes(header.kind)) {
+        ++counters_.bad_pieces;
+        return;
+    }
+    Peer& from = peer(sender);
+    moved_ = true;
+    enqueue(from);
+    if (header.kind == format_.grant) {
+        from.granted = std::max(from.granted, header.total);  // grants may overtake each other
+        return on_grant(from);
+    }
+    const std::uint64_t cost = cost_of(decoded.payload.size());
+    if (from.kept + cost > config_.window_bytes) {
+        ++counters_.bad_pieces;
+        return;
+    }
+    from.kept += cost;
+    const std::uint64_t operation = number_of(header.operation);
+    const std::uint32_t of = index_of(header.fragment);
+    if (contradicts(from, operation, of)) {
+        failure_ = EMSGSIZE;
+        return;
+    }
+    if (const Turn* found = expected(from, operation); found != nullptr) {
+        const Turn turn = *found;
+        Transfer& transfer = *turn.transfer;
+        transfer.dirty = true;
+        if (transfer.schedule.receives[turn.index].done == header.total && take(turn, decoded.payload)) {
+            from.use(decoded.payload.size());
+            return end_receive(turn);
+        }
+    }
+    Piece& piece = from.pieces.emplace_back(Piece{operation, header.total, of});
+    if (!spare_bytes_.empty()) {
+        piece.bytes = std::move(spare_bytes_.back());
+        spare_bytes_.pop_back();
+    }
+    piece.bytes.assign(decoded.payload.begin(), decoded.payload.end());
+}
+
+// In their order, so that one pass is enough for those that wait for each other.
+bool MessageLevel::advance_receives(Transfer& transfer) {
+    transfer.dirty = false;
+    bool moved = false;
+    auto& receives = transfer.schedule.receives;
+    for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
+        const Inbound& in = receives[i];
+        const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
+        while (!in.finished && (is_own(in) ? take_own(turn) : take_kept(turn))) {
+            moved = true;
+            end_receive(turn);
+        }
+    }
+    return moved;
+}
+
+// Sending.
+
+bool MessageLevel::grant_due(const Peer& one) const {
+    if (one.is_greeted) return true;
+    if (one.used - one.told < config_.window_bytes / 4) return false;
+    if (format_.grants_early) return true;
+    const std::uint64_t granted = one.told + config_.window_bytes - one.used;
+    std::uint64_t expected = 0;
+    for (const Turn& turn : one.receives) {
+        const Inbound& in = turn.transfer->schedule.receives[turn.index];
+        const std::uint64_t rest = in.bytes - in.done;
+        expected += rest + (rest + piece_bytes_ - 1) / piece_bytes_ * kPieceCost;
+        if (expected > granted) return true;
+    }
+    return false;
+}
+
+wire::HeaderBytes MessageLevel::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
+                                       std::uint64_t total, Bytes payload) const {
+    const wire::Header header{.kind = kind,
+                              .key = config_.key,
+                              .epoch = config_.epoch,
+                              .sender = rank_of(config_.self),
+                              .operation = operation_of(operation),
+                              .fragment = fragment_of(static_cast<std::uint32_t>(of)),
+                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                              .total = total};
+    wire::HeaderBytes encoded;
+    wire::encode(header, payload, encoded);
+    return encoded;
+}
+
+bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
+    if (to.sends.empty()) return false;
+    const Turn turn = to.sends.front();
+    Transfer& transfer = *turn.transfer;
+    const Leg& leg = *transfer.leg;
+    Outbound& out = transfer.schedule.sends[turn.index];
+    const std::size_t bytes =
+        std::min<std::size_t>(transfer.schedule.sendable(leg, out) - out.done, piece_bytes_);
+    const bool last = out.done + bytes == out.bytes;
+    if (!last && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
+    if (transfer.complete < out.after || to.sent + cost_of(bytes) > to.granted) return false;
+    BlockMap::Place place = out.map.place(out.done);
+    if (place.run >= bytes) {
+        message.payload = Bytes(out.data + place.offset, bytes);
+    } else {
+        staging_.resize(piece_bytes_);
+        for (std::size_t at = 0; at < bytes;) {
+            place = out.map.place(out.done + at);
+            const std::size_t run = std::min(place.run, bytes - at);
+            std::memcpy(staging_.data() + at, out.data + place.offset, run);
+            at += run;
+        }
+        message.payload = Bytes(staging_).first(bytes);
+    }
+    message.header = header(format_.piece, word_of(transfer, out), leg.bytes, out.done, message.payload);
+    to.sent += cost_of(bytes);
+    ++counters_.pieces_sent;
+    counters_.bytes_sent += bytes;
+    out.done += bytes;
+    transfer.moved = moved_ = true;
+    if (last) {
+        out.finished = true;
+        --transfer.open_sends;
+        to.sends.pop_front();
+    }
+    if (transfer.schedule.order != Schedule::Order::any) transfer.dirty = true;
+    return true;
+}
+
+// Everybody in turn, a piece each. Who has nothing to be sent now is enqueued again by what changes that.
+bool MessageLevel::poll_outgoing(Outgoing& message) {
+    while (!ready_.empty()) {
+        Peer& to = *ready_.front();
+        ready_.pop_front();
+        to.queued = false;
+        message.to = to.rank;
+        if (grant_due(to)) {
+            to.is_greeted = false;
+            to.told = to.used;
+            message.payload = {};
+            message.header = header(format_.grant, 0, 0, to.used + config_.window_bytes, {});
+        } else if (!next_piece(to, message)) {
+            continue;
+        }
+        enqueue(to);
+        return true;
+    }
+    return false;
+}
+
+// Nobody minds that it is gone, unless something is sent to it later.
+void MessageLevel::lose(std::uint32_t rank) {
+    Peer& gone = peer(rank);
+    gone.sent_when_lost = std::min(gone.sent_when_lost, gone.sent);
+}
+
+bool MessageLevel::needs(std::uint32_t rank) const {
+    const Peer* one = peers_[rank].get();
+    return one != nullptr &&
+           (!one->sends.empty() || !one->receives.empty() || one->sent_when_lost < one->sent);
+}
+
+std::uint32_t MessageLevel::awaited() const {
+    for (const Transfer& transfer : transfers_)
+        for (const Inbound& in : transfer.schedule.receives)
+            if (!in.finished && !is_own(in)) return in.peer;
+    return kNotThere;
+}
+
+Nanoseconds MessageLevel::next_deadline() const {
+    Nanoseconds next = kNever;
+    for (const Transfer& transfer : transfers_)
+        if (!transfer.watched) next = std::min(next, transfer.still_since + config_.watch_delay);
+    return next;
+}
+
+void MessageLevel::fail(int error, Nanoseconds) {
+    if (error_ != 0) return;
+    error_ = error;
+    for (const auto& one : peers_) {
+        if (!one) continue;
+        one->sends.clear();
+        one->receives.clear();
+        one->pieces.clear();
+    }
+    ready_.clear();
+    for (const Transfer& transfer : transfers_) {
+        transfer.leg->done = true;
+        transfer.leg->error = error;
+    }
+    transfers_.clear();
+    spare_bytes_.clear();
+    moved_ = true;
+}
+
+}  // namespace mcastcoll::levels

@@ -1,0 +1,66 @@
+#include "levels/schedule.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mcastcoll::levels {
+
+void move_block(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes > 0 && to != nullptr && from != nullptr && to != from) std::memmove(to, from, bytes);
+}
+
+BlockMap::Place BlockMap::place(std::size_t offset) const {
+    if (pattern == Pattern::whole) return {offset, SIZE_MAX - offset};
+    const std::size_t block = offset / block_bytes, within = offset % block_bytes;
+    if (pattern == Pattern::circle) {
+        const std::size_t at = (first + block) % blocks;
+        return {at * block_bytes + within, (blocks - at) * block_bytes - within};
+    }
+    const std::size_t run = std::size_t{1} << first, low = block % run;
+    const std::size_t at = (block / run * 2 + 1) * run + low;
+    return {at * block_bytes + within, (run - low) * block_bytes - within};
+}
+
+void Schedule::clear() {
+    order = Order::any;
+    copied_bytes = 0;
+    streams = unrotates = false;
+    sends.clear();
+    receives.clear();
+}
+
+void Schedule::send(std::uint32_t to, std::size_t number, std::size_t after, const std::byte* data,
+                    std::size_t bytes, BlockMap map) {
+    sends.push_back({{to, static_cast<std::uint32_t>(number), bytes, map}, data, after});
+}
+
+// Of a message of no bytes, too, something has to come before it goes on.
+void Schedule::pass_on(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes) {
+    send(to, number, bytes == 0 ? receives.size() : 0, data, bytes);
+    sends.back().follows = receives.size() - 1;
+    streams = true;
+}
+
+void Schedule::receive(std::uint32_t from, std::size_t number, std::byte* data, std::size_t bytes,
+                       BlockMap map) {
+    receives.push_back({{from, static_cast<std::uint32_t>(number), bytes, map}, data});
+}
+
+std::byte* Schedule::room(std::size_t bytes) {
+    if (scratch.size() < bytes) scratch.resize(bytes);
+    return scratch.data();
+}
+
+std::size_t Schedule::sendable(const Leg& leg, const Outbound& out) const {
+    if (out.follows < receives.size()) return receives[out.follows].done;
+    return leg.kind == Kind::broadcast ? std::min(leg.ready, out.bytes) : out.bytes;
+}
+
+void Schedule::finish(const Leg& leg, std::uint32_t self, std::uint32_t members) const {
+    move_block(leg.buffer, scratch.data(), copied_bytes);
+    for (std::uint32_t i = 0; i < members && unrotates; ++i)
+        move_block(leg.buffer + (self + members - i) % members * leg.bytes, scratch.data() + i * leg.bytes,
+                   leg.bytes);
+}
+
+}  // namespace mcastcoll::levels
