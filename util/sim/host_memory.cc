@@ -111,7 +111,7 @@ void MemoryLevel::take_result(const levels::Leg& leg, const HostMemory::Operatio
     const auto result =
         outcome(leg, self_, members(), [&](std::uint32_t member) { return operation.parts[member].input; });
     std::ranges::copy(result, leg.buffer);
-    memory_->copied(self_, leg.kind == Kind::scatter ? leg.bytes : leg.bytes * members());
+    if (leg.bytes > 0) memory_->copied(self_, leg.kind == Kind::scatter ? leg.bytes : leg.bytes * members());
 }
 
 bool MemoryLevel::move_broadcast(levels::Leg& leg, HostMemory::Operation& operation) {
