@@ -29,27 +29,30 @@ inline std::vector<std::uint64_t> seeds(std::uint64_t first, std::uint64_t last)
     return result;
 }
 
-inline std::string describe(const Options& options) {
-    const Faults& faults = options.faults;
-    return fmt::format("n={} {} loss={} duplicate={} corrupt={} jitter={}us spike={} backpressure={}",
-                       options.group().members, engine::name_of(options.group().repair), faults.loss,
-                       faults.duplicate, faults.corrupt, faults.jitter.value / 1000, faults.spike,
-                       faults.backpressure);
+inline long us(Nanoseconds time) {
+    return time.value / 1000;
 }
 
 inline std::string replay(const Options& options) {
-    return fmt::format("{}; replay with MCC_SEED={} and --filter", describe(options), options.seed);
+    return fmt::format("n={} {} faults {}; replay with MCC_SEED={} and --filter", options.group().members,
+                       engine::name_of(options.group().repair), to_string(options.faults), options.seed);
 }
 
 // Runs a script and fails the test when anything is wrong.
-inline void expect_success(World& world, const Options& options, const std::vector<Step>& script) {
-    const std::string wrong = world.run(script);
+inline void expect_success(World& world, const Options& options, std::vector<Step> script) {
+    const std::string wrong = world.run(std::move(script));
     cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
 }
 
-inline void expect_success(const Options& options, const std::vector<Step>& script) {
-    World world(options);
-    expect_success(world, options, script);
+// A world that has run its script.
+struct Ran : World {
+    Ran(const Options& options, std::vector<Step> script) : World(options) {
+        expect_success(*this, options, std::move(script));
+    }
+};
+
+inline void expect_success(const Options& options, std::vector<Step> script) {
+    Ran(options, std::move(script));
 }
 
 inline constexpr engine::Repair kPolicies[] = {engine::Repair::pull, engine::Repair::push,

@@ -21,8 +21,7 @@ static void weather(engine::Repair repair, std::uint32_t members) {
             options.think = Nanoseconds::from_us(static_cast<std::int64_t>(seed % 3) * 100);
             options.in_flight = 1 + static_cast<std::uint32_t>(seed * 3 % 8);
             const bool big = members > 16;
-            World world(options);
-            expect_success(world, options, mixed_script(seed, members, big ? 30 : 100, big ? 40000 : 200000));
+            const Ran world(options, mixed_script(seed, members, big ? 30 : 100, big ? 40000 : 200000));
             const engine::Counters total = world.total();
             if (options.faults.corrupt == 0) cr_assert_eq(total.bad_checksum + total.bad_packet, 0U);
             if (options.faults.corrupt > 0 && loss < 1 && members > 2)
@@ -114,8 +113,7 @@ Test(simulator, same_seed_same_world) {
             options.faults.jitter = Nanoseconds::from_us(30);
             options.faults.messages_overtake = true;
             options.think = Nanoseconds::from_us(50);
-            World world(options);
-            expect_success(world, options, mixed_script(3, 7, 60, 60000));
+            const Ran world(options, mixed_script(3, 7, 60, 60000));
             return world.network().digest();
         };
         cr_assert_eq(digest(1), digest(1));
@@ -133,8 +131,7 @@ Test(simulator, members_without_a_socket) {
             options.plans[0].no_socket[seed * 5 % members] = true;
             options.faults.loss = seed % 3 == 0 ? 0.1 : 0;
             options.faults.messages_overtake = seed % 2 == 0;
-            World world(options);
-            expect_success(world, options, mixed_script(seed, members, 80, 100000));
+            const Ran world(options, mixed_script(seed, members, 80, 100000));
             for (std::uint32_t r = 0; r < members; ++r)
                 if (options.plans[0].no_socket[r])
                     cr_assert(world.engine(0).graph().deaf(rank_of(r)), "%s", replay(options).c_str());
@@ -165,10 +162,8 @@ Test(simulator, slow_readers_with_small_buffers) {
             Options options = options_of(5, repair, seed);
             options.model.socket_buffer = 60;
             options.model.read_every = {{}, Nanoseconds::from_us(500), {}, Nanoseconds::from_us(80), {}};
-            World world(options);
-            expect_success(world, options,
-                           {broadcast(0, 400000), broadcast(1, 8), barrier(), broadcast(3, 300000),
-                            broadcast(2, 9000), barrier()});
+            const Ran world(options, {broadcast(0, 400000), broadcast(1, 8), barrier(), broadcast(3, 300000),
+                                      broadcast(2, 9000), barrier()});
             // Flow control: what a socket cannot hold is not thrown at it over and over. The root's window is
             // larger than the buffer here, so losses are to be expected, but no more datagrams than
             // fragments.
@@ -201,8 +196,7 @@ Test(simulator, more_operations_than_slots) {
             std::vector<Step> script;
             for (std::uint32_t i = 0; i < 1000; ++i)
                 script.push_back(i % 9 == 8 ? barrier() : broadcast(i % 4, i % 5 * 700));
-            World world(options);
-            expect_success(world, options, script);
+            const Ran world(options, script);
             cr_assert_geq(world.engine(0).counters().checkpoints, 1000 / 64);
         }
 }
@@ -249,8 +243,7 @@ Test(simulator, channels) {
                 options.group().channels = channels;
                 options.faults.loss = loss;
                 options.in_flight = 70;
-                World world(options);
-                expect_success(world, options, mixed_script(seed, 7, 150, 30000));
+                const Ran world(options, mixed_script(seed, 7, 150, 30000));
                 cr_assert_geq(world.engine(3).counters().checkpoints, 150 / channels);
             }
 }
@@ -262,8 +255,7 @@ Test(simulator, lost_verdicts) {
         options.faults.drop = [=](const wire::Header& header, Rank to) {
             return header.kind == wire::Kind::watermark_cast && to == rank_of(deaf_to_verdicts);
         };
-        World world(options);
-        expect_success(world, options, mixed_script(1, 9, 100, 10000));
+        const Ran world(options, mixed_script(1, 9, 100, 10000));
         cr_assert_gt(world.engine(deaf_to_verdicts).counters().floor_asks_sent, 0U);
     }
 }
@@ -280,8 +272,7 @@ Test(simulator, every_root_synchronisation) {
                 options.faults.messages_overtake = true;
                 options.think = Nanoseconds::from_us(40);
                 options.in_flight = 6;
-                World world(options);
-                expect_success(world, options, mixed_script(seed, 6, 150, 60000));
+                const Ran world(options, mixed_script(seed, 6, 150, 60000));
                 const engine::Counters total = world.total();
                 if (sync != engine::RootSync::adaptive) cr_assert_gt(total.roots_held, 0U);
                 if (sync != engine::RootSync::delay) cr_assert_gt(total.entered_sent, 0U);

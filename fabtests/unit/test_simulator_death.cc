@@ -9,15 +9,19 @@ using namespace mcastcoll::sim;
 
 namespace {
 
-// A death is noticed at the second look at the latest, and then told to everybody.
-void expect_ended_soon(const World& world, const Options& options, const std::string& wrong,
-                       std::uint32_t victim) {
-    cr_assert(wrong.empty(), "%s; victim %u (%s)", wrong.c_str(), victim, replay(options).c_str());
-    if (world.killed_at() == kNever) return;
-    const Nanoseconds took = world.now() - world.killed_at();
-    cr_assert_leq(took.value, 4 * options.group().watch_delay.value, "%ld us; victim %u (%s)",
-                  static_cast<long>(took.value / 1000), victim, replay(options).c_str());
-}
+// A world that somebody has died in. A death is noticed at the second look at the latest, and then told to
+// everybody.
+struct Bereaved : World {
+    Bereaved(const Options& options, std::vector<Step> script) : World(options) {
+        const std::string wrong = run(std::move(script));
+        const std::string what = fmt::format("victim {} ({})", options.deaths[0].host, replay(options));
+        cr_assert(wrong.empty(), "%s; %s", wrong.c_str(), what.c_str());
+        if (killed_at() == kNever) return;
+        const Nanoseconds took = now() - killed_at();
+        cr_assert_leq(took.value, 4 * options.group().watch_delay.value, "%ld us; %s", us(took),
+                      what.c_str());
+    }
+};
 
 }  // namespace
 
@@ -33,9 +37,7 @@ Test(death, of_each_member_at_each_stage) {
                         options.faults.loss = seed % 2 == 0 ? 0.1 : 0;
                         options.think = Nanoseconds::from_us(seed % 2 == 0 ? 2000 : 0);
                         options.deaths = {{.host = victim, .after = after}};
-                        World world(options);
-                        const auto wrong = world.run(mixed_script(seed, members, 30, 60000));
-                        expect_ended_soon(world, options, wrong, victim);
+                        Bereaved(options, mixed_script(seed, members, 30, 60000));
                     }
 }
 
@@ -45,9 +47,7 @@ Test(death, at_the_join) {
             for (std::int64_t at_us : {0, 10, 30, 50, 90, 1000, 2000, 3050, 3090, 3120, 50070, 50090}) {
                 Options options = options_of(members, engine::Repair::pull, 1);
                 options.deaths = {{.host = victim, .at = Nanoseconds::from_us(at_us)}};
-                World world(options);
-                const auto wrong = world.run(mixed_script(1, members, 20, 60000));
-                expect_ended_soon(world, options, wrong, victim);
+                Bereaved(options, mixed_script(1, members, 20, 60000));
             }
 }
 
@@ -60,9 +60,7 @@ Test(death, at_any_moment_of_a_large_broadcast) {
                 options.faults.loss = 0.05;
                 options.group().window = 64;
                 options.deaths = {{.host = victim, .at = Nanoseconds::from_us(at_us)}};
-                World world(options);
-                const auto wrong = world.run({broadcast(1, 400'000), broadcast(0, 8)});
-                expect_ended_soon(world, options, wrong, victim);
+                const Bereaved world(options, {broadcast(1, 400'000), broadcast(0, 8)});
                 noticed += world.status((victim + 1) % 5) == ECONNRESET;
             }
     cr_assert_gt(noticed, 100U, "most of these deaths should have been in time: %u", noticed);
@@ -79,9 +77,7 @@ Test(death, while_some_have_closed) {
             options.faults.loss = 0.1;
             const auto victim = static_cast<std::uint32_t>(seed * 7 % members);
             options.deaths = {{.host = victim, .after = 25 + seed % 6}};
-            World world(options);
-            const auto wrong = world.run(mixed_script(seed, members, 30, 60000));
-            expect_ended_soon(world, options, wrong, victim);
+            Bereaved(options, mixed_script(seed, members, 30, 60000));
         }
 }
 
@@ -91,9 +87,7 @@ Test(death, of_a_member_served_point_to_point) {
             Options options = options_of(6, engine::Repair::pull, seed);
             options.plans[0].no_socket = {false, true, false, true, true, false};
             options.deaths = {{.host = victim, .after = seed * 7}};
-            World world(options);
-            const auto wrong = world.run(mixed_script(seed, 6, 30, 100000));
-            expect_ended_soon(world, options, wrong, victim);
+            Bereaved(options, mixed_script(seed, 6, 30, 100000));
         }
 }
 
@@ -111,8 +105,6 @@ Test(death, of_who_had_still_to_report) {
             for (std::uint32_t i = 0; i < 60; ++i) script.push_back(broadcast(i % 13, 14'053));
             options.deaths = {
                 {.host = dead, .at = Nanoseconds::from_us(static_cast<std::int64_t>(3500 + 97 * at))}};
-            World world(options);
-            const std::string wrong = world.run(script);
-            cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
+            expect_success(options, script);
         }
 }

@@ -123,7 +123,7 @@ Test(lane, a_dead_lane_is_not_used) {
             sent[more] = run.world->total().datagrams_sent;
         }
         cr_assert_leq(sent[1], sent[0] + 100, "%lu datagrams for 600 broadcasts of four fragments",
-                      static_cast<unsigned long>(sent[1] - sent[0]));
+                      sent[1] - sent[0]);
     }
 }
 
@@ -171,8 +171,7 @@ Test(lane, a_bad_receiver_does_not_flap) {
             options.faults.drop = [&random, loss](const wire::Header&, Rank to) {
                 return index_of(to) == 3 && std::uniform_real_distribution<double>(0, 1)(random) < loss;
             };
-            World world(options);
-            expect_success(world, options, mixed_script(seed, 6, 2000, 20000));
+            const Ran world(options, mixed_script(seed, 6, 2000, 20000));
             cr_assert_leq(world.engine(0).counters().verdicts, 6U, "%s", replay(options).c_str());
         }
 }
@@ -189,9 +188,7 @@ Test(lane, verdicts_that_overtake_and_are_late) {
             const Run run(options, outage, Nanoseconds::from_ms(350), mixed_script(seed, 6, 2000, 20000));
             const engine::Counters total = run.world->total();
             cr_assert_gt(total.verdicts, 0U, "%s: %lu appeals, %lu elections, until %ld us (%s)", outage.name,
-                         static_cast<unsigned long>(total.appeals_sent),
-                         static_cast<unsigned long>(total.elections),
-                         static_cast<long>(run.world->now().value / 1000), replay(options).c_str());
+                         total.appeals_sent, total.elections, us(run.world->now()), replay(options).c_str());
         }
 }
 
@@ -199,8 +196,7 @@ Test(lane, verdicts_that_overtake_and_are_late) {
 Test(lane, dies_in_a_large_broadcast) {
     for (engine::Repair repair : kPolicies) {
         const Options options = options_of(6, repair, 1);
-        World well(options);
-        expect_success(well, options, {broadcast(1, 8'000'000)});
+        const Ran well(options, {broadcast(1, 8'000'000)});
         for (const Outage& outage : kOutages) {
             Options cut = options;
             World* watched = nullptr;
@@ -212,8 +208,7 @@ Test(lane, dies_in_a_large_broadcast) {
             watched = &world;
             expect_success(world, cut, {broadcast(1, 8'000'000)});
             cr_assert_leq(world.duration(0).value, 6 * well.duration(0).value, "%s: %ld us instead of %ld us",
-                          outage.name, static_cast<long>(world.duration(0).value / 1000),
-                          static_cast<long>(well.duration(0).value / 1000));
+                          outage.name, us(world.duration(0)), us(well.duration(0)));
         }
     }
 }

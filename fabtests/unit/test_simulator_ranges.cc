@@ -46,12 +46,9 @@ void run_all(std::uint64_t seed, const Faults& faults) {
 }
 
 // One broadcast from the first member, nothing lost.
-struct Once : World {
+struct Once : Ran {
     Once(const std::vector<std::uint32_t>& lengths, bool relay, std::uint64_t bytes)
-        : World(split(lengths, relay)) {
-        const std::string trouble = run({{CollectiveKind::broadcast, rank_of(0), bytes}});
-        cr_assert(trouble.empty(), "%s", trouble.c_str());
-    }
+        : Ran(split(lengths, relay), {broadcast(0, bytes)}) {}
 };
 
 }  // namespace
@@ -81,9 +78,7 @@ Test(simulator_ranges, a_range_that_goes_silent_is_served_all_the_same) {
         options.faults.drop = [range_of](const wire::Header& header, Rank to) {
             return header.kind != wire::Kind::probe && range_of[index_of(to)] == 1;
         };
-        World world(options);
-        const std::string trouble = world.run(mixed_script(3, 10, 80, 200'000));
-        cr_assert(trouble.empty(), "%s", trouble.c_str());
+        expect_success(options, mixed_script(3, 10, 80, 200'000));
     }
 }
 
@@ -95,10 +90,7 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
               std::vector<bool>{false, false, false, false, true, true, true, true, true, true}}) {
             Options options = split({4, 4, 2}, relay);
             options.plans[0].no_socket = no_socket;
-            World world(options);
-            const std::string trouble = world.run(mixed_script(5, 10, 80, 200'000));
-            cr_assert(trouble.empty(), "relay %d, member 1 deaf %d: %s", relay, +no_socket[0],
-                      trouble.c_str());
+            expect_success(options, mixed_script(5, 10, 80, 200'000));
         }
 }
 
@@ -126,10 +118,7 @@ Test(simulator_ranges, a_range_without_an_able_leader_is_chained) {
     Options options = split({4, 4}, true);
     // Nobody hears what members 4 to 7 say, but they hear.
     options.faults.drop = [](const wire::Header& header, Rank) { return index_of(header.sender) >= 4; };
-    World world(options);
-    const std::string trouble =
-        world.run({{CollectiveKind::broadcast, rank_of(0), 5000}, {CollectiveKind::barrier, rank_of(0), 0}});
-    cr_assert(trouble.empty(), "%s", trouble.c_str());
+    const Ran world(options, {broadcast(0, 5000), barrier()});
     cr_assert_eq(world.total().fragments_relayed, 0);
     cr_assert_gt(world.engine(5).counters().fragments_by_multicast, 0);
 }
@@ -138,8 +127,6 @@ Test(simulator_ranges, a_dead_leader_ends_the_group) {
     for (const bool relay : {false, true}) {
         Options options = split({2, 4}, relay);
         options.deaths = {{.host = 2, .after = 20}};
-        World world(options);
-        const std::string trouble = world.run(mixed_script(9, 6, 60, 100'000));
-        cr_assert(trouble.empty(), "%s", trouble.c_str());
+        expect_success(options, mixed_script(9, 6, 60, 100'000));
     }
 }

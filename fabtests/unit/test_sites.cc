@@ -20,12 +20,7 @@ using Machines = std::vector<std::vector<std::uint32_t>>;  // ranks of each mach
 
 Model model_of(const Machines& sites, bool mesh) {
     Model model;
-    std::uint32_t machine = 0;
-    for (std::uint32_t site = 0; site < sites.size(); ++site)
-        for (const std::uint32_t ranks : sites[site]) {
-            model.layout.machine_of.insert(model.layout.machine_of.end(), ranks, machine++);
-            model.layout.site_of.push_back(site);
-        }
+    model.layout = Layout::of(sites);
     model.wan.mesh = mesh;
     return model;
 }
@@ -34,41 +29,27 @@ std::uint32_t ranks_of(const Model& model) {
     return static_cast<std::uint32_t>(model.layout.machine_of.size());
 }
 
-// What went over each link and into each machine in one step.
-struct Counted {
-    std::vector<Crossed> links, ports;
-
-    static Counted of(const Network& network, const Model& model) {
-        Counted now;
-        const std::uint32_t sites = network.wan().sites();
-        for (std::uint32_t from = 0; from < sites; ++from)
-            for (std::uint32_t to = 0; to < sites; ++to) now.links.push_back(network.wan().crossed(from, to));
-        for (std::uint32_t machine = 0; machine < model.layout.site_of.size(); ++machine)
-            now.ports.push_back(network.into(machine));
-        return now;
-    }
-    static std::vector<Crossed> less(const std::vector<Crossed>& a, const std::vector<Crossed>& b) {
-        std::vector<Crossed> difference;
-        for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b[i]);
-        return difference;
-    }
-    Counted operator-(const Counted& other) const {
-        return {less(links, other.links), less(ports, other.ports)};
-    }
-    std::uint64_t crossings(std::uint64_t bytes) const {
-        std::uint64_t payload = 0;
-        for (const Crossed& link : links) payload += link.payload_bytes;
-        return payload / bytes;
-    }
-};
-
-std::vector<Step> every_root(const Model& model, std::uint64_t bytes) {
-    std::vector<Step> script;
-    for (std::uint32_t root = 0; root < ranks_of(model); ++root) script.push_back(broadcast(root, bytes));
-    return script;
+std::uint64_t crossings(const Crossings& step, std::uint64_t bytes) {
+    std::uint64_t payload = 0;
+    for (const Crossed& link : step.links) payload += link.payload_bytes;
+    return payload / bytes;
 }
 
-std::vector<Counted> run_ours(const Model& model, std::uint64_t bytes, const Faults& faults = {}) {
+// What went over each link and into each machine in each step.
+std::vector<Crossings> run_all(Simulation& world) {
+    std::vector<Crossings> steps;
+    Crossings before;
+    world.step_over = [&](std::size_t done) {
+        const Crossings now = world.network().crossings();
+        if (done > 0) steps.push_back(now - before);
+        before = now;
+    };
+    const std::string wrong = world.run();
+    cr_assert(wrong.empty(), "%s", wrong.c_str());
+    return steps;
+}
+
+std::vector<Crossings> run_ours(const Model& model, std::uint64_t bytes, const Faults& faults = {}) {
     GroupOptions options = one_group(model);
     options.seed = 5;
     options.faults = faults;
@@ -76,36 +57,20 @@ std::vector<Counted> run_ours(const Model& model, std::uint64_t bytes, const Fau
     for (std::uint32_t root = 0; root < ranks_of(model); ++root)
         options.groups[0].script.push_back({.root = rank_of(root), .bytes = bytes});
     GroupWorld ours(std::move(options));
-    std::vector<Counted> steps;
-    Counted before;
-    ours.step_over = [&](std::uint32_t, std::size_t done) {
-        const Counted now = Counted::of(ours.network(), model);
-        if (done > 0) steps.push_back(now - before);
-        before = now;
-    };
-    const std::string wrong = ours.run();
-    cr_assert(wrong.empty(), "%s", wrong.c_str());
-    return steps;
+    return run_all(ours);
 }
 
-std::vector<Counted> run_tree(const Model& model, TreeShape shape, std::uint64_t bytes) {
-    MessageTree tree({.model = model, .seed = 5}, ranks_of(model), every_root(model, bytes),
-                     Nanoseconds::from_us(100), tree_of(shape, model.layout));
-    std::vector<Counted> steps;
-    Counted before;
-    tree.step_over = [&](std::uint64_t done) {
-        const Counted now = Counted::of(tree.network(), model);
-        if (done > 0) steps.push_back(now - before);
-        before = now;
-    };
-    const std::string wrong = tree.run();
-    cr_assert(wrong.empty(), "%s", wrong.c_str());
-    return steps;
+std::vector<Crossings> run_tree(const Model& model, TreeShape shape, std::uint64_t bytes) {
+    std::vector<Step> script;
+    for (std::uint32_t root = 0; root < ranks_of(model); ++root) script.push_back(broadcast(root, bytes));
+    MessageTree tree({.model = model, .seed = 5}, ranks_of(model), script, Nanoseconds::from_us(100),
+                     tree_of(shape, model.layout));
+    return run_all(tree);
 }
 
 // A link that leads out of the root's site carries every byte of the message once, in pieces with a header
 // each, of 16 KiB and more but for the last. Any other carries none of it, only headers that grant room.
-void expect_one_crossing(const Model& model, const std::vector<Counted>& steps, std::uint64_t bytes) {
+void expect_one_crossing(const Model& model, const std::vector<Crossings>& steps, std::uint64_t bytes) {
     const std::uint32_t sites =
         *std::max_element(model.layout.site_of.begin(), model.layout.site_of.end()) + 1;
     cr_assert_eq(steps.size(), ranks_of(model));
@@ -144,9 +109,9 @@ Test(sites, ours_crosses_each_link_of_a_mesh_once) {
 // hides from the sites that it is a star.
 Test(sites, ours_in_a_star_is_flat) {
     const Model model = model_of({{2}, {2}, {2}}, false);
-    const std::vector<Counted> steps = run_ours(model, 50'000);
+    const std::vector<Crossings> steps = run_ours(model, 50'000);
     for (std::uint32_t root = 0; root < 6; ++root)
-        cr_assert_eq(steps[root].crossings(50'000), root < 2 ? 2 : 3, "root %u", root);
+        cr_assert_eq(crossings(steps[root], 50'000), root < 2 ? 2 : 3, "root %u", root);
 }
 
 Test(sites, ours_survives_loss_and_crosses_once) {
@@ -164,11 +129,11 @@ Test(sites, ours_enters_each_machine_once) {
         for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{100'000}}) {
             const Model model = model_of(sites, false);
             if (sites.size() > 1 && bytes < 10'000) continue;
-            const std::vector<Counted> steps = run_ours(model, bytes);
+            const std::vector<Crossings> steps = run_ours(model, bytes);
             for (std::uint32_t root = 0; root < ranks_of(model); ++root)
                 for (std::uint32_t machine = 0; machine < model.layout.site_of.size(); ++machine) {
                     if (machine == model.layout.machine(root)) continue;
-                    const std::uint64_t got = steps[root].ports[machine].payload_bytes;
+                    const std::uint64_t got = steps[root].into[machine].payload_bytes;
                     const std::uint64_t most = sites.size() == 1 ? bytes : bytes + bytes / 10;
                     cr_assert(got >= bytes && got <= most, "root %u, machine %u: %lu of %lu bytes", root,
                               machine, got, bytes);
@@ -195,19 +160,19 @@ Test(sites, trees_reach_everybody_once) {
 // enters a machine more than once, knowing both does neither.
 Test(sites, trees_cross_as_often_as_they_know) {
     const Model model = model_of({{4}, {4, 4}}, false);
-    std::uint64_t most_into[4] = {}, crossings[4] = {};
+    std::uint64_t most_into[4] = {}, crossed[4] = {};
     for (const TreeShape shape : kTreeShapes) {
         const auto i = static_cast<std::size_t>(shape);
-        for (const Counted& step : run_tree(model, shape, 1000)) {
-            crossings[i] += step.crossings(1000);
-            for (const Crossed& port : step.ports)
+        for (const Crossings& step : run_tree(model, shape, 1000)) {
+            crossed[i] += crossings(step, 1000);
+            for (const Crossed& port : step.into)
                 most_into[i] = std::max(most_into[i], port.payload_bytes / 1000);
         }
     }
-    cr_assert_eq(crossings[3], 12);
-    cr_assert_eq(crossings[2], 12);
-    cr_assert_eq(crossings[1], 4 * 2 + 8);
-    cr_assert_gt(crossings[0], 2 * crossings[3]);
+    cr_assert_eq(crossed[3], 12);
+    cr_assert_eq(crossed[2], 12);
+    cr_assert_eq(crossed[1], 4 * 2 + 8);
+    cr_assert_gt(crossed[0], 2 * crossed[3]);
     cr_assert_eq(most_into[3], 1);
     cr_assert_eq(most_into[1], 1);
     cr_assert_gt(most_into[2], 1);

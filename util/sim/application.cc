@@ -2,6 +2,8 @@
 // the buffer, because from then on an engine may neither read nor write it.
 #include <fmt/format.h>
 
+#include <ranges>
+
 #include "levels/selection.h"
 #include "world.h"
 
@@ -12,24 +14,32 @@ namespace {
 // time and freed.
 constexpr std::uint64_t kMostRetiredBytes = 256ULL << 20;
 
+// Where the bytes are that a member brings to a step.
+template <typename Posted>
+std::vector<std::byte>& streamed_into(Posted& posted) {
+    return posted.input.empty() ? posted.buffer : posted.input;
+}
+
 }  // namespace
 
-const std::vector<std::byte>& World::content(Group& group, std::uint64_t step) {
-    auto& content = group.content[step];
+World::Content World::right_content(std::uint32_t group, std::uint64_t step) {
+    auto& known = groups_[group].right[step];
+    Content content = known.lock();
     if (content == nullptr) {
-        const auto number = static_cast<std::uint32_t>(&group - groups_.data());
-        const Step& what = group.plan->script[step];
+        const Plan& plan = options_.plans[group];
+        const Step& what = plan.script[step];
         content = std::make_shared<const std::vector<std::byte>>(
             engine::reduces(what.kind)
-                ? reduced(number, step, what, group.members, group.plan->config.tree_arity)
-                : content_of(number, step, what.bytes));
+                ? reduced(group, step, what, plan.config.members, plan.config.tree_arity)
+                : content_of(group, step, what.bytes));
+        known = content;
     }
-    return *content;
+    return content;
 }
 
 bool World::can_post(const Member& member) const {
-    const std::size_t steps = groups_[member.group].plan->script.size();
-    return member.joined && !member.failed && !member.closed && member.posted.size() < steps &&
+    return member.joined && !member.failed && !member.closed &&
+           member.posted.size() < options_.plans[member.group].script.size() &&
            member.posted.size() < member.completed + options_.in_flight;
 }
 
@@ -45,15 +55,14 @@ void World::post_pipelined(std::uint32_t index) {
         member.next_post = now() + random_.up_to(options_.think);
         post_one(index);
     }
-    if (member.joined && member.completed == groups_[member.group].plan->script.size()) close(index);
+    if (member.joined && member.completed == script_of(index).size()) close(index);
 }
 
 void World::post_one(std::uint32_t index) {
     Member& member = members_[index];
     if (member.failed || member.closed) return;
-    Group& group = groups_[member.group];
     const std::uint64_t number = member.posted.size();
-    const Step& step = group.plan->script[number];
+    const Step& step = script_of(index)[number];
     Posted& posted = member.posted.emplace_back();
     posted.posted_at = now();
     fill(index, number);
@@ -66,7 +75,7 @@ void World::post_one(std::uint32_t index) {
                             .combiner = combiner_of(step.combination),
                             .hold = step.hold};
     Collective operation = wanted;
-    if (options_.tamper) options_.tamper(rank_of(index - group.begin), number, operation);
+    if (options_.tamper) options_.tamper(rank_of(rank_at(index)), number, operation);
     bool taken = false;
     call(index, [&](engine::Engine& engine) { taken = engine.submit(operation, now()).ok(); });
     if (!taken && !member.failed) complain(fmt::format("{} refused step {}", name_of(index), number));
@@ -81,7 +90,6 @@ void World::close(std::uint32_t index) {
 
 void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
     Member& member = members_[index];
-    Group& group = groups_[member.group];
     const std::uint64_t number = number_of(effect.operation);
     if (number >= member.posted.size())
         return complain(fmt::format("{} completed step {}, which it never posted", name_of(index), number));
@@ -93,8 +101,8 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
     ++member.completed;
     failed_operations_ += effect.status != 0;
     if (effect.status == 0 && !posted.buffer.empty() && gets_result(index, number)) {
-        const std::vector<std::byte>& right = content(group, number);
-        if (std::memcmp(right.data(), posted.buffer.data(), right.size()) != 0) {
+        const std::vector<std::byte>& right = *posted.right;
+        if (right != posted.buffer) {
             const auto wrong = std::mismatch(right.begin(), right.end(), posted.buffer.begin()).first;
             complain(fmt::format("{} has a wrong byte {} in step {}", name_of(index), wrong - right.begin(),
                                  number));
@@ -102,56 +110,40 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
     }
     std::ranges::fill(posted.buffer, kScribble);
     std::ranges::fill(posted.input, kScribble);  // what is read too late is wrong
+    posted.right.reset();
     retire(index, number);
     if (!options_.deaths.empty()) kill_after(member.completed);
-    step_done(group, number);
+    come_through(index);
 }
 
-// One member has nothing more to do with a step.
-void World::step_done(Group& group, std::uint64_t step) {
-    if (--group.unfinished[step] > 0) return;
-    group.content[step] = nullptr;
-    if (!options_.separated || step != group.step || group.joined < group.members) return;
-    ++group.step;
-    begin_step(group);
-}
-
-void World::forget_unfinished(std::uint32_t index) {
-    const Member& member = members_[index];
-    Group& group = groups_[member.group];
-    for (std::uint64_t step = 0; step < group.unfinished.size(); ++step)
-        if (step >= member.posted.size() || !member.posted[step].done) step_done(group, step);
-    if (!member.joined) one_more_joined(group);
+// A member has joined, is through with a step, or nobody waits for it any longer.
+void World::come_through(std::uint32_t index) {
+    const std::uint32_t group = members_[index].group;
+    if (options_.separated && through(group, rank_at(index), now())) begin_step(group);
 }
 
 void World::retire(std::uint32_t index, std::uint64_t step) {
     const std::size_t bytes = members_[index].posted[step].buffer.size();
     if (bytes == 0) return;
-    retired_.push_back({index, step});
+    retired_.emplace_back(index, step);
     retired_bytes_ += bytes;
     while (retired_bytes_ > kMostRetiredBytes) {
-        const Retired oldest = retired_.front();
+        const auto [member, oldest] = retired_.front();
         retired_.pop_front();
-        Posted& posted = members_[oldest.member].posted[oldest.step];
-        if (!scribbled(posted.buffer))
-            complain(fmt::format("{} wrote into step {} after its end", name_of(oldest.member), oldest.step));
-        retired_bytes_ -= posted.buffer.size();
-        std::vector<std::byte>().swap(posted.buffer);
+        std::vector<std::byte>& buffer = members_[member].posted[oldest].buffer;
+        if (!scribbled(buffer))
+            complain(fmt::format("{} wrote into step {} after its end", name_of(member), oldest));
+        retired_bytes_ -= buffer.size();
+        std::vector<std::byte>().swap(buffer);
     }
-}
-
-// Or never will.
-void World::one_more_joined(Group& group) {
-    if (++group.joined == group.members && options_.separated) begin_step(group);
 }
 
 void World::member_joined(std::uint32_t index) {
     Member& member = members_[index];
-    Group& group = groups_[member.group];
     if (member.joined) return complain(fmt::format("{} joined twice", name_of(index)));
     member.joined = true;
     member.joined_bytes = member.bytes;
-    one_more_joined(group);
+    come_through(index);
     if (!options_.separated && member.next_post <= now() && !member.post_due) {
         member.post_due = true;
         network_.wake(index, now(), kPost);
@@ -159,9 +151,12 @@ void World::member_joined(std::uint32_t index) {
 }
 
 // The next separated operation, or the close when there is none.
-void World::begin_step(Group& group) {
+void World::begin_step(std::uint32_t number) {
+    const Group& group = groups_[number];
+    const std::vector<Step>& script = options_.plans[number].script;
+    const std::size_t step = begun(number);
     const Nanoseconds start = now() + options_.settle;
-    if (group.step == group.plan->script.size()) {
+    if (step == script.size()) {
         if (++groups_done_ == groups_.size()) {
             traffic_of_operations_ = network_.traffic();
             traffic_of_operations_.datagrams -= traffic_at_begin_.datagrams;
@@ -169,15 +164,17 @@ void World::begin_step(Group& group) {
         }
         return network_.wake_run(group.begin, group.members, start, kClose);
     }
-    if (group.step == 0 && ++groups_begun_ == groups_.size()) traffic_at_begin_ = network_.traffic();
-    group.began_at[group.step] = start;
-    options_.arrival.wake(network_, group.begin, group.members, group.plan->script[group.step], start, kPost,
-                          random_);
+    if (step == 0 && ++groups_begun_ == groups_.size()) traffic_at_begin_ = network_.traffic();
+    std::size_t living = 0;
+    for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index)
+        living += !network_.dead(index);
+    begin(number, group.members, living, start);
+    options_.arrival.wake(network_, group.begin, group.members, script[step], start, kPost, random_);
 }
 
 std::string World::check_member(std::uint32_t index, bool must_succeed) const {
     const Member& member = members_[index];
-    const std::vector<Step>& script = groups_[member.group].plan->script;
+    const std::vector<Step>& script = script_of(index);
     if (must_succeed && member.failed) return fmt::format("{} failed with {}", name_of(index), member.status);
     if (must_succeed && !member.joined) return fmt::format("{} never joined", name_of(index));
     for (std::uint64_t number = 0; number < member.posted.size(); ++number) {
@@ -211,36 +208,23 @@ std::string World::check() const {
     if (!wrong_.empty()) return wrong_;
     // A group that lost a member may have failed; all others must have succeeded.
     for (const Group& group : groups_) {
-        bool bereaved = false;
-        for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index)
-            bereaved = bereaved || network_.dead(index);
-        for (std::uint32_t index = group.begin; index < group.begin + group.members; ++index) {
-            if (network_.dead(index)) continue;
-            if (std::string wrong = check_member(index, !bereaved); !wrong.empty())
+        const auto dead = [this](std::uint32_t index) { return network_.dead(index); };
+        const auto indices = std::views::iota(group.begin, group.begin + group.members);
+        const bool bereaved = std::ranges::any_of(indices, dead);
+        for (const std::uint32_t index : indices)
+            if (std::string wrong = dead(index) ? "" : check_member(index, !bereaved); !wrong.empty())
                 return fmt::format("{} (at {} us)", wrong, now().value / 1000);
-        }
     }
     return {};
 }
 
 Nanoseconds World::span(std::uint64_t from, std::uint64_t to, std::uint32_t group) const {
     Nanoseconds first = kNever, last{};
-    for (std::uint32_t index = begin_of(group); index < begin_of(group) + groups_[group].members; ++index) {
-        const Member& member = members_[index];
+    for (const Member& member : std::span(members_).subspan(groups_[group].begin, groups_[group].members)) {
         if (from < member.posted.size()) first = std::min(first, member.posted[from].posted_at);
         if (to < member.posted.size()) last = std::max(last, member.posted[to].done_at);
     }
     return first == kNever ? kNever : last - first;
-}
-
-std::vector<Nanoseconds> World::times(std::uint64_t step, std::uint32_t group) const {
-    std::vector<Nanoseconds> times;
-    for (std::uint32_t index = begin_of(group); index < begin_of(group) + groups_[group].members; ++index) {
-        const Member& member = members_[index];
-        if (step < member.posted.size() && member.posted[step].done)
-            times.push_back(member.posted[step].done_at - groups_[group].began_at[step]);
-    }
-    return times;
 }
 
 engine::Counters World::total() const {
@@ -259,24 +243,20 @@ std::int64_t World::peak_bytes_per_member() const {
 // if from another level of a hierarchy; reductions that rank 0 holds until it has added something; and the
 // oracle of what has arrived: it grows, is there, and is right, at every moment that the application may
 // look.
-// Where the bytes are that a member brings to a step.
-std::vector<std::byte>& World::streamed_into(Posted& posted) const {
-    return posted.input.empty() ? posted.buffer : posted.input;
-}
-
+//
 // A stream may have some of its bytes from the start. In the place of the others are wrong ones, so that a
 // member that takes them too early is caught.
 void World::fill(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
-    Group& group = groups_[member.group];
-    const Step& step = group.plan->script[number];
+    const Step& step = script_of(index)[number];
     Posted& posted = member.posted[number];
-    const std::uint32_t rank = index - group.begin;
+    const std::uint32_t rank = rank_at(index);
     const bool reduction = engine::reduces(step.kind);
+    if (gets_result(index, number)) posted.right = right_content(member.group, number);
     posted.buffer.assign(step.bytes, kUntouched);
     if (!reduction && rank != index_of(step.root)) return;
     std::vector<std::byte> right =
-        reduction ? vector_of(member.group, number, rank, step.bytes) : content(group, number);
+        reduction ? vector_of(member.group, number, rank, step.bytes) : *posted.right;
     if (reduction && !step.in_place) posted.input.assign(step.bytes, kUntouched);
     std::vector<std::byte>& into = streamed_into(posted);
     if (!step.streamed || step.bytes == 0) {
@@ -316,9 +296,8 @@ void World::advance_streams(std::uint32_t index) {
 // Only now may rank 0 change the buffer, which it does a little later.
 void World::take_gathered(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
-    const Group& group = groups_[member.group];
-    if (number >= member.posted.size() || member.posted[number].done || index != group.begin ||
-        !group.plan->script[number].hold)
+    if (number >= member.posted.size() || member.posted[number].done || rank_at(index) != 0 ||
+        !script_of(index)[number].hold)
         return complain(fmt::format("{} was told that step {} is gathered", name_of(index), number));
     if (member.held.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kRelease);
     member.held.push_back(number);
@@ -329,7 +308,7 @@ void World::release_held(std::uint32_t index) {
     while (!member.held.empty() && !member.failed) {
         const std::uint64_t number = member.held.back();
         member.held.pop_back();
-        const Step& step = groups_[member.group].plan->script[number];
+        const Step& step = script_of(index)[number];
         if (step.bytes > 0)
             combiner_of(step.combination)(member.posted[number].buffer.data(),
                                           vector_of(member.group, number, kOutside, step.bytes).data(),
@@ -343,8 +322,7 @@ void World::release_held(std::uint32_t index) {
 }
 
 bool World::gets_result(std::uint32_t index, std::uint64_t step) const {
-    const Group& group = groups_[members_[index].group];
-    return group.plan->script[step].kind != CollectiveKind::reduce || index == group.begin;
+    return script_of(index)[step].kind != CollectiveKind::reduce || rank_at(index) == 0;
 }
 
 // Of the operation that was posted last.
@@ -359,15 +337,10 @@ void World::check_arrived(std::uint32_t index) {
     if (arrived < posted.arrived || arrived > most)
         return complain(fmt::format("{} has {} bytes of step {} after {}, of {}", name_of(index), arrived,
                                     step, posted.arrived, most));
-    Group& group = groups_[member.group];
-    const bool unreleased = index == group.begin && group.plan->script[step].hold;  // with more to come
-    if (unreleased) {
-        posted.arrived = arrived;
-        return;
-    }
-    const std::vector<std::byte>& right = content(group, step);
-    if (std::memcmp(posted.buffer.data() + posted.arrived, right.data() + posted.arrived,
-                    arrived - posted.arrived) != 0)
+    const bool unreleased = rank_at(index) == 0 && script_of(index)[step].hold;  // with more to come
+    const std::size_t more = arrived - posted.arrived;
+    if (!unreleased && posted.right != nullptr &&
+        std::memcmp(posted.buffer.data() + posted.arrived, posted.right->data() + posted.arrived, more) != 0)
         complain(fmt::format("{} says that {} bytes of step {} have arrived, but not all are right",
                              name_of(index), arrived, step));
     posted.arrived = arrived;

@@ -1,10 +1,11 @@
 // What travels, and what is going to happen.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <queue>
 #include <vector>
 
 #include "base/types.h"
@@ -16,15 +17,17 @@ namespace mcastcoll::sim {
 // keeps it, and drops it when done.
 class Parcel {
   public:
-    std::uint32_t from = 0, to = 0;            // endpoints; a multicast has an address in `to`
-    bool multicast = false, datagram = false;  // neither: a message
-    std::uint8_t range = 0;                    // of the group that the address belongs to
-    bool local = false;                        // between two processes of one machine
+    enum class Way : std::uint8_t { message, datagram, multicast };
+    std::uint32_t from = 0, to = 0;  // endpoints; a multicast has an address in `to`
+    Way way = Way::message;
+    std::uint8_t range = 0;  // of the group that the address belongs to
+    bool local = false;      // between two processes of one machine
     std::uint32_t payload_bytes = 0;
 
-    static Parcel* make(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload = {}) {
+    static Parcel* make(Way way, std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload = {}) {
         const std::size_t size = header.size() + payload.size();
         auto* parcel = new (::operator new(sizeof(Parcel) + size)) Parcel(static_cast<std::uint32_t>(size));
+        parcel->way = way;
         parcel->from = from;
         parcel->to = to;
         parcel->payload_bytes = static_cast<std::uint32_t>(payload.size());
@@ -32,15 +35,7 @@ class Parcel {
         if (!payload.empty()) std::memcpy(parcel->data() + header.size(), payload.data(), payload.size());
         return parcel;
     }
-    Parcel* copy() const {
-        Parcel* twin = make(from, to, bytes());
-        twin->multicast = multicast;
-        twin->datagram = datagram;
-        twin->range = range;
-        twin->local = local;
-        twin->payload_bytes = payload_bytes;
-        return twin;
-    }
+    Parcel* copy() const { return make(way, from, to, bytes()); }
 
     Bytes bytes() const { return {reinterpret_cast<const std::byte*>(this + 1), size_}; }
     std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -75,52 +70,25 @@ struct Event {
     std::uint32_t first = 0, count = 1;
     Parcel* parcel = nullptr;
 
-    bool before(const Event& other) const { return at != other.at ? at < other.at : order < other.order; }
+    bool operator>(const Event& other) const { return at != other.at ? at > other.at : order > other.order; }
 };
 static_assert(sizeof(Event) == 32);
 
-// A heap with four children per node: half the levels of a binary one, and siblings share two cache lines.
 class EventQueue {
   public:
-    bool empty() const { return heap_.empty(); }
-
+    bool empty() const { return events_.empty(); }
     void push(Event event) {
         event.order = scheduled_++ & ((std::uint64_t{1} << 56) - 1);
-        std::size_t at = heap_.size();
-        heap_.push_back(event);
-        while (at > 0) {
-            const std::size_t parent = (at - 1) / kChildren;
-            if (!event.before(heap_[parent])) break;
-            heap_[at] = heap_[parent];
-            at = parent;
-        }
-        heap_[at] = event;
+        events_.push(event);
     }
-
     Event pop() {
-        const Event first = heap_.front();
-        const Event last = heap_.back();
-        heap_.pop_back();
-        if (heap_.empty()) return first;
-        std::size_t at = 0;
-        for (;;) {
-            const std::size_t begin = at * kChildren + 1;
-            if (begin >= heap_.size()) break;
-            std::size_t least = begin;
-            const std::size_t end = std::min(begin + kChildren, heap_.size());
-            for (std::size_t child = begin + 1; child < end; ++child)
-                if (heap_[child].before(heap_[least])) least = child;
-            if (!heap_[least].before(last)) break;
-            heap_[at] = heap_[least];
-            at = least;
-        }
-        heap_[at] = last;
+        const Event first = events_.top();
+        events_.pop();
         return first;
     }
 
   private:
-    static constexpr std::size_t kChildren = 4;
-    std::vector<Event> heap_;
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     std::uint64_t scheduled_ = 0;
 };
 

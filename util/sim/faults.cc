@@ -10,8 +10,8 @@
 namespace mcastcoll::sim {
 namespace {
 
-bool apart(const Faults::Partition& partition, std::uint32_t a, std::uint32_t b) {
-    return (a < partition.cut) != (b < partition.cut);
+bool apart(const Faults::Outage& outage, std::uint32_t a, std::uint32_t b) {
+    return (a < outage.host) != (b < outage.host);
 }
 
 }  // namespace
@@ -20,26 +20,28 @@ Weather::Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed)
     : faults_(faults),
       fair_for_multicasts_(faults.loss <= 0 && faults.switch_loss <= 0 && faults.burst_begin <= 0 &&
                            faults.nth == 0 && faults.receiver_loss.empty() && faults.duplicate <= 0 &&
-                           faults.corrupt <= 0 && faults.reorder <= 0 && faults.silences.empty() &&
-                           faults.partitions.empty() && faults.jitter.value <= 0 && !faults.drop),
+                           faults.corrupt <= 0 && faults.reorder <= 0 && faults.dead.empty() &&
+                           faults.deaf.empty() && faults.mute.empty() && faults.partitions.empty() &&
+                           faults.splits.empty() && faults.jitter.value <= 0 && !faults.drop),
       fair_for_messages_(faults.message_loss <= 0 && faults.spike <= 0 && faults.jitter.value <= 0 &&
-                         faults.partitions.empty()),
+                         faults.splits.empty()),
       random_(seed),
       in_burst_(faults.burst_begin > 0 ? hosts : 0) {
     if (!faults.receiver_loss.empty()) receiver_loss_.resize(hosts);
     for (const Faults::AtHost& one : faults.receiver_loss)
-        if (one.host < hosts) receiver_loss_[one.host] = one.amount;
+        if (one.host < hosts) receiver_loss_[one.host] = one.loss;
 }
 
 bool Weather::silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) const {
-    for (const Faults::Silence& silence : faults_.silences) {
-        const bool theirs = (silence.sender == kAnybody || silence.sender == sender) &&
-                            (silence.receiver == kAnybody || silence.receiver == receiver);
-        if (theirs && silence.when.covers(now)) return true;
-    }
-    return std::any_of(faults_.partitions.begin(), faults_.partitions.end(), [&](const auto& partition) {
-        return partition.when.covers(now) && apart(partition, sender, receiver);
-    });
+    const auto any = [now](const std::vector<Faults::Outage>& outages, auto&& between) {
+        return std::ranges::any_of(
+            outages, [&](const Faults::Outage& one) { return one.when.covers(now) && between(one); });
+    };
+    const auto parted = [&](const Faults::Outage& one) { return apart(one, sender, receiver); };
+    return any(faults_.dead, [](const auto&) { return true; }) ||
+           any(faults_.deaf, [&](const auto& one) { return one.host == receiver; }) ||
+           any(faults_.mute, [&](const auto& one) { return one.host == sender; }) ||
+           any(faults_.partitions, parted) || any(faults_.splits, parted);
 }
 
 bool Weather::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) {
@@ -70,9 +72,9 @@ Nanoseconds Weather::message_arrival(Nanoseconds at, std::uint32_t sender, std::
         // A retransmission can be lost like the first attempt, and waits longer each time.
         for (int doubled = 0; doubled < 6 && random_.chance(faults_.message_loss); ++doubled)
             at = at + Nanoseconds{retransmission.value << doubled};
-        for (const Faults::Partition& partition : faults_.partitions)
-            if (partition.messages && partition.when.covers(planned) && apart(partition, sender, receiver))
-                at = std::max(at, std::min(partition.when.to, faults_.heal_at) + retransmission);
+        for (const Faults::Outage& split : faults_.splits)
+            if (split.when.covers(planned) && apart(split, sender, receiver))
+                at = std::max(at, std::min(split.when.to, faults_.heal_at) + retransmission);
     }
     if (faults_.messages_overtake) return at;
     const std::uint64_t pair = std::uint64_t{sender} << 32 | receiver;
@@ -94,120 +96,133 @@ namespace {
 
 using Parts = std::vector<std::string_view>;
 
+template <typename T>
+bool keep(const std::optional<T>& value, T& kept) {
+    if (value) kept = *value;
+    return value.has_value();
+}
 // "1ms-5ms", or "1ms-" without an end.
 bool read(std::string_view text, Window& window) {
-    const std::size_t dash = text.find('-');
-    if (dash == std::string_view::npos) return false;
-    const auto from = parse_time(text.substr(0, dash));
-    const std::string_view end = text.substr(dash + 1);
-    const auto to = end.empty() ? kNever : parse_time(end);
-    if (!from || !to || *to < *from) return false;
-    window = {*from, *to};
-    return true;
+    const Parts parts = split(text, '-');
+    if (parts.size() != 2 || !keep(parse_time(parts[0]), window.from)) return false;
+    return (parts[1].empty() || keep(parse_time(parts[1]), window.to)) && window.to >= window.from;
 }
 bool read(std::string_view text, double& share) {
-    const auto value = parse_share(text);
-    if (value) share = *value;
-    return value.has_value();
+    return keep(parse_share(text), share);
+}
+bool read(std::string_view text, float& factor) {
+    const double value = parse_number(text).value_or(0);
+    factor = static_cast<float>(value);
+    return value >= 1 && value <= 10'000;
 }
 bool read(std::string_view text, std::uint32_t& number) {
-    const auto value = parse_count(text);
-    if (!value || *value >= UINT32_MAX) return false;
-    number = static_cast<std::uint32_t>(*value);
-    return true;
+    return keep(parse<std::uint32_t>(text), number) && number < UINT32_MAX;
 }
 bool read(std::string_view text, Nanoseconds& time) {
-    const auto value = parse_time(text);
-    if (value) time = *value;
-    return value.has_value();
+    return keep(parse_time(text), time);
 }
 
-// Each part into a field.
-template <auto... fields>
-bool take(Faults& faults, const Parts& parts) {
+// A word without a value.
+bool read(std::string_view text, bool& yes) {
+    return text.empty() && (yes = true);
+}
+std::string show(bool yes) {
+    return yes ? "" : "no";
+}
+
+template <typename Number>
+std::string show(Number number) {
+    return fmt::format("{}", number);
+}
+std::string show(Nanoseconds time) {
+    return to_string(time);
+}
+std::string show(const Window& when) {
+    return to_string(when.from) + "-" + (when.to == kNever ? "" : to_string(when.to));
+}
+
+// The fields of something, with colons between.
+template <auto... fields, typename T>
+bool read_fields(T& something, const Parts& parts) {
     std::size_t at = 0;
-    return parts.size() == sizeof...(fields) && (read(parts[at++], faults.*fields) && ...);
+    return parts.size() == sizeof...(fields) && (read(parts[at++], something.*fields) && ...);
+}
+template <auto... fields, typename T>
+std::string show_fields(const T& something) {
+    return fmt::format("{}", fmt::join(std::initializer_list<std::string>{show(something.*fields)...}, ":"));
 }
 
-bool read_partition(Faults& faults, const Parts& parts, bool messages) {
-    Faults::Partition partition;
-    partition.messages = messages;
-    const bool good = parts.size() == 2 && read(parts[0], partition.cut) && read(parts[1], partition.when);
-    if (!good || (messages && partition.when.to == kNever)) return false;  // messages never wait for ever
-    faults.partitions.push_back(partition);
-    return true;
-}
+// What is there once, and not worth a word while its first field is what it is in fair weather.
+template <auto first, auto... others>
+struct Once {
+    static bool take(Faults& faults, const Parts& parts) {
+        return read_fields<first, others...>(faults, parts);
+    }
+    static std::vector<std::string> words(const Faults& faults) {
+        if (show(faults.*first) == show(Faults{}.*first)) return {};
+        return {show_fields<first, others...>(faults)};
+    }
+};
 
-bool read_silence(Faults& faults, const Parts& parts, std::uint32_t Faults::Silence::*who) {
-    Faults::Silence silence;
-    if (who != nullptr && (parts.size() != 2 || !read(parts[0], silence.*who))) return false;
-    if (who == nullptr && parts.size() != 1) return false;
-    if (!read(parts.back(), silence.when)) return false;
-    faults.silences.push_back(silence);
-    return true;
-}
+template <auto list, auto... fields>
+struct Each {
+    static bool take(Faults& faults, const Parts& parts) {
+        return read_fields<fields...>((faults.*list).emplace_back(), parts);
+    }
+    static std::vector<std::string> words(const Faults& faults) {
+        std::vector<std::string> words;
+        for (const auto& one : faults.*list) words.push_back(show_fields<fields...>(one));
+        return words;
+    }
+};
+template <auto outages>
+using AtHost = Each<outages, &Faults::Outage::host, &Faults::Outage::when>;
 
-bool read_slow(Faults& faults, const Parts& parts) {
-    Faults::AtHost slow;
-    if (parts.size() != 2 || !read(parts[0], slow.host)) return false;
-    const auto factor = parse_number(parts[1]);
-    if (!factor || *factor < 1 || *factor > 10'000) return false;
-    slow.amount = *factor;
-    faults.slow.push_back(slow);
-    return true;
-}
-
-bool read_receiver(Faults& faults, const Parts& parts) {
-    Faults::AtHost receiver;
-    if (parts.size() != 2 || !read(parts[0], receiver.host) || !read(parts[1], receiver.amount)) return false;
-    faults.receiver_loss.push_back(receiver);
-    return true;
-}
-
-bool read_burst(Faults& faults, const Parts& parts) {
-    return take<&Faults::burst_begin, &Faults::burst_end, &Faults::burst_loss>(faults, parts) &&
-           faults.burst_end > 0;
+// What no word may ask for: messages that wait for ever, a burst or a refusal that never ends.
+bool endless(const Faults& f) {
+    return f.burst_end <= 0 || f.backpressure >= 1 ||
+           std::ranges::any_of(f.splits, [](const auto& split) { return split.when.to == kNever; });
 }
 
 struct Word {
     const char *key, *value, *meaning;
     bool (*take)(Faults&, const Parts&);
+    std::vector<std::string> (*words)(const Faults&);  // what is behind each
 };
-constexpr Word kWords[] = {
-    {"loss", "SHARE", "each receiver loses that share of the multicasts", take<&Faults::loss>},
-    {"switch-loss", "SHARE", "all receivers lose the same datagrams", take<&Faults::switch_loss>},
-    {"burst", "BEGIN:END:LOSS", "Gilbert-Elliott: odds to begin and to end a burst per datagram, loss in it",
-     read_burst},
-    {"nth", "N", "every Nth copy is lost", take<&Faults::nth>},
-    {"receiver", "HOST:SHARE", "loss of one receiver", read_receiver},
-    {"duplicate", "SHARE", "copies that come twice", take<&Faults::duplicate>},
-    {"corrupt", "SHARE", "copies with a wrong byte", take<&Faults::corrupt>},
-    {"reorder", "SHARE:TIME", "copies that are late by a time",
-     take<&Faults::reorder, &Faults::reorder_delay>},
-    {"dead", "FROM-TO", "the multicast carries nothing between two times; '1ms-' has no end",
-     [](Faults& f, const Parts& p) { return read_silence(f, p, nullptr); }},
-    {"deaf", "HOST:FROM-TO", "one receiver hears nothing",
-     [](Faults& f, const Parts& p) { return read_silence(f, p, &Faults::Silence::receiver); }},
-    {"mute", "HOST:FROM-TO", "nobody hears one sender",
-     [](Faults& f, const Parts& p) { return read_silence(f, p, &Faults::Silence::sender); }},
-    {"partition", "CUT:FROM-TO", "no multicast between hosts below CUT and the others",
-     [](Faults& f, const Parts& p) { return read_partition(f, p, false); }},
-    {"split", "CUT:FROM-TO", "the same, and messages wait for its end",
-     [](Faults& f, const Parts& p) { return read_partition(f, p, true); }},
-    {"message-loss", "SHARE", "messages that wait for a retransmission", take<&Faults::message_loss>},
-    {"spike", "SHARE:TIME", "messages that are late by a time", take<&Faults::spike, &Faults::spike_delay>},
-    {"overtake", "", "messages of a pair may overtake each other",
-     [](Faults& f, const Parts& p) { return p.empty() && (f.messages_overtake = true); }},
-    {"delay", "TIME", "everything is late by up to a time", take<&Faults::jitter>},
-    {"slow", "HOST:FACTOR", "all that a host does takes that many times as long", read_slow},
-    {"backpressure", "SHARE", "of the times that sending is refused",
-     [](Faults& f, const Parts& p) { return take<&Faults::backpressure>(f, p) && f.backpressure < 1; }},
-    {"heal", "TIME", "from here on nothing goes wrong any more", take<&Faults::heal_at>},
-};
-
-std::string from_to(const Window& when) {
-    return to_string(when.from) + "-" + (when.to == kNever ? "" : to_string(when.to));
+template <typename Form>
+constexpr Word word(const char* key, const char* value, const char* meaning) {
+    return {key, value, meaning, Form::take, Form::words};
 }
+constexpr Word kWords[] = {
+    word<Once<&Faults::loss>>("loss", "SHARE", "each receiver loses that share of the multicasts"),
+    word<Once<&Faults::switch_loss>>("switch-loss", "SHARE", "all receivers lose the same datagrams"),
+    word<Once<&Faults::burst_begin, &Faults::burst_end, &Faults::burst_loss>>(
+        "burst", "BEGIN:END:LOSS",
+        "Gilbert-Elliott: odds to begin and to end a burst per datagram, loss in it"),
+    word<Once<&Faults::nth>>("nth", "N", "every Nth copy is lost"),
+    word<Each<&Faults::receiver_loss, &Faults::AtHost::host, &Faults::AtHost::loss>>("receiver", "HOST:SHARE",
+                                                                                     "loss of one receiver"),
+    word<Once<&Faults::duplicate>>("duplicate", "SHARE", "copies that come twice"),
+    word<Once<&Faults::corrupt>>("corrupt", "SHARE", "copies with a wrong byte"),
+    word<Once<&Faults::reorder, &Faults::reorder_delay>>("reorder", "SHARE:TIME",
+                                                         "copies that are late by a time"),
+    word<Each<&Faults::dead, &Faults::Outage::when>>(
+        "dead", "FROM-TO", "the multicast carries nothing between two times; '1ms-' has no end"),
+    word<AtHost<&Faults::deaf>>("deaf", "HOST:FROM-TO", "one receiver hears nothing"),
+    word<AtHost<&Faults::mute>>("mute", "HOST:FROM-TO", "nobody hears one sender"),
+    word<AtHost<&Faults::partitions>>("partition", "CUT:FROM-TO",
+                                      "no multicast between hosts below CUT and the others"),
+    word<AtHost<&Faults::splits>>("split", "CUT:FROM-TO", "the same, and messages wait for its end"),
+    word<Once<&Faults::message_loss>>("message-loss", "SHARE", "messages that wait for a retransmission"),
+    word<Once<&Faults::spike, &Faults::spike_delay>>("spike", "SHARE:TIME",
+                                                     "messages that are late by a time"),
+    word<Once<&Faults::messages_overtake>>("overtake", "", "messages of a pair may overtake each other"),
+    word<Once<&Faults::jitter>>("delay", "TIME", "everything is late by up to a time"),
+    word<Each<&Faults::slow, &Faults::Slow::host, &Faults::Slow::factor>>(
+        "slow", "HOST:FACTOR", "all that a host does takes that many times as long"),
+    word<Once<&Faults::backpressure>>("backpressure", "SHARE", "of the times that sending is refused"),
+    word<Once<&Faults::heal_at>>("heal", "TIME", "from here on nothing goes wrong any more"),
+};
 
 }  // namespace
 
@@ -228,7 +243,7 @@ Result<Faults> parse_faults(std::string_view text) {
     if (text.empty() || text == "none") return faults;
     for (std::string_view item : split(text, ',')) {
         const std::size_t equals = item.find('=');
-        const Parts parts = equals == std::string_view::npos ? Parts{} : split(item.substr(equals + 1), ':');
+        const Parts parts = split(equals == std::string_view::npos ? "" : item.substr(equals + 1), ':');
         const Word* word = nullptr;
         for (const Word& candidate : kWords)
             if (item.substr(0, equals) == candidate.key) word = &candidate;
@@ -237,7 +252,7 @@ Result<Faults> parse_faults(std::string_view text) {
             for (const Word& candidate : kWords) keys += fmt::format(" {}", candidate.key);
             return Error{EINVAL, fmt::format("'{}' is no fault; there are:{}", item.substr(0, equals), keys)};
         }
-        if (!word->take(faults, parts))
+        if (!word->take(faults, parts) || endless(faults))
             return Error{EINVAL, *word->value == '\0' ? fmt::format("'{}' takes no value", word->key)
                                                       : fmt::format("'{}': expected {}={} ({})", item,
                                                                     word->key, word->value, word->meaning)};
@@ -245,39 +260,12 @@ Result<Faults> parse_faults(std::string_view text) {
     return faults;
 }
 
-std::string to_string(const Faults& f) {
+std::string to_string(const Faults& faults) {
     std::string text;
-    auto add = [&text](std::string word) { text += (text.empty() ? "" : ",") + word; };
-    auto share = [&](const char* key, double value) {
-        if (value > 0) add(fmt::format("{}={}", key, value));
-    };
-    share("loss", f.loss);
-    share("switch-loss", f.switch_loss);
-    if (f.burst_begin > 0) add(fmt::format("burst={}:{}:{}", f.burst_begin, f.burst_end, f.burst_loss));
-    if (f.nth > 0) add(fmt::format("nth={}", f.nth));
-    for (const auto& one : f.receiver_loss) add(fmt::format("receiver={}:{}", one.host, one.amount));
-    share("duplicate", f.duplicate);
-    share("corrupt", f.corrupt);
-    if (f.reorder > 0) add(fmt::format("reorder={}:{}", f.reorder, to_string(f.reorder_delay)));
-    for (const auto& silence : f.silences) {
-        const std::string when = from_to(silence.when);
-        if (silence.receiver != kAnybody)
-            add(fmt::format("deaf={}:{}", silence.receiver, when));
-        else if (silence.sender != kAnybody)
-            add(fmt::format("mute={}:{}", silence.sender, when));
-        else
-            add("dead=" + when);
-    }
-    for (const auto& partition : f.partitions)
-        add(fmt::format("{}={}:{}", partition.messages ? "split" : "partition", partition.cut,
-                        from_to(partition.when)));
-    share("message-loss", f.message_loss);
-    if (f.spike > 0) add(fmt::format("spike={}:{}", f.spike, to_string(f.spike_delay)));
-    if (f.messages_overtake) add("overtake");
-    if (f.jitter.value > 0) add("delay=" + to_string(f.jitter));
-    for (const auto& slow : f.slow) add(fmt::format("slow={}:{}", slow.host, slow.amount));
-    share("backpressure", f.backpressure);
-    if (f.heal_at != kNever) add("heal=" + to_string(f.heal_at));
+    for (const Word& word : kWords)
+        for (const std::string& value : word.words(faults))
+            text +=
+                fmt::format("{}{}{}{}", text.empty() ? "" : ",", word.key, value.empty() ? "" : "=", value);
     return text.empty() ? "none" : text;
 }
 

@@ -16,8 +16,6 @@
 
 namespace mcastcoll::sim {
 
-inline constexpr std::uint32_t kAnybody = UINT32_MAX;
-
 struct Window {
     Nanoseconds from{}, to = kNever;
     bool covers(Nanoseconds now) const { return now >= from && now < to; }
@@ -32,26 +30,21 @@ struct Faults {
     std::uint32_t nth = 0;  // every nth copy is lost
     struct AtHost {
         std::uint32_t host = 0;
-        double amount = 0;
+        double loss = 0;
     };
     std::vector<AtHost> receiver_loss;
     double duplicate = 0, corrupt = 0;  // a second copy; one byte changed
     double reorder = 0;                 // share that is late by reorder_delay
     Nanoseconds reorder_delay = Nanoseconds::from_us(50);
-    // Nobody's multicasts reach anybody, or those of one sender, or those to one receiver.
-    struct Silence {
+    struct Outage {
         Window when;
-        std::uint32_t sender = kAnybody, receiver = kAnybody;
+        std::uint32_t host = 0;
     };
-    std::vector<Silence> silences;
-    // Hosts below `cut` and the others are apart: multicasts between them are lost, messages, if they are cut
-    // off too, wait until it is over.
-    struct Partition {
-        Window when;
-        std::uint32_t cut = 0;
-        bool messages = false;
-    };
-    std::vector<Partition> partitions;
+    std::vector<Outage> dead;        // nobody's multicasts reach anybody
+    std::vector<Outage> deaf, mute;  // nor do those to one receiver, those of one sender
+    // Hosts below this one and the others are apart: multicasts between them are lost, messages, where they
+    // are split, wait until it is over.
+    std::vector<Outage> partitions, splits;
 
     // Of messages.
     double message_loss = 0;  // late by the network's retransmission time
@@ -60,8 +53,12 @@ struct Faults {
     bool messages_overtake = false;  // messages of a pair do not wait for each other
 
     // Of both.
-    Nanoseconds jitter{};          // late by up to this
-    std::vector<AtHost> slow;      // all that a host does takes this many times as long
+    Nanoseconds jitter{};  // late by up to this
+    struct Slow {
+        std::uint32_t host = 0;
+        float factor = 1;
+    };
+    std::vector<Slow> slow;        // all that a host does takes this many times as long
     double backpressure = 0;       // share of polls at which a host's sending is refused
     Nanoseconds heal_at = kNever;  // everything above is over from here on
 

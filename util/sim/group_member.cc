@@ -6,7 +6,6 @@
 
 #include "group/welcome.h"
 #include "group_world.h"
-#include "reduce/slices.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
@@ -36,52 +35,11 @@ std::vector<std::byte> given(const Collective& what, std::uint64_t group, std::u
                       blocks ? what.bytes * members : what.bytes);
 }
 
-// What a member has when it is over; empty where it gets nothing.
-std::vector<std::byte> result_of(const Collective& what, std::uint64_t group, std::uint64_t number,
+std::vector<std::byte> result_of(Collective what, std::uint64_t group, std::uint64_t number,
                                  std::uint32_t rank, std::uint32_t members) {
-    using Vector = std::vector<std::byte>;
-    const auto of = [&](std::uint32_t other) { return given(what, group, number, other, members); };
-    const auto part = [](const Vector& all, std::size_t offset, std::size_t bytes) {
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
-        return Vector(begin, begin + static_cast<std::ptrdiff_t>(bytes));
-    };
-    const auto everybody = [&](std::size_t offset) {
-        Vector all;
-        for (std::uint32_t other = 0; other < members; ++other) {
-            const Vector one = part(of(other), offset, what.bytes);
-            all.insert(all.end(), one.begin(), one.end());
-        }
-        return all;
-    };
-    const auto combined = [&] {
-        Vector sum = of(0);
-        for (std::uint32_t other = 1; other < members; ++other)
-            combine_by_xor(sum.data(), of(other).data(), sum.size());
-        return sum;
-    };
-    switch (what.kind) {
-        case Kind::barrier:
-            return {};
-        case Kind::broadcast:
-            return of(index_of(what.root));
-        case Kind::reduce:
-            return rank_of(rank) == what.root ? combined() : Vector();
-        case Kind::allreduce:
-            return combined();
-        case Kind::allgather:
-            return everybody(0);
-        case Kind::gather:
-            return rank_of(rank) == what.root ? everybody(0) : Vector();
-        case Kind::scatter:
-            return part(of(index_of(what.root)), rank * what.bytes, what.bytes);
-        case Kind::alltoall:
-            return everybody(rank * what.bytes);
-        case Kind::reduce_scatter: {
-            const Slice own = slice_of(rank, members, what.bytes, 1);
-            return part(combined(), own.offset, own.bytes);
-        }
-    }
-    return {};
+    what.combiner = {combine_by_xor, 1};
+    return outcome(what, rank, members,
+                   [&](std::uint32_t other) { return given(what, group, number, other, members); });
 }
 
 std::vector<wire::ByteString> addresses_of(const GroupPlan& plan) {
@@ -116,10 +74,6 @@ GroupMember::GroupMember(GroupProcess& process, std::uint32_t number, const Grou
       operations_(plan.script.size()),
       core_(core_plan(id_, rank_, plan, process.world().options(), process.world().now()), *this) {}
 
-void GroupMember::call() {
-    core_.start(world().now());
-}
-
 bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;
     const engine::Engine* const engine = core_.levels().engine();
@@ -129,7 +83,7 @@ bool GroupMember::has_key(GroupKey key) const {
 bool GroupMember::work() {
     if (closed_ || !join_over_) return false;
     bool worked = false;
-    const std::size_t begun = world().begun(group());
+    const std::size_t begun = world().may_post(group());
     while (error_ == 0 && posted_ < begun && posted_ - completed_ < plan_.in_flight) {
         post(posted_++);
         worked = true;
@@ -151,7 +105,8 @@ void GroupMember::post(std::size_t number) {
     const Collective& what = plan_.script[number];
     const auto members = static_cast<std::uint32_t>(plan_.members.size());
     Posted& posted = operations_[number];
-    posted.buffer.assign(result_of(what, id_.list_hash, number, rank_, members).size(), kUntouched);
+    posted.right = result_of(what, id_.list_hash, number, rank_, members);
+    posted.buffer.assign(posted.right.size(), kUntouched);
     const bool gives =
         (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
     if (gives) posted.input = given(what, id_.list_hash, number, rank_, members);
@@ -173,22 +128,18 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     if (posted.done) world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
     posted.done = true;
     ++completed_;
-    world().came_through(group(), rank_, process_.address(), false);
+    world().came_through(group(), rank_, process_.endpoint(), false);
     if (code != 0) return end(code);
-    check(cookie);
+    if (posted.buffer != posted.right)
+        world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(), cookie,
+                                     levels::name_of(plan_.script[cookie].kind).data(),
+                                     plan_.script[cookie].bytes));
+    posted.right.clear();
     posted.scribbled = true;
     // They are the application's again: a late write shows in the end, and what is read too late is wrong.
     std::ranges::fill(posted.buffer, kScribble);
     std::ranges::fill(posted.input, kScribble);
     if (through()) over_at_ = world().now();
-}
-
-void GroupMember::check(std::size_t number) {
-    const Collective& what = plan_.script[number];
-    const auto members = static_cast<std::uint32_t>(plan_.members.size());
-    if (operations_[number].buffer != result_of(what, id_.list_hash, number, rank_, members))
-        world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(), number,
-                                     levels::name_of(what.kind).data(), what.bytes));
 }
 
 bool GroupMember::scribbled() const {
@@ -206,7 +157,7 @@ void GroupMember::join_ended(int code) {
     if (join_over_) world().complain(fmt::format("{}: its join ends twice", state()));
     join_over_ = true;
     if (code != 0) return end(code);
-    world().came_through(group(), rank_, process_.address(), true);
+    world().came_through(group(), rank_, process_.endpoint(), true);
     if (through()) over_at_ = world().now();
 }
 
@@ -229,20 +180,20 @@ wire::Hello GroupMember::own_hello() const {
 }
 
 void GroupMember::greet(std::uint32_t, Bytes bytes) {
-    world().datagram(process_.address(), plan_.members.front(), bytes);
+    world().network().send_datagram(process_.endpoint(), plan_.members.front(), bytes);
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
-    world().datagram(process_.address(), plan_.members[index_of(to)], datagram);
+    world().network().send_datagram(process_.endpoint(), plan_.members[index_of(to)], datagram);
 }
 
 void GroupMember::watch(Address peer, const wire::ByteString&, Nanoseconds) {
-    world().watch(process_.address(), peer);
+    world().watch(process_.endpoint(), peer);
 }
 
 Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
-    if (!world().has_memory(process_.number())) return Error{ENOMEM, "none"};
-    auto memory = world().memory(members, process_.address());
+    if (world().options().no_memory == process_.number()) return Error{ENOMEM, "none"};
+    auto memory = world().memory(members, process_);
     if (!memory) return Error{EAGAIN, "not yet"};
     return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
 }
@@ -262,13 +213,13 @@ int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
 void GroupMember::join(const wire::Welcome& welcome, const levels::Placement&) {
     listens_ = !welcome.group_addresses.empty() && process_.has_multicast();
     if (listens_)
-        world().listen(process_.address());
+        world().network().listen(process_.endpoint(), 0);
     else
         why_not_ = "it has none";
 }
 
 void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t) {
-    world().multicast(process_.address(), header, payload);
+    world().network().multicast(process_.endpoint(), 0, header, payload);
 }
 
 // One process of the simulated groups: hands what comes to the group that it is for, as the station does.
@@ -279,7 +230,8 @@ constexpr int kMostTurns = 10'000;
 
 }  // namespace
 
-GroupProcess::GroupProcess(GroupWorld& world, Address self) : world_(world), self_(self) {}
+GroupProcess::GroupProcess(GroupWorld& world, Address self)
+    : world_(world), self_(self), endpoint_(world.endpoint_of(self)) {}
 GroupProcess::~GroupProcess() = default;
 
 std::uint32_t GroupProcess::counted() const {
@@ -287,7 +239,7 @@ std::uint32_t GroupProcess::counted() const {
 }
 
 bool GroupProcess::has_multicast() const {
-    return !world_.options().no_multicast.contains(number());
+    return world_.options().no_multicast != number();
 }
 
 wire::Peer GroupProcess::as_peer() const {
@@ -295,7 +247,7 @@ wire::Peer GroupProcess::as_peer() const {
     peer.private_address = bytes_of(self_);
     if (has_multicast()) peer.multicast_source = peer.private_address;
     topology::Place place;
-    const std::string site = "site" + std::to_string(world_.site_of(number()));
+    const std::string site = "site" + std::to_string(world_.options().site_of[world_.host_of(number())]);
     place.set_named(topology::Level::site, site);
     place.set_named(topology::Level::segment, site);
     place.set_named(topology::Level::host, "host" + std::to_string(world_.host_of(number())));
@@ -307,7 +259,7 @@ void GroupProcess::call(std::uint32_t group) {
     members_.push_back(std::make_unique<GroupMember>(*this, group + 1, world_.options().groups[group]));
     GroupMember& called = *members_.back();
     joins_.add(called);
-    called.call();
+    called.core().start(world_.now());
     joins_.deliver_early(called, world_.now());
     joins_.forget_early(called.join_id());
 }
@@ -334,7 +286,7 @@ bool GroupProcess::same_host(const wire::ByteString& one, const wire::ByteString
 }
 
 void GroupProcess::reply(const group::Source& source, Bytes datagram) {
-    world_.datagram(self_, value_of<std::uint32_t>(source), datagram);
+    world_.network().send_datagram(endpoint_, value_of<std::uint32_t>(source), datagram);
 }
 
 void GroupProcess::on_multicast(Bytes datagram) {
@@ -375,11 +327,11 @@ bool GroupProcess::has_room(std::size_t) const {
 }
 
 bool GroupProcess::can_send() {
-    return has_room(0) && outbox_.empty() && world_.may_send(self_);
+    return has_room(0) && outbox_.empty() && world_.may_send(endpoint_);
 }
 
 void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {
-    world_.message(self_, to, header, payload);
+    world_.message(endpoint_, to, header, payload);
     ++under_way_;
 }
 

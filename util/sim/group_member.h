@@ -46,7 +46,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     ~GroupProcess();
 
     GroupWorld& world() const { return world_; }
-    Address address() const { return self_; }
+    std::uint32_t endpoint() const { return endpoint_; }
     std::uint32_t number() const { return number_of(self_); }
     // That it has given to joins of the same members.
     std::uint32_t counted() const;
@@ -92,6 +92,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
 
     GroupWorld& world_;
     const Address self_;
+    const std::uint32_t endpoint_;
     std::size_t under_way_ = 0;  // messages
     group::Outbox outbox_;
     std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
@@ -127,7 +128,6 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     bool has_key(GroupKey key) const;
     bool listens() const { return listens_; }
 
-    void call();
     // The application: posts what it may, and closes when it is through. True if it did something.
     bool work();
     // The application closes what it has not joined yet.
@@ -144,7 +144,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
   private:
     struct Posted {
-        std::vector<std::byte> input, buffer;
+        std::vector<std::byte> input, buffer, right;  // and what is to be in the buffer in the end
         bool done = false, scribbled = false;
     };
     // group::JoinPort
@@ -202,7 +202,6 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);
     void post(std::size_t number);
-    void check(std::size_t number);
 
     GroupProcess& process_;
     const GroupPlan& plan_;

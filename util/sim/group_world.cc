@@ -46,10 +46,9 @@ GroupOptions one_group(Model model) {
 
 GroupWorld::GroupWorld(GroupOptions options)
     : Simulation({model_of(options), options.faults, options.seed}, first_numbers(endpoints_of(options)),
-                 std::vector<std::uint32_t>(endpoints_of(options))),
+                 std::vector<std::uint32_t>(endpoints_of(options)), options.groups.size()),
       options_(std::move(options)),
-      slots_(endpoints_of(options_)),
-      tracks_(options_.groups.size()) {
+      slots_(endpoints_of(options_)) {
     for (std::uint32_t endpoint = 0; endpoint < slots_.size(); ++endpoint)
         network_.listen(endpoint, Network::kNoRange);
     for (std::uint32_t number = 0; number < processes(); ++number)
@@ -64,9 +63,13 @@ GroupWorld::GroupWorld(GroupOptions options)
     }
 }
 
-void GroupWorld::start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at) {
-    slots_[endpoint].calls.emplace_back(at, group);
+void GroupWorld::send(std::uint32_t endpoint, Nanoseconds at, Errand errand) {
+    slots_[endpoint].errands.emplace_back(at, std::move(errand));
     wake(endpoint, at);
+}
+
+void GroupWorld::start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at) {
+    send(endpoint, at, [group](GroupProcess& process) { process.call(group); });
 }
 
 // Whatever is due later is looked at again after every turn, so one wake is enough, the earliest.
@@ -81,119 +84,96 @@ void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
     if (slot.wake_at > now()) return;  // an earlier one has done it
     slot.wake_at = kNever;
     if (const Nanoseconds busy = network_.busy_until(endpoint); busy > now()) return wake(endpoint, busy);
-    turn(endpoint);
+    turn(endpoint, [](GroupProcess&) {});
 }
 
-// What has come due, and what the process makes of it and of what it has been given.
-void GroupWorld::turn(std::uint32_t endpoint) {
+// What a process, if it lives, is given, and what has come due; and what it makes of it.
+void GroupWorld::turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given) {
     Slot& slot = slots_[endpoint];
     if (!slot.process) return;
-    const auto due = [this](const auto& one) { return one.first <= now(); };
-    const auto take = [&](auto& all, auto&& act) {
-        const auto begin =
-            std::stable_partition(all.begin(), all.end(), [&](const auto& one) { return !due(one); });
-        const std::vector taken(begin, all.end());
-        all.erase(begin, all.end());
-        for (const auto& one : taken) act(one.second);
-        for (const auto& one : all) wake(endpoint, one.first);
-    };
-    take(slot.calls, [&](std::uint32_t group) { slot.process->call(group); });
-    take(slot.lost, [&](Address peer) { slot.process->on_peer_lost(peer); });
-    take(slot.heard, [&](const std::vector<std::byte>& word) { slot.process->on_message(word); });
+    given(*slot.process);
+    const auto due = std::stable_partition(slot.errands.begin(), slot.errands.end(),
+                                           [this](const auto& one) { return one.first > now(); });
+    const std::vector taken(due, slot.errands.end());
+    slot.errands.erase(due, slot.errands.end());
+    for (const auto& [at, errand] : taken) errand(*slot.process);
+    for (const auto& [at, errand] : slot.errands) wake(endpoint, at);
     slot.process->turn();
-    for (const Track& track : tracks_)
-        if (track.began_at > now()) wake(endpoint, track.began_at);
     if (slot.process->next_deadline() != kNever) wake(endpoint, slot.process->next_deadline());
 }
 
 void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
-    if (slots_[endpoint].process) slots_[endpoint].process->on_multicast(datagram);
-    turn(endpoint);
+    turn(endpoint, [&](GroupProcess& process) { process.on_multicast(datagram); });
 }
 
 void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
-    if (slots_[endpoint].process) slots_[endpoint].process->on_message(message);
-    turn(endpoint);
+    turn(endpoint, [&](GroupProcess& process) { process.on_message(message); });
 }
 
 void GroupWorld::on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) {
-    if (slots_[endpoint].process) slots_[endpoint].process->on_datagram(number_of(address_at(from)), bytes);
-    turn(endpoint);
+    turn(endpoint, [&](GroupProcess& process) { process.on_datagram(number_of(address_at(from)), bytes); });
 }
 
 void GroupWorld::on_sent(std::uint32_t from, std::uint32_t to) {
-    if (!slots_[from].process) return;
-    slots_[from].process->sent();
-    if (network_.dead(to) && options_.tells_failed_sends) slots_[from].process->on_peer_lost(address_at(to));
-    turn(from);
+    turn(from, [&](GroupProcess& process) {
+        process.sent();
+        if (network_.dead(to) && options_.tells_failed_sends) process.on_peer_lost(address_at(to));
+    });
 }
 
-bool GroupWorld::may_send(Address from) {
-    const std::uint32_t endpoint = endpoint_of(from);
+bool GroupWorld::may_send(std::uint32_t endpoint) {
     if (network_.may_send(endpoint)) return true;
     wake(endpoint, network_.free_at(endpoint));
     return false;
 }
 
-void GroupWorld::message(Address from, Address to, Bytes header, Bytes payload) {
-    network_.send_message(endpoint_of(from), endpoint_of(to), header, payload);
+void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) {
+    network_.send_message(endpoint, endpoint_of(to), header, payload);
     if (!payload.empty() || !wire::join_kind(header) || !random_.chance(options_.words_doubled)) return;
-    const Nanoseconds at = now() + random_.up_to(kHeardAgainWithin);
-    slots_[endpoint_of(to)].heard.emplace_back(at, std::vector(header.begin(), header.end()));
-    wake(endpoint_of(to), at);
+    send(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
+         [word = std::vector(header.begin(), header.end())](GroupProcess& process) {
+             process.on_message(word);
+         });
 }
 
 void GroupWorld::tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at) {
-    slots_[endpoint].lost.emplace_back(at, peer);
-    wake(endpoint, at);
+    send(endpoint, at, [peer](GroupProcess& process) { process.on_peer_lost(peer); });
 }
 
-void GroupWorld::watch(Address watcher, Address peer) {
-    if (network_.dead(endpoint_of(peer))) tell_lost(endpoint_of(watcher), peer, now() + options_.watch_delay);
-    watches_.emplace(watcher, peer);
+void GroupWorld::watch(std::uint32_t endpoint, Address peer) {
+    if (network_.dead(endpoint_of(peer))) tell_lost(endpoint, peer, now() + options_.watch_delay);
+    watches_.emplace(endpoint, peer);
 }
 
-std::shared_ptr<HostMemory> GroupWorld::memory(const group::HostMembers& members, Address process) {
-    const std::pair name{members.key, host_of(number_of(process))};
+std::shared_ptr<HostMemory> GroupWorld::memory(const group::HostMembers& members,
+                                               const GroupProcess& process) {
+    const std::pair name{members.key, host_of(process.number())};
     const auto found = memories_.find(name);
     if (found == memories_.end() && members.self != 0) return nullptr;
-    Shared& shared = memories_[name];
-    if (!shared.memory) {
-        shared.memory = std::make_shared<HostMemory>(members.size);
-        shared.memory->changed = [this, &shared] {
-            for (const std::uint32_t reader : shared.endpoints)
-                wake(reader, now() + options_.model.memory.latency);
-        };
-        shared.memory->copied = [this, &shared](std::uint32_t place, std::size_t bytes) {
-            network_.occupy(shared.endpoints[place], options_.model.memory.copy_time(bytes));
-        };
-        shared.endpoints.assign(members.size, endpoint_of(process));
-    }
-    shared.endpoints[members.self] = endpoint_of(process);
-    return shared.memory;
+    std::shared_ptr<HostMemory>& memory = memories_[name];
+    if (!memory) memory = std::make_shared<HostMemory>(*this, members.size, process.endpoint());
+    memory->endpoints[members.self] = process.endpoint();
+    return memory;
 }
 
-void GroupWorld::came_through(std::uint32_t group, std::uint32_t rank, Address process, bool joined) {
+void GroupWorld::look_at_memory(std::uint32_t endpoint) {
+    wake(endpoint, now() + options_.model.memory.latency);
+}
+
+void GroupWorld::came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined) {
     completions_ += joined ? 0 : 1;
     const GroupPlan& plan = options_.groups[group];
-    Track& track = tracks_[group];
     if (!plan.settle) return;
-    const Nanoseconds at = std::max(now(), network_.busy_until(endpoint_of(process)));
-    if (!joined) track.times.back()[rank] = at - track.began_at;
-    if (--track.unfinished > 0) return;
-    if (step_over) step_over(group, track.begun);
-    if (track.begun == plan.script.size()) return;
-    ++track.begun;
-    track.unfinished = plan.members.size();
-    track.times.emplace_back(plan.members.size());
-    track.began_at = now() + *plan.settle;
-    for (const std::uint32_t member : plan.members) wake(endpoint_now(member), track.began_at);
+    const Nanoseconds at = std::max(now(), network_.busy_until(endpoint));
+    if (!through(group, rank, at) || begun(group) == plan.script.size()) return;
+    begin(group, plan.members.size(), plan.members.size(), now() + *plan.settle);
+    for (const std::uint32_t member : plan.members)
+        send(endpoint_now(member), now() + *plan.settle, [](GroupProcess&) {});
 }
 
-std::size_t GroupWorld::begun(std::uint32_t group) const {
-    const Track& track = tracks_[group];
+std::size_t GroupWorld::may_post(std::uint32_t group) const {
     if (!options_.groups[group].settle) return options_.groups[group].script.size();
-    return track.begun > 0 && track.began_at > now() ? track.begun - 1 : track.begun;
+    return begun(group) > 0 && tracks_[group].began_at > now() ? begun(group) - 1 : begun(group);
 }
 
 void GroupWorld::kill(std::uint32_t process) {
@@ -204,13 +184,8 @@ void GroupWorld::kill(std::uint32_t process) {
     network_.kill(endpoint);
     const Nanoseconds known = now() + options_.watch_delay;
     for (const auto& [watcher, peer] : watches_)
-        if (peer == address_at(endpoint)) tell_lost(endpoint_of(watcher), peer, known);
-    for (auto& [name, shared] : memories_)
-        for (std::uint32_t place = 0; place < shared.endpoints.size(); ++place)
-            if (shared.endpoints[place] == endpoint) {
-                shared.memory->dead_from[place] = known;
-                shared.memory->changed();
-            }
+        if (peer == address_at(endpoint)) tell_lost(watcher, peer, known);
+    for (auto& [name, memory] : memories_) memory->dies(endpoint, known);
 }
 
 void GroupWorld::start_again(std::uint32_t process) {
@@ -238,11 +213,11 @@ void GroupWorld::strike() {
         network_.occupy_until(endpoint_now(options_.pause->host), harmed_at_);
     }
     const std::uint32_t leaves = options_.gives_up ? endpoint_now(options_.gives_up->host) : 0;
-    if (due(options_.gives_up, gave_up_) && slots_[leaves].process) {
-        harmed_at_ = now();
-        for (const auto& member : slots_[leaves].process->members()) member->give_up();
-        turn(leaves);
-    }
+    if (due(options_.gives_up, gave_up_))
+        turn(leaves, [&](GroupProcess& process) {
+            harmed_at_ = now();
+            for (const auto& member : process.members()) member->give_up();
+        });
 }
 
 std::string GroupWorld::run() {

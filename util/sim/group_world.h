@@ -27,18 +27,17 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     std::size_t messages_at_once = 32;   // that one process may have under way
     bool tells_failed_sends = true;      // to processes that are gone
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);
-    std::set<std::uint32_t> no_multicast;  // processes without
-    Nanoseconds calls_within;              // joins are called up to this late
+    Nanoseconds calls_within;  // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);
     // after: all members together have completed that many. Hosts are processes here.
     std::optional<Strike> death, pause;
-    std::optional<Strike> restart;  // dies, and another starts in its place, which counts its joins anew
-    std::uint32_t counted = 0;      // joins of the same members before, by processes that have not restarted
+    std::optional<Strike> restart;   // dies, and another starts in its place, which counts its joins anew
+    std::optional<Strike> gives_up;  // closes what it has not joined yet
+    std::uint32_t counted = 0;       // joins of the same members before, by processes that have not restarted
     std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
     Nanoseconds pause_length;
-    std::optional<Strike> gives_up;          // closes what it has not joined yet
-    Nanoseconds stall_timeout = kNever;      // after which whoever is waited for is given up
-    std::optional<std::uint32_t> no_memory;  // a process that cannot share memory
+    Nanoseconds stall_timeout = kNever;                    // after which whoever is waited for is given up
+    std::optional<std::uint32_t> no_memory, no_multicast;  // a process that has none
 };
 
 // One group of all processes of a layout, which can have as many messages under way as links hold.
@@ -47,65 +46,54 @@ GroupOptions one_group(Model model);
 class GroupWorld final : public Simulation {
   public:
     explicit GroupWorld(GroupOptions options);
-    // Until nothing happens any more. Returns what went wrong, or "".
-    std::string run();
+    std::string run() override;
 
     const GroupOptions& options() const { return options_; }
     Random& random() { return random_; }
     std::uint64_t completions() const { return completions_; }
-    // Of every rank, from the start of an operation of a group with separated ones until it is through.
-    const std::vector<Nanoseconds>& times(std::uint32_t group, std::size_t operation) const {
-        return tracks_[group].times[operation];
-    }
-    // Called when a separated operation is over everywhere, and before the first.
-    std::function<void(std::uint32_t group, std::size_t operations_done)> step_over;
 
     // For processes and members.
-    bool has_memory(std::uint32_t process) const { return options_.no_memory != process; }
     // A member has joined, or come through one more operation.
-    void came_through(std::uint32_t group, std::uint32_t rank, Address process, bool joined);
-    // How many operations of this group may have begun by now.
-    std::size_t begun(std::uint32_t group) const;
-    bool may_send(Address from);
-    void datagram(Address from, std::uint32_t to, Bytes bytes) {
-        network_.send_datagram(endpoint_of(from), to, bytes);
+    void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined);
+    // How many operations of this group a member may have posted by now.
+    std::size_t may_post(std::uint32_t group) const;
+    Network& network() { return network_; }
+    // A process that is started again has the endpoint behind all others.
+    std::uint32_t endpoint_of(Address process) const {
+        return process == number_of(process) ? number_of(process) : processes();
     }
-    void message(Address from, Address to, Bytes header, Bytes payload);
-    void multicast(Address from, const wire::HeaderBytes& header, Bytes payload) {
-        network_.multicast(endpoint_of(from), 0, header, payload);
-    }
-    void listen(Address process) { network_.listen(endpoint_of(process), 0); }
-    void watch(Address watcher, Address peer);
+    bool may_send(std::uint32_t endpoint);
+    void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload);
+    void watch(std::uint32_t endpoint, Address peer);
     // Null: its leader has not made it yet.
-    std::shared_ptr<HostMemory> memory(const group::HostMembers& members, Address process);
+    std::shared_ptr<HostMemory> memory(const group::HostMembers& members, const GroupProcess& process);
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
-    std::uint32_t site_of(std::uint32_t process) const { return options_.site_of[host_of(process)]; }
+    // Something has changed in the memory that this endpoint shares.
+    void look_at_memory(std::uint32_t endpoint);
     // What is left of a member when its process lets go of it.
     void retire(std::unique_ptr<GroupMember> member) { retired_.push_back(std::move(member)); }
 
   private:
+    // For a process at a moment: a join to call, a peer that is lost, a word that comes again, or only a
+    // look.
+    using Errand = std::function<void(GroupProcess&)>;
     // Where a process is, or will be if it is started.
     struct Slot {
         std::unique_ptr<GroupProcess> process;
         Nanoseconds wake_at = kNever;
-        std::vector<std::pair<Nanoseconds, std::uint32_t>> calls;           // of groups
-        std::vector<std::pair<Nanoseconds, Address>> lost;                  // peers that it is to be told of
-        std::vector<std::pair<Nanoseconds, std::vector<std::byte>>> heard;  // of joins, that come again
+        std::vector<std::pair<Nanoseconds, Errand>> errands;
     };
     void on_packet(std::uint32_t endpoint, Bytes datagram) override;
     void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) override;
     void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;
     void on_sent(std::uint32_t from, std::uint32_t to) override;
     void on_wake(std::uint32_t endpoint, std::uint32_t tag) override;
+    void send(std::uint32_t endpoint, Nanoseconds at, Errand errand);
     void start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at);
     void wake(std::uint32_t endpoint, Nanoseconds at);
-    void turn(std::uint32_t endpoint);
+    void turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given);
     void tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at);
 
-    // A process that is started again has the endpoint behind all others.
-    std::uint32_t endpoint_of(Address process) const {
-        return process == number_of(process) ? number_of(process) : processes();
-    }
     Address address_at(std::uint32_t endpoint) const {
         return endpoint < processes() ? endpoint : address_of(options_.restart->host, 1);
     }
@@ -121,23 +109,11 @@ class GroupWorld final : public Simulation {
     std::string judge_group(std::uint32_t number) const;
 
     const GroupOptions options_;
-    Nanoseconds harmed_at_{};  // when somebody died or gave up, the last of them
-    Nanoseconds called_at_{};  // the last that a join is called
-    std::vector<Slot> slots_;  // by endpoint
-    std::set<std::pair<Address, Address>> watches_;
-    struct Shared {
-        std::shared_ptr<HostMemory> memory;
-        std::vector<std::uint32_t> endpoints;  // by place; those that have opened it
-    };
-    std::map<std::pair<GroupKey, std::uint32_t>, Shared> memories_;  // by host
-    // Of a group with separated operations.
-    struct Track {
-        std::size_t begun = 0;
-        std::size_t unfinished = 0;  // members that have not joined, or come through what has begun
-        Nanoseconds began_at{};
-        std::vector<std::vector<Nanoseconds>> times;
-    };
-    std::vector<Track> tracks_;
+    Nanoseconds harmed_at_{};                              // when somebody died or gave up, the last of them
+    Nanoseconds called_at_{};                              // the last that a join is called
+    std::vector<Slot> slots_;                              // by endpoint
+    std::set<std::pair<std::uint32_t, Address>> watches_;  // by endpoint
+    std::map<std::pair<GroupKey, std::uint32_t>, std::shared_ptr<HostMemory>> memories_;  // by host
     std::vector<std::unique_ptr<GroupMember>> retired_;
     std::uint64_t completions_ = 0, steps_ = 0;
     bool died_ = false, paused_ = false, gave_up_ = false, restarted_ = false;

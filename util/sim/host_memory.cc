@@ -4,7 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "reduce/slices.h"
+#include "group_world.h"
+#include "script.h"
 
 namespace mcastcoll::sim {
 
@@ -19,6 +20,29 @@ std::size_t input_bytes(const levels::Leg& leg, std::uint32_t self, std::uint32_
 }
 
 }  // namespace
+
+void HostMemory::fail(int error, std::uint32_t because_of) {
+    if (failure != 0) return;
+    failure = error;
+    lost = because_of;
+    changed();
+}
+
+void HostMemory::changed() {
+    for (const std::uint32_t reader : endpoints) world_.look_at_memory(reader);
+}
+
+void HostMemory::copied(std::uint32_t member, std::size_t bytes) {
+    world_.network().occupy(endpoints[member], world_.options().model.memory.copy_time(bytes));
+}
+
+void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {
+    for (std::uint32_t place = 0; place < endpoints.size(); ++place) {
+        if (endpoints[place] != endpoint) continue;
+        dead_from[place] = known;
+        changed();
+    }
+}
 
 int MemoryLevel::post(levels::Leg& leg, Nanoseconds) {
     if (memory_->failure != 0) return memory_->failure;
@@ -74,9 +98,20 @@ bool MemoryLevel::all_here(const HostMemory::Operation& operation) {
 bool MemoryLevel::move(levels::Leg& leg) {
     HostMemory::Operation& operation = memory_->at(leg.number);
     if (leg.kind == Kind::broadcast) return move_broadcast(leg, operation);
-    if (leg.kind == Kind::barrier || leg.kind == Kind::reduce || leg.kind == Kind::allreduce)
-        return move_reduction(leg, operation);
-    return move_blocks(leg, operation);
+    if (leg.kind == Kind::barrier || leg.kind == Kind::allreduce) return move_allreduce(leg, operation);
+    const bool for_root = leg.kind == Kind::reduce || leg.kind == Kind::gather;
+    if (for_root && self_ != index_of(leg.root)) return end(leg, 0);
+    if (leg.kind == Kind::scatter ? !is_here(operation, index_of(leg.root)) : !all_here(operation))
+        return false;
+    take_result(leg, operation);
+    return end(leg, 0);
+}
+
+void MemoryLevel::take_result(const levels::Leg& leg, const HostMemory::Operation& operation) const {
+    const auto result =
+        outcome(leg, self_, members(), [&](std::uint32_t member) { return operation.parts[member].input; });
+    std::ranges::copy(result, leg.buffer);
+    if (leg.bytes > 0) memory_->copied(self_, leg.kind == Kind::scatter ? leg.bytes : leg.bytes * members());
 }
 
 bool MemoryLevel::move_broadcast(levels::Leg& leg, HostMemory::Operation& operation) {
@@ -100,22 +135,7 @@ bool MemoryLevel::move_broadcast(levels::Leg& leg, HostMemory::Operation& operat
     return more;
 }
 
-void MemoryLevel::combine(const levels::Leg& leg, HostMemory::Operation& operation, std::byte* to) const {
-    if (leg.bytes == 0) return;
-    std::vector<std::byte> sum = operation.parts[0].input;
-    for (std::uint32_t member = 1; member < members(); ++member)
-        leg.combiner(sum.data(), operation.parts[member].input.data(), leg.bytes);
-    std::memcpy(to, sum.data(), leg.bytes);
-    memory_->copied(self_, leg.bytes * members());
-}
-
-bool MemoryLevel::move_reduction(levels::Leg& leg, HostMemory::Operation& operation) {
-    if (leg.kind == Kind::reduce) {
-        if (self_ != index_of(leg.root)) return end(leg, 0);
-        if (!all_here(operation)) return false;
-        combine(leg, operation, leg.buffer);
-        return end(leg, 0);
-    }
+bool MemoryLevel::move_allreduce(levels::Leg& leg, HostMemory::Operation& operation) {
     if (self_ != 0) {
         if (!operation.released) {
             all_here(operation);
@@ -129,40 +149,12 @@ bool MemoryLevel::move_reduction(levels::Leg& leg, HostMemory::Operation& operat
     bool moved = false;
     if (!leg.gathered) {
         if (!all_here(operation)) return false;
-        combine(leg, operation, leg.buffer);
+        take_result(leg, operation);
         leg.gathered = moved = true;
     }
     if (leg.hold && !leg.released) return moved;
     if (leg.bytes > 0) operation.result.assign(leg.buffer, leg.buffer + leg.bytes);
     operation.released = true;
-    return end(leg, 0);
-}
-
-bool MemoryLevel::move_blocks(levels::Leg& leg, HostMemory::Operation& operation) {
-    const std::size_t bytes = leg.bytes;
-    const auto block = [&](std::uint32_t member, std::size_t index) {
-        return operation.parts[member].input.data() + index * bytes;
-    };
-    if (leg.kind == Kind::scatter) {
-        if (!is_here(operation, index_of(leg.root))) return false;
-        std::memcpy(leg.buffer, block(index_of(leg.root), self_), bytes);
-        memory_->copied(self_, bytes);
-        return end(leg, 0);
-    }
-    if (leg.kind == Kind::gather && self_ != index_of(leg.root)) return end(leg, 0);
-    if (!all_here(operation)) return false;
-    if (leg.kind == Kind::reduce_scatter) {
-        std::vector<std::byte> whole(bytes);
-        combine(leg, operation, whole.data());
-        const std::size_t element = leg.combiner.element_bytes;
-        const Slice own = slice_of(self_, members(), bytes / element, element);
-        if (own.bytes > 0) std::memcpy(leg.buffer, whole.data() + own.offset, own.bytes);
-        return end(leg, 0);
-    }
-    for (std::uint32_t member = 0; member < members(); ++member)
-        std::memcpy(leg.buffer + member * bytes, block(member, leg.kind == Kind::alltoall ? self_ : 0),
-                    bytes);
-    memory_->copied(self_, bytes * members());
     return end(leg, 0);
 }
 

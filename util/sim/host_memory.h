@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,44 +12,48 @@
 
 namespace mcastcoll::sim {
 
+class GroupWorld;
+
 class HostMemory {
   public:
-    explicit HostMemory(std::uint32_t members) : dead_from(members, kNever) {}
+    // At first all places are held to be this endpoint's.
+    HostMemory(GroupWorld& world, std::uint32_t members, std::uint32_t endpoint)
+        : endpoints(members, endpoint), dead_from(members, kNever), world_(world) {}
 
     struct Part {
         bool posted = false;
         std::vector<std::byte> input;
     };
     struct Operation {
-        explicit Operation(std::uint32_t members) : parts(members) {}
+        explicit Operation(std::size_t members) : parts(members) {}
         std::vector<Part> parts;
         std::vector<std::byte> result;  // of a broadcast: as far as the root has got
         bool released = false;
         std::uint32_t done = 0;
     };
     Operation& at(std::uint64_t number) {
-        return operations_.try_emplace(number, static_cast<std::uint32_t>(dead_from.size())).first->second;
+        return operations_.try_emplace(number, dead_from.size()).first->second;
     }
     // The last one takes it away.
     void leave(std::uint64_t number) {
         if (++at(number).done == dead_from.size()) operations_.erase(number);
     }
-    void fail(int error, std::uint32_t because_of) {
-        if (failure != 0) return;
-        failure = error;
-        lost = because_of;
-        changed();
-    }
+    void fail(int error, std::uint32_t because_of);
+    // Has everybody look.
+    void changed();
+    // A member has read so much, which takes its processor's time.
+    void copied(std::uint32_t member, std::size_t bytes);
+    // The others can tell from a moment on.
+    void dies(std::uint32_t endpoint, Nanoseconds known);
 
     static constexpr std::uint32_t kNobody = UINT32_MAX;
     int failure = 0;
     std::uint32_t lost = kNobody;
-    std::vector<Nanoseconds> dead_from;  // as far as those who are left can tell
-    std::function<void()> changed;       // has everybody look
-    // A member has read so much, which takes its processor's time.
-    std::function<void(std::uint32_t member, std::size_t bytes)> copied;
+    std::vector<std::uint32_t> endpoints;  // by place; those that have opened it
+    std::vector<Nanoseconds> dead_from;    // as far as those who are left can tell
 
   private:
+    GroupWorld& world_;
     std::map<std::uint64_t, Operation> operations_;
 };
 
@@ -80,9 +83,8 @@ class MemoryLevel final : public group::HostLevel {
     bool is_here(const HostMemory::Operation& operation, std::uint32_t member);
     bool move(levels::Leg& leg);
     bool move_broadcast(levels::Leg& leg, HostMemory::Operation& operation);
-    bool move_reduction(levels::Leg& leg, HostMemory::Operation& operation);
-    bool move_blocks(levels::Leg& leg, HostMemory::Operation& operation);
-    void combine(const levels::Leg& leg, HostMemory::Operation& operation, std::byte* to) const;
+    bool move_allreduce(levels::Leg& leg, HostMemory::Operation& operation);
+    void take_result(const levels::Leg& leg, const HostMemory::Operation& operation) const;
     bool end(levels::Leg& leg, int error);
 
     const std::shared_ptr<HostMemory> memory_;

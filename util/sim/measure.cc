@@ -21,18 +21,19 @@ T quantile_of(std::vector<T> values, double share) {
     return *at;
 }
 
-// Of what `pick` says of each operation and its root.
-template <typename Pick>
-auto median_over(const Measured& measured, Pick&& pick) {
-    std::vector<decltype(pick(measured.times[0], 0U))> picked;
-    for (std::size_t i = 0; i < measured.times.size(); ++i)
-        if (!measured.times[i].empty()) picked.push_back(pick(measured.times[i], measured.roots[i]));
-    return quantile_of(std::move(picked), 0.5);
-}
-
 Measured::Times received(Measured::Times times, std::uint32_t root) {
     if (root < times.size() && times.size() > 1) times.erase(times.begin() + root);
     return times;
+}
+
+// Of what `pick` says of each operation: of everybody's times, and of the receivers'.
+template <typename Pick>
+auto median_over(const Measured& measured, Pick&& pick) {
+    std::vector<decltype(pick(measured.times[0], measured.times[0]))> picked;
+    for (std::size_t i = 0; i < measured.times.size(); ++i)
+        if (const Measured::Times& all = measured.times[i]; !all.empty())
+            picked.push_back(pick(all, received(all, measured.roots[i])));
+    return quantile_of(std::move(picked), 0.5);
 }
 
 std::uint32_t root_of(const Experiment& experiment, std::uint32_t step) {
@@ -50,21 +51,21 @@ std::vector<Step> script_of(const Experiment& experiment) {
     return script;
 }
 
-template <typename TimesOf>
-void take_times(Measured& result, const Experiment& experiment, TimesOf&& times_of) {
+void take_times(Measured& result, const Experiment& experiment, const Simulation& world,
+                std::uint32_t group) {
     for (std::uint32_t step = experiment.warm_up; step < steps_of(experiment); ++step) {
-        result.times.push_back(times_of(step));
+        result.times.push_back(world.times(step, group));
         result.roots.push_back(root_of(experiment, step));
     }
 }
 
 Measured measure_binomial(const Experiment& experiment) {
     Measured result;
-    MessageTree tree(experiment, experiment.ranks, script_of(experiment), experiment.settle, binomial_tree,
-                     experiment.arrival);
+    MessageTree tree(experiment, experiment.ranks, script_of(experiment), experiment.settle,
+                     tree_of(TreeShape::binomial), experiment.arrival);
     result.trouble = tree.run();
     result.failures = result.trouble.empty() ? 0 : 1;
-    take_times(result, experiment, [&](std::uint32_t step) { return tree.times(step); });
+    take_times(result, experiment, tree, 0);
     result.traffic = tree.network().traffic();
     result.configuration = "a tree of messages, no engine";
     result.duration = tree.now();
@@ -141,31 +142,22 @@ Nanoseconds Measured::quantile(double share) const {
 }
 
 Nanoseconds Measured::median_received() const {
-    Times all;
-    for (std::size_t i = 0; i < times.size(); ++i) {
-        const Times one = received(times[i], roots[i]);
-        all.insert(all.end(), one.begin(), one.end());
-    }
-    return quantile_of(std::move(all), 0.5);
+    Measured others;
+    for (std::size_t i = 0; i < times.size(); ++i) others.times.push_back(received(times[i], roots[i]));
+    return others.quantile(0.5);
 }
 
 Nanoseconds Measured::last() const {
-    return median_over(
-        *this, [](const Times& one, std::uint32_t) { return *std::max_element(one.begin(), one.end()); });
+    return median_over(*this, [](const Times& all, const Times&) { return std::ranges::max(all); });
 }
 
 Nanoseconds Measured::first() const {
-    return median_over(*this, [](const Times& all, std::uint32_t root) {
-        const Times one = received(all, root);
-        return *std::min_element(one.begin(), one.end());
-    });
+    return median_over(*this, [](const Times&, const Times& others) { return std::ranges::min(others); });
 }
 
 double Measured::spread() const {
-    return median_over(*this, [](const Times& all, std::uint32_t root) {
-        const Times one = received(all, root);
-        const Nanoseconds apart =
-            *std::max_element(all.begin(), all.end()) - *std::min_element(one.begin(), one.end());
+    return median_over(*this, [](const Times& all, const Times& others) {
+        const Nanoseconds apart = std::ranges::max(all) - std::ranges::min(others);
         return static_cast<double>(apart.value) /
                std::max(1.0, static_cast<double>(quantile_of(all, 0.5).value));
     });
@@ -174,7 +166,7 @@ double Measured::spread() const {
 Measured::Times Measured::by_rank() const {
     Times medians;
     for (std::size_t rank = 0; rank < times.front().size(); ++rank)
-        medians.push_back(median_over(*this, [rank](const Times& one, std::uint32_t) { return one[rank]; }));
+        medians.push_back(median_over(*this, [rank](const Times& all, const Times&) { return all[rank]; }));
     return medians;
 }
 
@@ -186,7 +178,7 @@ Measured measure(const Experiment& experiment) {
     result.trouble = world.run();
     result.failures = world.failed_operations() + (result.trouble.empty() ? 0 : 1);
     for (std::uint32_t group = 0; group < experiment.groups && !experiment.sustained; ++group)
-        take_times(result, experiment, [&](std::uint32_t step) { return world.times(step, group); });
+        take_times(result, experiment, world, group);
     result.each = {world.span(experiment.warm_up, steps_of(experiment) - 1).value / experiment.operations};
     result.traffic = world.traffic_of_operations();
     result.counters = world.total();

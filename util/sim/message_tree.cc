@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <map>
 #include <span>
 
 namespace mcastcoll::sim {
@@ -20,37 +21,29 @@ MessageTree::MessageTree(const Conditions& conditions, std::uint32_t ranks, std:
       script_(std::move(script)),
       arrival_(arrival),
       settle_(settle),
-      tree_of_(std::move(tree_of)),
-      times_(script_.size()) {}
+      tree_of_(std::move(tree_of)) {}
 
 void MessageTree::begin_step() {
-    if (step_over) step_over(step_);
-    if (step_ == script_.size()) return;
-    const Step& step = script_[step_];
+    if (begun(0) == script_.size()) return;
+    const Step& step = script_[begun(0)];
     tree_ = tree_of_(ranks_, index_of(step.root));
-    content_ = content_of(0, step_, step.bytes);
+    content_ = content_of(0, begun(0), step.bytes);
     entered_.assign(ranks_, false);
     has_.assign(ranks_, false);
-    times_[step_].resize(ranks_);
     has_[index_of(step.root)] = true;
-    unfinished_ = ranks_;
-    began_at_ = now() + settle_;
-    arrival_.wake(network_, 0, ranks_, step, began_at_, 0, random_);
+    begin(0, ranks_, ranks_, now() + settle_);
+    arrival_.wake(network_, 0, ranks_, step, now() + settle_, 0, random_);
 }
 
 void MessageTree::forward(std::uint32_t rank) {
     if (!entered_[rank] || !has_[rank]) return;
     for (const std::uint32_t child : tree_[rank]) network_.send_message(rank, child, kHeader, content_);
-    times_[step_][rank] = network_.busy_until(rank) - began_at_;
-    if (--unfinished_ > 0) return;
-    ++step_;
-    begin_step();
+    if (through(0, rank, network_.busy_until(rank))) begin_step();
 }
 
 void MessageTree::on_message(std::uint32_t rank, std::uint32_t, Bytes message) {
-    const Bytes payload = message.subspan(kHeader.size());
-    if (!std::equal(payload.begin(), payload.end(), content_.begin(), content_.end()))
-        complain(fmt::format("rank {} got wrong bytes in step {}", rank, step_));
+    if (!std::ranges::equal(message.subspan(kHeader.size()), content_))
+        complain(fmt::format("rank {} got wrong bytes in step {}", rank, begun(0) - 1));
     has_[rank] = true;
     forward(rank);
 }
@@ -61,22 +54,22 @@ void MessageTree::on_wake(std::uint32_t rank, std::uint32_t) {
 }
 
 std::string MessageTree::run() {
+    if (step_over) step_over(0);
     begin_step();
     while (wrong_.empty() && network_.step()) {
     }
-    if (wrong_.empty() && step_ < script_.size()) return fmt::format("step {} never ended", step_);
-    return wrong_;
+    const bool over = begun(0) == script_.size() && tracks_[0].unfinished == 0;
+    return wrong_.empty() && !over ? fmt::format("step {} never ended", begun(0)) : wrong_;
 }
 
 namespace {
 
 using Ranks = std::vector<std::uint32_t>;
-using ClusterOf = std::function<std::uint32_t(std::uint32_t rank)>;
-using Connect = void (*)(Tree& tree, const Ranks& members);  // members[0] is the root of the others
 
+// Members of one number belong together.
 struct Level {
-    ClusterOf cluster_of;
-    Connect leaders;  // how the clusters' leaders are connected
+    std::uint32_t (Layout::*cluster)(std::uint32_t rank) const;
+    void (*connect_leaders)(Tree& tree, const Ranks& members);  // members[0] is the root of the others
 };
 
 void connect_flat(Tree& tree, const Ranks& members) {
@@ -96,70 +89,41 @@ void connect_binomial(Tree& tree, const Ranks& members) {
 
 // The root first, then those behind it, then those before it, all in order.
 void rotate_to(Ranks& members, std::uint32_t root) {
-    std::rotate(members.begin(), std::find(members.begin(), members.end(), root), members.end());
+    std::rotate(members.begin(), std::ranges::find(members, root), members.end());
 }
 
-void build(Tree& tree, Ranks members, std::uint32_t root, std::span<const Level> levels) {
+void build(Tree& tree, Ranks members, std::uint32_t root, const Layout& layout,
+           std::span<const Level> levels) {
     if (levels.empty()) {
         rotate_to(members, root);
         return connect_binomial(tree, members);
     }
-    std::vector<std::uint32_t> clusters;  // in the order of their lowest ranks
-    std::vector<Ranks> inside;
-    for (const std::uint32_t rank : members) {
-        const std::uint32_t cluster = levels[0].cluster_of(rank);
-        const auto at = std::find(clusters.begin(), clusters.end(), cluster) - clusters.begin();
-        if (static_cast<std::size_t>(at) == clusters.size()) {
-            clusters.push_back(cluster);
-            inside.emplace_back();
-        }
-        inside[static_cast<std::size_t>(at)].push_back(rank);
-    }
+    const auto cluster_of = [&](std::uint32_t rank) { return (layout.*levels[0].cluster)(rank); };
+    std::map<std::uint32_t, Ranks> clusters;
+    for (const std::uint32_t rank : members) clusters[cluster_of(rank)].push_back(rank);
     Ranks leaders;
-    for (const Ranks& cluster : inside)
-        leaders.push_back(std::find(cluster.begin(), cluster.end(), root) == cluster.end() ? cluster[0]
-                                                                                           : root);
+    for (const auto& [cluster, inside] : clusters)
+        leaders.push_back(cluster == cluster_of(root) ? root : inside[0]);
     rotate_to(leaders, root);
-    levels[0].leaders(tree, leaders);
-    for (Ranks& cluster : inside) {
-        const std::uint32_t leader =
-            std::find(cluster.begin(), cluster.end(), root) == cluster.end() ? cluster[0] : root;
-        build(tree, std::move(cluster), leader, levels.subspan(1));
-    }
-}
-
-Tree build_all(std::uint32_t ranks, std::uint32_t root, std::span<const Level> levels) {
-    Tree tree(ranks);
-    Ranks members(ranks);
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) members[rank] = rank;
-    build(tree, std::move(members), root, levels);
-    return tree;
+    levels[0].connect_leaders(tree, leaders);
+    for (const std::uint32_t leader : leaders)
+        build(tree, clusters[cluster_of(leader)], leader, layout, levels.subspan(1));
 }
 
 }  // namespace
 
-Tree binomial_tree(std::uint32_t ranks, std::uint32_t root) {
-    return build_all(ranks, root, {});
-}
-
 TreeOf tree_of(TreeShape shape, const Layout& layout) {
-    const ClusterOf site = [layout](std::uint32_t rank) { return layout.site(rank); };
-    const ClusterOf machine = [layout](std::uint32_t rank) { return layout.machine(rank); };
-    std::vector<Level> levels;
-    switch (shape) {
-        case TreeShape::binomial:
-            break;
-        case TreeShape::by_machine:
-            levels = {{machine, connect_flat}};
-            break;
-        case TreeShape::by_site:
-            levels = {{site, connect_flat}};
-            break;
-        case TreeShape::multilevel:
-            levels = {{site, connect_flat}, {machine, connect_binomial}};
-            break;
-    }
-    return [levels](std::uint32_t ranks, std::uint32_t root) { return build_all(ranks, root, levels); };
+    static constexpr Level kByMachine[] = {{&Layout::machine, connect_flat}},
+                           kBySite[] = {{&Layout::site, connect_flat}},
+                           kMultilevel[] = {{&Layout::site, connect_flat},
+                                            {&Layout::machine, connect_binomial}};
+    static constexpr std::span<const Level> kLevels[] = {{}, kByMachine, kBySite, kMultilevel};
+    return [layout, levels = kLevels[static_cast<std::uint8_t>(shape)]](std::uint32_t ranks,
+                                                                        std::uint32_t root) {
+        Tree tree(ranks);
+        build(tree, first_numbers(ranks), root, layout, levels);
+        return tree;
+    };
 }
 
 }  // namespace mcastcoll::sim

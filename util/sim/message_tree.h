@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,21 +37,17 @@ constexpr std::string_view name_of(TreeShape shape) {
     return kNames[static_cast<std::uint8_t>(shape)];
 }
 
-Tree binomial_tree(std::uint32_t ranks, std::uint32_t root);
 // Rank r is host r of the layout.
-TreeOf tree_of(TreeShape shape, const Layout& layout);
+TreeOf tree_of(TreeShape shape, const Layout& layout = {});
 
 class MessageTree : public Simulation {
   public:
     MessageTree(const Conditions& conditions, std::uint32_t ranks, std::vector<Step> script,
-                Nanoseconds settle, TreeOf tree_of = binomial_tree, const Arrival& arrival = {});
+                Nanoseconds settle, TreeOf tree_of = sim::tree_of(TreeShape::binomial),
+                const Arrival& arrival = {});
 
     // All broadcasts, each when the one before is over everywhere. Returns what went wrong, or "".
-    std::string run();
-    // Of every rank, from the start of a step until it is through with it.
-    const std::vector<Nanoseconds>& times(std::uint64_t step) const { return times_[step]; }
-    // Called when a step is over everywhere, and before the first.
-    std::function<void(std::uint64_t steps_done)> step_over;
+    std::string run() override;
 
   private:
     void on_packet(std::uint32_t, Bytes) override {}
@@ -67,12 +62,8 @@ class MessageTree : public Simulation {
     const Nanoseconds settle_;
     const TreeOf tree_of_;
     Tree tree_;  // of the step under way
-    std::uint64_t step_ = 0;
-    std::uint32_t unfinished_ = 0;
-    Nanoseconds began_at_{};
     std::vector<std::byte> content_;
     std::vector<bool> entered_, has_;
-    std::vector<std::vector<Nanoseconds>> times_;
 };
 
 }  // namespace mcastcoll::sim

@@ -11,6 +11,17 @@ std::uint32_t one_more_than(const std::vector<std::uint32_t>& numbers, std::uint
 
 }  // namespace
 
+Layout Layout::of(const std::vector<std::vector<std::uint32_t>>& sites) {
+    Layout layout;
+    for (std::uint32_t site = 0; site < sites.size(); ++site)
+        for (const std::uint32_t hosts : sites[site]) {
+            const auto machine = static_cast<std::uint32_t>(layout.site_of.size());
+            layout.machine_of.insert(layout.machine_of.end(), hosts, machine);
+            layout.site_of.push_back(site);
+        }
+    return layout;
+}
+
 Network::Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
                  std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink)
     : model_(model),
@@ -20,6 +31,7 @@ Network::Network(const Model& model, const Faults& faults, std::vector<std::uint
       hosts_(one_more_than(host_of, 1)),
       weather_(faults, host_count(), seed),
       machines_(one_more_than(model.layout.machine_of, host_count())),
+      into_(machines_.size()),
       wan_(one_more_than(model.layout.site_of, 1), model.wan),
       host_of_(std::move(host_of)),
       group_of_(std::move(group_of)),
@@ -34,8 +46,8 @@ Network::Network(const Model& model, const Faults& faults, std::vector<std::uint
         hosts_[host].machine = model.layout.machine(host);
         hosts_[host].site = model.layout.site(host);
     }
-    for (const Faults::AtHost& slow : faults.slow)
-        if (slow.host < host_count()) hosts_[slow.host].factor = static_cast<float>(slow.amount);
+    for (const Faults::Slow& slow : faults.slow)
+        if (slow.host < host_count()) hosts_[slow.host].factor = slow.factor;
 }
 
 Network::~Network() {
@@ -44,8 +56,7 @@ Network::~Network() {
         if (event.parcel != nullptr) event.parcel->drop();
     }
     for (const Host& host : hosts_)
-        for (std::uint32_t at = host.inbox_first; at != kNothing; at = waiting_[at].next)
-            waiting_[at].parcel->drop();
+        for (const auto& [parcel, endpoint] : host.inbox) parcel->drop();
 }
 
 Nanoseconds Network::scaled(const Host& host, Nanoseconds overhead) const {
@@ -68,7 +79,7 @@ void Network::schedule(Event::What what, Nanoseconds at, std::uint32_t first, st
 
 void Network::release(Parcel* parcel) {
     const std::uint32_t from = parcel->from, to = parcel->to;
-    const bool message = !parcel->multicast && !parcel->datagram;
+    const bool message = parcel->way == Parcel::Way::message;
     if (!parcel->drop()) return;
     --in_flight_[from];
     if (message) sink_.on_sent(from, to);
@@ -100,41 +111,32 @@ void Network::send(std::uint32_t from, Parcel* parcel) {
     schedule(Event::What::enter, start + Nanoseconds{model_.latency.value / 2}, host.site, 1, parcel);
 }
 
-// Hosts are machines of their own unless a layout says otherwise, and several endpoints on one host have
-// always talked through its adapter.
-bool Network::local(std::uint32_t from, std::uint32_t to) const {
-    return !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
-}
-
 // What the receiver's processor has to do with it.
 Nanoseconds Network::receiving(const Parcel& parcel) const {
     if (!parcel.local) return model_.receive_overhead;
     return model_.memory.copy_time(parcel.size());
 }
 
-void Network::send_local(Parcel* parcel) {
-    ++in_flight_[parcel->from];
-    parcel->local = true;
-    occupy(parcel->from, model_.memory.overhead);
-    schedule(Event::What::arrive, busy_until(parcel->from) + model_.memory.latency, parcel->to, 1, parcel);
-}
-
 void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
-    Parcel* parcel = Parcel::make(from, to, bytes);
-    parcel->datagram = true;
-    send(from, parcel);
+    send(from, Parcel::make(Parcel::Way::datagram, from, to, bytes));
 }
 
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
-    Parcel* parcel = Parcel::make(from, to, header, payload);
-    if (local(from, to)) return send_local(parcel);
-    ++traffic_.messages;
-    send(from, parcel);
+    Parcel* parcel = Parcel::make(Parcel::Way::message, from, to, header, payload);
+    // Hosts are machines of their own unless a layout says otherwise, and several endpoints on one host have
+    // always talked through its adapter.
+    parcel->local = !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
+    if (!parcel->local) {
+        ++traffic_.messages;
+        return send(from, parcel);
+    }
+    ++in_flight_[from];
+    occupy(from, model_.memory.overhead);
+    schedule(Event::What::arrive, busy_until(from) + model_.memory.latency, to, 1, parcel);
 }
 
 void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload) {
-    Parcel* parcel = Parcel::make(from, group_of_[from], header, payload);
-    parcel->multicast = true;
+    Parcel* parcel = Parcel::make(Parcel::Way::multicast, from, group_of_[from], header, payload);
     parcel->range = static_cast<std::uint8_t>(range);
     ++traffic_.datagrams;
     send(from, parcel);
@@ -142,48 +144,45 @@ void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, B
 
 // A switch. What is for another site takes the link there first.
 void Network::enter(Parcel* parcel, std::uint32_t site) {
-    if (parcel->multicast) return enter_multicast(parcel);
+    if (parcel->way == Parcel::Way::multicast) return enter_copies(parcel);
     const std::uint32_t to = host_at(parcel->to).site;
-    if (site == to) return parcel->datagram ? enter_datagram(parcel) : enter_message(parcel);
+    if (site == to)
+        return parcel->way == Parcel::Way::datagram ? enter_copies(parcel) : enter_message(parcel);
     const std::uint32_t next = wan_.next(site, to);
     const Nanoseconds onward = next == to ? model_.wire_time(parcel->size()) : wan_.wire_time(parcel->size());
     schedule(Event::What::enter, wan_.cross(site, next, *parcel, now_, onward), next, 1, parcel);
 }
 
-// The output port to the receiver, and the wire behind it. The receive overhead is part of the arrival, so
-// that an idle processor needs one event per parcel.
+// The output port to the receiver, and the wire behind it: when it is there. The receive overhead is part of
+// that, so that an idle processor needs one event per parcel.
+Nanoseconds Network::through_port(std::uint32_t endpoint, const Parcel& parcel) {
+    Machine& machine = machine_at(endpoint);
+    machine.port_free = std::max(machine.port_free, now_) + model_.wire_time(parcel.size());
+    into_[host_at(endpoint).machine].add(parcel);
+    const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
+    return machine.port_free + half + model_.receive_overhead;
+}
+
 void Network::enter_message(Parcel* parcel) {
-    Machine& machine = machine_at(parcel->to);
     const Faults& faults = weather_.faults();
     if (faults.lose_message && faults.lose_message(wire::decode(parcel->bytes()).header, rank_of(parcel->to)))
         return release(parcel);
-    const Nanoseconds wire = model_.wire_time(parcel->size());
-    machine.port_free = std::max(machine.port_free, now_) + wire;
-    machine.in.add(*parcel);
-    const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
-    const Nanoseconds at =
-        weather_.message_arrival(machine.port_free + half + model_.receive_overhead, host_of_[parcel->from],
-                                 host_of_[parcel->to], retransmission_);
+    const Nanoseconds at = weather_.message_arrival(through_port(parcel->to, *parcel), host_of_[parcel->from],
+                                                    host_of_[parcel->to], retransmission_);
     schedule(Event::What::arrive, at, parcel->to, 1, parcel);
 }
 
-void Network::enter_multicast(Parcel* parcel) {
-    const std::uint32_t begin = group_begin_[parcel->to], end = group_begin_[parcel->to + 1];
+// A datagram for one, or a multicast for all that listen at its site.
+void Network::enter_copies(Parcel* parcel) {
     run_ = Event{};
-    if (!weather_.loses_for_all(now_))
-        for (std::uint32_t endpoint = begin; endpoint < end; ++endpoint) {
-            if (listens_to_[endpoint] != parcel->range || (endpoint == parcel->from && !model_.own_copies))
-                continue;
-            if (host_at(endpoint).site != host_at(parcel->from).site) continue;
-            copy_to(endpoint, parcel);
+    if (parcel->way == Parcel::Way::datagram) {
+        copy_to(parcel->to, parcel);
+    } else if (!weather_.loses_for_all(now_)) {
+        for (std::uint32_t to = group_begin_[parcel->to]; to < group_begin_[parcel->to + 1]; ++to) {
+            if (listens_to_[to] != parcel->range || (to == parcel->from && !model_.own_copies)) continue;
+            if (host_at(to).site == host_at(parcel->from).site) copy_to(to, parcel);
         }
-    flush_run();
-    release(parcel);
-}
-
-void Network::enter_datagram(Parcel* parcel) {
-    run_ = Event{};
-    copy_to(parcel->to, parcel);
+    }
     flush_run();
     release(parcel);
 }
@@ -191,26 +190,17 @@ void Network::enter_datagram(Parcel* parcel) {
 // One copy on its way through the output port of a receiver.
 void Network::copy_to(std::uint32_t endpoint, Parcel* parcel) {
     const std::uint32_t receiver = host_of_[endpoint];
-    Machine& machine = machine_at(endpoint);
     if (host_dead(receiver) && hosts_[receiver].heir == kNothing) return;
-    ++traffic_.copies;
     const bool fair = weather_.fair(now_) || endpoint == parcel->from;
     const Faults& faults = weather_.faults();
     if (!fair) {
-        const bool by_hand = faults.drop && !parcel->datagram && now_ < faults.heal_at &&
+        const bool by_hand = faults.drop && parcel->way == Parcel::Way::multicast && now_ < faults.heal_at &&
                              faults.drop(wire::decode(parcel->bytes()).header, rank_of(endpoint));
         if (by_hand || weather_.loses_copy(now_, host_of_[parcel->from], receiver)) return;
     }
-    const Nanoseconds wire = model_.wire_time(parcel->size());
-    const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
     for (int copies = !fair && weather_.duplicates(now_) ? 2 : 1; copies > 0; --copies) {
-        if (machine.port_free - now_ > model_.wire_time(model_.port_buffer)) {
-            ++traffic_.port_drops;
-            continue;
-        }
-        machine.port_free = std::max(machine.port_free, now_) + wire;
-        machine.in.add(*parcel);
-        const Nanoseconds at = machine.port_free + half + model_.receive_overhead;
+        if (machine_at(endpoint).port_free - now_ > model_.wire_time(model_.port_buffer)) continue;
+        const Nanoseconds at = through_port(endpoint, *parcel);
         if (fair) {
             add_to_run(endpoint, parcel, at);
             continue;
@@ -258,49 +248,33 @@ void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
     const std::uint32_t number = host_of_[endpoint];
     Host& host = hosts_[number];
     if (host.dead) {
-        if (parcel->datagram && host.heir != kNothing) arrive(host.heir, parcel);
+        if (parcel->way == Parcel::Way::datagram && host.heir != kNothing) arrive(host.heir, parcel);
         return;
     }
-    const bool empty = host.inbox_first == kNothing;
+    const bool empty = host.inbox.empty();
     const Nanoseconds overhead = receiving(*parcel);
     // What comes over the wire has the overhead in its time already; memory is copied from now on.
     const Nanoseconds begun = parcel->local ? now_ : now_ - overhead;
     const Nanoseconds done = std::max(begun, host.processor_free) + scaled(host, overhead);
     const Nanoseconds served = empty ? serving_time(number, done) : kNever;
     if (served <= now_) return hand_over(endpoint, parcel);
-    const bool unreliable = parcel->multicast || parcel->datagram;
-    if (unreliable && host.datagrams_waiting >= model_.socket_buffer) {
-        ++traffic_.socket_drops;
-        return;
-    }
+    const bool unreliable = parcel->way != Parcel::Way::message;
+    if (unreliable && host.datagrams_waiting >= model_.socket_buffer) return;
     host.datagrams_waiting += unreliable;
-    std::uint32_t slot = waiting_free_;
-    if (slot == kNothing) {
-        slot = static_cast<std::uint32_t>(waiting_.size());
-        waiting_.emplace_back();
-    } else {
-        waiting_free_ = waiting_[slot].next;
-    }
     parcel->keep();
-    waiting_[slot] = {parcel, endpoint, kNothing};
-    (empty ? host.inbox_first : waiting_[host.inbox_last].next) = slot;
-    host.inbox_last = slot;
+    host.inbox.emplace_back(parcel, endpoint);
     if (empty) schedule(Event::What::serve, served, number, 1, nullptr);
 }
 
 void Network::serve(std::uint32_t number) {
     Host& host = hosts_[number];
-    const std::uint32_t slot = host.inbox_first;
-    const Waiting waiting = waiting_[slot];
-    host.inbox_first = waiting.next;
-    if (host.inbox_first == kNothing) host.inbox_last = kNothing;
-    waiting_[slot].next = waiting_free_;
-    waiting_free_ = slot;
-    host.datagrams_waiting -= waiting.parcel->multicast || waiting.parcel->datagram;
-    if (!host.dead) hand_over(waiting.endpoint, waiting.parcel);
-    release(waiting.parcel);
-    if (host.inbox_first == kNothing) return;
-    const Nanoseconds overhead = receiving(*waiting_[host.inbox_first].parcel);
+    const auto [parcel, endpoint] = host.inbox.front();
+    host.inbox.pop_front();
+    host.datagrams_waiting -= parcel->way != Parcel::Way::message;
+    if (!host.dead) hand_over(endpoint, parcel);
+    release(parcel);
+    if (host.inbox.empty()) return;
+    const Nanoseconds overhead = receiving(*host.inbox.front().first);
     const Nanoseconds next = std::max(host.processor_free, now_) + scaled(host, overhead);
     schedule(Event::What::serve, next, number, 1, nullptr);
 }
@@ -314,12 +288,14 @@ void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
     std::uint64_t begin = 0;  // magic, kind and checksum, which covers the rest
     std::memcpy(&begin, parcel->data(), std::min<std::size_t>(sizeof begin, parcel->size()));
     mix(begin);
-    if (parcel->multicast)
-        sink_.on_packet(endpoint, parcel->bytes());
-    else if (parcel->datagram)
-        sink_.on_datagram(endpoint, parcel->from, parcel->bytes());
-    else
-        sink_.on_message(endpoint, parcel->from, parcel->bytes());
+    switch (parcel->way) {
+        case Parcel::Way::message:
+            return sink_.on_message(endpoint, parcel->from, parcel->bytes());
+        case Parcel::Way::datagram:
+            return sink_.on_datagram(endpoint, parcel->from, parcel->bytes());
+        case Parcel::Way::multicast:
+            return sink_.on_packet(endpoint, parcel->bytes());
+    }
 }
 
 bool Network::step() {

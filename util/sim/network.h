@@ -19,6 +19,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <list>
+#include <utility>
 #include <vector>
 
 #include "event_queue.h"
@@ -45,8 +48,22 @@ struct Crossed {
         bytes += parcel.size();
         payload_bytes += parcel.payload_bytes;
     }
-    Crossed operator-(const Crossed& other) const {
-        return {packets - other.packets, bytes - other.bytes, payload_bytes - other.payload_bytes};
+    Crossed operator-(const Crossed& before) const {
+        return {packets - before.packets, bytes - before.bytes, payload_bytes - before.payload_bytes};
+    }
+};
+
+// What has crossed the links between sites, and gone from the switches into each machine: the figure by which
+// hierarchy is judged.
+struct Crossings {
+    std::vector<Crossed> links;  // from one site to another: [from * sites + to]
+    std::vector<Crossed> into;   // by machine
+
+    Crossings operator-(const Crossings& before) const {
+        Crossings since = *this;
+        std::transform(links.begin(), links.end(), before.links.begin(), since.links.begin(), std::minus{});
+        std::transform(into.begin(), into.end(), before.into.begin(), since.into.begin(), std::minus{});
+        return since;
     }
 };
 
@@ -56,42 +73,31 @@ struct Crossed {
 //
 // A link cuts through like the switches: a packet's last byte is what comes late, not its first. No link may
 // be faster than a host's adapter, or it would have to wait for bytes.
-//
-// What crosses is counted here, by link and direction: the figure by which hierarchy is judged.
 class WanLinks {
   public:
     WanLinks(std::uint32_t sites, const Wan& wan)
-        : wan_(wan), sites_(sites), directions_(std::size_t{sites} * sites) {}
+        : wan_(wan), sites_(sites), free_(std::size_t{sites} * sites), crossed_(free_.size()) {}
 
-    std::uint32_t sites() const { return sites_; }
-    bool linked(std::uint32_t from, std::uint32_t to) const {
-        return from != to && (wan_.mesh || from == 0 || to == 0);
-    }
     // Where a packet at site `at` that is for site `to` goes next.
-    std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return linked(at, to) ? to : 0; }
+    std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return wan_.mesh || at == 0 ? to : 0; }
     // Takes a packet across one link; when it enters the switch there. onward: the time that its bytes take
     // on the next wire, if it is a host's.
     Nanoseconds cross(std::uint32_t from, std::uint32_t to, const Parcel& parcel, Nanoseconds now,
                       Nanoseconds onward) {
-        Direction& direction = directions_[std::size_t{from} * sites_ + to];
-        const Nanoseconds begin = std::max(direction.free, now);
-        direction.free = begin + wire_time(parcel.size());
-        direction.crossed.add(parcel);
-        return std::max(begin, direction.free - onward) + wan_.latency;
+        const std::size_t link = std::size_t{from} * sites_ + to;
+        const Nanoseconds begin = std::max(free_[link], now);
+        free_[link] = begin + wire_time(parcel.size());
+        crossed_[link].add(parcel);
+        return std::max(begin, free_[link] - onward) + wan_.latency;
     }
     Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, wan_.ns_per_byte); }
-    const Crossed& crossed(std::uint32_t from, std::uint32_t to) const {
-        return directions_[std::size_t{from} * sites_ + to].crossed;
-    }
+    const std::vector<Crossed>& crossed() const { return crossed_; }
 
   private:
-    struct Direction {
-        Nanoseconds free{};
-        Crossed crossed;
-    };
     const Wan wan_;
     const std::uint32_t sites_;
-    std::vector<Direction> directions_;
+    std::vector<Nanoseconds> free_;  // by link and direction
+    std::vector<Crossed> crossed_;
 };
 
 // Which machine each host belongs to, and which site each machine.
@@ -99,6 +105,8 @@ struct Layout {
     std::vector<std::uint32_t> machine_of;  // empty: each host is a machine
     std::vector<std::uint32_t> site_of;     // empty: all in site 0
 
+    // So many hosts on each machine of each site.
+    static Layout of(const std::vector<std::vector<std::uint32_t>>& sites);
     std::uint32_t machine(std::uint32_t host) const { return machine_of.empty() ? host : machine_of[host]; }
     std::uint32_t site(std::uint32_t host) const { return site_of.empty() ? 0 : site_of[machine(host)]; }
 };
@@ -150,7 +158,7 @@ class Sink {
 class Network {
   public:
     struct Traffic {
-        std::uint64_t datagrams = 0, messages = 0, copies = 0, port_drops = 0, socket_drops = 0;
+        std::uint64_t datagrams = 0, messages = 0;
     };
 
     // host_of: of every endpoint. group_of: of every endpoint, ascending; groups have addresses of their own.
@@ -185,9 +193,7 @@ class Network {
     }
     std::uint32_t in_flight(std::uint32_t endpoint) const { return in_flight_[endpoint]; }
     std::uint32_t host_of(std::uint32_t endpoint) const { return host_of_[endpoint]; }
-    const WanLinks& wan() const { return wan_; }
-    // From the switch through the port of a machine.
-    const Crossed& into(std::uint32_t machine) const { return machines_[machine].in; }
+    Crossings crossings() const { return {wan_.crossed(), into_}; }
 
     void wake(std::uint32_t endpoint, Nanoseconds at, std::uint32_t tag) { wake_run(endpoint, 1, at, tag); }
     void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag) {
@@ -206,18 +212,13 @@ class Network {
     struct Host {
         Nanoseconds processor_free{};
         std::uint32_t machine = 0, site = 0;
-        std::uint32_t inbox_first = kNothing, inbox_last = kNothing;
+        std::list<std::pair<Parcel*, std::uint32_t>> inbox{};  // and for which endpoint
         std::uint32_t datagrams_waiting = 0, heir = kNothing;
         float factor = 1;  // how much longer everything takes here
         bool dead = false;
     };
     struct Machine {
         Nanoseconds adapter_free{}, port_free{};
-        Crossed in;
-    };
-    struct Waiting {  // in an inbox
-        Parcel* parcel = nullptr;
-        std::uint32_t endpoint = 0, next = kNothing;
     };
 
     std::uint32_t host_count() const { return static_cast<std::uint32_t>(hosts_.size()); }
@@ -225,9 +226,7 @@ class Network {
     const Host& host_at(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]]; }
     Machine& machine_at(std::uint32_t endpoint) { return machines_[host_at(endpoint).machine]; }
     const Machine& machine_at(std::uint32_t endpoint) const { return machines_[host_at(endpoint).machine]; }
-    bool local(std::uint32_t from, std::uint32_t to) const;
     Nanoseconds receiving(const Parcel& parcel) const;
-    void send_local(Parcel* parcel);
     Nanoseconds scaled(const Host& host, Nanoseconds overhead) const;
     void send(std::uint32_t from, Parcel* parcel);
     void release(Parcel* parcel);
@@ -235,8 +234,8 @@ class Network {
                   std::uint32_t tag = 0);
     void enter(Parcel* parcel, std::uint32_t site);
     void enter_message(Parcel* parcel);
-    void enter_multicast(Parcel* parcel);
-    void enter_datagram(Parcel* parcel);
+    void enter_copies(Parcel* parcel);
+    Nanoseconds through_port(std::uint32_t endpoint, const Parcel& parcel);
     void copy_to(std::uint32_t endpoint, Parcel* parcel);
     void add_to_run(std::uint32_t endpoint, Parcel* parcel, Nanoseconds at);
     void flush_run();
@@ -251,14 +250,13 @@ class Network {
     std::vector<Host> hosts_;
     Weather weather_;
     std::vector<Machine> machines_;
+    std::vector<Crossed> into_;  // by machine, through its port
     WanLinks wan_;
     const std::vector<std::uint32_t> host_of_;
     std::vector<std::uint32_t> group_of_, group_begin_;
     std::vector<std::uint8_t> listens_to_;
     std::vector<std::uint32_t> in_flight_;  // parcels of each endpoint that are not yet gone
     EventQueue events_;
-    std::vector<Waiting> waiting_;
-    std::uint32_t waiting_free_ = kNothing;
     Nanoseconds now_{1};
     Event run_;  // of arrivals that are being collected
     Traffic traffic_;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <list>
 #include <nlohmann/json.hpp>
 
 #include "arguments/arguments.h"
@@ -28,12 +29,14 @@ struct Command {
 // What is bound to the options before it is understood.
 struct Words {
     std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8";
-    std::string latency, overhead, gap, settle, retransmission;
+    std::list<std::string> times;
     double gigabits = 0;
 };
 
-std::string wrong_with_time(const std::string& text) {
-    return parse_time(text) ? std::string{} : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
+std::string take_time(const std::string& text, Nanoseconds& time) {
+    const auto value = parse_time(text);
+    if (value) time = *value;
+    return value ? std::string{} : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
@@ -42,26 +45,18 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
     if (text.ends_with('M')) shift = 20;
     if (text.ends_with('G')) shift = 30;
     if (shift > 0) text.remove_suffix(1);
-    const auto value = parse_count(text);
+    const auto value = parse<std::uint64_t>(text);
     if (!value || *value > (std::uint64_t{1} << 30) >> shift) return std::nullopt;
     return *value << shift;
 }
 
 std::string take_arrival(const std::string& text, Arrival& arrival) {
-    static constexpr struct {
-        const char* name;
-        Arrival::Pattern pattern;
-    } kPatterns[] = {{"skew", Arrival::Pattern::skew},
-                     {"root-first", Arrival::Pattern::root_first},
-                     {"root-late", Arrival::Pattern::root_late},
-                     {"one-late", Arrival::Pattern::one_late}};
-    if (text == "together") return {};
+    static constexpr const char* kPatterns[] = {"together", "skew", "root-first", "root-late", "one-late"};
     const auto parts = split(text, ':');
-    for (const auto& known : kPatterns) {
-        if (parts[0] != known.name) continue;
-        const auto by = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
-        if (!by) break;
-        arrival = {known.pattern, *by};
+    const auto by = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
+    for (std::uint8_t i = 0; i < std::size(kPatterns) && parts.size() == (by ? 2U : 1U); ++i) {
+        if (parts[0] != kPatterns[i] || by.has_value() != (i > 0)) continue;
+        arrival = {static_cast<Arrival::Pattern>(i), by.value_or(Nanoseconds{})};
         return {};
     }
     return fmt::format(
@@ -71,14 +66,13 @@ std::string take_arrival(const std::string& text, Arrival& arrival) {
 
 std::string take_root_sync(const std::string& text, Experiment& experiment) {
     const auto parts = split(text, ':');
-    for (std::uint8_t i = 0; i < engine::kRootSyncCount; ++i) {
+    const auto delay = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
+    for (std::uint8_t i = 0; i < engine::kRootSyncCount && parts.size() == (delay ? 2U : 1U); ++i) {
         const auto sync = static_cast<engine::RootSync>(i);
-        if (parts[0] != engine::name_of(sync)) continue;
-        const bool wants_time = sync == engine::RootSync::delay;
-        const auto delay = parts.size() == 2 ? parse_time(parts[1]) : std::nullopt;
-        if (wants_time != (parts.size() == 2) || (wants_time && !delay)) break;
+        if (parts[0] != engine::name_of(sync) || delay.has_value() != (sync == engine::RootSync::delay))
+            continue;
         experiment.root_sync = sync;
-        if (delay) experiment.root_delay = *delay;
+        experiment.root_delay = delay.value_or(Nanoseconds{});
         return {};
     }
     return fmt::format("--root-sync '{}': allowed are none, delay:TIME, random, adaptive", text);
@@ -86,15 +80,11 @@ std::string take_root_sync(const std::string& text, Experiment& experiment) {
 
 std::string take_root(const std::string& text, Experiment& experiment) {
     if (text == "rotate") return {};
-    const auto rank = parse_count(text);
+    const auto rank = parse<std::uint64_t>(text);
     if (!rank || *rank >= experiment.ranks)
         return fmt::format("--root '{}': allowed are 0 to {}, and rotate", text, experiment.ranks - 1);
     experiment.root = static_cast<std::uint32_t>(*rank);
     return {};
-}
-
-void set_time(const std::string& text, Nanoseconds& time) {
-    if (!text.empty()) time = *parse_time(text);
 }
 
 // Understands the words; returns a complaint or "".
@@ -110,14 +100,8 @@ std::string digest(const Words& words, Command& command) {
     if (!faults) return fmt::format("--faults {}", faults.error().message);
     experiment.faults = faults.value();
     if (command.loss_percent > 0) experiment.faults.loss = command.loss_percent / 100;
-    if (const NamedNetwork* network = network_named(command.network)) experiment.model = network->model;
     if (words.gigabits > 0) experiment.model.ns_per_byte = 8 / words.gigabits;
-    set_time(words.latency, experiment.model.latency);
-    set_time(words.overhead, experiment.model.send_overhead);
-    set_time(words.overhead, experiment.model.receive_overhead);
-    set_time(words.gap, experiment.model.gap);
-    set_time(words.settle, experiment.settle);
-    set_time(words.retransmission, experiment.model.retransmission);
+    experiment.model.receive_overhead = experiment.model.send_overhead;
     if (experiment.slots && !std::has_single_bit(*experiment.slots))
         return fmt::format("--slots {}: allowed are powers of two from 8 to 1024", *experiment.slots);
     if (command.policy == "binomial") return {};
@@ -136,8 +120,9 @@ std::vector<std::string> names_of(std::span<const Named> all) {
 
 void add_options(Arguments& arguments, Words& words, Command& command) {
     Experiment& e = command.experiment;
-    const auto time = [&arguments](const char* name, std::string& text, const char* what) {
-        arguments.option(name, text, what).check(wrong_with_time, "TIME");
+    const auto time = [&](const char* name, Nanoseconds& taken, const char* what) {
+        arguments.option(name, words.times.emplace_back(), what)
+            .check([&taken](const std::string& text) { return take_time(text, taken); }, "TIME");
     };
     arguments.option("--ranks", e.ranks, "processes, one on each host").range(2, 1 << 20);
     arguments.option("--size", words.size, "bytes of a broadcast, with K, M or G");
@@ -165,15 +150,28 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         .option("--stash", e.retransmit_bytes,
                 "bytes up to which a message counts as small: its retransmit buffer")
         .range(64, 1 << 20);
-    time("--latency", words.latency, "of the wires between two hosts [10us]");
-    time("--overhead", words.overhead, "of a processor per packet sent or received [1us]");
-    time("--gap", words.gap, "between two packets of an adapter [500ns]");
+    // Before what is changed of it: options are taken in this order.
+    arguments
+        .option("--network", command.network,
+                fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")))
+        .check(
+            [&e](const std::string& name) {
+                const NamedNetwork* network = named(all_networks(), name);
+                if (network != nullptr) e.model = network->model;
+                return network != nullptr ? std::string{}
+                                          : fmt::format("'{}': allowed are {}", name,
+                                                        fmt::join(names_of(all_networks()), ", "));
+            },
+            "NAME");
+    time("--latency", e.model.latency, "of the wires between two hosts [10us]");
+    time("--overhead", e.model.send_overhead, "of a processor per packet sent or received [1us]");
+    time("--gap", e.model.gap, "between two packets of an adapter [500ns]");
     arguments.option("--bandwidth", words.gigabits, "in Gbit/s [10]").range(0.001, 10'000.0);
     arguments.option("--port-buffer", e.model.port_buffer,
                      "bytes of multicast that wait at an output port of the switch");
     arguments.option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
-    time("--retransmission", words.retransmission, "of a lost message [4 round trips]");
-    time("--settle", words.settle, "pause between two operations [200us]");
+    time("--retransmission", e.model.retransmission, "of a lost message [4 round trips]");
+    time("--settle", e.settle, "pause between two operations [200us]");
     arguments.flag("--json", command.json, "print one JSON object instead of a table");
     arguments
         .option("--campaign", command.campaign.seeds,
@@ -185,8 +183,6 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
                      "compute a figure of the literature from this engine; list names them");
     arguments.option("--out", command.out,
                      "where a figure goes: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
-    arguments.option("--network", command.network,
-                     fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")));
     arguments.flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
     arguments.flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
     arguments.flag("--full", command.full, "--acceptance with up to 65,536 ranks");
@@ -215,62 +211,40 @@ std::optional<int> parse(int argc, char** argv, Command& command) {
     return std::nullopt;
 }
 
-// Of an empty message between two idle hosts.
-Nanoseconds round_trip(const Command& command) {
-    return command.experiment.model.round_trip(wire::kHeaderBytes);
-}
-
 double per_operation(const Command& command, std::uint64_t count) {
     return static_cast<double>(count) / command.experiment.groups / command.experiment.operations;
 }
 
-void print_json(const Command& command, const Measured& measured) {
+nlohmann::ordered_json report_of(const Command& command, const Measured& measured) {
     const Experiment& experiment = command.experiment;
-    nlohmann::ordered_json object;
-    object["ranks"] = experiment.ranks;
-    object["size"] = experiment.bytes;
-    object["loss"] = command.loss_percent;
-    object["policy"] = command.policy;
-    object["ops"] = experiment.operations;
-    object["seed"] = experiment.seed;
-    object["groups"] = experiment.groups;
-    object["faults"] = to_string(experiment.faults);
-    object["median_ns"] = measured.quantile(0.5).value;
-    object["p99_ns"] = measured.quantile(0.99).value;
-    object["last_median_ns"] = measured.last().value;
-    object["rtt_ns"] = round_trip(command).value;
-    object["spread"] = measured.spread();
-    object["messages_per_op"] = per_operation(command, measured.traffic.messages);
-    object["datagrams_per_op"] = per_operation(command, measured.traffic.datagrams);
-    object["peak_bytes_per_member"] = measured.peak_bytes_per_member;
-    object["failures"] = measured.failures;
-    object["configuration"] = measured.configuration;
-    fmt::print("{}\n", object.dump());
+    return {{"ranks", experiment.ranks},
+            {"size", experiment.bytes},
+            {"loss", command.loss_percent},
+            {"policy", command.policy},
+            {"ops", experiment.operations},
+            {"seed", experiment.seed},
+            {"groups", experiment.groups},
+            {"faults", to_string(experiment.faults)},
+            {"median_ns", measured.quantile(0.5).value},
+            {"p99_ns", measured.quantile(0.99).value},
+            {"last_median_ns", measured.last().value},
+            {"rtt_ns", experiment.model.round_trip(wire::kHeaderBytes).value},  // of an empty message
+            {"spread", measured.spread()},
+            {"messages_per_op", per_operation(command, measured.traffic.messages)},
+            {"datagrams_per_op", per_operation(command, measured.traffic.datagrams)},
+            {"peak_bytes_per_member", measured.peak_bytes_per_member},
+            {"simulated_ns", measured.duration.value},
+            {"events", measured.events},
+            {"failures", measured.failures},
+            {"configuration", measured.configuration}};
 }
 
-std::string text_of(Nanoseconds time) {
-    return fmt::format("{:.1f} us", in_us(time));
-}
-
-void print_table(const Command& command, const Measured& measured) {
-    const Experiment& experiment = command.experiment;
-    auto line = [](const char* what, const std::string& value) { fmt::print("{:<28} {}\n", what, value); };
-    fmt::print("{} ranks, {} broadcasts of {} bytes, policy {}, seed {}\n", experiment.ranks,
-               experiment.operations, experiment.bytes, command.policy, experiment.seed);
-    line("group", measured.configuration);
-    line("faults", to_string(experiment.faults));
-    line("round trip", text_of(round_trip(command)));
-    line("median of all ranks", text_of(measured.quantile(0.5)));
-    line("99 of 100 within", text_of(measured.quantile(0.99)));
-    line("last rank, median", text_of(measured.last()));
-    line("spread", fmt::format("{:.2f}", measured.spread()));
-    line("messages per operation", fmt::format("{:.1f}", per_operation(command, measured.traffic.messages)));
-    line("datagrams per operation",
-         fmt::format("{:.1f}", per_operation(command, measured.traffic.datagrams)));
-    line("most memory of a member", fmt::format("{} bytes", measured.peak_bytes_per_member));
-    line("simulated", fmt::format("{:.3f} ms, {} events", static_cast<double>(measured.duration.value) / 1e6,
-                                  measured.events));
-    line("failures", fmt::format("{}", measured.failures));
+// As one JSON object, or a line for each of its fields.
+void print(const Command& command, const Measured& measured) {
+    const nlohmann::ordered_json report = report_of(command, measured);
+    if (command.json) return fmt::print("{}\n", report.dump());
+    for (const auto& [key, value] : report.items())
+        fmt::print("{:<24} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
 int run_measurement(Command& command) {
@@ -283,10 +257,7 @@ int run_measurement(Command& command) {
         };
     const Measured measured = measure(command.experiment);
     if (show_progress) fmt::print(stderr, "\r\033[K");
-    if (command.json)
-        print_json(command, measured);
-    else
-        print_table(command, measured);
+    print(command, measured);
     if (measured.failures == 0) return 0;
     fmt::print(stderr, "mcastcoll-sim: {}\nreplay with: {}\n", measured.trouble, command.replay);
     return 1;
@@ -301,7 +272,7 @@ int list() {
 
 int draw(const Command& command, const NamedFigure& figure, FigureOptions& options) {
     if (options.network == nullptr && figure.network != nullptr)
-        options.network = network_named(figure.network);
+        options.network = named(all_networks(), figure.network);
     Figure drawn = figure.compute(options);
     const std::string conditions = fmt::format("seed {}{}", options.seed, options.quick ? ", quick" : "");
     if (figure.network != nullptr) {
@@ -322,14 +293,12 @@ int run_figure_command(const Command& command) {
     FigureOptions options;
     options.seed = command.experiment.seed;
     options.quick = command.quick;
-    if (!command.network.empty() && (options.network = network_named(command.network)) == nullptr)
-        return complain(fmt::format("--network '{}': allowed are {}", command.network,
-                                    fmt::join(names_of(all_networks()), ", ")));
+    options.network = named(all_networks(), command.network);
     if (isatty(STDERR_FILENO) != 0)
         options.progress = [](const std::string& point) { fmt::print(stderr, "\r\033[K{} ", point); };
     if (command.acceptance) return run_acceptance(options, command.full) ? 0 : 1;
     if (command.figure == "list") return list();
-    const NamedFigure* figure = figure_named(command.figure);
+    const NamedFigure* figure = named(all_figures(), command.figure);
     if (figure == nullptr)
         return complain(fmt::format("--figure '{}': allowed are list, {}", command.figure,
                                     fmt::join(names_of(all_figures()), ", ")));

@@ -159,7 +159,7 @@ void draw_late_messages(Random& random, Faults& faults) {
 }
 
 void draw_busy_hosts(Random& random, std::uint32_t host, Faults& faults) {
-    if (random.chance(0.1)) faults.slow.push_back({host, pick(random, {3.0, 20.0})});
+    if (random.chance(0.1)) faults.slow.push_back({host, pick(random, {3.0F, 20.0F})});
     if (random.chance(0.1)) faults.backpressure = pick(random, {0.1, 0.6});
 }
 
@@ -167,11 +167,13 @@ void draw_faults(Random& random, std::uint32_t hosts, Faults& faults) {
     if (random.chance(0.1)) return;  // fair weather
     draw_losses(random, hosts, faults);
     const auto host = one_of(random, hosts);
-    if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random)});
-    if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random), .receiver = host});
-    if (random.chance(0.08)) faults.silences.push_back({.when = draw_window(random), .sender = host});
-    if (random.chance(0.08))
-        faults.partitions.push_back({draw_window(random), number(random, 1, hosts - 1), random.chance(0.5)});
+    if (random.chance(0.08)) faults.dead.push_back({draw_window(random)});
+    if (random.chance(0.08)) faults.deaf.push_back({draw_window(random), host});
+    if (random.chance(0.08)) faults.mute.push_back({draw_window(random), host});
+    if (random.chance(0.08)) {
+        const Faults::Outage cut{draw_window(random), number(random, 1, hosts - 1)};
+        (random.chance(0.5) ? faults.splits : faults.partitions).push_back(cut);
+    }
     draw_late_messages(random, faults);
     faults.messages_overtake = random.chance(0.4);
     if (random.chance(0.3)) faults.jitter = us_between(random, 1, 400);
@@ -272,7 +274,7 @@ GroupOptions draw_groups(std::uint64_t seed) {
     options.messages_at_once = random.between(1, 32);
     options.tells_failed_sends = random.chance(0.5);
     options.watch_delay = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 100, 1'000}));
-    if (random.chance(0.2)) options.no_multicast.insert(one_of(random, processes));
+    if (random.chance(0.2)) options.no_multicast = one_of(random, processes);
     options.calls_within = Nanoseconds::from_us(pick<std::int64_t>(random, {1, 1'000, 1'000'000}));
     std::uint64_t operations = 0;
     for (const GroupPlan& plan : options.groups) operations += plan.script.size() * plan.members.size();
@@ -288,7 +290,7 @@ GroupOptions draw_groups(std::uint64_t seed) {
 
 std::string describe(const char* what, const std::optional<Strike>& event) {
     if (!event) return {};
-    return event->at != kNever ? fmt::format(", {} {} at {} us", event->host, what, event->at.value / 1000)
+    return event->at != kNever ? fmt::format(", {} {} at {}", event->host, what, to_string(event->at))
                                : fmt::format(", {} {} after {} operations", event->host, what, event->after);
 }
 
@@ -322,9 +324,7 @@ std::string summary_of(const Options& options) {
             plan.config.fragment_bytes, plan.config.ranges, plan.config.relay ? ", relayed" : "");
     text += fmt::format("{}, latency {}, faults {}", options.separated ? "separated" : "pipelined",
                         to_string(options.model.latency), to_string(options.faults));
-    for (const Strike& death : options.deaths)
-        text += death.at != kNever ? fmt::format(", host {} dies at {}", death.host, to_string(death.at))
-                                   : fmt::format(", host {} dies after {} ops", death.host, death.after);
+    for (const Strike& death : options.deaths) text += describe("dies", death);
     return text;
 }
 
@@ -341,14 +341,14 @@ std::string summary_of_groups(std::uint64_t seed) {
     };
     return fmt::format(
         "{} processes on {} hosts in {} sites ({}), latency {}, faults {}, words doubled {}, {} joins "
-        "before{}{}{}{}{}{}{}",
+        "before{}{}{}{}{}{}{}{}",
         options.host_of.size(), options.site_of.size(),
         *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups,
         to_string(options.model.latency), to_string(options.faults), options.words_doubled, options.counted,
         describe("dies", options.death), describe("starts again", options.restart),
         describe("computes", options.pause), describe("gives up", options.gives_up),
-        somebody(options.no_memory, "shares no memory"), somebody(options.never_calls, "never calls"),
-        somebody(options.silent, "is silent in surveys"));
+        somebody(options.no_multicast, "has no multicast"), somebody(options.no_memory, "shares no memory"),
+        somebody(options.never_calls, "never calls"), somebody(options.silent, "is silent in surveys"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "engine/supply_graph.h"
+#include "reduce/slices.h"
 
 namespace mcastcoll::sim {
 
@@ -122,29 +123,66 @@ std::vector<std::byte> content_of(std::uint32_t group, std::uint64_t step, std::
     return content;
 }
 
+std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
+                               const std::function<std::vector<std::byte>(std::uint32_t)>& input_of) {
+    using Vector = std::vector<std::byte>;
+    const auto part = [](const Vector& all, std::size_t offset, std::size_t bytes) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
+        return Vector(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+    };
+    const auto everybody = [&](std::size_t offset) {
+        Vector all;
+        for (std::uint32_t member = 0; member < members; ++member) {
+            const Vector one = part(input_of(member), offset, what.bytes);
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        return all;
+    };
+    const auto combined = [&] {
+        Vector sum = input_of(0);
+        for (std::uint32_t member = 1; member < members && what.bytes > 0; ++member)
+            what.combiner(sum.data(), input_of(member).data(), what.bytes);
+        return sum;
+    };
+    const bool root = self == index_of(what.root);
+    switch (what.kind) {
+        case CollectiveKind::barrier:
+            return {};
+        case CollectiveKind::broadcast:
+            return input_of(index_of(what.root));
+        case CollectiveKind::reduce:
+            return root ? combined() : Vector();
+        case CollectiveKind::allreduce:
+            return combined();
+        case CollectiveKind::allgather:
+            return everybody(0);
+        case CollectiveKind::gather:
+            return root ? everybody(0) : Vector();
+        case CollectiveKind::scatter:
+            return part(input_of(index_of(what.root)), self * what.bytes, what.bytes);
+        case CollectiveKind::alltoall:
+            return everybody(self * what.bytes);
+        case CollectiveKind::reduce_scatter: {
+            const std::size_t element = what.combiner.element_bytes;
+            const Slice own = slice_of(self, members, what.bytes / element, element);
+            return part(combined(), own.offset, own.bytes);
+        }
+    }
+    return {};
+}
+
 void Arrival::wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
                    Nanoseconds start, std::uint32_t tag, Random& random) const {
     if (pattern == Pattern::together) return network.wake_run(first, members, start, tag);
-    const auto late = static_cast<std::uint32_t>(random.below(members));
-    for (std::uint32_t rank = 0; rank < members; ++rank)
-        network.wake(first + rank, start + of(rank, step, late, random), tag);
-}
-
-Nanoseconds Arrival::of(std::uint32_t rank, const Step& step, std::uint32_t late_rank, Random& random) const {
-    const bool root = rank == index_of(step.root);
-    switch (pattern) {
-        case Pattern::together:
-            return {};
-        case Pattern::skew:
-            return random.up_to(by);
-        case Pattern::root_first:
-            return root ? Nanoseconds{} : by;
-        case Pattern::root_late:
-            return root ? by : Nanoseconds{};
-        case Pattern::one_late:
-            return rank == late_rank ? by : Nanoseconds{};
+    const auto one = static_cast<std::uint32_t>(random.below(members));
+    for (std::uint32_t rank = 0; rank < members; ++rank) {
+        const bool root = rank == index_of(step.root);
+        const bool late = pattern == Pattern::root_first  ? !root
+                          : pattern == Pattern::root_late ? root
+                                                          : rank == one;
+        const Nanoseconds by_all = pattern == Pattern::skew ? random.up_to(by) : late ? by : Nanoseconds{};
+        network.wake(first + rank, start + by_all, tag);
     }
-    return {};
 }
 
 }  // namespace mcastcoll::sim

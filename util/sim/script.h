@@ -57,6 +57,11 @@ std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::u
 std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const Step& step,
                                std::uint32_t members, std::uint32_t arity);
 
+// What a member has when a collective operation is over; empty where it gets nothing. input_of: what each has
+// given.
+std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
+                               const std::function<std::vector<std::byte>(std::uint32_t)>& input_of);
+
 inline constexpr std::byte kUntouched{0xee};  // in a buffer that is to be filled
 inline constexpr std::byte kScribble{0xdd};   // in one that is the application's again
 inline bool scribbled(const std::vector<std::byte>& buffer) {
@@ -64,8 +69,7 @@ inline bool scribbled(const std::vector<std::byte>& buffer) {
 }
 
 // How far apart the members come to an operation.
-class Arrival {
-  public:
+struct Arrival {
     enum class Pattern : std::uint8_t {
         together,
         skew,        // each by itself, up to `by` late
@@ -80,9 +84,6 @@ class Arrival {
     // `start`.
     void wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
               Nanoseconds start, std::uint32_t tag, Random& random) const;
-
-  private:
-    Nanoseconds of(std::uint32_t rank, const Step& step, std::uint32_t late_rank, Random& random) const;
 };
 
 }  // namespace mcastcoll::sim

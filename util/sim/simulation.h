@@ -2,6 +2,7 @@
 // one source of chance, and the first thing that went wrong.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "network.h"
@@ -21,25 +22,60 @@ struct Strike {
     std::uint64_t after = UINT64_MAX;
 };
 
+// Separated operations of a group: each begins some time after the one before is over everywhere, and is
+// timed on every rank.
+struct Separated {
+    std::size_t unfinished = 0;  // ranks that are not through with what has begun, or have not joined
+    Nanoseconds began_at{};
+    std::vector<std::vector<Nanoseconds>> times;  // of each that has begun, by rank: until it was through
+};
+
 class Simulation : public Sink {
   public:
+    // Until all is done. Returns what went wrong, or "". Once.
+    virtual std::string run() = 0;
     const Network& network() const { return network_; }
     Nanoseconds now() const { return network_.now(); }
     // The first complaint is what run() returns.
     void complain(std::string what) {
         if (wrong_.empty()) wrong_ = std::move(what);
     }
+    // Of every rank, from the start of a separated operation until it was through; empty if it never began.
+    std::vector<Nanoseconds> times(std::size_t operation, std::uint32_t group = 0) const {
+        const Separated& track = tracks_[group];
+        return operation < track.times.size() ? track.times[operation] : std::vector<Nanoseconds>();
+    }
+    // Called when a separated operation is over everywhere, and before the first.
+    std::function<void(std::size_t operations_done)> step_over;
 
   protected:
     // Of every endpoint, as for Network.
     Simulation(const Conditions& conditions, std::vector<std::uint32_t> host_of,
-               std::vector<std::uint32_t> group_of)
+               std::vector<std::uint32_t> group_of, std::size_t groups = 1)
         : random_(conditions.seed),
           network_(conditions.model, conditions.faults, std::move(host_of), std::move(group_of),
-                   random_.next(), *this) {}
+                   random_.next(), *this),
+          tracks_(groups) {}
+
+    // How many separated operations of a group have begun.
+    std::size_t begun(std::uint32_t group) const { return tracks_[group].times.size(); }
+    void begin(std::uint32_t group, std::size_t ranks, std::size_t living, Nanoseconds at) {
+        tracks_[group].unfinished = living;
+        tracks_[group].began_at = at;
+        tracks_[group].times.emplace_back(ranks);
+    }
+    // A rank is through with what has begun, or has joined. True when all are: the next may begin.
+    bool through(std::uint32_t group, std::uint32_t rank, Nanoseconds at) {
+        Separated& track = tracks_[group];
+        if (!track.times.empty()) track.times.back()[rank] = at - track.began_at;
+        if (--track.unfinished > 0) return false;
+        if (step_over) step_over(track.times.size());
+        return true;
+    }
 
     Random random_;
     Network network_;
+    std::vector<Separated> tracks_;  // by group
     std::string wrong_;
 };
 

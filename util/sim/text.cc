@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 namespace mcastcoll::sim {
@@ -13,23 +12,11 @@ constexpr struct {
     std::int64_t ns;
 } kUnits[] = {{"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1000}, {"ns", 1}};
 
-template <typename Number>
-std::optional<Number> parse(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
 }  // namespace
 
 std::optional<double> parse_number(std::string_view text) {
     const auto value = parse<double>(text);
     return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-std::optional<std::uint64_t> parse_count(std::string_view text) {
-    return parse<std::uint64_t>(text);
 }
 
 std::optional<Nanoseconds> parse_time(std::string_view text) {

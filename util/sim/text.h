@@ -1,6 +1,7 @@
 // Reading and writing the small values of the command line: times with a unit, shares, numbers.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,14 @@
 
 namespace mcastcoll::sim {
 
+// All of the text.
+template <typename Number>
+std::optional<Number> parse(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
 // "500ns", "20us", "1.5ms", "2s"; "0" needs no unit.
 std::optional<Nanoseconds> parse_time(std::string_view text);
 // The shortest that parse_time() reads back as the same time.
@@ -18,7 +27,6 @@ std::string to_string(Nanoseconds time);
 // "0.05" or "5%", from 0 to 1.
 std::optional<double> parse_share(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
-std::optional<std::uint64_t> parse_count(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 }  // namespace mcastcoll::sim

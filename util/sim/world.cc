@@ -42,11 +42,11 @@ std::vector<std::uint32_t> groups_of(const std::vector<Plan>& plans) {
 }  // namespace
 
 World::World(Options options)
-    : Simulation(options, hosts_of(options.plans), groups_of(options.plans)), options_(std::move(options)) {
+    : Simulation(options, hosts_of(options.plans), groups_of(options.plans), options.plans.size()),
+      options_(std::move(options)) {
     for (std::uint32_t number = 0; number < options_.plans.size(); ++number) {
         const Plan& plan = options_.plans[number];
         Group& group = groups_.emplace_back();
-        group.plan = &plan;
         group.begin = static_cast<std::uint32_t>(members_.size());
         group.members = plan.config.members;
         for (std::uint32_t rank = 0; rank < group.members; ++rank) {
@@ -68,18 +68,16 @@ World::World(Options options)
 }
 
 std::string World::name_of(std::uint32_t index) const {
-    const Member& member = members_[index];
-    const std::uint32_t rank = index - begin_of(member.group);
-    return groups_.size() == 1 ? fmt::format("member {}", rank)
-                               : fmt::format("member {} of group {}", rank, member.group);
+    return groups_.size() == 1 ? fmt::format("member {}", rank_at(index))
+                               : fmt::format("member {} of group {}", rank_at(index), members_[index].group);
 }
 
-bool World::poll(std::uint32_t index, engine::Allowed allowed, engine::Effect& effect) {
+void World::metered(std::uint32_t index, FunctionRef<void(engine::Engine&)> body) {
     Member& member = members_[index];
     const MemoryMeter meter;
-    const bool any = member.engine->poll_effects(allowed, effect);
+    body(*member.engine);
     member.bytes += meter.grown();
-    return any;
+    member.peak_bytes = std::max(member.peak_bytes, member.bytes);
 }
 
 void World::pump(std::uint32_t index) {
@@ -89,7 +87,9 @@ void World::pump(std::uint32_t index) {
         engine::Allowed allowed;
         allowed.multicast = network_.may_send(index);
         allowed.message = network_.may_send(index);
-        if (poll(index, allowed, effect)) {
+        bool any = false;
+        metered(index, [&](engine::Engine& engine) { any = engine.poll_effects(allowed, effect); });
+        if (any) {
             take_effect(index, effect);
             continue;
         }
@@ -104,7 +104,7 @@ void World::pump(std::uint32_t index) {
         check_arrived(index);
     }
     // Elections in mid-run may list more exceptions than the join's: ranks in two verdicts and a message.
-    const std::int64_t verdicts = 48 * std::int64_t{groups_[member.group].members} + 256;
+    const std::int64_t verdicts = 48 * std::int64_t{group_at(index).members} + 256;
     if (member.joined && member.bytes > member.joined_bytes + verdicts)
         complain(fmt::format("the engine of {} has grown from {} to {} bytes since the join", name_of(index),
                              member.joined_bytes, member.bytes));
@@ -131,15 +131,14 @@ void World::take_effect(std::uint32_t index, const engine::Effect& effect) {
             if (effect.header.size() + effect.payload.size() > member.engine->config().message_bytes)
                 complain(fmt::format("{} sent a message with {} bytes of payload", name_of(index),
                                      effect.payload.size()));
-            return network_.send_message(index, begin_of(member.group) + index_of(effect.to), effect.header,
-                                         effect.payload);
+            return network_.send_message(index, fellow(index, effect.to), effect.header, effect.payload);
         case engine::Effect::Kind::complete:
             return take_completion(index, effect);
         case engine::Effect::Kind::gathered:
             return take_gathered(index, number_of(effect.operation));
         case engine::Effect::Kind::watch:
             member.watched.push_back(effect.to);
-            if (network_.dead(begin_of(member.group) + index_of(effect.to)))
+            if (network_.dead(fellow(index, effect.to)))
                 network_.wake(index, now() + options_.model.latency, kPeerLost);
             return;
         case engine::Effect::Kind::joined:
@@ -191,11 +190,9 @@ void World::on_timer(std::uint32_t index) {
 
 void World::tell_lost(std::uint32_t index) {
     const Member& member = members_[index];
-    for (std::size_t i = 0; i < member.watched.size(); ++i) {
-        const Rank lost = member.watched[i];
-        if (!network_.dead(begin_of(member.group) + index_of(lost))) continue;
-        call(index, [&](engine::Engine& engine) { engine.on_peer_lost(lost, ECONNRESET, now()); });
-    }
+    for (std::size_t i = 0; i < member.watched.size(); ++i)
+        if (const Rank lost = member.watched[i]; network_.dead(fellow(index, lost)))
+            call(index, [&](engine::Engine& engine) { engine.on_peer_lost(lost, ECONNRESET, now()); });
 }
 
 void World::on_wake(std::uint32_t index, std::uint32_t tag) {
@@ -239,26 +236,26 @@ void World::kill(std::uint32_t host) {
         killed_at_ = std::min(killed_at_, now());
         if (!member.over) ++over_;
         member.over = true;
-        const Group& group = groups_[member.group];
-        const Rank rank = rank_of(index - group.begin);
-        for (std::uint32_t other = group.begin; other < group.begin + group.members; ++other) {
-            const std::vector<Rank>& watched = members_[other].watched;
-            if (std::find(watched.begin(), watched.end(), rank) != watched.end())
+        const Group& group = group_at(index);
+        for (std::uint32_t other = group.begin; other < group.begin + group.members; ++other)
+            if (std::ranges::count(members_[other].watched, rank_of(rank_at(index))) > 0)
                 network_.wake(other, now() + options_.model.latency, kPeerLost);
-        }
     }
     network_.kill(host);
     // The others no longer wait for it to come to an operation.
-    for (std::uint32_t index = 0; index < members_.size(); ++index)
-        if (network_.host_of(index) == host) forget_unfinished(index);
+    for (std::uint32_t index = 0; index < members_.size(); ++index) {
+        const Member& member = members_[index];
+        const bool waited_for = !member.joined || member.posted.size() < begun(member.group) ||
+                                (!member.posted.empty() && !member.posted.back().done);
+        if (network_.host_of(index) == host && waited_for) come_through(index);
+    }
 }
 
 bool World::in_time() {
     if (now() > options_.time_limit)
         complain(fmt::format("still at work after {} us: {}", now().value / 1000, first_unfinished()));
     std::uint64_t work = 0;
-    for (const Group& group : groups_)
-        work += std::uint64_t{group.members} * (100 + group.plan->script.size());
+    for (std::uint32_t index = 0; index < members_.size(); ++index) work += 100 + script_of(index).size();
     if (steps_ > 2'000'000 + 20'000 * work)
         complain(fmt::format("no end in sight after {} events, {} us: {}", steps_, now().value / 1000,
                              first_unfinished()));
@@ -276,10 +273,9 @@ std::string World::run(std::vector<Step> script) {
 }
 
 void World::start() {
-    for (Group& group : groups_) {
-        group.content.resize(group.plan->script.size());
-        group.unfinished.assign(group.plan->script.size(), group.members);
-        group.began_at.resize(group.plan->script.size());
+    for (std::size_t group = 0; group < groups_.size(); ++group) {
+        groups_[group].right.resize(options_.plans[group].script.size());
+        tracks_[group].unfinished = groups_[group].members;
     }
     for (std::uint32_t index = 0; index < members_.size(); ++index) {
         if (options_.start_skew.value > 0)

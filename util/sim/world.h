@@ -11,9 +11,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "engine/engine.h"
 #include "script.h"
 
@@ -72,7 +74,7 @@ class World : public Simulation {
     explicit World(Options options);
 
     // Joins, does the scripts, closes. Returns what went wrong, or "". Once.
-    std::string run();
+    std::string run() override;
     // The same for the first group, whose script it is.
     std::string run(std::vector<Step> script);
 
@@ -84,8 +86,6 @@ class World : public Simulation {
     Nanoseconds killed_at() const { return killed_at_; }
     // From the first post of a step until its last completion.
     Nanoseconds duration(std::uint64_t step) const { return span(step, step); }
-    // Of every member, from the start of a separated operation until its completion.
-    std::vector<Nanoseconds> times(std::uint64_t step, std::uint32_t group) const;
     // From the first post of step `from` until the last completion of step `to`.
     Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
     // What was sent from the start of the first separated operation to the end of the last.
@@ -100,10 +100,12 @@ class World : public Simulation {
 
   private:
     enum Tag : std::uint32_t { kStart, kTimer, kPost, kPoll, kPeerLost, kDeath, kClose, kAdvance, kRelease };
+    using Content = std::shared_ptr<const std::vector<std::byte>>;
     struct Posted {
         std::vector<std::byte> buffer;
         std::vector<std::byte> input;   // of a reduction that is not in place
         std::vector<std::byte> source;  // what a stream brings, while it does
+        Content right;                  // what is to be in the buffer in the end, until it is done
         Nanoseconds posted_at{}, done_at{};
         std::uint64_t ready = UINT64_MAX;  // as a streaming root, what the engine was told
         std::uint64_t arrived = 0;         // what it said has come, and was looked at
@@ -125,14 +127,8 @@ class World : public Simulation {
         bool post_due = false, poll_due = false;
     };
     struct Group {
-        const Plan* plan = nullptr;
-        std::uint32_t begin = 0, members = 0;  // of members_
-        std::vector<std::shared_ptr<const std::vector<std::byte>>>
-            content;                            // by step, while somebody needs it
-        std::vector<std::uint32_t> unfinished;  // by step: members that have not completed it
-        std::uint32_t joined = 0;
-        std::uint64_t step = 0;             // the separated operation under way
-        std::vector<Nanoseconds> began_at;  // by step
+        std::uint32_t begin = 0, members = 0;                            // of members_
+        std::vector<std::weak_ptr<const std::vector<std::byte>>> right;  // by step, while somebody needs it
     };
 
     // world.cc
@@ -140,10 +136,14 @@ class World : public Simulation {
     void on_packet(std::uint32_t member, Bytes datagram) override;
     void on_message(std::uint32_t member, std::uint32_t from, Bytes message) override;
     void on_wake(std::uint32_t member, std::uint32_t tag) override;
-    template <typename Call>
-    void call(std::uint32_t index, Call&& call);
+    // Every call into an engine goes through here: its memory is accounted for.
+    void metered(std::uint32_t member, FunctionRef<void(engine::Engine&)> body);
+    // And what comes out is taken.
+    void call(std::uint32_t member, FunctionRef<void(engine::Engine&)> body) {
+        metered(member, body);
+        pump(member);
+    }
     void pump(std::uint32_t member);
-    bool poll(std::uint32_t index, engine::Allowed allowed, engine::Effect& effect);
     void take_effect(std::uint32_t member, const engine::Effect& effect);
     void arm_timer(std::uint32_t member);
     void on_timer(std::uint32_t member);
@@ -160,14 +160,11 @@ class World : public Simulation {
     void take_completion(std::uint32_t member, const engine::Effect& effect);
     void retire(std::uint32_t member, std::uint64_t step);
     void member_joined(std::uint32_t member);
-    void one_more_joined(Group& group);
-    void step_done(Group& group, std::uint64_t step);
-    void forget_unfinished(std::uint32_t member);
-    void begin_step(Group& group);
-    const std::vector<std::byte>& content(Group& group, std::uint64_t step);
+    void come_through(std::uint32_t member);
+    void begin_step(std::uint32_t group);
+    Content right_content(std::uint32_t group, std::uint64_t step);
 
     void fill(std::uint32_t member, std::uint64_t step);
-    std::vector<std::byte>& streamed_into(Posted& posted) const;
     void take_gathered(std::uint32_t member, std::uint64_t step);
     void release_held(std::uint32_t member);
     bool gets_result(std::uint32_t member, std::uint64_t step) const;
@@ -178,17 +175,22 @@ class World : public Simulation {
     std::string first_unfinished() const;
     std::string check_member(std::uint32_t member, bool must_succeed) const;
 
-    std::uint32_t begin_of(std::uint32_t group) const { return groups_[group].begin; }
+    const Group& group_at(std::uint32_t member) const { return groups_[members_[member].group]; }
+    std::uint32_t rank_at(std::uint32_t member) const { return member - group_at(member).begin; }
+    // The member of the same group with this rank.
+    std::uint32_t fellow(std::uint32_t member, Rank rank) const {
+        return group_at(member).begin + index_of(rank);
+    }
+    const std::vector<Step>& script_of(std::uint32_t member) const {
+        return options_.plans[members_[member].group].script;
+    }
     std::string name_of(std::uint32_t member) const;
 
     Options options_;
     std::vector<Group> groups_;
     std::vector<Member> members_;
-    struct Retired {
-        std::uint32_t member;
-        std::uint64_t step;
-    };
-    std::deque<Retired> retired_;  // completed, their buffers still watched
+    std::deque<std::pair<std::uint32_t, std::uint64_t>>
+        retired_;  // members' steps whose buffers are still watched
     std::uint64_t retired_bytes_ = 0;
     std::uint64_t steps_ = 0, failed_operations_ = 0;
     std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;
@@ -196,18 +198,5 @@ class World : public Simulation {
     Network::Traffic traffic_at_begin_, traffic_of_operations_;
     Nanoseconds killed_at_ = kNever;
 };
-
-// Every call into an engine goes through here: its memory is accounted for, and what comes out is taken.
-template <typename Call>
-void World::call(std::uint32_t index, Call&& call) {
-    Member& member = members_[index];
-    {
-        const MemoryMeter meter;
-        call(*member.engine);
-        member.bytes += meter.grown();
-    }
-    member.peak_bytes = std::max(member.peak_bytes, member.bytes);
-    pump(index);
-}
 
 }  // namespace mcastcoll::sim

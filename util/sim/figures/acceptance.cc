@@ -13,6 +13,10 @@ namespace {
 constexpr engine::Repair kRepairs[] = {engine::Repair::push, engine::Repair::pull, engine::Repair::automatic,
                                        engine::Repair::sync};
 
+double ratio(Nanoseconds one, Nanoseconds other) {
+    return static_cast<double>(one.value) / static_cast<double>(other.value);
+}
+
 class Acceptance {
   public:
     Acceptance(const FigureOptions& options, bool full) : options_(options), full_(full) {}
@@ -41,10 +45,7 @@ class Acceptance {
         experiment.warm_up = 0;
         experiment.faults.loss = loss_percent / 100;
         round_trip_ = experiment.model.round_trip(wire::kHeaderBytes);
-        const std::string point =
-            fmt::format("{} ranks, {}, {} % lost", ranks, name_of(policy), loss_percent);
-        Measured measured = run_trial(options_, point, experiment);
-        return results_.emplace(key, std::move(measured)).first->second;
+        return results_.emplace(key, run_trial(options_, experiment)).first->second;
     }
 
     void verdict(bool judged, bool met, const std::string& what) {
@@ -58,11 +59,8 @@ class Acceptance {
     void check_loss(engine::Repair repair, std::uint32_t ranks) {
         const Measured& without = result(repair, ranks, 0);
         const Measured& with = result(repair, ranks, 1);
-        const double growth =
-            static_cast<double>(with.quantile(0.5).value) / static_cast<double>(without.quantile(0.5).value) -
-            1;
-        const double late = static_cast<double>((with.last() - without.last()).value) /
-                            static_cast<double>(round_trip_.value);
+        const double growth = ratio(with.quantile(0.5), without.quantile(0.5)) - 1;
+        const double late = ratio(with.last() - without.last(), round_trip_);
         verdict(repair != engine::Repair::sync, std::abs(growth) <= 0.02 && late <= 4,
                 fmt::format("{} ranks, {}, 1 % lost: median {:.1f} us ({:+.1f} %, at most 2), last rank "
                             "{:.1f} us, {:.1f} round trips later (at most 4)",
@@ -72,16 +70,14 @@ class Acceptance {
 
     void check_growth(std::uint32_t few, std::uint32_t many) {
         for (const engine::Repair repair : kRepairs) {
-            const double growth = static_cast<double>(result(repair, many, 0).quantile(0.5).value) /
-                                      static_cast<double>(result(repair, few, 0).quantile(0.5).value) -
-                                  1;
+            const double growth =
+                ratio(result(repair, many, 0).quantile(0.5), result(repair, few, 0).quantile(0.5)) - 1;
             verdict(true, growth < 0.1,
                     fmt::format("{}: the median grows by {:.1f} % from {} to {} ranks (less than 10)",
                                 engine::name_of(repair), 100 * growth, few, many));
         }
         const double levels = std::log2(many) / std::log2(few);
-        const double growth = static_cast<double>(result({}, many, 0).last().value) /
-                              static_cast<double>(result({}, few, 0).last().value);
+        const double growth = ratio(result({}, many, 0).last(), result({}, few, 0).last());
         verdict(true, std::abs(growth / levels - 1) < 0.25,
                 fmt::format("binomial: the last rank grows by a factor of {:.2f} from {} to {} ranks "
                             "(log2: {:.2f})",
@@ -93,8 +89,7 @@ class Acceptance {
         const Measured& tree = result({}, kRanks, 0);
         for (const engine::Repair repair : kRepairs) {
             const Measured& ours = result(repair, kRanks, 0);
-            const double saved =
-                1 - static_cast<double>(ours.last().value) / static_cast<double>(tree.last().value);
+            const double saved = 1 - ratio(ours.last(), tree.last());
             verdict(true, saved >= 0.41 && ours.spread() <= 0.14,
                     fmt::format("{} ranks, {}: last rank {:.1f} us, {:.0f} % below the binomial tree's "
                                 "{:.1f} (at least 41), spread {:.1f} % of the median (at most 14)",

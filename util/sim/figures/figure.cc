@@ -4,30 +4,11 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstdlib>
 #include <stdexcept>
 
 namespace mcastcoll::sim {
 namespace {
-
-constexpr NamedFigure kFigures[] = {
-    {"size", "latency against the number of ranks, binomial tree and ours", "infiniband-2007", figure_size},
-    {"ranks", "completion rank by rank at 116 ranks", "infiniband-2007", figure_ranks},
-    {"first-last", "first and last receiver against the number of ranks", "infiniband-2007",
-     figure_first_last},
-    {"penalty", "rounds along the ring against loss", "infiniband-2007", figure_penalty},
-    {"crc", "damaged datagrams, and what the checksum finds", "infiniband-2007", figure_crc},
-    {"collisions", "odds that groups share an address", nullptr, figure_collisions},
-    {"channels-latency", "broadcast channels against size, to 128 ranks", "quadrics-2005",
-     figure_channels_latency},
-    {"channels-cost", "what reliability costs against size", "quadrics-2005", figure_channels_cost},
-    {"channels-count", "latency against the number of channels", "quadrics-2005", figure_channels_count},
-    {"karonis-wan", "trees against hierarchy, wide area", "ethernet", figure_karonis_wan},
-    {"karonis-lan", "trees against hierarchy, local area", "ethernet", figure_karonis_lan},
-    {"karonis-both", "trees against hierarchy, both", "ethernet", figure_karonis_both},
-    {"karonis-clusters", "the same with a cluster at each of two sites", "ethernet", figure_karonis_clusters},
-};
 
 const NamedNetwork kNetworks[] = {
     {"ethernet", "10 Gbit/s Ethernet and kernel sockets, one switch; assumed", {}},  // Model's defaults
@@ -74,35 +55,23 @@ std::string table_of(const Figure& figure) {
     return text;
 }
 
-// gnuplot's way of saying that a point is not there; a logarithm has no zero.
-std::string point(const Figure& figure, const std::vector<double>& row, std::size_t column) {
-    const bool drawable = (figure.x.logarithmic == 0 || row[0] > 0) &&
-                          (figure.y.logarithmic == 0 || row[column] > 0) && std::isfinite(row[column]);
-    return drawable ? fmt::format("{:.9g} {:.9g}\n", row[0], row[column]) : "";
-}
-
+// gnuplot leaves out what it cannot draw: the names of the columns, and what a logarithm has no place for.
 std::string script_of(const Figure& figure, const std::string& path) {
     std::string script = fmt::format(
+        "$table << END\n{}END\nset datafile separator ','\n"
         "set terminal svg size 800,500 noenhanced background 'white'\nset output '{}'\nset title '{}'\n"
         "set xlabel '{}'\nset ylabel '{}'\nset grid\nset key below\n",
-        path, figure.title, figure.x.label, figure.y.label);
+        table_of(figure), path, figure.title, figure.x.label, figure.y.label);
     if (figure.x.logarithmic > 0) script += fmt::format("set logscale x {}\n", figure.x.logarithmic);
-    if (figure.y.logarithmic > 0)
-        script += fmt::format("set logscale y {}\n", figure.y.logarithmic);
-    else
-        script += "set yrange [0:*]\n";
+    script += figure.y.logarithmic > 0 ? fmt::format("set logscale y {}\n", figure.y.logarithmic)
+                                       : "set yrange [0:*]\n";
     std::string plots;
     for (const Figure::Curve& curve : figure.curves)
         plots += fmt::format(
-            "{}'-' with {} title '{}'", plots.empty() ? "plot " : ", ",
+            "{}$table using 1:{} with {} title '{}'", plots.empty() ? "plot " : ", ", curve.column + 1,
             curve.points ? "points pointtype 7 pointsize 0.7" : "linespoints linewidth 2 pointsize 0.6",
             curve.title);
-    script += plots + "\n";
-    for (const Figure::Curve& curve : figure.curves) {
-        for (const std::vector<double>& row : figure.rows) script += point(figure, row, curve.column);
-        script += "e\n";
-    }
-    return script;
+    return script + plots + "\n";
 }
 
 std::string write_text(const std::string& text, const std::string& path) {
@@ -127,7 +96,13 @@ std::string draw(const Figure& figure, const std::string& path) {
 }  // namespace
 
 std::span<const NamedFigure> all_figures() {
-    return kFigures;
+    static const std::vector<NamedFigure> all = [] {
+        std::vector<NamedFigure> figures = two_stage_figures();
+        for (const auto& more : {channel_figures(), site_figures()})
+            figures.insert(figures.end(), more.begin(), more.end());
+        return figures;
+    }();
+    return all;
 }
 
 std::string write_figure(const Figure& figure, const std::string& path) {
@@ -157,12 +132,13 @@ Experiment trial_for(const FigureOptions& options, const Policy& policy, std::ui
     return experiment;
 }
 
-Measured run_trial(const FigureOptions& options, const std::string& point, const Experiment& experiment) {
+Measured run_trial(const FigureOptions& options, const Experiment& experiment) {
+    const std::string point =
+        fmt::format("{} ranks, {} bytes, {}, faults {}", experiment.ranks, experiment.bytes,
+                    name_of(experiment.policy), to_string(experiment.faults));
     options.begin(point);
     Measured measured = measure(experiment);
-    if (measured.failures > 0)
-        throw std::runtime_error(fmt::format("{} ranks, {} bytes, {}: {}", experiment.ranks, experiment.bytes,
-                                             name_of(experiment.policy), measured.trouble));
+    if (measured.failures > 0) throw std::runtime_error(fmt::format("{}: {}", point, measured.trouble));
     return measured;
 }
 

@@ -30,9 +30,6 @@ const Named* named(std::span<const Named> all, std::string_view name) {
         if (name == one.name) return &one;
     return nullptr;
 }
-inline const NamedNetwork* network_named(std::string_view name) {
-    return named(all_networks(), name);
-}
 
 struct FigureOptions {
     std::uint64_t seed = 1;
@@ -58,39 +55,26 @@ struct Figure {
     };
     std::string title;
     Axis x, y;
-    std::vector<std::string> columns;  // the first is the x axis
-    std::vector<std::vector<double>> rows;
-    std::vector<Curve> curves;
-    std::vector<std::string> remarks;  // what a reader must know, into the CSV's head
+    std::vector<std::string> columns{};  // the first is the x axis
+    std::vector<Curve> curves{};
+    std::vector<std::string> remarks{};  // what a reader must know, into the CSV's head
+    std::vector<std::vector<double>> rows{};
 };
 
 struct NamedFigure {
     const char* name;
     const char* what;
     const char* network;  // unless another is asked for; null: none matters
-    Figure (*compute)(const FigureOptions& options);
+    std::function<Figure(const FigureOptions& options)> compute;
 };
 
 std::span<const NamedFigure> all_figures();
-inline const NamedFigure* figure_named(std::string_view name) {
-    return named(all_figures(), name);
-}
 
-// Two-stage broadcast (two_stage.cc) and broadcast channels (channels.cc).
-Figure figure_size(const FigureOptions& options);
-Figure figure_ranks(const FigureOptions& options);
-Figure figure_first_last(const FigureOptions& options);
-Figure figure_penalty(const FigureOptions& options);
-Figure figure_crc(const FigureOptions& options);
-Figure figure_collisions(const FigureOptions& options);
-Figure figure_channels_latency(const FigureOptions& options);
-Figure figure_channels_cost(const FigureOptions& options);
-Figure figure_channels_count(const FigureOptions& options);
-// Multilevel topology-aware collectives (sites.cc).
-Figure figure_karonis_wan(const FigureOptions& options);
-Figure figure_karonis_lan(const FigureOptions& options);
-Figure figure_karonis_both(const FigureOptions& options);
-Figure figure_karonis_clusters(const FigureOptions& options);
+// Two-stage broadcast (two_stage.cc), broadcast channels (channels.cc), multilevel topology-aware collectives
+// (sites.cc).
+std::vector<NamedFigure> two_stage_figures();
+std::vector<NamedFigure> channel_figures();
+std::vector<NamedFigure> site_figures();
 
 // Writes a table as text, or a picture through gnuplot, depending on how the name ends. Returns a complaint
 // or "". An empty name: the table to the standard output.
@@ -105,7 +89,7 @@ std::string_view name_of(const Policy& policy);
 Experiment trial_for(const FigureOptions& options, const Policy& policy, std::uint32_t ranks,
                      std::uint32_t operations, std::uint64_t bytes = 8);
 // Says which point it is. Throws std::runtime_error with what an oracle said.
-Measured run_trial(const FigureOptions& options, const std::string& point, const Experiment& experiment);
+Measured run_trial(const FigureOptions& options, const Experiment& experiment);
 
 // The criteria that the protocol is held to, measured in virtual time: a run says the same on every machine.
 // quick: small groups only; full: up to 65,536 ranks. Prints a line for each criterion; true when all are

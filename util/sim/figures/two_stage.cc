@@ -33,85 +33,77 @@ std::vector<std::uint32_t> sizes(const FigureOptions& options) {
 void fill(Figure& figure, const FigureOptions& options, const std::vector<Policy>& policies,
           Nanoseconds (Measured::*sooner)() const) {
     for (const std::uint32_t ranks : sizes(options)) {
-        std::vector<double> row{static_cast<double>(ranks)};
+        std::vector<double>& row = figure.rows.emplace_back(1, static_cast<double>(ranks));
         for (const Policy& policy : policies) {
-            const Measured outcome = run_trial(options, fmt::format("{} ranks, {}", ranks, name_of(policy)),
-                                               trial_for(options, policy, ranks, operations(options)));
+            const Measured outcome =
+                run_trial(options, trial_for(options, policy, ranks, operations(options)));
             row.push_back(in_us((outcome.*sooner)()));
             row.push_back(in_us(outcome.last()));
         }
-        figure.rows.push_back(std::move(row));
     }
 }
 
-}  // namespace
-
 Figure figure_size(const FigureOptions& options) {
-    Figure figure;
-    figure.title = "8-byte broadcast against the number of ranks";
-    figure.x = {"ranks", 2};
-    figure.y = {"microseconds", 0};
-    figure.columns = {"ranks",        "binomial_median_us", "binomial_last_us", "push_median_us",
-                      "push_last_us", "pull_median_us",     "pull_last_us"};
-    figure.curves = {{2, "binomial tree, last rank"}, {1, "binomial tree, median"},
-                     {4, "push, last rank"},          {3, "push, median"},
-                     {6, "pull, last rank"},          {5, "pull, median"}};
+    Figure figure{.title = "8-byte broadcast against the number of ranks",
+                  .x = {"ranks", 2},
+                  .y = {"microseconds"},
+                  .columns = {"ranks", "binomial_median_us", "binomial_last_us", "push_median_us",
+                              "push_last_us", "pull_median_us", "pull_last_us"},
+                  .curves = {{2, "binomial tree, last rank"},
+                             {1, "binomial tree, median"},
+                             {4, "push, last rank"},
+                             {3, "push, median"},
+                             {6, "pull, last rank"},
+                             {5, "pull, median"}}};
     fill(figure, options, {kBinomial, engine::Repair::push, engine::Repair::pull},
          &Measured::median_received);
     return figure;
 }
 
 Figure figure_ranks(const FigureOptions& options) {
-    Figure figure;
     const std::uint32_t ranks = options.quick ? 16 : kHoeflerRanks;
-    figure.title = fmt::format("8-byte broadcast to {} ranks, rank by rank", ranks);
-    figure.x = {"rank", 0};
-    figure.y = {"microseconds", 0};
-    figure.columns = {"rank", "binomial_us", "push_us", "push_1_percent_us", "pull_1_percent_us"};
-    figure.curves = {
-        {1, "binomial tree", true}, {2, "push"}, {3, "push, 1 % lost", true}, {4, "pull, 1 % lost", true}};
-    figure.remarks = {
-        "with 1 % lost: one broadcast, the one whose last rank is the median of all of them; "
-        "otherwise medians over the broadcasts",
-        "rank 0 is the root"};
+    Figure figure{
+        .title = fmt::format("8-byte broadcast to {} ranks, rank by rank", ranks),
+        .x = {"rank"},
+        .y = {"microseconds"},
+        .columns = {"rank", "binomial_us", "push_us", "push_1_percent_us", "pull_1_percent_us"},
+        .curves = {{1, "binomial tree", true},
+                   {2, "push"},
+                   {3, "push, 1 % lost", true},
+                   {4, "pull, 1 % lost", true}},
+        .remarks = {"with 1 % lost: one broadcast, the one whose last rank is the median of all of them; "
+                    "otherwise medians over the broadcasts",
+                    "rank 0 is the root"}};
     std::vector<std::vector<Nanoseconds>> columns;
     for (const Policy& policy : {kBinomial, Policy(engine::Repair::push)})
-        columns.push_back(run_trial(options, std::string(name_of(policy)),
-                                    trial_for(options, policy, ranks, operations(options)))
-                              .by_rank());
+        columns.push_back(
+            run_trial(options, trial_for(options, policy, ranks, operations(options))).by_rank());
     for (const auto policy : {engine::Repair::push, engine::Repair::pull}) {
         Experiment trial = trial_for(options, policy, ranks, operations(options));
         trial.faults.loss = 0.01;
-        const Measured outcome =
-            run_trial(options, fmt::format("{} with loss", engine::name_of(policy)), trial);
-        const Nanoseconds typical = outcome.last();
-        for (const auto& times : outcome.times)
-            if (*std::max_element(times.begin(), times.end()) == typical) {
-                columns.push_back(times);
-                break;
-            }
+        const Measured outcome = run_trial(options, trial);
+        columns.push_back(*std::ranges::find_if(outcome.times, [&](const Measured::Times& times) {
+            return std::ranges::max(times) == outcome.last();
+        }));
     }
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-        std::vector<double> row{static_cast<double>(rank)};
+        std::vector<double>& row = figure.rows.emplace_back(1, static_cast<double>(rank));
         for (const auto& column : columns) row.push_back(in_us(column[rank]));
-        figure.rows.push_back(std::move(row));
     }
     return figure;
 }
 
 Figure figure_first_last(const FigureOptions& options) {
-    Figure figure;
-    figure.title = "8-byte broadcast: first and last receiver against the number of ranks";
-    figure.x = {"ranks", 2};
-    figure.y = {"microseconds", 0};
-    figure.columns = {"ranks", "binomial_first_us", "binomial_last_us", "push_first_us", "push_last_us"};
-    figure.curves = {
-        {2, "binomial tree, last"}, {1, "binomial tree, first"}, {4, "push, last"}, {3, "push, first"}};
+    Figure figure{
+        .title = "8-byte broadcast: first and last receiver against the number of ranks",
+        .x = {"ranks", 2},
+        .y = {"microseconds"},
+        .columns = {"ranks", "binomial_first_us", "binomial_last_us", "push_first_us", "push_last_us"},
+        .curves = {
+            {2, "binomial tree, last"}, {1, "binomial tree, first"}, {4, "push, last"}, {3, "push, first"}}};
     fill(figure, options, {kBinomial, engine::Repair::push}, &Measured::first);
     return figure;
 }
-
-namespace {
 
 // Counts penalty rounds by looking at the wires: who gets a broadcast by multicast has waited none; who gets
 // it from its ring predecessor one more than that one.
@@ -160,21 +152,17 @@ class Hops {
     std::uint32_t most_ = 0;
 };
 
-}  // namespace
-
 Figure figure_penalty(const FigureOptions& options) {
-    Figure figure;
     const std::uint32_t ranks = options.quick ? 32 : kHoeflerRanks;
-    figure.title = fmt::format("penalty rounds along the ring, push, {} ranks", ranks);
-    figure.x = {"datagrams lost, %", 0};
-    figure.y = {"penalty rounds per receiver", 0};
-    figure.columns = {"loss_percent", "measured_rounds", "formula_rounds",
-                      "most_rounds",  "median_us",       "last_us"};
-    figure.curves = {{1, "measured", true}, {2, "p / (1 - p)"}};
-    figure.remarks = {
-        "rounds: hops from the nearest ring predecessor that heard the multicast, counted from "
-        "the messages between engines",
-        "loss strikes broadcasts, not the join"};
+    Figure figure{.title = fmt::format("penalty rounds along the ring, push, {} ranks", ranks),
+                  .x = {"datagrams lost, %"},
+                  .y = {"penalty rounds per receiver"},
+                  .columns = {"loss_percent", "measured_rounds", "formula_rounds", "most_rounds", "median_us",
+                              "last_us"},
+                  .curves = {{1, "measured", true}, {2, "p / (1 - p)"}},
+                  .remarks = {"rounds: hops from the nearest ring predecessor that heard the multicast, "
+                              "counted from the messages between engines",
+                              "loss strikes broadcasts, not the join"}};
     for (int percent = 0; percent <= 60; percent += options.quick ? 25 : 5) {
         Experiment trial = trial_for(options, engine::Repair::push, ranks, options.quick ? 20 : 100);
         const double loss = percent / 100.0;
@@ -186,16 +174,13 @@ Figure figure_penalty(const FigureOptions& options) {
             hops.sees(header, index_of(receiver));
             return false;
         };
-        const Measured outcome = run_trial(options, fmt::format("{} % lost", percent), trial);
+        const Measured outcome = run_trial(options, trial);
         figure.rows.push_back({static_cast<double>(percent), hops.average(), loss / (1 - loss),
                                static_cast<double>(hops.most()), in_us(outcome.median_received()),
                                in_us(outcome.last())});
     }
     return figure;
 }
-
-// Two figures about odds: damaged packets, and groups that share an address.
-namespace {
 
 // Damages real packets in every way, a few bytes to all of the payload, and asks the checksum. Of a good
 // checksum, k bits miss one in 2^k.
@@ -230,22 +215,20 @@ Missed damage_packets(std::uint64_t count, Random& random) {
     return result;
 }
 
-}  // namespace
-
 // Damage is injected around the rate that the paper reports, and what the checksum and the engines make of it
 // is counted; any wrong byte in a buffer would end the run.
 Figure figure_crc(const FigureOptions& options) {
-    Figure figure;
-    const std::uint32_t ranks = options.quick ? 16 : 116;
-    figure.title = fmt::format("damaged datagrams, {} ranks, broadcasts of 1 KiB", ranks);
-    figure.x = {"copies damaged, %", 10};
-    figure.y = {"copies refused by the checksum, %", 10};
-    figure.columns = {"injected_percent",    "refused_percent", "copies",
-                      "expected_undetected", "median_us",       "last_us"};
-    figure.curves = {{0, "injected"}, {1, "refused", true}};
+    const std::uint32_t ranks = options.quick ? 16 : kHoeflerRanks;
+    Figure figure{
+        .title = fmt::format("damaged datagrams, {} ranks, broadcasts of 1 KiB", ranks),
+        .x = {"copies damaged, %", 10},
+        .y = {"copies refused by the checksum, %", 10},
+        .columns = {"injected_percent", "refused_percent", "copies", "expected_undetected", "median_us",
+                    "last_us"},
+        .curves = {{0, "injected"}, {1, "refused", true}},
+        .remarks = {"nothing damaged reached a buffer; expected_undetected: damaged copies / 2^32"}};
     Random random(options.seed);
     const Missed missed = damage_packets(options.quick ? 100'000 : 4'000'000, random);
-    figure.remarks = {"nothing damaged reached a buffer; expected_undetected: damaged copies / 2^32"};
     for (std::size_t i = 0; i < missed.missed.size(); ++i)
         figure.remarks.push_back(
             fmt::format("of {} packets with 5 to 32 wrong bytes, {} bits of the CRC-32C "
@@ -256,7 +239,7 @@ Figure figure_crc(const FigureOptions& options) {
         if (options.quick && percent < 0.2) continue;
         Experiment trial = trial_for(options, engine::Repair::push, ranks, options.quick ? 100 : 800, 1024);
         trial.faults.corrupt = percent / 100;
-        const Measured outcome = run_trial(options, fmt::format("{} % damaged", percent), trial);
+        const Measured outcome = run_trial(options, trial);
         const auto refused = static_cast<double>(outcome.counters.bad_checksum + outcome.counters.bad_packet);
         const double copies = refused + static_cast<double>(outcome.counters.datagrams_received);
         figure.rows.push_back({percent, 100 * refused / copies, copies, refused * 0x1p-32,
@@ -264,8 +247,6 @@ Figure figure_crc(const FigureOptions& options) {
     }
     return figure;
 }
-
-namespace {
 
 // The odds that any two of `groups` share one of `choices`.
 double birthday(double groups, double choices) {
@@ -291,21 +272,18 @@ double drawn(std::uint32_t groups, std::uint32_t rounds, Random& random) {
     return static_cast<double>(shared) / rounds;
 }
 
-}  // namespace
-
 Figure figure_collisions(const FigureOptions& options) {
     constexpr double kAddresses = 0x1p24, kPorts = 12768;
-    Figure figure;
-    figure.title = "odds that any two groups share an address";
-    figure.x = {"groups", 10};
-    figure.y = {"odds", 10};
-    figure.columns = {"groups", "drawn_ipv4_fixed_port", "ipv4_fixed_port", "ipv4", "112_bits"};
-    figure.curves = {{1, "IPv4, fixed port, drawn", true},
-                     {2, "IPv4, fixed port"},
-                     {3, "IPv4 and random port"},
-                     {4, "112 random bits (IPv6, InfiniBand)"}};
-    figure.remarks = {"drawn with the provider's own rule; too rare to be drawn in the other columns",
-                      "the others: 1 - exp(-g (g - 1) / 2 / choices)"};
+    Figure figure{.title = "odds that any two groups share an address",
+                  .x = {"groups", 10},
+                  .y = {"odds", 10},
+                  .columns = {"groups", "drawn_ipv4_fixed_port", "ipv4_fixed_port", "ipv4", "112_bits"},
+                  .curves = {{1, "IPv4, fixed port, drawn", true},
+                             {2, "IPv4, fixed port"},
+                             {3, "IPv4 and random port"},
+                             {4, "112 random bits (IPv6, InfiniBand)"}},
+                  .remarks = {"drawn with the provider's own rule; too rare to be drawn in the other columns",
+                              "the others: 1 - exp(-g (g - 1) / 2 / choices)"}};
     Random random(options.seed);
     for (const std::uint32_t groups : {1U, 2U, 5U, 10U, 20U, 50U, 100U, 200U, 500U, 1000U}) {
         options.begin(fmt::format("{} groups", groups));
@@ -315,6 +293,19 @@ Figure figure_collisions(const FigureOptions& options) {
                                birthday(groups, 0x1p112)});
     }
     return figure;
+}
+
+}  // namespace
+
+std::vector<NamedFigure> two_stage_figures() {
+    constexpr const char* kNetwork = "infiniband-2007";
+    return {
+        {"size", "latency against the number of ranks, binomial tree and ours", kNetwork, figure_size},
+        {"ranks", "completion rank by rank at 116 ranks", kNetwork, figure_ranks},
+        {"first-last", "first and last receiver against the number of ranks", kNetwork, figure_first_last},
+        {"penalty", "rounds along the ring against loss", kNetwork, figure_penalty},
+        {"crc", "damaged datagrams, and what the checksum finds", kNetwork, figure_crc},
+        {"collisions", "odds that groups share an address", nullptr, figure_collisions}};
 }
 
 }  // namespace mcastcoll::sim
