@@ -14,7 +14,7 @@
 #include "datagram/receiver.h"
 #include "feed/feed.h"
 #include "provider/settings.h"
-#include "transport/udp_multicast.h"
+#include "transport/multicast_hub.h"
 #include "transport/wait_set.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -20,16 +20,8 @@ constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
 
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 
-levels::SiteConfig site_config(const wire::Welcome& welcome, const topology::Map& map, const Means& means) {
-    return {.key = welcome.key,
-            .epoch = welcome.epoch,
-            .message_bytes = means.message_bytes,
-            .algorithm = map.policy().algorithms.at(topology::Level::wan),
-            .within_algorithm = map.policy().algorithms.at(topology::Level::site)};
-}
-
-levels::ExchangeConfig exchange_config(const wire::Welcome& welcome, const levels::Placement& placement,
-                                       const Means& means) {
+levels::MessageConfig message_config(const wire::Welcome& welcome, const levels::Placement& placement,
+                                     const Means& means) {
     return {.key = welcome.key,
             .epoch = welcome.epoch,
             .self = placement.self(),
@@ -80,12 +72,14 @@ LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, 
       map_(make_map(welcome)),
       placement_(index_of(self), places_in(map_)),
       selection_(levels::Selection::decode(welcome.selection).value_or(levels::Selection())),
-      site_level_(placement_, site_config(welcome, map_, means)) {
+      site_level_(placement_, {message_config(welcome, placement_, means),
+                               map_.policy().algorithms.at(topology::Level::wan),
+                               map_.policy().algorithms.at(topology::Level::site)}) {
     for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
     if (placement_.leads_host() && placement_.segment().size() > 1) make_engine(welcome, means);
     if (placement_.hosts() > 1)
-        exchange_level_ =
-            std::make_unique<levels::ExchangeLevel>(exchange_config(welcome, placement_, means));
+        exchange_level_ = std::make_unique<levels::ExchangeLevel>(
+            levels::ExchangeConfig{message_config(welcome, placement_, means)});
     make_planner();
 }
 
