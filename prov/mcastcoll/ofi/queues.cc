@@ -45,10 +45,10 @@ int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
 
 void Cq::fill(fi_ops_cq& ops) {
     ops.read = [](fid_cq* object, void* buffer, std::size_t count) noexcept {
-        return of(*object).read(buffer, count, nullptr);
+        return of(*object).read(buffer, count);
     };
     ops.readfrom = [](fid_cq* object, void* buffer, std::size_t count, fi_addr_t* source) noexcept {
-        return of(*object).read(buffer, count, source);
+        return of(*object).readfrom(buffer, count, source);
     };
     ops.readerr = [](fid_cq* object, fi_cq_err_entry* entry, std::uint64_t flags) noexcept -> ssize_t {
         Cq& cq = of(*object);
@@ -100,16 +100,23 @@ ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
 }
 
 // Ours come first.
-ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* source) {
-    if (fabric_.active() || has_own()) {
-        const ssize_t got = guard([&] {
-            fabric_.progress_on_read();
-            return read_own(buffer, count, source);
-        });
-        if (got != -FI_EAGAIN) return got;
-    }
-    return source != nullptr ? inner_ops().readfrom(&inner_, buffer, count, source)
-                             : inner_ops().read(&inner_, buffer, count);
+ssize_t Cq::read(void* buffer, std::size_t count) {
+    const ssize_t got = progress_and_read_own(buffer, count, nullptr);
+    return got != -FI_EAGAIN ? got : inner_ops().read(&inner_, buffer, count);
+}
+
+// Not by read(), whatever the source is: inner providers read by the table's own readfrom().
+ssize_t Cq::readfrom(void* buffer, std::size_t count, fi_addr_t* source) {
+    const ssize_t got = progress_and_read_own(buffer, count, source);
+    return got != -FI_EAGAIN ? got : inner_ops().readfrom(&inner_, buffer, count, source);
+}
+
+ssize_t Cq::progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* source) {
+    if (!fabric_.active() && !has_own()) return -FI_EAGAIN;
+    return guard([&] {
+        fabric_.progress_on_read();
+        return read_own(buffer, count, source);
+    });
 }
 
 bool Cq::inner_pending() {
@@ -123,7 +130,7 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
     if (!wait_object_.is_open() && !yields_) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     for (;;) {
-        const ssize_t got = read(buffer, count, source);
+        const ssize_t got = source != nullptr ? readfrom(buffer, count, source) : read(buffer, count);
         if (got != -FI_EAGAIN) return got;
         if (deadline.over() || wait_object_.take_signal()) return -FI_EAGAIN;
         if (!wait_object_.is_open()) {

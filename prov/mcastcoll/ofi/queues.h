@@ -101,7 +101,9 @@ class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
   private:
     static void fill(fi_ops_cq& ops);
     // source: where completions came from, or null.
-    ssize_t read(void* buffer, std::size_t count, fi_addr_t* source);
+    ssize_t read(void* buffer, std::size_t count);
+    ssize_t readfrom(void* buffer, std::size_t count, fi_addr_t* source);
+    ssize_t progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* source);
     // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
     ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
     ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
