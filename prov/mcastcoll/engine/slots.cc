@@ -5,8 +5,8 @@ namespace mcastcoll::engine {
 Slot::Slot(const GroupConfig& config, std::uint32_t children)
     : have(config.window),
       asking{WindowBitmap(config.window)},
-      nacks{{WindowBitmap(config.window)}, WindowBitmap(config.window)},
-      clients(kMaxArity + 1, Client{{WindowBitmap(config.window)}}),
+      nacks{FragmentSet(config.window), WindowBitmap(config.window)},
+      clients(kMaxArity + 1, Client{FragmentSet(config.window)}),
       gathering{std::vector<Contribution>(children, Contribution{WindowBitmap(config.window)})} {}
 
 bool FragmentSet::add(std::uint32_t index) {

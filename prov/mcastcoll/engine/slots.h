@@ -29,6 +29,8 @@ enum class SlotState : std::uint8_t {
 struct FragmentSet {
     WindowBitmap bits;
     std::uint32_t from = 0, to = 0;  // all set bits lie in [from, to)
+    // Not an aggregate: within another one g++ 12 frees the bits twice when a later member throws.
+    explicit FragmentSet(std::uint32_t window) : bits(window) {}
     bool empty() const { return from >= to; }
     // False: it is too far from the others.
     bool add(std::uint32_t index);
