@@ -9,7 +9,7 @@ noinst_PROGRAMS += %reldir%/cluster/flows
 # libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders: each module has a
 # link in a folder of its own.  Open MPI gives up on a folder with a link that leads nowhere, hence the module first.
 $(module_links):
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sfn "$(abs_top_builddir)/$(dir $|).libs/$(@F)" $@
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sfn "$(abs_top_builddir)/`dirname $|`/.libs/$(@F)" $@
 # The programs that are installed get a link each in util/, which is in the PATH, and manual pages one in a folder of their section.
 nodist_noinst_DATA = env $(module_links)
 env: $(srcdir)/%reldir%/env.in Makefile

@@ -1,6 +1,6 @@
 # Functional programs: several processes of this host over real libfabric.  Not installed.
 noinst_LIBRARIES += fabtests/support/libmccfabtest.a
-fabtests_support_libmccfabtest_a_SOURCES = \
+mcc_parts += \
 	fabtests/support/board.cc \
 	fabtests/support/board.h \
 	fabtests/support/buffer.cc \
@@ -14,9 +14,10 @@ fabtests_support_libmccfabtest_a_SOURCES = \
 	fabtests/support/program.cc \
 	fabtests/support/program.h \
 	fabtests/support/reduction.cc \
-	fabtests/support/reduction.h \
-	fabtests/support/statistics.cc \
-	fabtests/support/statistics.h
+	fabtests/support/reduction.h
+mcc_rooms += fabtests/support/all.cc
+nodist_fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/all.cc
+fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/statistics.cc fabtests/support/statistics.h
 fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
 
 # The libraries' headers are included as the system's: our warnings are not for them.

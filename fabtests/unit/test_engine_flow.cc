@@ -17,7 +17,7 @@ Packet report(std::uint32_t sender, std::uint32_t fragments, std::uint64_t total
             .epoch = {}};
 }
 
-Packet plain(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint64_t total = 0) {
+Packet plain_packet(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint64_t total = 0) {
     return {.kind = kind,
             .sender = sender,
             .operation = operation,
@@ -89,10 +89,10 @@ Test(flow, a_large_broadcast_ends_when_reports_and_clients_are_done) {
             root.message(report(2, kFragments, root.buffer.size()));
         };
         if (reports_first) reports();
-        if (!reports_first) root.message(plain(Kind::done, 1, 0, root.buffer.size()));
+        if (!reports_first) root.message(plain_packet(Kind::done, 1, 0, root.buffer.size()));
         cr_assert_eq(count(root.drain(), Effect::Kind::complete), 0U);
         if (!reports_first) reports();
-        if (reports_first) root.message(plain(Kind::done, 1, 0, root.buffer.size()));
+        if (reports_first) root.message(plain_packet(Kind::done, 1, 0, root.buffer.size()));
         const auto out = root.drain();
         cr_assert_eq(count(out, Effect::Kind::complete), 1U);
         cr_assert_eq(out.front().operation, 0U);
@@ -104,7 +104,7 @@ Test(flow, nothing_is_asserted_when_a_report_claims_what_cannot_be) {
     Bench bench(config_of(0, 2));
     bench.join();
     bench.message(report(1, UINT32_MAX - 1, 100000));
-    bench.message(plain(Kind::done, 1, 0, 100000));
+    bench.message(plain_packet(Kind::done, 1, 0, 100000));
     ByteString buffer(100000);
     cr_assert(bench.broadcast(0, buffer).ok());
     bench.drain();
@@ -167,7 +167,8 @@ Test(flow, a_retransmit_buffer_that_was_given_back_is_the_next_to_be_used) {
     std::fill(buffer.begin(), buffer.end(), std::byte{1});
     for (std::uint64_t i = 1; i <= 100; ++i) {
         cr_assert(bench.broadcast(1, buffer).ok());
-        if (count(bench.drain(), Kind::watermark_up) == 1) bench.message(plain(Kind::watermark_down, 0, i));
+        if (count(bench.drain(), Kind::watermark_up) == 1)
+            bench.message(plain_packet(Kind::watermark_down, 0, i));
     }
     std::uint32_t touched = 0;
     for (std::uint32_t i = 0; i < config.operation_slots; ++i)
@@ -180,11 +181,11 @@ Test(flow, what_everybody_has_finished_is_neither_multicast_nor_repaired) {
     bench.join();
     ByteString buffer = content(8000);
     for (int i = 0; i < 16; ++i) cr_assert(bench.broadcast(0, buffer).ok());
-    Packet ask = plain(Kind::ask, 1, 3, 8000);
+    Packet ask = plain_packet(Kind::ask, 1, 3, 8000);
     ask.payload = {std::byte{0b100}};
     bench.drain({.multicast = false, .message = false});
     bench.message(ask);
-    bench.message(plain(Kind::watermark_up, 1, 16));  // it had all from elsewhere
+    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // it had all from elsewhere
     bench.message(ask);
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
@@ -198,16 +199,16 @@ Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     ByteString buffer(8);
     for (int i = 0; i < 100; ++i) cr_assert(bench.broadcast(0, buffer).ok());
     cr_assert_eq(count(bench.drain(), Kind::fragment), 64U);
-    bench.message(plain(Kind::watermark_up, 1, 16));
+    bench.message(plain_packet(Kind::watermark_up, 1, 16));
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 16U);
     cr_assert_eq(count(out, Kind::watermark_down), 1U);
-    bench.message(plain(Kind::watermark_up, 1, 16));  // a replay
+    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // a replay
     cr_assert_eq(bench.drain().size(), 0U);
-    bench.message(plain(Kind::watermark_up, 1, 80 + 64 + 1));  // it cannot be so far
+    bench.message(plain_packet(Kind::watermark_up, 1, 80 + 64 + 1));  // it cannot be so far
     cr_assert_eq(bench.drain().size(), 0U);
     cr_assert_eq(bench.engine.counters().unexpected_kind, 1U);
-    bench.message(plain(Kind::watermark_up, 1, 64));
+    bench.message(plain_packet(Kind::watermark_up, 1, 64));
     cr_assert_eq(count(bench.drain(), Kind::fragment), 20U);
 }
 
@@ -288,9 +289,9 @@ Test(barriers, the_leader_releases_when_everybody_has_entered) {
     Bench bench(config_of(0, 3));
     bench.join();
     cr_assert(bench.barrier().ok());
-    bench.message(plain(Kind::gather, 1, 0));
+    bench.message(plain_packet(Kind::gather, 1, 0));
     cr_assert(bench.drain().empty());
-    bench.message(plain(Kind::gather, 2, 0));
+    bench.message(plain_packet(Kind::gather, 2, 0));
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::release), 1U);
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
@@ -301,14 +302,14 @@ Test(barriers, children_may_enter_first) {
     config.tree_arity = 2;  // rank 1's children are 3 and 4
     Bench bench(config);
     bench.join();
-    bench.message(plain(Kind::gather, 3, 0));
-    bench.message(plain(Kind::gather, 4, 0));
+    bench.message(plain_packet(Kind::gather, 3, 0));
+    bench.message(plain_packet(Kind::gather, 4, 0));
     cr_assert(bench.drain().empty());
     cr_assert(bench.barrier().ok());
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::gather), 1U);
     cr_assert(out[0].to == rank_of(0));
-    bench.datagram(plain(Kind::release, 0, 0));
+    bench.datagram(plain_packet(Kind::release, 0, 0));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
@@ -319,7 +320,7 @@ Test(barriers, a_lost_release_is_asked_for) {
     const auto out = bench.pass(Nanoseconds::from_ms(10));
     cr_assert_eq(count(out, Kind::gather), 1U);
     cr_assert_eq(count(out, Kind::ask), 1U);
-    bench.message(plain(Kind::data, 1, 0));
+    bench.message(plain_packet(Kind::data, 1, 0));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 

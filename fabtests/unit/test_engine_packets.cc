@@ -7,8 +7,9 @@ using namespace mcastcoll::bench;
 namespace {
 
 // A receiver (rank 1 of 4) that waits for operation 0, a broadcast of this length from rank 0.
-struct Receiver : Bench {
-    explicit Receiver(std::uint64_t bytes) : Bench(config_of(1, 4)), sent(content(bytes)), buffer(bytes) {
+struct ReceivingMember : Bench {
+    explicit ReceivingMember(std::uint64_t bytes)
+        : Bench(config_of(1, 4)), sent(content(bytes)), buffer(bytes) {
         join();
         cr_assert(broadcast(0, buffer).ok());
         drain();
@@ -121,7 +122,7 @@ const Damage kMessages[] = {
 };
 
 void check_damage(const Damage& damage, bool multicast) {
-    Receiver receiver(5000);
+    ReceivingMember receiver(5000);
     Packet packet = receiver.fragment(0, 0, 1, receiver.sent);
     if (!multicast) packet.kind = Kind::data;
     if (damage.packet != nullptr) damage.packet(packet);
@@ -150,7 +151,7 @@ Test(packets, bad_messages_change_counters_only) {
 }
 
 Test(packets, every_bit_and_every_length_is_checked) {
-    Receiver receiver(100);
+    ReceivingMember receiver(100);
     const ByteString good = receiver.bytes_of(receiver.fragment(0, 0, 0, receiver.sent));
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         ByteString flipped = good;
@@ -165,7 +166,7 @@ Test(packets, every_bit_and_every_length_is_checked) {
 }
 
 Test(packets, duplicates_are_ignored_before_and_after_the_end) {
-    Receiver receiver(5000);
+    ReceivingMember receiver(5000);
     const Packet first = receiver.fragment(0, 0, 0, receiver.sent);
     for (int i = 0; i < 5; ++i) receiver.datagram(first);
     cr_assert_eq(receiver.engine.counters().duplicates, 4U);
@@ -277,7 +278,7 @@ Test(packets, early_buffers_are_few_and_come_back) {
 
 Test(packets, members_that_disagree_about_the_length_end) {
     for (Kind kind : {Kind::ask, Kind::data}) {
-        Receiver receiver(5000);
+        ReceivingMember receiver(5000);
         Packet packet = receiver.fragment(0, 0, 0, content(4000));
         packet.kind = kind;
         if (kind == Kind::ask) packet.payload = {std::byte{1}};

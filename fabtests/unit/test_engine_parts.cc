@@ -13,9 +13,9 @@ using namespace mcastcoll::engine;
 
 namespace {
 
-constexpr Nanoseconds kSoon = Nanoseconds::from_us(100), kLate = Nanoseconds::from_ms(10);
+constexpr Nanoseconds kPartSoon = Nanoseconds::from_us(100), kPartLate = Nanoseconds::from_ms(10);
 
-GroupConfig config_of(std::uint32_t self, std::uint32_t members) {
+GroupConfig parts_config(std::uint32_t self, std::uint32_t members) {
     GroupConfig config;
     config.self = rank_of(self);
     config.members = members;
@@ -32,13 +32,13 @@ RankList ranks(std::initializer_list<std::uint32_t> list) {
 struct Member {
     Member(std::uint32_t self, std::uint32_t members, std::uint32_t arity = 1, Repair repair = Repair::pull)
         : core([&] {
-              GroupConfig config = config_of(self, members);
+              GroupConfig config = parts_config(self, members);
               config.tree_arity = arity;
               config.checkpoint_every = config.channels = 4;
               config.repair = repair;
               return config;
           }()) {
-        core.now = kSoon;
+        core.now = kPartSoon;
         core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
     }
@@ -147,11 +147,11 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     middle.checkpoint.await();
     const Nanoseconds least =
         std::max(middle.core.config.least_silence, Nanoseconds{2 * middle.core.round_trip.mean().value});
-    cr_assert(middle.checkpoint.next_deadline() == kSoon + least, "while nothing was measured");
+    cr_assert(middle.checkpoint.next_deadline() == kPartSoon + least, "while nothing was measured");
     middle.core.now = middle.checkpoint.next_deadline();
     middle.checkpoint.on_timeout();
     cr_assert(middle.words() == (Words{{kAsk, 0, 0}}));
-    middle.core.now = kLate;
+    middle.core.now = kPartLate;
     middle.checkpoint.await();
     cr_assert(middle.checkpoint.next_deadline() == kNever, "it has asked");
     middle.asked(2, 0);
@@ -196,7 +196,7 @@ Test(departure, rank_0_alone_leaves_at_once) {
 }
 
 Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
-    Core core(config_of(1, 2 * kMostWatched));
+    Core core(parts_config(1, 2 * kMostWatched));
     FlowControl flow{core};
     Nacker nacker{core};
     Repairer repairer{core, nacker};

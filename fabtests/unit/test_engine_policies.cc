@@ -31,8 +31,8 @@ Packet plain(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint
 }
 
 // A member of a group that awaits broadcast 0 of these bytes from rank 0.
-struct Receiver : Bench {
-    Receiver(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
+struct PolicyMember : Bench {
+    PolicyMember(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
         : Bench(config_with(repair, self, members)), sent(content(bytes)), buffer(bytes) {
         join();
         cr_assert(broadcast(0, buffer).ok());
@@ -61,7 +61,7 @@ TestSuite(policies, .timeout = 300);
 Test(policies, silence_always_ends_in_a_question_to_the_supplier) {
     for (Repair repair : kAll)
         for (std::uint64_t bytes : {8U, 5000U, 20000U}) {
-            Receiver receiver(repair, 2, 8, bytes);
+            PolicyMember receiver(repair, 2, 8, bytes);
             auto asks = of_kind(receiver.first, Kind::ask);
             for (const Out& out : of_kind(receiver.pass(kSoon), Kind::ask)) asks.push_back(out);
             cr_assert_eq(asks.size(), 1U, "%s", engine::name_of(repair).data());
@@ -71,7 +71,7 @@ Test(policies, silence_always_ends_in_a_question_to_the_supplier) {
 
 Test(policies, a_question_for_what_is_missing_here_goes_onward_at_once_and_once) {
     for (Repair repair : {Repair::pull, Repair::push, Repair::automatic}) {
-        Receiver receiver(repair, 2, 8, 8);
+        PolicyMember receiver(repair, 2, 8, 8);
         receiver.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
         const auto asks = of_kind(receiver.drain(), Kind::ask);
         cr_assert_eq(asks.size(), 1U);
@@ -97,7 +97,7 @@ Test(policies, a_question_before_the_post_goes_onward_with_the_post) {
 
 // Of a large message the client may ask for what has not been sent: only holes go onward.
 Test(policies, of_a_large_message_only_holes_go_onward) {
-    Receiver receiver(Repair::pull, 2, 8, 20000);
+    PolicyMember receiver(Repair::pull, 2, 8, 20000);
     receiver.hear(0);
     receiver.hear(2);
     receiver.drain();
@@ -142,7 +142,7 @@ Test(policies, a_barrier_is_not_asked_for_before_it_usually_comes) {
 }
 
 Test(policies, push_is_patient_and_hands_on_once) {
-    Receiver pull(Repair::pull, 2, 8, 8), push(Repair::push, 2, 8, 8);
+    PolicyMember pull(Repair::pull, 2, 8, 8), push(Repair::push, 2, 8, 8);
     const Nanoseconds from = pull.now;
     cr_assert_gt((push.engine.next_deadline() - from).value, 3 * (pull.engine.next_deadline() - from).value);
     push.hear(0);
@@ -151,7 +151,7 @@ Test(policies, push_is_patient_and_hands_on_once) {
     cr_assert_eq(push.engine.counters().hand_ons, 1U);
     cr_assert_eq(count(pull.pass(Nanoseconds{}), Kind::data), 0U);
     // Who asked first gets no second copy.
-    Receiver asked(Repair::push, 2, 8, 8);
+    PolicyMember asked(Repair::push, 2, 8, 8);
     asked.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
     asked.hear(0);
     cr_assert_eq(count(asked.pass(kSoon), Kind::data), 1U);
@@ -159,7 +159,7 @@ Test(policies, push_is_patient_and_hands_on_once) {
 }
 
 Test(policies, a_lost_tail_is_noticed_by_the_gaps_of_its_own_message) {
-    Receiver receiver(Repair::pull, 2, 8, 40 * 1424);
+    PolicyMember receiver(Repair::pull, 2, 8, 40 * 1424);
     for (std::uint32_t i = 0; i < 20; ++i) {
         receiver.now = receiver.now + Nanoseconds::from_us(5);
         receiver.hear(i);
@@ -177,7 +177,7 @@ TestSuite(sync_policy, .timeout = 300);
 
 Test(sync_policy, a_receiver_tells_its_report_parent_then_asks_its_supplier) {
     // Rank 7 of 8: report parent 1 (position 7 of a tree of four children), ring supplier 6.
-    Receiver receiver(Repair::sync, 7, 8, 8);
+    PolicyMember receiver(Repair::sync, 7, 8, 8);
     const auto out = receiver.pass(kSoon);
     const auto nacks = of_kind(out, Kind::nack);
     cr_assert_eq(nacks.size(), 2U);
@@ -192,7 +192,7 @@ Test(sync_policy, a_receiver_tells_its_report_parent_then_asks_its_supplier) {
 }
 
 Test(sync_policy, progress_forgets_fruitless_rounds) {
-    Receiver receiver(Repair::sync, 7, 8, 6 * 1424);
+    PolicyMember receiver(Repair::sync, 7, 8, 6 * 1424);
     receiver.hear(5);
     for (std::uint32_t i = 0; i < 5; ++i) {
         const auto out = receiver.pass(receiver.engine.next_deadline() - receiver.now);
@@ -204,7 +204,7 @@ Test(sync_policy, progress_forgets_fruitless_rounds) {
 
 Test(sync_policy, inner_members_merge_and_forward_whatever_their_policy_is) {
     for (Repair repair : kAll) {
-        Receiver inner(repair, 1, 16, 20000);
+        PolicyMember inner(repair, 1, 16, 20000);
         inner.message(plain(Kind::nack, 5, 0, 3, 0, {std::byte{0b101}}));
         auto nacks = of_kind(inner.drain(), Kind::nack);
         cr_assert_eq(nacks.size(), 1U, "%s", engine::name_of(repair).data());

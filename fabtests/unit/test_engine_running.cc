@@ -19,7 +19,7 @@ namespace {
 
 constexpr Nanoseconds kBegin = Nanoseconds::from_ms(1);
 
-GroupConfig config_of(std::uint32_t members) {
+GroupConfig running_config(std::uint32_t members) {
     GroupConfig config;
     config.self = rank_of(1);
     config.members = members;
@@ -36,7 +36,7 @@ RankList two_children() {
 }  // namespace
 
 Test(verdicts, a_later_one_holds_from_an_operation_on) {
-    Verdicts verdicts(config_of(8), two_children());
+    Verdicts verdicts(running_config(8), two_children());
     cr_assert_not(verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
     cr_assert_eq(verdicts.next_to_tell(), kNoRank);
     verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
@@ -81,7 +81,7 @@ struct Electing {
     Electing(std::uint32_t self, std::uint32_t members, bool multicast = true, std::uint32_t probes = 1,
              bool active = true)
         : core([&] {
-              GroupConfig config = config_of(members);
+              GroupConfig config = running_config(members);
               config.self = rank_of(self);
               config.multicast = multicast;
               config.probes = probes;
@@ -234,7 +234,7 @@ Test(elections, beacons_are_rare) {
 }
 
 Test(deadlines, follow_what_was_measured) {
-    const GroupConfig config = config_of(8);
+    const GroupConfig config = running_config(8);
     RoundTrip round_trip(config.initial_rtt, {}, config.most_silence);
     Deadlines deadlines(config, round_trip);
     cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
@@ -270,7 +270,7 @@ Test(pool, hands_out_each_piece_once) {
 }
 
 Test(slots, are_those_of_a_window_of_operations) {
-    GroupConfig config = config_of(8);
+    GroupConfig config = running_config(8);
     config.operation_slots = 8;
     Slots slots(config, 0);
     for (int i = 0; i < 4; ++i) slots.at(slots.post()).state = SlotState::active;

@@ -7,8 +7,8 @@ using namespace mcastcoll::bench;
 
 namespace {
 
-constexpr std::uint32_t kFragment = 1424;
-constexpr std::uint64_t kLarge = 100 * kFragment;
+constexpr std::uint32_t kStreamFragment = 1424;
+constexpr std::uint64_t kStreamed = 100 * kStreamFragment;
 
 Packet ask(std::uint32_t sender, std::uint64_t operation, std::uint32_t from, std::uint64_t total,
            unsigned bits = 1) {
@@ -27,8 +27,9 @@ Packet partial(Packet packet) {
     return packet;
 }
 
-struct Root : Bench {
-    explicit Root(std::uint64_t bytes, std::uint64_t ready) : Bench(config_of(0, 3)), buffer(content(bytes)) {
+struct StreamingRoot : Bench {
+    explicit StreamingRoot(std::uint64_t bytes, std::uint64_t ready)
+        : Bench(config_of(0, 3)), buffer(content(bytes)) {
         join();
         cr_assert(stream(buffer, ready).ok());
     }
@@ -51,31 +52,31 @@ std::vector<std::uint32_t> asked(const std::vector<Out>& all) {
 TestSuite(streaming, .timeout = 300);
 
 Test(streaming, a_large_message_goes_out_as_far_as_whole_fragments_are_ready) {
-    Root root(kLarge, 0);
+    StreamingRoot root(kStreamed, 0);
     const struct {
         std::uint64_t ready;
         std::size_t sent;
-    } rows[] = {{0, 0}, {kFragment - 1, 0},     {kFragment, 1},
-                {1, 0}, {5 * kFragment + 7, 4}, {40 * kFragment, 35}};
+    } rows[] = {{0, 0}, {kStreamFragment - 1, 0},     {kStreamFragment, 1},
+                {1, 0}, {5 * kStreamFragment + 7, 4}, {40 * kStreamFragment, 35}};
     std::size_t sum = 0;
     for (const auto& row : rows) {
         root.engine.advance(kFirst, row.ready, root.now);
         const auto out = root.drain();
         cr_assert_eq(count(out, Kind::fragment), row.sent, "at %zu", static_cast<std::size_t>(row.ready));
         for (const Out& one : out)
-            cr_assert_eq(one.header.total, kLarge | wire::kPartialFlag, "the root does not have it all");
+            cr_assert_eq(one.header.total, kStreamed | wire::kPartialFlag, "the root does not have it all");
         sum += row.sent;
-        cr_assert_eq(root.engine.arrived(kFirst), sum * kFragment);
+        cr_assert_eq(root.engine.arrived(kFirst), sum * kStreamFragment);
     }
-    root.engine.advance(kFirst, kLarge, root.now);
+    root.engine.advance(kFirst, kStreamed, root.now);
     const auto rest = root.drain();
     cr_assert_eq(count(rest, Kind::fragment), 24U, "a window has 64");
-    cr_assert_eq(rest.front().header.total, kLarge);
+    cr_assert_eq(rest.front().header.total, kStreamed);
     cr_assert_eq(count(rest, Effect::Kind::complete), 0U);
 }
 
 Test(streaming, a_small_message_waits_for_its_last_byte) {
-    Root root(4000, 3999);
+    StreamingRoot root(4000, 3999);
     cr_assert(root.drain().empty());
     cr_assert_eq(root.engine.arrived(kFirst), 0U);
     root.message(ask(1, 0, 0, 4000, 7));
@@ -90,7 +91,7 @@ Test(streaming, a_small_message_waits_for_its_last_byte) {
 }
 
 Test(streaming, operations_of_the_same_root_keep_their_order_and_others_pass) {
-    Root root(4000, 0);
+    StreamingRoot root(4000, 0);
     ByteString second = content(10), third(20);
     cr_assert(root.broadcast(0, second).ok());
     cr_assert(root.broadcast(2, third).ok());
@@ -105,21 +106,21 @@ Test(streaming, operations_of_the_same_root_keep_their_order_and_others_pass) {
 }
 
 Test(streaming, what_is_not_ready_is_remembered_and_then_sent_to_who_asked) {
-    Root root(kLarge, 2 * kFragment);
+    StreamingRoot root(kStreamed, 2 * kStreamFragment);
     cr_assert_eq(count(root.drain(), Kind::fragment), 2U);
-    root.message(ask(1, 0, 0, kLarge, 0b1111));
+    root.message(ask(1, 0, 0, kStreamed, 0b1111));
     auto out = root.drain();
     cr_assert_eq(count(out, Kind::data), 1U);
-    cr_assert_eq(out.front().payload.size(), 2U * kFragment);
-    cr_assert_eq(out.front().header.total, kLarge | wire::kPartialFlag);
-    root.engine.advance(kFirst, 3 * kFragment, root.now);
+    cr_assert_eq(out.front().payload.size(), 2U * kStreamFragment);
+    cr_assert_eq(out.front().header.total, kStreamed | wire::kPartialFlag);
+    root.engine.advance(kFirst, 3 * kStreamFragment, root.now);
     out = root.drain();
     cr_assert_eq(count(out, Kind::fragment), 1U);
     cr_assert_eq(count(out, Kind::data), 1U);
 }
 
 Test(streaming, a_nack_is_answered_with_what_was_multicast) {
-    Root root(kLarge, 2 * kFragment);
+    StreamingRoot root(kStreamed, 2 * kStreamFragment);
     root.drain();
     Packet nack = ask(1, 0, 0, 0, 0b1110);
     nack.kind = Kind::nack;
@@ -131,9 +132,9 @@ Test(streaming, a_nack_is_answered_with_what_was_multicast) {
 
 Test(streaming, an_operation_that_waits_for_a_slot_can_be_advanced) {
     Bench bench(config_of(0, 2));
-    ByteString buffer = content(kLarge);
+    ByteString buffer = content(kStreamed);
     cr_assert(bench.stream(buffer, 0).ok());
-    bench.engine.advance(kFirst, 3 * kFragment, bench.now);
+    bench.engine.advance(kFirst, 3 * kStreamFragment, bench.now);
     cr_assert_eq(bench.engine.arrived(kFirst), 0U, "it has not begun");
     bench.engine.start(bench.now);
     bench.lead();
@@ -142,10 +143,10 @@ Test(streaming, an_operation_that_waits_for_a_slot_can_be_advanced) {
 }
 
 Test(streaming, what_cannot_be_meant_changes_nothing) {
-    Root root(kLarge, 2 * kFragment);
+    StreamingRoot root(kStreamed, 2 * kStreamFragment);
     root.drain();
-    root.engine.advance(operation_of(77), kLarge, root.now);
-    root.engine.advance(kFirst, kFragment, root.now);
+    root.engine.advance(operation_of(77), kStreamed, root.now);
+    root.engine.advance(kFirst, kStreamFragment, root.now);
     cr_assert(root.drain().empty());
     cr_assert_eq(root.engine.arrived(operation_of(77)), 0U);
     // Nobody can have what the root has not sent.
@@ -155,7 +156,7 @@ Test(streaming, what_cannot_be_meant_changes_nothing) {
     root.message(data);
     const std::string counted = changed(before, root.engine.counters());
     cr_assert(counted == "messages_received bad_fragment", "%s", counted.c_str());
-    cr_assert_eq(root.engine.arrived(kFirst), 2U * kFragment);
+    cr_assert_eq(root.engine.arrived(kFirst), 2U * kStreamFragment);
 }
 
 // One row for each stage at which a receiver may be when nothing comes any more.
@@ -165,17 +166,17 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_f
         bool lacks;  // the root does
         std::size_t least, most;
     } rows[] = {{0, false, 1, 1}, {1, true, 1, 1}, {10, true, 1, 1}, {10, false, 54, 54}, {60, true, 1, 1}};
-    const ByteString sent = content(kLarge);
+    const ByteString sent = content(kStreamed);
     for (const auto& row : rows) {
         Bench bench(config_of(2, 4));
         bench.join();
-        ByteString buffer(kLarge);
+        ByteString buffer(kStreamed);
         cr_assert(bench.broadcast(0, buffer).ok());
         for (std::uint32_t i = 0; i < row.heard; ++i) {
             Packet fragment = bench.fragment(0, 0, i, sent);
             bench.datagram(row.lacks ? partial(fragment) : fragment);
         }
-        cr_assert_eq(bench.engine.arrived(kFirst), std::uint64_t{row.heard} * kFragment);
+        cr_assert_eq(bench.engine.arrived(kFirst), std::uint64_t{row.heard} * kStreamFragment);
         const auto fragments = asked(bench.pass(Nanoseconds::from_ms(90)));
         cr_assert_geq(fragments.size(), row.least, "after %u", row.heard);
         cr_assert_leq(fragments.size(), row.most, "after %u", row.heard);
@@ -187,8 +188,8 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_f
 Test(streaming, two_answers_in_a_row_tell_an_outage) {
     Bench bench(config_of(2, 4));
     bench.join();
-    const ByteString sent = content(kLarge);
-    ByteString buffer(kLarge);
+    const ByteString sent = content(kStreamed);
+    ByteString buffer(kStreamed);
     cr_assert(bench.broadcast(0, buffer).ok());
     auto answer = [&](std::uint32_t index) {
         Packet data = partial(bench.fragment(0, 0, index, sent));
@@ -209,8 +210,8 @@ Test(streaming, two_answers_in_a_row_tell_an_outage) {
 Test(streaming, an_early_flag_does_not_outlive_a_later_fragment_without) {
     Bench bench(config_of(2, 4));
     bench.join();
-    const ByteString sent = content(kLarge);
-    ByteString buffer(kLarge);
+    const ByteString sent = content(kStreamed);
+    ByteString buffer(kStreamed);
     cr_assert(bench.broadcast(0, buffer).ok());
     bench.datagram(bench.fragment(0, 0, 1, sent));
     bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
@@ -220,12 +221,12 @@ Test(streaming, an_early_flag_does_not_outlive_a_later_fragment_without) {
 Test(streaming, a_member_supplies_what_it_has_and_says_what_it_knows_of_the_root) {
     Bench bench(config_of(1, 3));
     bench.join();
-    const ByteString sent = content(kLarge);
-    ByteString buffer(kLarge);
+    const ByteString sent = content(kStreamed);
+    ByteString buffer(kStreamed);
     cr_assert(bench.broadcast(0, buffer).ok());
     bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
-    bench.message(ask(2, 0, 0, kLarge));
+    bench.message(ask(2, 0, 0, kStreamed));
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::data), 1U);
-    cr_assert_eq(out.back().header.total, kLarge | wire::kPartialFlag);
+    cr_assert_eq(out.back().header.total, kStreamed | wire::kPartialFlag);
 }

@@ -20,7 +20,7 @@ TestSuite(transport_rendezvous, .timeout = 300);
 
 namespace {
 
-Bytes bytes_of(const std::string& text) {
+Bytes text_bytes(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
 
@@ -63,13 +63,13 @@ unsigned candidate_of(const Rendezvous& bound, Bytes own_address) {
 void question_and_answer(Bytes first_address, Bytes second_address) {
     Rendezvous first = must(Rendezvous::open(first_address));
     Rendezvous second = must(Rendezvous::open(second_address));
-    cr_assert_eq(first.send(second_address, candidate_of(second, second_address), bytes_of("who?")), 0);
+    cr_assert_eq(first.send(second_address, candidate_of(second, second_address), text_bytes("who?")), 0);
     RendezvousSource source;
     const auto question = receive_texts(second, 1, &source);
     cr_assert_eq(question.size(), 1);
     cr_assert_eq(question[0], "who?");
     cr_assert(source == first.local(), "%s", source.to_string().c_str());
-    cr_assert_eq(second.reply(source, bytes_of("me")), 0);
+    cr_assert_eq(second.reply(source, text_bytes("me")), 0);
     const auto answer = receive_texts(first, 1);
     cr_assert_eq(answer.size(), 1);
     cr_assert_eq(answer[0], "me");
@@ -96,12 +96,12 @@ Test(transport_rendezvous, candidates_are_pure_and_differ) {
 Test(transport_rendezvous, names_ignore_trailing_zeros_only) {
     const std::string name("fi_shm://0:42");
     const std::string terminated = name + std::string(3, '\0');
-    cr_assert(place(bytes_of(name), 0) == place(bytes_of(terminated), 0));
-    cr_assert(place(bytes_of(name), 1) == place(bytes_of(name), 5));
-    cr_assert(place(bytes_of(name), 0) != place(bytes_of(name), 1));
-    cr_assert(place(bytes_of(name), 0) != place(bytes_of("fi_shm://0:43"), 0));
+    cr_assert(place(text_bytes(name), 0) == place(text_bytes(terminated), 0));
+    cr_assert(place(text_bytes(name), 1) == place(text_bytes(name), 5));
+    cr_assert(place(text_bytes(name), 0) != place(text_bytes(name), 1));
+    cr_assert(place(text_bytes(name), 0) != place(text_bytes("fi_shm://0:43"), 0));
     // Peers of other builds and machines must derive the same.
-    cr_assert_eq(place(bytes_of(name), 3).to_string(), "@mcastcoll-707bbd27ced16221929820010d831eae-3");
+    cr_assert_eq(place(text_bytes(name), 3).to_string(), "@mcastcoll-707bbd27ced16221929820010d831eae-3");
 }
 
 Test(transport_rendezvous, ipv4) {
@@ -117,7 +117,7 @@ Test(transport_rendezvous, ipv6) {
 Test(transport_rendezvous, names) {
     const std::string tag = "fi_shm://test:" + std::to_string(::getpid());
     const std::string first = tag + ":a", second = tag + ":b";
-    question_and_answer(bytes_of(first), bytes_of(second));
+    question_and_answer(text_bytes(first), text_bytes(second));
 }
 
 Test(transport_rendezvous, a_taken_port_moves_it_to_the_next_candidate) {
@@ -135,7 +135,7 @@ Test(transport_rendezvous, a_taken_port_moves_it_to_the_next_candidate) {
     const Listener asking("127.0.0.1:0");
     Rendezvous asker = must(Rendezvous::open(asking.address.bytes()));
     for (unsigned attempt = 0; attempt < 2 * kRendezvousCandidates; ++attempt)
-        cr_assert_eq(asker.send(listener.address.bytes(), attempt, bytes_of("x")), 0);
+        cr_assert_eq(asker.send(listener.address.bytes(), attempt, text_bytes("x")), 0);
     for (Rendezvous& owner : owners) cr_assert_eq(receive_texts(owner, 2).size(), 2);
 }
 
@@ -147,7 +147,7 @@ Test(transport_rendezvous, a_wildcard_endpoint_is_found_by_its_real_address) {
     const Listener asking("127.0.0.1:0");
     Rendezvous asker = must(Rendezvous::open(asking.address.bytes()));
     const SocketAddress real = SocketAddress::parse("127.0.0.1").value().with_port(listener.address.port());
-    cr_assert_eq(asker.send(real.bytes(), 1, bytes_of("x")), 0);
+    cr_assert_eq(asker.send(real.bytes(), 1, text_bytes("x")), 0);
     cr_assert_eq(receive_texts(owner, 1).size(), 1);
 }
 
@@ -160,14 +160,14 @@ Test(transport_rendezvous, bad_input_is_refused) {
     const Listener listener("127.0.0.1:0");
     Rendezvous at = must(Rendezvous::open(listener.address.bytes()));
     const std::string longest(kRendezvousMaxBytes, 'x');
-    cr_assert_eq(at.send(listener.address.bytes(), 0, bytes_of(longest)), 0);
+    cr_assert_eq(at.send(listener.address.bytes(), 0, text_bytes(longest)), 0);
     cr_assert_eq(receive_texts(at, 1).at(0), longest);
-    cr_assert_eq(at.send(listener.address.bytes(), 0, bytes_of(longest + "x")), EMSGSIZE);
-    cr_assert_eq(at.send(bytes_of("fi_shm://0:1"), 0, bytes_of("x")), EAFNOSUPPORT);
-    cr_assert_eq(at.send({}, 0, bytes_of("x")), EINVAL);
+    cr_assert_eq(at.send(listener.address.bytes(), 0, text_bytes(longest + "x")), EMSGSIZE);
+    cr_assert_eq(at.send(text_bytes("fi_shm://0:1"), 0, text_bytes("x")), EAFNOSUPPORT);
+    cr_assert_eq(at.send({}, 0, text_bytes("x")), EINVAL);
     const std::string lonely = "fi_shm://test:lonely:" + std::to_string(::getpid());
-    Rendezvous local = must(Rendezvous::open(bytes_of(lonely)));
-    cr_assert_eq(local.send(bytes_of(lonely + "nobody"), 0, bytes_of("x")), ECONNREFUSED);
+    Rendezvous local = must(Rendezvous::open(text_bytes(lonely)));
+    cr_assert_eq(local.send(text_bytes(lonely + "nobody"), 0, text_bytes("x")), ECONNREFUSED);
 }
 
 Test(transport_rendezvous, datagrams_too_long_are_dropped) {

@@ -3,13 +3,17 @@ if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_topology
 TESTS += %reldir%/test_topology
 endif
-%canon_reldir%_test_topology_SOURCES = \
+test_topology_parts = \
 	%reldir%/test_topology.cc \
 	%reldir%/test_topology_discover.cc \
 	%reldir%/test_topology_override.cc \
 	%reldir%/test_topology_report.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h
+%reldir%/topology/all.cc: parts = $(test_topology_parts)
+mcc_rooms += %reldir%/topology/all.cc
+EXTRA_DIST += $(test_topology_parts)
+nodist_%canon_reldir%_test_topology_SOURCES = %reldir%/topology/all.cc
 %canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util
 # Criterion's macros cast in the old style.
 %canon_reldir%_test_topology_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

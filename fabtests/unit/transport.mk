@@ -3,7 +3,7 @@ if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_transport
 TESTS += %reldir%/test_transport
 endif
-%canon_reldir%_test_transport_SOURCES = \
+test_transport_parts = \
 	%reldir%/test_transport_address.cc \
 	%reldir%/test_transport_hub.cc \
 	%reldir%/test_transport_interceptor.cc \
@@ -14,6 +14,10 @@ endif
 	%reldir%/test_transport_watch.cc \
 	%reldir%/transport_fixture.cc \
 	%reldir%/transport_fixture.h
+%reldir%/transport/all.cc: parts = $(test_transport_parts)
+mcc_rooms += %reldir%/transport/all.cc
+EXTRA_DIST += $(test_transport_parts)
+nodist_%canon_reldir%_test_transport_SOURCES = %reldir%/transport/all.cc
 %canon_reldir%_test_transport_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
 # Criterion's macros cast in the old style.
 %canon_reldir%_test_transport_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

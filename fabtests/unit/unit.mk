@@ -6,14 +6,18 @@ endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
 
-# Criterion's macros cast in the old style.
+# Criterion's macros cast in the old style; a test's local names may be those of another file's helpers.
 MCC_UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(CRITERION_CFLAGS)
-MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
+MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast -Wno-shadow
 
-%canon_reldir%_test_wire_SOURCES = \
+test_wire_parts = \
 	%reldir%/test_wire.cc \
 	%reldir%/test_wire_join.cc \
 	%reldir%/wire_fixture.h
+%reldir%/wire/all.cc: parts = $(test_wire_parts)
+mcc_rooms += %reldir%/wire/all.cc
+EXTRA_DIST += $(test_wire_parts)
+nodist_%canon_reldir%_test_wire_SOURCES = %reldir%/wire/all.cc
 %canon_reldir%_test_wire_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(CRITERION_LIBS)
@@ -23,7 +27,7 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 %canon_reldir%_test_feed_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la $(CRITERION_LIBS)
 
-%canon_reldir%_test_engine_SOURCES = \
+test_engine_parts = \
 	%reldir%/engine_fixture.h \
 	%reldir%/reduce_cases.h \
 	%reldir%/test_bitmap.cc \
@@ -44,11 +48,15 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_engine_submit.cc \
 	%reldir%/test_ranges.cc \
 	%reldir%/test_supply_graph.cc
+%reldir%/engine/all.cc: parts = $(test_engine_parts)
+mcc_rooms += %reldir%/engine/all.cc
+EXTRA_DIST += $(test_engine_parts)
+nodist_%canon_reldir%_test_engine_SOURCES = %reldir%/engine/all.cc
 %canon_reldir%_test_engine_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_engine_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_engine_LDADD = prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
 
-%canon_reldir%_test_levels_SOURCES = \
+test_levels_parts = \
 	%reldir%/levels_fixture.h \
 	%reldir%/meeting_level.h \
 	%reldir%/test_planner.cc \
@@ -56,11 +64,15 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_levels.cc \
 	%reldir%/test_selection.cc \
 	%reldir%/test_site_level.cc
+%reldir%/levels/all.cc: parts = $(test_levels_parts)
+mcc_rooms += %reldir%/levels/all.cc
+EXTRA_DIST += $(test_levels_parts)
+nodist_%canon_reldir%_test_levels_SOURCES = %reldir%/levels/all.cc
 %canon_reldir%_test_levels_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
 %canon_reldir%_test_levels_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_levels_LDADD = fabtests/functional/libmcchostmembers.a prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
 
-%canon_reldir%_test_simulator_SOURCES = \
+test_simulator_parts = \
 	%reldir%/simulator_cases.h \
 	%reldir%/test_simulator.cc \
 	%reldir%/test_simulator_death.cc \
@@ -70,12 +82,16 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/test_simulator_ranges.cc \
 	%reldir%/test_simulator_reduce.cc \
 	%reldir%/test_simulator_stream.cc
+%reldir%/simulator/all.cc: parts = $(test_simulator_parts)
+mcc_rooms += %reldir%/simulator/all.cc
+EXTRA_DIST += $(test_simulator_parts)
+nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
 %canon_reldir%_test_simulator_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
 # The life of a group: joins of several members in the simulator's network.
-%canon_reldir%_test_group_SOURCES = \
+test_group_parts = \
 	%reldir%/join_world.cc \
 	%reldir%/join_world.h \
 	%reldir%/test_group_join.cc \
@@ -91,16 +107,24 @@ MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h \
 	%reldir%/wire_fixture.h
+%reldir%/group/all.cc: parts = $(test_group_parts)
+mcc_rooms += %reldir%/group/all.cc
+EXTRA_DIST += $(test_group_parts)
+nodist_%canon_reldir%_test_group_SOURCES = %reldir%/group/all.cc
 %canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_group_LDADD = fabtests/functional/libmcchostmembers.a util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
 # Reductions' kernels, and the checks of what applications ask for, which decide about them.
-%canon_reldir%_test_reduce_SOURCES = \
+test_reduce_parts = \
 	prov/mcastcoll/ofi/request.cc \
 	%reldir%/test_message_form.cc \
 	%reldir%/test_reduce.cc \
 	%reldir%/test_request.cc
+%reldir%/reduce/all.cc: parts = $(test_reduce_parts)
+mcc_rooms += %reldir%/reduce/all.cc
+EXTRA_DIST += $(test_reduce_parts)
+nodist_%canon_reldir%_test_reduce_SOURCES = %reldir%/reduce/all.cc
 %canon_reldir%_test_reduce_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_test_reduce_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_reduce_LDADD = prov/mcastcoll/reduce/libmccreduce.la $(CRITERION_LIBS)

@@ -1,12 +1,15 @@
 # mcastcoll-topo: shows where processes are and which trees that makes.
 bin_PROGRAMS += %reldir%/mcastcoll-topo
-%canon_reldir%_mcastcoll_topo_SOURCES = \
+mcc_parts += \
 	%reldir%/json.cc \
 	%reldir%/main.cc \
 	%reldir%/members.cc \
 	%reldir%/show.cc \
 	%reldir%/svg.cc \
-	%reldir%/topo.h \
+	%reldir%/topo.h
+mcc_rooms += %reldir%/all.cc
+nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
+%canon_reldir%_mcastcoll_topo_SOURCES = \
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
