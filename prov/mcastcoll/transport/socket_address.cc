@@ -28,11 +28,13 @@ SocketAddress::SocketAddress(Bytes address, std::uint16_t port, std::uint32_t sc
 
 Result<SocketAddress> SocketAddress::from_bytes(Bytes bytes) {
     SocketAddress result;
-    std::ranges::copy(bytes.first(std::min(bytes.size(), sizeof result.storage_)),
-                      reinterpret_cast<std::byte*>(&result.storage_));
-    if (result.valid() && bytes.size() >= result.size()) return result;
-    return Error{EINVAL, fmt::format("{} bytes of family {} are no IPv4 or IPv6 socket address", bytes.size(),
-                                     result.family())};
+    sa_family_t& family = result.storage_.any.sa_family;
+    if (bytes.size() >= sizeof family) std::memcpy(&family, bytes.data(), sizeof family);
+    if (!result.valid() || bytes.size() < result.size())
+        return Error{EINVAL, fmt::format("{} bytes of family {} are no IPv4 or IPv6 socket address",
+                                         bytes.size(), family)};
+    std::memcpy(&result.storage_, bytes.data(), result.size());
+    return result;
 }
 
 Result<SocketAddress> SocketAddress::from(const sockaddr* address, socklen_t size) {

@@ -29,8 +29,9 @@ class SocketAddress {
     // The 4 or 16 bytes that address_bytes() gives; other numbers are no address.
     SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope = 0);
 
-    // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned; longer input is fine, shorter is
-    // an error.
+    // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned. What is shorter is an error; of
+    // what is longer no more than the family's bytes is read, so the last of an array may be said to have
+    // capacity() bytes.
     static Result<SocketAddress> from_bytes(Bytes bytes);
     static Result<SocketAddress> from(const sockaddr* address, socklen_t size);
     // "10.0.0.1", "10.0.0.1:80", "fd00::1", "[fd00::1]:80".
