@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 #include "arguments/arguments.h"
 #include "config.h"
 #include "functional/datagram_node.h"
+#include "support/host.h"
 #include "support/launcher.h"
 
 namespace {
@@ -322,18 +322,9 @@ void subscribe_by_tcp(Party& me) {
     close(stream);
 }
 
-// To be somebody on the cluster's host; where TCP is to find it.
-void go_to_host(const Plan& plan, unsigned rank) {
-    if (plan.cluster.empty()) return;
-    const std::string path = fmt::format("/run/netns/{}-h{}", plan.cluster, rank);
-    const int host = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (host < 0 || setns(host, CLONE_NEWNET) != 0) fail("cannot enter {}: {}", path, strerror(errno));
-    close(host);
-}
-
 int be_member(const Plan& plan, Board& board, unsigned rank) {
     try {
-        go_to_host(plan, rank);
+        if (!plan.cluster.empty()) enter_host(plan.cluster, rank);
         Party me(plan, board, rank);
         if (plan.kind == "multicast")
             rank == 0 ? publish_by_multicast(me) : subscribe_by_multicast(me);

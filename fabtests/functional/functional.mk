@@ -6,6 +6,8 @@ mcc_parts += \
 	fabtests/support/buffer.cc \
 	fabtests/support/buffer.h \
 	fabtests/support/failure.h \
+	fabtests/support/host.cc \
+	fabtests/support/host.h \
 	fabtests/support/launcher.cc \
 	fabtests/support/launcher.h \
 	fabtests/support/member.cc \
@@ -38,6 +40,7 @@ functional_programs = \
 	fi_mcc_failures \
 	fi_mcc_forge \
 	fi_mcc_join \
+	fi_mcc_large \
 	fi_mcc_mpich \
 	fi_mcc_tagged \
 	fi_mcc_reliable \
@@ -54,6 +57,9 @@ fi_mcc_barrier_LDADD = $(functional_ldadd)
 fi_mcc_broadcast_SOURCES = %reldir%/broadcast.cc
 fi_mcc_broadcast_CPPFLAGS = $(functional_cppflags)
 fi_mcc_broadcast_LDADD = $(functional_ldadd)
+fi_mcc_large_SOURCES = %reldir%/large.cc
+fi_mcc_large_CPPFLAGS = $(functional_cppflags)
+fi_mcc_large_LDADD = $(functional_ldadd)
 fi_mcc_datagram_SOURCES = %reldir%/datagram.cc %reldir%/datagram_node.h
 fi_mcc_datagram_CPPFLAGS = $(functional_cppflags)
 fi_mcc_datagram_LDADD = $(functional_ldadd)

@@ -14,7 +14,7 @@
 
 namespace mcastcoll::fabtest {
 
-inline constexpr std::size_t kMaxProcesses = 320;
+inline constexpr std::size_t kMaxProcesses = 1600;
 inline constexpr std::size_t kMaxAddressBytes = 128;
 inline constexpr std::size_t kWords = 4096;
 

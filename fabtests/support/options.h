@@ -15,6 +15,7 @@ struct Options {
     std::string places = "flat";        // of the members; see program.cc
     std::string address = "127.0.0.1";  // members' source address, or several for them to take in turns, with
                                         // commas; empty leaves it to the provider
+    std::string cluster;                // whose hosts the members are on; empty: all on this one
     unsigned members = 4;
     std::uint64_t seed = 1;
     // Only what hangs takes so long: a busy machine is no failure.

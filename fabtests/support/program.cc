@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "config.h"
+#include "support/host.h"
 
 namespace mcastcoll::fabtest {
 namespace {
@@ -53,6 +54,9 @@ Program::Program(std::string name, std::string description)
         .check(wrong_with_places, "flat, auto or SxH");
     arguments_.option("--address", options_.address,
                       "the members' own address, several with commas to deal to them in turns, or empty");
+    arguments_.option("--cluster", options_.cluster,
+                      "members are on the hosts of this virtual cluster (VC), as many on each, places and "
+                      "addresses as they find them there");
     arguments_
         .option("-n,--members", options_.members, "processes in the group")
 
@@ -74,7 +78,15 @@ bool Program::wanted(const Case& one) const {
                        [&](const std::string& text) { return one.name.find(text) != std::string::npos; });
 }
 
+void Program::take_places() {
+    if (options_.cluster.empty()) return;
+    hosts_ = hosts_of(options_.cluster);
+    options_.places = "auto";
+    options_.address.clear();
+}
+
 void Program::set_environment(const Case& one, unsigned index, unsigned members) const {
+    if (hosts_ > 0) setenv("FI_MCASTCOLL_IFACE", "eth0", 0);
     for (const auto& [name, value] : one.environment) setenv(name.c_str(), value.c_str(), 0);
     if (options_.is_mcastcoll()) setenv("FI_PROVIDER", "mcastcoll", 0);
     if (!options_.inner.empty()) setenv("FI_MCASTCOLL_INNER", options_.inner.c_str(), 1);
@@ -86,6 +98,7 @@ void Program::set_environment(const Case& one, unsigned index, unsigned members)
 int Program::be_process(const Case& one, Board& board, unsigned index, unsigned members) const {
     set_environment(one, index, members);
     try {
+        if (hosts_ > 0) enter_host(options_.cluster, std::min(index * hosts_ / members, hosts_ - 1));
         if (index >= members) {
             one.outsider(board, options_);
         } else {
@@ -133,6 +146,12 @@ Outcome Program::run_case(const Case& one) {
 
 int Program::run(int argc, char** argv) {
     if (const auto ended = arguments_.parse(argc, argv)) return *ended;
+    try {
+        take_places();
+    } catch (const Failure& problem) {
+        fmt::print(stderr, "{}\n", problem.what());
+        return kExitFailed;
+    }
     unsigned fine = 0, failed = 0, skipped = 0;
     for (const Case& one : cases_) {
         if (!wanted(one)) continue;

@@ -49,9 +49,11 @@ class Program {
     int be_process(const Case& one, Board& board, unsigned index, unsigned members) const;
     void set_environment(const Case& one, unsigned index, unsigned members) const;
     bool wanted(const Case& one) const;
+    void take_places();
 
     Arguments arguments_;
     Options options_;
+    unsigned hosts_ = 0;  // of the cluster
     std::vector<Case> cases_;
 };
 

@@ -1,0 +1,206 @@
+// One group of as many members as wished: the join, broadcasts from up to a hundred roots, barrier, allreduce
+// and allgather, each byte checked, and the leaving. Members sleep while they wait, so that a few cores carry
+// a thousand of them. It says how long the join took, what memory a process has, and what went over the
+// wires.
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "support/program.h"
+
+namespace {
+
+using namespace mcastcoll::fabtest;
+using std::chrono::microseconds;
+
+constexpr int kNapMs = 1000;
+constexpr unsigned kMostRoots = 100;
+// Words of the board: counters of all members together.
+enum Word : std::size_t {
+    kBegun,
+    kJoinUs,
+    kPssBefore,
+    kPssJoined,
+    kPssWorked,
+    kMostWorked,
+    kMulticasts,
+    kSegments
+};
+
+void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+    for (std::uint64_t seen = word; seen < value && !word.compare_exchange_weak(seen, value);) {
+    }
+}
+
+std::uint64_t now_us() {
+    return static_cast<std::uint64_t>(Clock::now().time_since_epoch() / microseconds(1));
+}
+
+// This process's share of memory, what it has in common with others divided among them.
+std::uint64_t pss_kib() {
+    std::ifstream rollup("/proc/self/smaps_rollup");
+    for (std::string word; rollup >> word;)
+        if (word == "Pss:") {
+            std::uint64_t kib = 0;
+            rollup >> kib;
+            return kib;
+        }
+    fail("no Pss in /proc/self/smaps_rollup");
+}
+
+// A number of this host's network that only grows, like OutDatagrams of Udp.
+std::uint64_t network_count(const std::string& protocol, const std::string& name) {
+    std::ifstream table("/proc/net/snmp");
+    std::string names, values;
+    while (std::getline(table, names) && std::getline(table, values)) {
+        if (!names.starts_with(protocol + ":")) continue;
+        std::istringstream name_words(names), value_words(values);
+        for (std::string word, value; name_words >> word && value_words >> value;)
+            if (word == name) return std::stoull(value);
+    }
+    fail("no {} of {} in /proc/net/snmp", name, protocol);
+}
+
+int descriptor_of(fid& queue) {
+    int descriptor = -1;
+    CHECK_RETURNS(0, fi_control(&queue, FI_GETWAIT, &descriptor));
+    return descriptor;
+}
+
+void sleep_until(Member& me, const std::function<bool()>& holds) {
+    const auto deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
+    std::array<fid*, 2> queues{&me.cq()->fid, &me.eq()->fid};
+    std::array<pollfd, 2> waiting{pollfd{descriptor_of(*queues[0]), POLLIN, 0},
+                                  pollfd{descriptor_of(*queues[1]), POLLIN, 0}};
+    while (!holds()) {
+        if (me.progress()) continue;
+        if (Clock::now() > deadline) fail("waited for more than {} s", me.options().wait_s);
+        if (me.board().abandoned) fail("gave up, because another process failed");
+        const int may_sleep = fi_trywait(me.fabric(), queues.data(), queues.size());
+        if (may_sleep == -FI_EAGAIN) continue;
+        CHECK_RETURNS(0, may_sleep);
+        CHECK(poll(waiting.data(), waiting.size(), kNapMs) >= 0);
+    }
+}
+
+void finish(Member& me, Ticket& ticket) {
+    sleep_until(me, [&] { return ticket.done; });
+    me.finish(ticket);
+}
+
+class Large {
+  public:
+    explicit Large(Member& me) : me_(me), set_(me.everybody()) {
+        count(kPssBefore, pss_kib());
+        multicasts_ = network_count("Udp", "OutDatagrams");
+        segments_ = network_count("Tcp", "OutSegs");
+        me.meet();
+        std::uint64_t nobody = 0;
+        word(kBegun).compare_exchange_strong(nobody, now_us());
+        me.stage("joining");
+        group_ = me.start_join(set_.get());
+        sleep_until(me, [&] { return group_->done; });
+        me.finish(*group_);
+        raise(word(kJoinUs), now_us() - word(kBegun));
+        count(kPssJoined, pss_kib());
+    }
+
+    void broadcasts() {
+        me_.stage("broadcasting");
+        const unsigned roots = std::min(kMostRoots, me_.size());
+        for (unsigned i = 0; i < roots; ++i) {
+            const unsigned root = i * me_.size() / roots;
+            Buffer buffer(kSizes[i % kSizes.size()]);
+            const std::uint64_t seed = mix(me_.options().seed, root);
+            me_.rank() == root ? buffer.fill(seed) : buffer.poison();
+            finish(me_, me_.broadcast(*group_, buffer.data(), buffer.size(), root));
+            buffer.check(seed, "a broadcast");
+        }
+    }
+
+    void barrier() {
+        me_.stage("in the barrier");
+        finish(me_, me_.barrier(*group_));
+    }
+
+    void allreduce() {
+        me_.stage("in allreduce");
+        for (const std::size_t values : {std::size_t{1}, std::size_t{1000}}) {
+            std::vector<std::uint64_t> mine(values), sums(values);
+            for (std::size_t i = 0; i < values; ++i) mine[i] = mix(me_.rank(), i);
+            finish(me_, me_.allreduce(*group_, mine.data(), sums.data(), values, FI_UINT64, FI_SUM));
+            for (std::size_t i = 0; i < values; ++i) {
+                std::uint64_t right = 0;
+                for (unsigned rank = 0; rank < me_.size(); ++rank) right += mix(rank, i);
+                if (sums[i] != right) fail("value {} of an allreduce is {} instead of {}", i, sums[i], right);
+            }
+        }
+    }
+
+    void allgather() {
+        me_.stage("in allgather");
+        constexpr std::size_t kEach = 4;
+        std::vector<std::uint64_t> mine(kEach), all(kEach * me_.size());
+        for (std::size_t i = 0; i < kEach; ++i) mine[i] = mix(me_.rank(), i);
+        finish(me_, me_.allgather(*group_, mine.data(), all.data(), kEach, FI_UINT64));
+        for (unsigned rank = 0; rank < me_.size(); ++rank)
+            for (std::size_t i = 0; i < kEach; ++i)
+                if (all[rank * kEach + i] != mix(rank, i)) fail("word {} of member {} is wrong", i, rank);
+    }
+
+    void leave() {
+        const std::uint64_t pss = pss_kib();
+        count(kPssWorked, pss);
+        raise(word(kMostWorked), pss);
+        me_.stage("leaving");
+        me_.meet();
+        // All members of a host count the same.
+        raise(word(kMulticasts), network_count("Udp", "OutDatagrams") - multicasts_);
+        raise(word(kSegments), network_count("Tcp", "OutSegs") - segments_);
+        group_.reset();
+        me_.meet();
+        if (me_.rank() == 0) tell();
+    }
+
+  private:
+    static constexpr std::array<std::size_t, 4> kSizes{8, 1000, 20'000, 100'000};
+
+    std::atomic<std::uint64_t>& word(Word word) { return me_.board().words[word]; }
+    void count(Word total, std::uint64_t value) { word(total) += value; }
+    std::uint64_t mean(Word total) { return word(total) / me_.size(); }
+
+    void tell() {
+        fmt::print(
+            "     {} members: the join took {:.0f} ms; a process had {} KiB before it, {} with the group, {} "
+            "after work (most: {}); the host that sent most sent {} datagrams and {} segments of TCP\n",
+            me_.size(), static_cast<double>(word(kJoinUs)) / 1000, mean(kPssBefore), mean(kPssJoined),
+            mean(kPssWorked), word(kMostWorked).load(), word(kMulticasts).load(), word(kSegments).load());
+    }
+
+    Member& me_;
+    Fid<fid_av_set> set_;
+    std::unique_ptr<Join> group_;
+    std::uint64_t multicasts_ = 0, segments_ = 0;
+};
+
+void everything(Member& me) {
+    Large group(me);
+    group.broadcasts();
+    group.barrier();
+    group.allreduce();
+    group.allgather();
+    group.leave();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Program program("fi_mcc_large", "one group of as many members as wished");
+    Case one{"everything", everything};
+    one.opening.queue_wait = one.opening.event_wait = FI_WAIT_FD;
+    program.add(one);
+    return program.run(argc, argv);
+}
