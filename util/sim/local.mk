@@ -21,6 +21,8 @@ mcc_parts += \
 	%reldir%/host_memory.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
+	%reldir%/measure_groups.cc \
+	%reldir%/measure_groups.h \
 	%reldir%/memory_meter.h \
 	%reldir%/message_tree.cc \
 	%reldir%/message_tree.h \
