@@ -3,10 +3,13 @@
 #include <criterion/criterion.h>
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <numeric>
+#include <set>
 
 #include "sim/group_world.h"
 #include "sim/scenario.h"
+#include "sim/shared_plan.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::sim;
@@ -116,6 +119,57 @@ Test(groups, a_word_that_is_heard_twice_counts_once) {
     options.words_doubled = 1;
     options.silent = 4;
     cr_assert_eq(expect_fine(std::move(options)), 9 * all_kinds(9).size());
+}
+
+// As the provider's messenger has it: a join finds out that its welcome is too long.
+Test(groups, a_word_longer_than_a_message_is_refused) {
+    GroupWorld world(everybody(1, 2, 1));
+    GroupProcess process(world, address_of(0, 0));
+    for (const std::size_t bytes : {group::kMessageBytes - 1, group::kMessageBytes})
+        cr_assert_eq(process.tell({1}, wire::ByteString(bytes), 1), 0);
+    cr_assert_eq(process.tell({1}, wire::ByteString(group::kMessageBytes + 1), 1), EMSGSIZE);
+}
+
+Test(groups, every_member_of_every_group_gives_something_else) {
+    const GroupOptions options = everybody(1, 3'000, 1);
+    GroupPlan plan = options.groups[0];
+    plan.script = {{.kind = Kind::allreduce, .bytes = 16}};
+    std::set<std::vector<std::byte>> contents;
+    for (const std::uint64_t group : {1, 2, 3})
+        for (const std::uint32_t rank : {0U, 1U, 999U, 1'000U, 1'001U, 1'999U, 2'000U, 2'999U})
+            contents.insert(SharedPlan(group, plan).given(0, rank));
+    cr_assert_eq(contents.size(), 3 * 8);
+}
+
+Test(groups, what_all_must_have_is_there_once) {
+    GroupPlan plan = everybody(2, 3, 1).groups[0];
+    plan.script = all_kinds(6);
+    SharedPlan shared(1, plan);
+    for (std::size_t operation = 0; operation < plan.script.size(); ++operation) {
+        const Kind kind = plan.script[operation].kind;
+        const bool parts = kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter;
+        const bool for_root = kind == Kind::reduce || kind == Kind::gather;
+        const SharedPlan::Content one = shared.right(operation, 1), other = shared.right(operation, 2);
+        cr_assert_eq(one == other, !parts && !for_root, "%s", levels::name_of(kind).data());
+    }
+}
+
+Test(groups, contents_are_the_same_in_parts) {
+    const std::vector<std::byte> whole = content_of(7, 3, 40);
+    for (std::size_t offset = 0; offset <= whole.size(); ++offset)
+        for (std::size_t bytes = 0; offset + bytes <= whole.size(); ++bytes) {
+            const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(offset);
+            cr_assert(std::ranges::equal(content_of(7, 3, bytes, offset),
+                                         std::vector(begin, begin + static_cast<std::ptrdiff_t>(bytes))));
+        }
+}
+
+// What a simulation may take grows with its members and what they do.
+Test(groups, large_ones_may_take_longer) {
+    GroupOptions options = everybody(1'024, 64, 1);
+    options.groups[0].script.resize(3);
+    cr_assert_geq(most_steps(options), 65'536ULL * 10'000);
+    cr_assert_lt(most_steps(everybody(1, 1, 1)), 21'000'000);
 }
 
 // 83: a timer that had expired for a source that was done rang for ever. 10785: so did that of a site whose

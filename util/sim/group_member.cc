@@ -16,38 +16,6 @@ namespace {
 
 const topology::Policy kPolicy;
 
-// The only one that takes vectors of every length, in every order.
-void combine_by_xor(void* inout, const void* in, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i)
-        static_cast<std::byte*>(inout)[i] ^= static_cast<const std::byte*>(in)[i];
-}
-
-std::uint32_t rank_in(const GroupPlan& plan, std::uint32_t process) {
-    const auto found = std::find(plan.members.begin(), plan.members.end(), process);
-    return static_cast<std::uint32_t>(found - plan.members.begin());
-}
-
-// What a member gives to an operation.
-std::vector<std::byte> given(const Collective& what, std::uint64_t group, std::uint64_t number,
-                             std::uint32_t rank, std::uint32_t members) {
-    const bool blocks = what.kind == Kind::scatter || what.kind == Kind::alltoall;
-    return content_of(static_cast<std::uint32_t>(group * 1000 + rank), number,
-                      blocks ? what.bytes * members : what.bytes);
-}
-
-std::vector<std::byte> result_of(Collective what, std::uint64_t group, std::uint64_t number,
-                                 std::uint32_t rank, std::uint32_t members) {
-    what.combiner = {combine_by_xor, 1};
-    return outcome(what, rank, members,
-                   [&](std::uint32_t other) { return given(what, group, number, other, members); });
-}
-
-std::vector<wire::ByteString> addresses_of(const GroupPlan& plan) {
-    std::vector<wire::ByteString> addresses;
-    for (const std::uint32_t process : plan.members) addresses.push_back(bytes_of(process));
-    return addresses;
-}
-
 group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
                       const GroupOptions& options, Nanoseconds now) {
     return {.id = id,
@@ -57,7 +25,7 @@ group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPla
             .settings = {.repair = plan.repair},
             .policy = kPolicy,
             .selection = plan.selection,
-            .means = {.message_bytes = 65536 + 128,
+            .means = {.message_bytes = group::kMessageBytes,
                       .most_open = 16,
                       .memory = {},
                       .stall_timeout = options.stall_timeout}};
@@ -65,14 +33,16 @@ group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPla
 
 }  // namespace
 
-GroupMember::GroupMember(GroupProcess& process, std::uint32_t number, const GroupPlan& plan)
+GroupMember::GroupMember(GroupProcess& process, SharedPlan& shared)
     : process_(process),
-      plan_(plan),
-      id_{number, process.counted()},
-      addresses_(addresses_of(plan)),
-      rank_(rank_in(plan, process.number())),
-      operations_(plan.script.size()),
-      core_(core_plan(id_, rank_, plan, process.world().options(), process.world().now()), *this) {}
+      shared_(shared),
+      plan_(shared.plan()),
+      id_{shared.number(), process.counted()},
+      rank_(shared.rank_of(process.number())),
+      core_(core_plan(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {
+    const Unmetered application;
+    operations_.resize(plan_.script.size());
+}
 
 bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;
@@ -103,14 +73,8 @@ void GroupMember::give_up() {
 
 void GroupMember::post(std::size_t number) {
     const Collective& what = plan_.script[number];
-    const auto members = static_cast<std::uint32_t>(plan_.members.size());
     Posted& posted = operations_[number];
-    posted.right = result_of(what, id_.list_hash, number, rank_, members);
-    posted.buffer.assign(posted.right.size(), kUntouched);
-    const bool gives =
-        (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
-    if (gives) posted.input = given(what, id_.list_hash, number, rank_, members);
-    if (what.kind == Kind::broadcast && gives) posted.buffer = posted.input;
+    fill(number);
     levels::Request request{what, number};
     request.buffer = posted.buffer.data();
     request.input = what.kind == Kind::broadcast ? nullptr : posted.input.data();
@@ -123,18 +87,31 @@ void GroupMember::post(std::size_t number) {
     end(refused);
 }
 
+void GroupMember::fill(std::size_t number) {
+    const Unmetered application;
+    const Collective& what = plan_.script[number];
+    Posted& posted = operations_[number];
+    posted.right = shared_.right(number, rank_);
+    posted.buffer.assign(posted.right->size(), kUntouched);
+    const bool gives =
+        (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
+    if (gives) posted.input = shared_.given(number, rank_);
+    if (what.kind == Kind::broadcast && gives) posted.buffer = posted.input;
+}
+
 void GroupMember::completed(std::uint64_t cookie, int code) {
+    const Unmetered application;
     Posted& posted = operations_[cookie];
     if (posted.done) world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
     posted.done = true;
     ++completed_;
     world().came_through(group(), rank_, process_.endpoint(), false);
     if (code != 0) return end(code);
-    if (posted.buffer != posted.right)
+    if (posted.buffer != *posted.right)
         world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(), cookie,
                                      levels::name_of(plan_.script[cookie].kind).data(),
                                      plan_.script[cookie].bytes));
-    posted.right.clear();
+    posted.right.reset();
     posted.scribbled = true;
     // They are the application's again: a late write shows in the end, and what is read too late is wrong.
     std::ranges::fill(posted.buffer, kScribble);
@@ -154,6 +131,7 @@ void GroupMember::end(int code) {
 }
 
 void GroupMember::join_ended(int code) {
+    const Unmetered application;
     if (join_over_) world().complain(fmt::format("{}: its join ends twice", state()));
     join_over_ = true;
     if (code != 0) return end(code);
@@ -170,7 +148,7 @@ wire::Hello GroupMember::own_hello() const {
     wire::Hello hello;
     hello.id = id_;
     hello.rank = rank_of(rank_);
-    hello.members = static_cast<std::uint32_t>(plan_.members.size());
+    hello.members = shared_.members();
     hello.address_family = 4;
     if (process_.has_multicast()) hello.datagram_bytes = 1472;
     hello.window = 64;
@@ -256,7 +234,7 @@ wire::Peer GroupProcess::as_peer() const {
 }
 
 void GroupProcess::call(std::uint32_t group) {
-    members_.push_back(std::make_unique<GroupMember>(*this, group + 1, world_.options().groups[group]));
+    members_.push_back(std::make_unique<GroupMember>(*this, world_.shared_plan(group)));
     GroupMember& called = *members_.back();
     joins_.add(called);
     called.core().start(world_.now());
@@ -330,7 +308,22 @@ bool GroupProcess::can_send() {
     return has_room(0) && outbox_.empty() && world_.may_send(endpoint_);
 }
 
+int GroupProcess::tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner) {
+    if (word.size() > group::kMessageBytes) return EMSGSIZE;
+    outbox_.post(std::move(to), std::move(word), owner);
+    return 0;
+}
+
+void GroupProcess::tell_for_good(std::vector<Address> to, wire::ByteString word) {
+    const std::size_t bytes = word.size();
+    if (tell(std::move(to), std::move(word), group::Outbox::kNobody) != 0)
+        world_.complain(fmt::format("process {}: a word of {} bytes", number(), bytes));
+}
+
 void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {
+    if (header.size() + payload.size() > group::kMessageBytes)
+        world_.complain(
+            fmt::format("process {}: a message of {} bytes", number(), header.size() + payload.size()));
     world_.message(endpoint_, to, header, payload);
     ++under_way_;
 }

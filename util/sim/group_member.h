@@ -1,14 +1,12 @@
 // What joins groups in virtual time: processes, and their part in each group.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "group/joins.h"
+#include "shared_plan.h"
 
 namespace mcastcoll::sim {
 
@@ -23,20 +21,6 @@ constexpr Address address_of(std::uint32_t number, std::uint32_t restarts) {
 }
 constexpr std::uint32_t number_of(Address address) {
     return static_cast<std::uint32_t>(address);
-}
-
-// As a private address, an Address; where datagrams go, the number: what applications know of a process.
-template <typename Number>
-wire::ByteString bytes_of(Number number) {
-    wire::ByteString bytes(sizeof number);
-    std::memcpy(bytes.data(), &number, sizeof number);
-    return bytes;
-}
-template <typename Number>
-Number value_of(const wire::ByteString& bytes) {
-    Number number = 0;
-    std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
-    return number;
 }
 
 // What the provider's station is, in virtual time: the groups of one process, and how its messages go out.
@@ -66,9 +50,10 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
 
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
-    void tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner) {
-        outbox_.post(std::move(to), std::move(word), owner);
-    }
+    // 0, or EMSGSIZE as the provider has it.
+    int tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner);
+    // What must not be too long.
+    void tell_for_good(std::vector<Address> to, wire::ByteString word);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
     group::RoundTrips& round_trips() { return round_trips_; }
@@ -86,7 +71,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
         return value_of<Address>(private_address);
     }
     void tell(std::vector<Address> to, wire::ByteString word) override {
-        tell(std::move(to), std::move(word), group::Outbox::kNobody);
+        tell_for_good(std::move(to), std::move(word));
     }
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
@@ -101,28 +86,18 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     Nanoseconds next_deadline_ = kNever;
 };
 
-struct GroupPlan {
-    std::vector<std::uint32_t> members;  // processes, by rank
-    std::vector<Collective> script;      // without buffers
-    std::vector<levels::Row> selection;  // of rank 0
-    std::size_t in_flight = 1;
-    // Operations are separated: each begins so long after the one before is over everywhere.
-    std::optional<Nanoseconds> settle;
-    engine::Repair repair = engine::Repair::pull;
-};
-
 // A process's part in one group, in virtual time: what the provider's group (ofi/group.h) is around the pure
 // one, and the application that uses it and looks at every byte. Most of its many methods are the ports that
 // a group has.
 class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
-    GroupMember(GroupProcess& process, std::uint32_t number, const GroupPlan& plan);
+    GroupMember(GroupProcess& process, SharedPlan& shared);
 
     group::Group& core() override { return core_; }
     const wire::JoinId& join_id() const override { return id_; }
-    const std::vector<wire::ByteString>& members() const override { return addresses_; }
+    const std::vector<wire::ByteString>& members() const override { return shared_.addresses(); }
     bool comes_from(Rank rank, const group::Source& source) override {
-        return index_of(rank) < addresses_.size() && addresses_[index_of(rank)] == source;
+        return index_of(rank) < members().size() && members()[index_of(rank)] == source;
     }
     void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
     bool has_key(GroupKey key) const;
@@ -144,7 +119,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
   private:
     struct Posted {
-        std::vector<std::byte> input, buffer, right;  // and what is to be in the buffer in the end
+        std::vector<std::byte> input, buffer;
+        SharedPlan::Content right;  // what is to be in the buffer in the end, until it is done
         bool done = false, scribbled = false;
     };
     // group::JoinPort
@@ -159,8 +135,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         return value_of<Address>(private_address);
     }
     int tell(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell(std::move(to), std::move(word), id_.list_hash);
-        return 0;
+        return process_.tell(std::move(to), std::move(word), id_.list_hash);
     }
     void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
@@ -171,7 +146,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         process_.send_now(to, header, payload);
     }
     void tell_for_good(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
+        process_.tell_for_good(std::move(to), std::move(word));
     }
     void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
     void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {
@@ -198,16 +173,18 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void forget_payloads() override {}
 
     GroupWorld& world() const { return process_.world(); }
-    std::uint32_t group() const { return static_cast<std::uint32_t>(id_.list_hash - 1); }
+    std::uint32_t group() const { return static_cast<std::uint32_t>(shared_.number() - 1); }
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);
     void post(std::size_t number);
+    // What an operation takes and is to bring.
+    void fill(std::size_t number);
 
     GroupProcess& process_;
+    SharedPlan& shared_;
     const GroupPlan& plan_;
     const wire::JoinId id_;
-    std::vector<wire::ByteString> addresses_;  // of processes, by rank
-    std::uint32_t rank_ = 0;
+    const std::uint32_t rank_;
     std::vector<Posted> operations_;
     std::size_t posted_ = 0, completed_ = 0;
     bool join_over_ = false, closed_ = false;

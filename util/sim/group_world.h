@@ -15,6 +15,7 @@
 
 #include "group_member.h"
 #include "host_memory.h"
+#include "memory_meter.h"
 #include "simulation.h"
 
 namespace mcastcoll::sim {
@@ -43,6 +44,9 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
 // One group of all processes of a layout, which can have as many messages under way as links hold.
 GroupOptions one_group(Model model);
 
+// Events after which a world of these is held to go on for ever.
+std::uint64_t most_steps(const GroupOptions& options);
+
 class GroupWorld final : public Simulation {
   public:
     explicit GroupWorld(GroupOptions options);
@@ -51,12 +55,20 @@ class GroupWorld final : public Simulation {
     const GroupOptions& options() const { return options_; }
     Random& random() { return random_; }
     std::uint64_t completions() const { return completions_; }
+    std::uint64_t events() const { return steps_; }
+    // When the last process so far has let go of a group.
+    Nanoseconds left_at() const { return left_at_; }
+    // What the provider's groups and joins have allocated in this process, and still have after a turn of its
+    // own, at most.
+    std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
 
     // For processes and members.
+    SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
     // A member has joined, or come through one more operation.
     void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined);
     // How many operations of this group a member may have posted by now.
     std::size_t may_post(std::uint32_t group) const;
+    using Simulation::network;
     Network& network() { return network_; }
     // A process that is started again has the endpoint behind all others.
     std::uint32_t endpoint_of(Address process) const {
@@ -71,7 +83,11 @@ class GroupWorld final : public Simulation {
     // Something has changed in the memory that this endpoint shares.
     void look_at_memory(std::uint32_t endpoint);
     // What is left of a member when its process lets go of it.
-    void retire(std::unique_ptr<GroupMember> member) { retired_.push_back(std::move(member)); }
+    void retire(std::unique_ptr<GroupMember> member) {
+        const Unmetered own;
+        retired_.push_back(std::move(member));
+        left_at_ = now();
+    }
 
   private:
     // For a process at a moment: a join to call, a peer that is lost, a word that comes again, or only a
@@ -81,6 +97,7 @@ class GroupWorld final : public Simulation {
     struct Slot {
         std::unique_ptr<GroupProcess> process;
         Nanoseconds wake_at = kNever;
+        std::int64_t bytes = 0, peak_bytes = 0;
         std::vector<std::pair<Nanoseconds, Errand>> errands;
     };
     void on_packet(std::uint32_t endpoint, Bytes datagram) override;
@@ -92,6 +109,8 @@ class GroupWorld final : public Simulation {
     void start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at);
     void wake(std::uint32_t endpoint, Nanoseconds at);
     void turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given);
+    // Every call into a process goes through here: its memory is accounted for.
+    void metered(Slot& slot, FunctionRef<void(GroupProcess&)> body);
     void tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at);
 
     Address address_at(std::uint32_t endpoint) const {
@@ -111,11 +130,13 @@ class GroupWorld final : public Simulation {
     const GroupOptions options_;
     Nanoseconds harmed_at_{};                              // when somebody died or gave up, the last of them
     Nanoseconds called_at_{};                              // the last that a join is called
+    std::vector<SharedPlan> shared_plans_;                 // by group
     std::vector<Slot> slots_;                              // by endpoint
     std::set<std::pair<std::uint32_t, Address>> watches_;  // by endpoint
     std::map<std::pair<GroupKey, std::uint32_t>, std::shared_ptr<HostMemory>> memories_;  // by host
     std::vector<std::unique_ptr<GroupMember>> retired_;
     std::uint64_t completions_ = 0, steps_ = 0;
+    Nanoseconds left_at_{};
     bool died_ = false, paused_ = false, gave_up_ = false, restarted_ = false;
 };
 

@@ -46,6 +46,7 @@ void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {
 
 int MemoryLevel::post(levels::Leg& leg, Nanoseconds) {
     if (memory_->failure != 0) return memory_->failure;
+    const Unmetered own;
     HostMemory::Part& part = memory_->at(leg.number).parts[self_];
     part.posted = true;
     const std::size_t bytes = input_bytes(leg, self_, members());
@@ -60,6 +61,7 @@ void MemoryLevel::advance(levels::Leg&, Nanoseconds) {
 }
 
 bool MemoryLevel::progress(Nanoseconds now) {
+    const Unmetered own;
     bool moved = false;
     awaited_ = HostMemory::kNobody;
     for (levels::Leg* leg : open_) moved |= memory_->failure != 0 ? end(*leg, memory_->failure) : move(*leg);
@@ -70,6 +72,7 @@ bool MemoryLevel::progress(Nanoseconds now) {
 }
 
 void MemoryLevel::fail(int error, Nanoseconds) {
+    const Unmetered own;
     memory_->fail(error, HostMemory::kNobody);
     for (levels::Leg* leg : open_) end(*leg, error);
     open_.clear();
@@ -89,10 +92,9 @@ bool MemoryLevel::is_here(const HostMemory::Operation& operation, std::uint32_t 
     return false;
 }
 
-bool MemoryLevel::all_here(const HostMemory::Operation& operation) {
-    for (std::uint32_t member = 0; member < members(); ++member)
-        if (!is_here(operation, member)) return false;
-    return true;
+bool MemoryLevel::all_here(HostMemory::Operation& operation) {
+    const std::uint32_t first = operation.missing();
+    return first == members() || is_here(operation, first);
 }
 
 bool MemoryLevel::move(levels::Leg& leg) {
@@ -109,7 +111,10 @@ bool MemoryLevel::move(levels::Leg& leg) {
 
 void MemoryLevel::take_result(const levels::Leg& leg, const HostMemory::Operation& operation) const {
     const auto result =
-        outcome(leg, self_, members(), [&](std::uint32_t member) { return operation.parts[member].input; });
+        outcome(leg, self_, members(), [&](std::uint32_t member, std::size_t offset, std::size_t bytes) {
+            const auto begin = operation.parts[member].input.begin() + static_cast<std::ptrdiff_t>(offset);
+            return std::vector(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+        });
     std::ranges::copy(result, leg.buffer);
     if (leg.bytes > 0) memory_->copied(self_, leg.kind == Kind::scatter ? leg.bytes : leg.bytes * members());
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "group/port.h"
+#include "memory_meter.h"
 
 namespace mcastcoll::sim {
 
@@ -29,7 +30,13 @@ class HostMemory {
         std::vector<Part> parts;
         std::vector<std::byte> result;  // of a broadcast: as far as the root has got
         bool released = false;
-        std::uint32_t done = 0;
+        std::uint32_t done = 0, all_before = 0;  // places: those before this one have posted
+
+        // The first that has not posted; behind the last, if all have.
+        std::uint32_t missing() {
+            while (all_before < parts.size() && parts[all_before].posted) ++all_before;
+            return all_before;
+        }
     };
     Operation& at(std::uint64_t number) {
         return operations_.try_emplace(number, dead_from.size()).first->second;
@@ -79,7 +86,7 @@ class MemoryLevel final : public group::HostLevel {
 
   private:
     std::uint32_t members() const { return static_cast<std::uint32_t>(memory_->dead_from.size()); }
-    bool all_here(const HostMemory::Operation& operation);
+    bool all_here(HostMemory::Operation& operation);
     bool is_here(const HostMemory::Operation& operation, std::uint32_t member);
     bool move(levels::Leg& leg);
     bool move_broadcast(levels::Leg& leg, HostMemory::Operation& operation);

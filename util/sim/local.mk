@@ -21,6 +21,9 @@ mcc_parts += \
 	%reldir%/host_memory.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
+	%reldir%/measure_groups.cc \
+	%reldir%/measure_groups.h \
+	%reldir%/memory_meter.h \
 	%reldir%/message_tree.cc \
 	%reldir%/message_tree.h \
 	%reldir%/network.cc \
@@ -32,6 +35,8 @@ mcc_parts += \
 	%reldir%/scenario.h \
 	%reldir%/script.cc \
 	%reldir%/script.h \
+	%reldir%/shared_plan.cc \
+	%reldir%/shared_plan.h \
 	%reldir%/simulation.h \
 	%reldir%/text.cc \
 	%reldir%/text.h \

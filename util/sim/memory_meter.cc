@@ -1,10 +1,11 @@
+#include "memory_meter.h"
+
 #include <malloc.h>
 
 #include <cstddef>
 #include <cstdlib>
 #include <new>
-
-#include "world.h"
+#include <utility>
 
 namespace {
 
@@ -67,6 +68,11 @@ MemoryMeter::~MemoryMeter() {
 }
 std::int64_t MemoryMeter::grown() const {
     return live_bytes - before_;
+}
+
+Unmetered::Unmetered() : meters_(std::exchange(metering, 0)) {}
+Unmetered::~Unmetered() {
+    metering = meters_;
 }
 
 }  // namespace mcastcoll::sim

@@ -36,7 +36,8 @@ Network::Network(const Model& model, const Faults& faults, std::vector<std::uint
       host_of_(std::move(host_of)),
       group_of_(std::move(group_of)),
       listens_to_(host_of_.size()),
-      in_flight_(host_of_.size()) {
+      in_flight_(host_of_.size()),
+      exchanged_(host_of_.size()) {
     assert(group_of_.size() == host_of_.size());
     if (model.shared_address) std::fill(group_of_.begin(), group_of_.end(), 0);
     for (std::uint32_t endpoint = 0; endpoint < group_of_.size(); ++endpoint)
@@ -100,11 +101,18 @@ Nanoseconds Network::free_at(std::uint32_t endpoint) const {
     return std::max(now_ + model_.latency, machine_at(endpoint).adapter_free - half);
 }
 
+void Network::begin_flight(const Parcel& parcel) {
+    ++in_flight_[parcel.from];
+    Exchanged& exchanged = exchanged_[parcel.from];
+    ++(parcel.way == Parcel::Way::message ? exchanged.sent.messages : exchanged.sent.datagrams);
+    exchanged.bytes_sent += parcel.size();
+}
+
 // Processor, adapter, wire to the switch.
 void Network::send(std::uint32_t from, Parcel* parcel) {
     Host& host = host_at(from);
     Machine& machine = machine_at(from);
-    ++in_flight_[from];
+    begin_flight(*parcel);
     occupy(from, model_.send_overhead);
     const Nanoseconds start = std::max(host.processor_free, machine.adapter_free);
     machine.adapter_free = start + std::max(model_.gap, model_.wire_time(parcel->size()));
@@ -118,10 +126,12 @@ Nanoseconds Network::receiving(const Parcel& parcel) const {
 }
 
 void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
+    const Unmetered own;
     send(from, Parcel::make(Parcel::Way::datagram, from, to, bytes));
 }
 
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
+    const Unmetered own;
     Parcel* parcel = Parcel::make(Parcel::Way::message, from, to, header, payload);
     // Hosts are machines of their own unless a layout says otherwise, and several endpoints on one host have
     // always talked through its adapter.
@@ -130,12 +140,13 @@ void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, B
         ++traffic_.messages;
         return send(from, parcel);
     }
-    ++in_flight_[from];
+    begin_flight(*parcel);
     occupy(from, model_.memory.overhead);
     schedule(Event::What::arrive, busy_until(from) + model_.memory.latency, to, 1, parcel);
 }
 
 void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload) {
+    const Unmetered own;
     Parcel* parcel = Parcel::make(Parcel::Way::multicast, from, group_of_[from], header, payload);
     parcel->range = static_cast<std::uint8_t>(range);
     ++traffic_.datagrams;
@@ -288,6 +299,9 @@ void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
     std::uint64_t begin = 0;  // magic, kind and checksum, which covers the rest
     std::memcpy(&begin, parcel->data(), std::min<std::size_t>(sizeof begin, parcel->size()));
     mix(begin);
+    Exchanged& exchanged = exchanged_[endpoint];
+    ++(parcel->way == Parcel::Way::message ? exchanged.received.messages : exchanged.received.datagrams);
+    exchanged.bytes_received += parcel->size();
     switch (parcel->way) {
         case Parcel::Way::message:
             return sink_.on_message(endpoint, parcel->from, parcel->bytes());

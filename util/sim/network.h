@@ -26,6 +26,7 @@
 
 #include "event_queue.h"
 #include "faults.h"
+#include "memory_meter.h"
 
 namespace mcastcoll::sim {
 
@@ -160,6 +161,12 @@ class Network {
     struct Traffic {
         std::uint64_t datagrams = 0, messages = 0;
     };
+    // What an endpoint has sent and has been handed. Here datagrams are those to one, too, and messages those
+    // that stay on a machine.
+    struct Exchanged {
+        Traffic sent, received;
+        std::uint64_t bytes_sent = 0, bytes_received = 0;
+    };
 
     // host_of: of every endpoint. group_of: of every endpoint, ascending; groups have addresses of their own.
     Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
@@ -170,6 +177,7 @@ class Network {
 
     Nanoseconds now() const { return now_; }
     const Traffic& traffic() const { return traffic_; }
+    const std::vector<Exchanged>& exchanged() const { return exchanged_; }  // by endpoint
     // Of everything that was delivered and when, to tell whether two runs were the same.
     std::uint64_t digest() const { return digest_; }
 
@@ -197,6 +205,7 @@ class Network {
 
     void wake(std::uint32_t endpoint, Nanoseconds at, std::uint32_t tag) { wake_run(endpoint, 1, at, tag); }
     void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag) {
+        const Unmetered own;
         schedule(Event::What::wake, at, first, count, nullptr, tag);
     }
     void kill(std::uint32_t host) { hosts_[host].dead = true; }
@@ -228,6 +237,7 @@ class Network {
     const Machine& machine_at(std::uint32_t endpoint) const { return machines_[host_at(endpoint).machine]; }
     Nanoseconds receiving(const Parcel& parcel) const;
     Nanoseconds scaled(const Host& host, Nanoseconds overhead) const;
+    void begin_flight(const Parcel& parcel);
     void send(std::uint32_t from, Parcel* parcel);
     void release(Parcel* parcel);
     void schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count, Parcel* parcel,
@@ -256,6 +266,7 @@ class Network {
     std::vector<std::uint32_t> group_of_, group_begin_;
     std::vector<std::uint8_t> listens_to_;
     std::vector<std::uint32_t> in_flight_;  // parcels of each endpoint that are not yet gone
+    std::vector<Exchanged> exchanged_;
     EventQueue events_;
     Nanoseconds now_{1};
     Event run_;  // of arrivals that are being collected

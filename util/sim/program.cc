@@ -9,18 +9,24 @@
 
 #include "arguments/arguments.h"
 #include "figures/figure.h"
+#include "measure_groups.h"
 #include "scenario.h"
 #include "text.h"
 
 namespace mcastcoll::sim {
 namespace {
 
+constexpr std::uint32_t kMostRanks = 1 << 20;
+
 struct Command {
     Experiment experiment;
     std::string policy = "pull";
     double loss_percent = 0;
     bool json = false;
-    Campaign campaign;  // without seeds: measure
+    Campaign campaign;                   // without seeds: measure
+    std::optional<std::uint32_t> hosts;  // of a whole group
+    std::uint32_t per_host = 1;
+    std::vector<CollectiveKind> collectives{CollectiveKind::broadcast};
     std::string figure, out, network;
     bool quick = false, acceptance = false, full = false;
     std::string replay;  // this command again
@@ -30,6 +36,7 @@ struct Command {
 struct Words {
     std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8";
     std::list<std::string> times;
+    std::vector<std::string> collectives;
     double gigabits = 0;
 };
 
@@ -87,9 +94,32 @@ std::string take_root(const std::string& text, Experiment& experiment) {
     return {};
 }
 
+// What whole groups have and engines alone have not, or the other way round.
+std::string take_group(const Arguments& arguments, const Words& words, Command& command) {
+    if (!command.hosts) {
+        for (const char* name : {"--per-host", "--collectives"})
+            if (arguments.given(name)) return fmt::format("{}: allowed only with --hosts", name);
+        return {};
+    }
+    for (const char* name :
+         {"--ranks", "--groups", "--slots", "--window", "--fragment", "--stash", "--root-sync", "--arrival"})
+        if (arguments.given(name)) return fmt::format("{}: not allowed with --hosts", name);
+    if (command.policy == "binomial")
+        return "--policy 'binomial': allowed with --hosts are push, pull, sync, auto";
+    const std::uint32_t most = kMostRanks / *command.hosts;
+    if (command.per_host > most)
+        return fmt::format("--per-host {}: allowed with --hosts {} are 1 to {}", command.per_host,
+                           *command.hosts, most);
+    command.experiment.ranks = *command.hosts * command.per_host;
+    if (!words.collectives.empty()) command.collectives.clear();
+    for (const std::string& name : words.collectives) command.collectives.push_back(*kind_named(name));
+    return {};
+}
+
 // Understands the words; returns a complaint or "".
-std::string digest(const Words& words, Command& command) {
+std::string digest(const Arguments& arguments, const Words& words, Command& command) {
     Experiment& experiment = command.experiment;
+    if (std::string wrong = take_group(arguments, words, command); !wrong.empty()) return wrong;
     const auto size = parse_size(words.size);
     if (!size) return fmt::format("--size '{}': allowed are 0 to 1G bytes, with K, M or G", words.size);
     experiment.bytes = *size;
@@ -118,15 +148,32 @@ std::vector<std::string> names_of(std::span<const Named> all) {
     return names;
 }
 
+std::vector<std::string> collective_names() {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < kCollectiveKinds; ++i)
+        names.emplace_back(name_of(static_cast<CollectiveKind>(i)));
+    return names;
+}
+
 void add_options(Arguments& arguments, Words& words, Command& command) {
     Experiment& e = command.experiment;
     const auto time = [&](const char* name, Nanoseconds& taken, const char* what) {
         arguments.option(name, words.times.emplace_back(), what)
             .check([&taken](const std::string& text) { return take_time(text, taken); }, "TIME");
     };
-    arguments.option("--ranks", e.ranks, "processes, one on each host").range(2, 1 << 20);
-    arguments.option("--size", words.size, "bytes of a broadcast, with K, M or G");
-    arguments.option("--ops", e.operations, "broadcasts").range(1, 1'000'000);
+    arguments.option("--ranks", e.ranks, "processes, one on each host").range(2U, kMostRanks);
+    arguments
+        .option("--hosts", command.hosts,
+                "a whole group on so many hosts: it joins, does the collectives, and leaves")
+        .range(1, 65'536);
+    arguments.option("--per-host", command.per_host, "processes on each of --hosts").range(1, 1024);
+    arguments
+        .option("--collectives", words.collectives,
+                "what a whole group does, each --ops times, with commas between [broadcast]")
+        .commas_between()
+        .one_of(collective_names());
+    arguments.option("--size", words.size, "bytes of a broadcast, or of one member's part, with K, M or G");
+    arguments.option("--ops", e.operations, "broadcasts, or of each of --collectives").range(1, 1'000'000);
     arguments.option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
         .range(0.0, 100.0);
     arguments
@@ -207,7 +254,7 @@ std::optional<int> parse(int argc, char** argv, Command& command) {
     command.replay = "mcastcoll-sim";
     for (int i = 1; i < argc; ++i) command.replay += fmt::format(" {}", argv[i]);
     if (const auto ended = arguments.parse(argc, argv)) return ended;
-    if (std::string wrong = digest(words, command); !wrong.empty()) return complain(wrong);
+    if (std::string wrong = digest(arguments, words, command); !wrong.empty()) return complain(wrong);
     return std::nullopt;
 }
 
@@ -240,11 +287,17 @@ nlohmann::ordered_json report_of(const Command& command, const Measured& measure
 }
 
 // As one JSON object, or a line for each of its fields.
-void print(const Command& command, const Measured& measured) {
-    const nlohmann::ordered_json report = report_of(command, measured);
+void print(const Command& command, const nlohmann::ordered_json& report) {
     if (command.json) return fmt::print("{}\n", report.dump());
     for (const auto& [key, value] : report.items())
         fmt::print("{:<24} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+// The program's exit code.
+int judge(const Command& command, std::uint64_t failures, const std::string& trouble) {
+    if (failures == 0) return 0;
+    fmt::print(stderr, "mcastcoll-sim: {}\nreplay with: {}\n", trouble, command.replay);
+    return 1;
 }
 
 int run_measurement(Command& command) {
@@ -257,10 +310,52 @@ int run_measurement(Command& command) {
         };
     const Measured measured = measure(command.experiment);
     if (show_progress) fmt::print(stderr, "\r\033[K");
-    print(command, measured);
-    if (measured.failures == 0) return 0;
-    fmt::print(stderr, "mcastcoll-sim: {}\nreplay with: {}\n", measured.trouble, command.replay);
-    return 1;
+    print(command, report_of(command, measured));
+    return judge(command, measured.failures, measured.trouble);
+}
+
+nlohmann::ordered_json report_of(const Command& command, const GroupMeasured& measured) {
+    const Experiment& experiment = command.experiment;
+    nlohmann::ordered_json report{{"hosts", *command.hosts},       {"per_host", command.per_host},
+                                  {"size", experiment.bytes},      {"loss", command.loss_percent},
+                                  {"policy", command.policy},      {"ops", experiment.operations},
+                                  {"seed", experiment.seed},       {"faults", to_string(experiment.faults)},
+                                  {"join_ns", measured.join.value}};
+    const auto share = [&](const std::string& name, const GroupMeasured::Share& of) {
+        report[name + "_rank0"] = of.rank0;
+        report[name + "_most"] = of.most;
+        report[name + "_mean"] = of.mean;
+    };
+    share("join_messages", measured.join_messages);
+    share("join_datagrams", measured.join_datagrams);
+    share("join_bytes_sent", measured.join_bytes_sent);
+    share("join_bytes_received", measured.join_bytes_received);
+    share("peak_bytes", measured.peak_bytes);
+    for (const auto& [kind, times] : measured.operations) {
+        report[fmt::format("{}_median_ns", name_of(kind))] = times.quantile(0.5).value;
+        report[fmt::format("{}_last_median_ns", name_of(kind))] = times.last().value;
+    }
+    report["leave_ns"] = measured.leave.value;
+    report["events"] = measured.events;
+    report["failures"] = measured.failures;
+    return report;
+}
+
+int run_group(const Command& command) {
+    const Experiment& experiment = command.experiment;
+    GroupExperiment group;
+    static_cast<Conditions&>(group) = experiment;
+    group.hosts = *command.hosts;
+    group.per_host = command.per_host;
+    group.kinds = command.collectives;
+    group.operations = experiment.operations;
+    group.bytes = experiment.bytes;
+    group.root = experiment.root;
+    group.policy = experiment.policy.value_or(group.policy);
+    group.settle = experiment.settle;
+    const GroupMeasured measured = measure_groups(group);
+    print(command, report_of(command, measured));
+    return judge(command, measured.failures, measured.trouble);
 }
 
 int list() {
@@ -315,7 +410,7 @@ int run_program(int argc, char** argv) {
         if (const auto ended = parse(argc, argv, command)) return *ended;
         if (!command.figure.empty() || command.acceptance) return run_figure_command(command);
         if (command.campaign.seeds > 0) return run_campaign(command.campaign);
-        return run_measurement(command);
+        return command.hosts ? run_group(command) : run_measurement(command);
     } catch (const std::exception& error) {
         complain(error.what());
         return 1;

@@ -1,6 +1,7 @@
 #include "script.h"
 
 #include <cassert>
+#include <utility>
 
 #include "engine/supply_graph.h"
 #include "reduce/slices.h"
@@ -113,35 +114,36 @@ std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const 
     return result;
 }
 
-std::vector<std::byte> content_of(std::uint32_t group, std::uint64_t step, std::uint64_t bytes) {
-    Random random((step + 1) * 0x9e3779b97f4a7c15ULL + group);
+std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,
+                                  std::uint64_t offset) {
+    // The generator counts in steps of this, and so does what leads to the word at the offset.
+    constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15ULL;
+    Random random((step + 1 + offset / 8) * kStride + group);
     std::vector<std::byte> content(bytes);
-    for (std::uint64_t at = 0; at < bytes; at += 8) {
-        const std::uint64_t word = random.next();
-        std::memcpy(content.data() + at, &word, std::min<std::uint64_t>(8, bytes - at));
+    std::uint64_t skipped = offset % 8;
+    for (std::uint64_t at = 0; at < bytes; at += 8 - std::exchange(skipped, 0)) {
+        const std::uint64_t word = random.next() >> (8 * skipped);
+        std::memcpy(content.data() + at, &word, std::min<std::uint64_t>(8 - skipped, bytes - at));
     }
     return content;
 }
 
 std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
-                               const std::function<std::vector<std::byte>(std::uint32_t)>& input_of) {
+                               const PartOfInput& part) {
     using Vector = std::vector<std::byte>;
-    const auto part = [](const Vector& all, std::size_t offset, std::size_t bytes) {
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
-        return Vector(begin, begin + static_cast<std::ptrdiff_t>(bytes));
-    };
     const auto everybody = [&](std::size_t offset) {
         Vector all;
+        all.reserve(what.bytes * members);
         for (std::uint32_t member = 0; member < members; ++member) {
-            const Vector one = part(input_of(member), offset, what.bytes);
+            const Vector one = part(member, offset, what.bytes);
             all.insert(all.end(), one.begin(), one.end());
         }
         return all;
     };
-    const auto combined = [&] {
-        Vector sum = input_of(0);
-        for (std::uint32_t member = 1; member < members && what.bytes > 0; ++member)
-            what.combiner(sum.data(), input_of(member).data(), what.bytes);
+    const auto combined = [&](std::size_t offset, std::size_t bytes) {
+        Vector sum = part(0, offset, bytes);
+        for (std::uint32_t member = 1; member < members && bytes > 0; ++member)
+            what.combiner(sum.data(), part(member, offset, bytes).data(), bytes);
         return sum;
     };
     const bool root = self == index_of(what.root);
@@ -149,23 +151,23 @@ std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::
         case CollectiveKind::barrier:
             return {};
         case CollectiveKind::broadcast:
-            return input_of(index_of(what.root));
+            return part(index_of(what.root), 0, what.bytes);
         case CollectiveKind::reduce:
-            return root ? combined() : Vector();
+            return root ? combined(0, what.bytes) : Vector();
         case CollectiveKind::allreduce:
-            return combined();
+            return combined(0, what.bytes);
         case CollectiveKind::allgather:
             return everybody(0);
         case CollectiveKind::gather:
             return root ? everybody(0) : Vector();
         case CollectiveKind::scatter:
-            return part(input_of(index_of(what.root)), self * what.bytes, what.bytes);
+            return part(index_of(what.root), self * what.bytes, what.bytes);
         case CollectiveKind::alltoall:
             return everybody(self * what.bytes);
         case CollectiveKind::reduce_scatter: {
             const std::size_t element = what.combiner.element_bytes;
             const Slice own = slice_of(self, members, what.bytes / element, element);
-            return part(combined(), own.offset, own.bytes);
+            return combined(own.offset, own.bytes);
         }
     }
     return {};

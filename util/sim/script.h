@@ -47,8 +47,9 @@ std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::u
 std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
                                 std::uint64_t most_bytes);
 
-// The bytes of a broadcast: different for every group and step.
-std::vector<std::byte> content_of(std::uint32_t group, std::uint64_t step, std::uint64_t bytes);
+// The bytes of a broadcast: different for every group and step. From an offset on, if it is wanted in parts.
+std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,
+                                  std::uint64_t offset = 0);
 // What a rank contributes to a reduction. Rank kOutside is what is added when rank 0 holds it.
 inline constexpr std::uint32_t kOutside = UINT32_MAX;
 std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::uint32_t rank,
@@ -57,10 +58,12 @@ std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::u
 std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const Step& step,
                                std::uint32_t members, std::uint32_t arity);
 
-// What a member has when a collective operation is over; empty where it gets nothing. input_of: what each has
-// given.
+// So many bytes, from an offset on, of what a member has given.
+using PartOfInput =
+    std::function<std::vector<std::byte>(std::uint32_t member, std::size_t offset, std::size_t bytes)>;
+// What a member has when a collective operation is over; empty where it gets nothing.
 std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
-                               const std::function<std::vector<std::byte>(std::uint32_t)>& input_of);
+                               const PartOfInput& part);
 
 inline constexpr std::byte kUntouched{0xee};  // in a buffer that is to be filled
 inline constexpr std::byte kScribble{0xdd};   // in one that is the application's again

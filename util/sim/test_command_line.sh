@@ -21,6 +21,21 @@ done
 [ "$("$sim" --ranks 12 --loss 5 --seed 1 --json)" != "$("$sim" --ranks 12 --loss 5 --seed 2 --json)" ] ||
     fail "the seed makes no difference"
 
+# A whole group: what its join costs, and each collective; the same seed gives the same run.
+options=(--hosts 4 --per-host 3 --collectives 'allreduce,broadcast' --ops 5 --size 3000 --loss 2 --seed 7 --json)
+json=$("$sim" "${options[@]}") || fail "a group: code $?"
+[ "$("$sim" "${options[@]}")" = "$json" ] || fail "a group: the same seed gave another run"
+printf '%s' "$json" | python3 -c 'import json, sys
+o = json.load(sys.stdin)
+assert (o["hosts"], o["per_host"], o["size"], o["loss"], o["failures"]) == (4, 3, 3000, 2, 0), o
+for what in "messages datagrams bytes_sent bytes_received".split():
+    one, most, mean = (o["join_%s_%s" % (what, of)] for of in ("rank0", "most", "mean"))
+    assert one > 0 and most > 0 and 0 < mean <= max(one, most), (what, o)
+assert o["peak_bytes_rank0"] > 10000 and 1000 < o["peak_bytes_mean"], o
+for kind in "allreduce broadcast".split():
+    assert 0 < o[kind + "_median_ns"] <= o[kind + "_last_median_ns"] < o["join_ns"], o
+assert o["leave_ns"] >= 0 and o["events"] > 0, o' || fail "a group: $json"
+
 # What travels farther takes longer; what is far too late is told.
 a=$("$sim" --ranks 4 --latency 10us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')
 b=$("$sim" --ranks 4 --latency 90us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')
@@ -46,5 +61,13 @@ refused backpressure --faults rain=1
 refused HOST:FACTOR --faults slow=3
 refused --latency --latency 5
 refused --slots --slots 9
+refused 1024 --hosts 2 --per-host 1025
+refused '1 to 16' --hosts 65536 --per-host 17
+refused reduce_scatter --hosts 2 --collectives broadcast,multicast
+refused 'only with --hosts' --per-host 2
+refused 'only with --hosts' --collectives barrier
+refused 'not allowed with --hosts' --hosts 2 --ranks 2
+refused 'push, pull, sync, auto' --hosts 2 --policy binomial
+refused 'allowed are 0 to 5' --hosts 2 --per-host 3 --root 6
 refused --nothing --nothing
 [ "$failures" -eq 0 ] && echo "ok   the command line"

@@ -17,24 +17,10 @@
 
 #include "base/function_ref.h"
 #include "engine/engine.h"
+#include "memory_meter.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
-
-// How much memory an engine has: every allocation made between the construction of a MemoryMeter and its end
-// counts. The program's operator new does the counting, so the engine needs to know nothing of it.
-class MemoryMeter {
-  public:
-    MemoryMeter();
-    MemoryMeter(const MemoryMeter&) = delete;
-    MemoryMeter& operator=(const MemoryMeter&) = delete;
-    ~MemoryMeter();
-    // Bytes allocated less bytes freed since the construction.
-    std::int64_t grown() const;
-
-  private:
-    std::int64_t before_;
-};
 
 // One group and what it does.
 struct Plan {

@@ -18,6 +18,9 @@
 
 namespace mcastcoll::group {
 
+// The longest message between processes, its header included, and so the longest word.
+inline constexpr std::size_t kMessageBytes = 65536 + 128;
+
 class Outbox {
   public:
     using Peer = std::uint64_t;   // of the messenger

@@ -20,7 +20,7 @@
 
 namespace mcastcoll::ofi {
 
-inline constexpr std::size_t kMessageBytes = 65536 + 128;
+using group::kMessageBytes;
 inline constexpr std::size_t kSmallMessageBytes = 2048;
 
 class Messenger final : private group::Outbox::Port {

@@ -1,0 +1,76 @@
+#include "shared_plan.h"
+
+#include <algorithm>
+
+namespace mcastcoll::sim {
+
+using levels::Kind;
+
+namespace {
+
+bool takes_blocks(Kind kind) {
+    return kind == Kind::scatter || kind == Kind::alltoall;
+}
+
+bool same_for_all(Kind kind) {
+    return !takes_blocks(kind) && kind != Kind::reduce_scatter;
+}
+
+bool only_for_root(Kind kind) {
+    return kind == Kind::reduce || kind == Kind::gather;
+}
+
+// Different for every member of every group. Ranks above 999 go above what the others take.
+std::uint64_t content_seed(std::uint64_t group, std::uint32_t rank) {
+    return group * 1000 + rank % 1000 + (std::uint64_t{rank / 1000} << 32);
+}
+
+}  // namespace
+
+void combine_by_xor(void* inout, const void* in, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+        static_cast<std::byte*>(inout)[i] ^= static_cast<const std::byte*>(in)[i];
+}
+
+SharedPlan::SharedPlan(std::uint64_t number, const GroupPlan& plan)
+    : number_(number), plan_(plan), right_(plan.script.size()) {
+    rank_of_.resize(plan.members.empty() ? 0 : std::ranges::max(plan.members) + 1);
+    for (std::uint32_t rank = 0; rank < members(); ++rank) {
+        addresses_.push_back(bytes_of(plan.members[rank]));
+        rank_of_[plan.members[rank]] = rank;
+    }
+}
+
+std::uint32_t SharedPlan::rank_of(std::uint32_t process) const {
+    return rank_of_[process];
+}
+
+std::vector<std::byte> SharedPlan::given(std::size_t operation, std::uint32_t rank) const {
+    const Collective& what = plan_.script[operation];
+    return part_given(operation, rank, 0, takes_blocks(what.kind) ? what.bytes * members() : what.bytes);
+}
+
+std::vector<std::byte> SharedPlan::part_given(std::size_t operation, std::uint32_t rank, std::size_t offset,
+                                              std::size_t bytes) const {
+    return content_of(content_seed(number_, rank), operation, bytes, offset);
+}
+
+SharedPlan::Content SharedPlan::right(std::size_t operation, std::uint32_t rank) {
+    const Collective& what = plan_.script[operation];
+    if (!same_for_all(what.kind) || (only_for_root(what.kind) && rank != index_of(what.root)))
+        return computed(operation, rank);
+    Content content = right_[operation].lock();
+    if (content == nullptr) right_[operation] = content = computed(operation, rank);
+    return content;
+}
+
+SharedPlan::Content SharedPlan::computed(std::size_t operation, std::uint32_t rank) const {
+    Collective what = plan_.script[operation];
+    what.combiner = {combine_by_xor, 1};
+    return std::make_shared<const std::vector<std::byte>>(
+        outcome(what, rank, members(), [&](std::uint32_t other, std::size_t offset, std::size_t bytes) {
+            return part_given(operation, other, offset, bytes);
+        }));
+}
+
+}  // namespace mcastcoll::sim

@@ -1,0 +1,76 @@
+// What all members of a simulated group have in common, kept once for the group: who they are, and what each
+// operation takes and must come to.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/config.h"
+#include "levels/selection.h"
+#include "script.h"
+#include "wire/join.h"
+
+namespace mcastcoll::sim {
+
+struct GroupPlan {
+    std::vector<std::uint32_t> members;  // processes, by rank
+    std::vector<Collective> script;      // without buffers
+    std::vector<levels::Row> selection;  // of rank 0
+    std::size_t in_flight = 1;
+    // Operations are separated: each begins so long after the one before is over everywhere.
+    std::optional<Nanoseconds> settle;
+    engine::Repair repair = engine::Repair::pull;
+};
+
+// As a private address, an Address; where datagrams go, the number: what applications know of a process.
+template <typename Number>
+wire::ByteString bytes_of(Number number) {
+    wire::ByteString bytes(sizeof number);
+    std::memcpy(bytes.data(), &number, sizeof number);
+    return bytes;
+}
+template <typename Number>
+Number value_of(const wire::ByteString& bytes) {
+    Number number = 0;
+    std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
+    return number;
+}
+
+// The only one that takes vectors of every length, in every order.
+void combine_by_xor(void* inout, const void* in, std::size_t bytes);
+
+class SharedPlan {
+  public:
+    using Content = std::shared_ptr<const std::vector<std::byte>>;
+
+    // number: of the group in its world, from 1 on.
+    SharedPlan(std::uint64_t number, const GroupPlan& plan);
+
+    const GroupPlan& plan() const { return plan_; }
+    std::uint64_t number() const { return number_; }
+    std::uint32_t members() const { return static_cast<std::uint32_t>(plan_.members.size()); }
+    const std::vector<wire::ByteString>& addresses() const { return addresses_; }  // by rank
+    // Of a process that is a member.
+    std::uint32_t rank_of(std::uint32_t process) const;
+
+    // What a member gives to an operation.
+    std::vector<std::byte> given(std::size_t operation, std::uint32_t rank) const;
+    // What it has in the end. Where that is the same for all who get something, it is there once, as long as
+    // somebody holds it.
+    Content right(std::size_t operation, std::uint32_t rank);
+
+  private:
+    std::vector<std::byte> part_given(std::size_t operation, std::uint32_t rank, std::size_t offset,
+                                      std::size_t bytes) const;
+    Content computed(std::size_t operation, std::uint32_t rank) const;
+
+    const std::uint64_t number_;
+    const GroupPlan& plan_;
+    std::vector<wire::ByteString> addresses_;
+    std::vector<std::uint32_t> rank_of_;  // by process
+    std::vector<std::weak_ptr<const std::vector<std::byte>>> right_;
+};
+
+}  // namespace mcastcoll::sim
