@@ -94,6 +94,7 @@ nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
 
 # The life of a group: joins of several members in the simulator's network.
 test_group_parts = \
+	%reldir%/peers_fixture.h \
 	%reldir%/join_world.cc \
 	%reldir%/join_world.h \
 	%reldir%/test_group_join.cc \
