@@ -227,7 +227,7 @@ step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/m
 # From here on some look at how long something takes.
 await asan-build
 sanitized=$?
-step large 1500 "groups of 34 to 256 members, and jobs that are too large for one" "$TOP/fabtests/cluster/mpi_large.sh"
+step large 1500 "groups of 34 to 300 members" "$TOP/fabtests/cluster/mpi_large.sh"
 step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'

@@ -2,10 +2,10 @@
 # mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many, and are those left alone that
 # are larger than a group can be?
 #
-#   --one-host N,N,..  ranks on one host (default 34,48,64,128,256)
+#   --one-host N,N,..  ranks on one host (default 34,48,64,128,256,257,300)
 #   --hosts N          hosts of the cluster (default 16; 0: no cluster)
 #   --ranks N,N,..     ranks on each of them (default 4,8)
-#   --too-many N,N,..  ranks that are more than a group can have (default 257,300)
+#   --too-many N,N,..  ranks that are more than a group can have (default none: 1025 take 17 GB)
 #   --pml P,P,..       ob1, cm (default both)
 #
 # Every job broadcasts, reduces, gathers ..., blocking and non-blocking, on the world and on parts of it, and checks every byte. It
@@ -18,7 +18,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-one_host=34,48,64,128,256 hosts=16 ranks=4,8 too_many=257,300 pmls=ob1,cm seconds=400
+one_host=34,48,64,128,256,257,300 hosts=16 ranks=4,8 too_many='' pmls=ob1,cm seconds=400
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 for list in "$one_host" "$ranks" "$too_many"; do
-    [[ $list =~ ^([1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*)?$ ]] || bad_usage "'$list': give numbers of ranks"
+    [[ $list =~ ^([1-9][0-9]{0,3}(,[1-9][0-9]{0,3})*)?$ ]] || bad_usage "'$list': give numbers of ranks"
 done
 [[ $hosts =~ ^[0-9]{1,2}$ ]] || bad_usage "--hosts '$hosts': give a number"
 [[ $pmls =~ ^(ob1|cm)(,(ob1|cm))?$ ]] || bad_usage "--pml '$pmls': give ob1, cm, or both"
@@ -80,7 +80,7 @@ serve() { # serve WHAT RANKS HOSTS PML LAUNCHER...
 leave() { # leave RANKS
     local what="$1 ranks, more than a group has" log=$work/log code=0 lines took
     job "$log" "$1" ob1 broadcasts "${launch_here[@]}" || code=$?
-    lines=$(grep -c "coll/mcastcoll leaves MPI_COMM_WORLD to Open MPI's own collectives: it has $1 ranks, a group at most 256" "$log") || :
+    lines=$(grep -c "coll/mcastcoll leaves MPI_COMM_WORLD to Open MPI's own collectives: it has $1 ranks, a group at most 1024" "$log") || :
     if [ $code != 0 ] || ! right "$log"; then
         broken "$what" "$log" $code
     elif [ "$lines" != 1 ] || grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$log"; then

@@ -8,7 +8,7 @@
 
 #include "mpi_support.h"
 
-enum { kMostMembers = 256 };
+enum { kMostMembers = 1024 };
 
 typedef enum {  // in the order in which the library counts them
     kBcast,

@@ -113,7 +113,7 @@ void JoinProcess::follow() {
         made.epoch = static_cast<Epoch>(world_.random_.next());
         made.range_of.assign(world_.size(), 0);
         group::fit_datagrams(made, guests, group::placement_of(made), false);
-        if (join->welcome(made) != 0) world_.complain("rank 0 cannot tell its welcome");
+        if (const int code = join->welcome(made); code != 0) return fail(code);
         made.id = id_;
         welcome_by(made);
     }
@@ -158,6 +158,7 @@ Result<group::Outbox::Peer> JoinProcess::peer(const wire::ByteString& address) {
 }
 
 int JoinProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
+    if (word.size() > world_.network_.word_bytes) return EMSGSIZE;
     outbox_.post(std::move(to), std::move(word), kOwner);
     outbox_.flush(*this);
     return 0;

@@ -23,6 +23,7 @@ struct JoinNetwork {
     Nanoseconds delay = Nanoseconds::from_us(50);   // at least; of datagrams and words
     Nanoseconds jitter = Nanoseconds::from_us(50);  // on top of it, different for each
     std::size_t words_at_once = 32;                 // that one member may have under way
+    std::size_t word_bytes = 65536 + 128;           // at most; kMessageBytes, ports/messenger.h
 };
 
 // A process of a rank, with what its station does around a join: it keeps greetings for joins that it has not

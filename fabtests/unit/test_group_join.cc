@@ -7,6 +7,7 @@
 
 #include "group/welcome.h"
 #include "join_world.h"
+#include "peers_fixture.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;
@@ -279,4 +280,49 @@ Test(join, nobody_but_rank_0_asks_for_a_survey) {
     cr_assert_eq(member.echoes_sent, 0U);
     member.join->on_survey(asked_by(0, 2), world.now());
     cr_assert_eq(member.echoes_sent, 1U);
+}
+
+namespace {
+
+void give_addresses(JoinWorld& world, const std::vector<wire::Peer>& peers) {
+    for (std::uint32_t rank = 0; rank < world.size(); ++rank) {
+        wire::Peer& peer = world.process(rank).hello.peer;
+        const wire::ByteString known = peer.private_address;
+        peer = peers[rank];
+        peer.private_address = known;
+    }
+}
+
+}  // namespace
+
+Test(join, one_welcome_names_as_many_as_it_is_sure_to_hold) {
+    JoinWorld world(wire::kMaxWelcomed);
+    give_addresses(world, PeerMaker({wire::kMaxWelcomed, 1, Order::shuffled, true}).make());
+    world.call_all(ms(20));
+    world.run();
+    cr_assert(world.wrong().empty(), "%s", world.wrong().c_str());
+    for (std::uint32_t rank = 0; rank < wire::kMaxWelcomed; ++rank) {
+        const JoinProcess& one = world.process(rank);
+        cr_assert(one.error == 0 && one.welcome && one.welcome->key == world.process(0).welcome->key,
+                  "rank %u", rank);
+    }
+    cr_assert(world.process(wire::kMaxWelcomed - 1).welcome->peers == world.process(0).welcome->peers);
+}
+
+Test(join, a_welcome_that_is_too_long_ends_the_join_of_all) {
+    JoinNetwork network;
+    network.word_bytes = 2048;
+    for (const std::uint32_t hosts : {1, 100}) {
+        JoinWorld world(100, network);
+        give_addresses(world, PeerMaker({hosts, 100 / hosts}).make());
+        world.call_all(ms(20));
+        world.run();
+        if (hosts == 1)
+            expect_all_welcomed(world);
+        else
+            for (std::uint32_t rank = 0; rank < 100; ++rank) {
+                cr_assert_eq(world.process(rank).error, EMSGSIZE, "rank %u", rank);
+                cr_assert_leq(world.process(rank).over_at.value, ms(1000).value);
+            }
+    }
 }

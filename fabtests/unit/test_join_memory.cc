@@ -60,9 +60,26 @@ Test(join_memory, forgets_the_oldest) {
         cr_assert_eq(memory.failed({7, count - 1})->error, 100U);
         cr_assert_eq(memory.failed_group({7, count - 1})->word.error, 104U);
     }
-    for (const std::uint32_t count : {1023U, 1024U, 1025U}) {
+}
+
+Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
+    wire::Hello hello = hello_of(0, 1);
+    hello.peer.place.resize(wire::kMostAddressBytes);
+    hello.peer.watch_point.resize(wire::kMostAddressBytes);
+    const auto each = [&] { return JoinMemory::EarlyHello{hello, {}}.bytes(); };
+    cr_assert_geq(each(), sizeof hello + 2 * wire::kMostAddressBytes);
+    cr_assert_gt(JoinMemory::kEarlyBytes / each(), 2 * wire::kMaxWelcomed, "the greetings of whole groups");
+    hello.peer.place.resize(10'000);  // fewer of them, for a quick test
+    const std::size_t most = JoinMemory::kEarlyBytes / each();
+    for (const std::size_t count : {most - 1, most, most + 1}) {
         JoinMemory memory;
-        for (std::uint32_t i = 0; i < count; ++i) memory.keep_early(hello_of(i, 1), {});
-        cr_assert_eq(early_count(memory), count <= 1024 ? count : 1024U);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            hello.id.sequence = i;
+            memory.keep_early(hello, {});
+        }
+        cr_assert_eq(early_count(memory), std::min(count, most));
+        memory.forget_early({7, 5});
+        memory.keep_early(hello_of(5, 1), {});
+        cr_assert_eq(early_count(memory), std::min(count, most), "what is forgotten makes room");
     }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -182,4 +183,19 @@ Test(transport_rendezvous, datagrams_too_long_are_dropped) {
     const auto texts = receive_texts(at, 1);
     cr_assert_eq(texts.size(), 1);
     cr_assert_eq(texts[0], "ok");
+}
+
+// As many as a welcome names greet rank 0, which has not called the join yet.
+Test(transport_rendezvous, the_greetings_of_a_thousand_members_fit) {
+    std::size_t limit = 0;
+    std::ifstream("/proc/sys/net/core/rmem_max") >> limit;
+    const std::size_t members = limit >= std::size_t{2} << 20 ? 1023 : 400;
+    const Listener leader("127.0.0.1:0"), other("127.0.0.1:0");
+    Rendezvous to = must(Rendezvous::open(leader.address.bytes()));
+    Rendezvous from = must(Rendezvous::open(other.address.bytes()));
+    const unsigned candidate = candidate_of(to, leader.address.bytes());
+    const std::string greeting(300, 'x');
+    for (std::size_t i = 0; i < members; ++i)
+        cr_assert_eq(from.send(leader.address.bytes(), candidate, text_bytes(greeting)), 0);
+    cr_assert_eq(receive_texts(to, members).size(), members);
 }

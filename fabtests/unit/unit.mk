@@ -7,12 +7,14 @@ TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
 
 # Criterion's macros cast in the old style; a test's local names may be those of another file's helpers.
-MCC_UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(CRITERION_CFLAGS)
+MCC_UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(ZSTD_CFLAGS) $(CRITERION_CFLAGS)
 MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast -Wno-shadow
 
 test_wire_parts = \
 	%reldir%/test_wire.cc \
 	%reldir%/test_wire_join.cc \
+	%reldir%/test_wire_peers.cc \
+	%reldir%/peers_fixture.h \
 	%reldir%/wire_fixture.h
 %reldir%/wire/all.cc: parts = $(test_wire_parts)
 mcc_rooms += %reldir%/wire/all.cc
@@ -20,7 +22,7 @@ EXTRA_DIST += $(test_wire_parts)
 nodist_%canon_reldir%_test_wire_SOURCES = %reldir%/wire/all.cc
 %canon_reldir%_test_wire_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(CRITERION_LIBS)
+%canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
 
 %canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc
 %canon_reldir%_test_feed_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
@@ -92,6 +94,7 @@ nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
 
 # The life of a group: joins of several members in the simulator's network.
 test_group_parts = \
+	%reldir%/peers_fixture.h \
 	%reldir%/join_world.cc \
 	%reldir%/join_world.h \
 	%reldir%/test_group_join.cc \

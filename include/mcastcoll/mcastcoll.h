@@ -18,8 +18,9 @@
 extern "C" {
 #endif
 
-/* Of a group; fi_query_collective() says the same. */
-#define FI_MCASTCOLL_MAX_MEMBERS 256
+/* Of a group: what the message that names all members is sure to hold. More are refused with -FI_E2BIG. The
+ * provider at hand says its own in fi_query_collective(). */
+#define FI_MCASTCOLL_MAX_MEMBERS 1024
 
 /* The name for fi_open_ops() on an address vector set. */
 #define FI_MCASTCOLL_SET_OPS "mcastcoll_set_ops_v1"

@@ -3,21 +3,33 @@
 // the port says that a member may be there.
 #pragma once
 
+#include <deque>
+
 #include "group/group.h"
 
 namespace mcastcoll::group {
 
-// The latest of something, at most so many: who has no room for another forgets the oldest.
+// The latest of something, at most so many, or so many bytes of what says how many it has: who has no room
+// for another forgets the oldest.
 template <typename T, std::size_t kMost>
 class Recent {
   public:
     void keep(T one) {
-        if (entries_.size() == kMost) entries_.erase(entries_.begin());
+        const std::size_t size = size_of(one);
+        while (!entries_.empty() && size_ + size > kMost) {
+            size_ -= size_of(entries_.front());
+            entries_.pop_front();
+        }
         entries_.push_back(std::move(one));
+        size_ += size;
     }
     template <typename Predicate>
     void forget_if(Predicate&& predicate) {
-        std::erase_if(entries_, predicate);
+        std::erase_if(entries_, [&](const T& one) {
+            const bool goes = predicate(one);
+            size_ -= goes ? size_of(one) : 0;
+            return goes;
+        });
     }
     // The latest for which this holds, or null.
     template <typename Predicate>
@@ -30,7 +42,15 @@ class Recent {
     auto end() const { return entries_.rend(); }
 
   private:
-    std::vector<T> entries_;
+    static std::size_t size_of(const T& one) {
+        if constexpr (requires { one.bytes(); })
+            return one.bytes();
+        else
+            return 1;
+    }
+
+    std::deque<T> entries_;
+    std::size_t size_ = 0;
 };
 
 // Where a datagram came from, in the words of whoever receives datagrams.
@@ -43,7 +63,14 @@ class JoinMemory {
     struct EarlyHello {
         wire::Hello hello;
         Source source;  // who it may be is known when the join is called
+        std::size_t bytes() const {
+            const wire::Peer& peer = hello.peer;
+            return sizeof *this + source.size() + hello.verbs.source.size() + peer.private_address.size() +
+                   peer.multicast_source.size() + peer.watch_point.size() + peer.place.size();
+        }
     };
+    // Some 5,000 greetings: of a few joins of the largest groups, or of thousands that nobody calls.
+    static constexpr std::size_t kEarlyBytes = std::size_t{2} << 20;
     // The latest from a place is from the process that lives.
     void keep_early(const wire::Hello& hello, const Source& source) {
         early_.forget_if([&](const EarlyHello& one) {
@@ -96,7 +123,7 @@ class JoinMemory {
         wire::JoinId id;
         wire::ByteString leader;
     };
-    Recent<EarlyHello, 1024> early_;
+    Recent<EarlyHello, kEarlyBytes> early_;
     Recent<wire::Answer, 64> failed_;
     Recent<GivenUp, 64> given_up_;
     Recent<FailedGroup, 64> failed_groups_;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/system.h"
+#include "transport/udp_socket.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll {
@@ -17,6 +18,9 @@ constexpr std::uint64_t kPortSeed = 0x6d63617374706f72;
 constexpr std::uint64_t kNameSeed = 0x6d63617374756e78;
 constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kPorts = 10000;
+// The greetings of a thousand members come while rank 0 does something else, each with a KiB of the kernel's;
+// Linux itself would give room for some 200. What does not fit is repeated.
+constexpr std::size_t kGreetingsBytes = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -82,6 +86,7 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address) {
     Rendezvous result;
     result.socket_ = FileDescriptor(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!result.socket_.valid()) return system_error(errno, "cannot open the rendezvous socket");
+    (void)size_buffer(result.socket_.get(), kGreetingsBytes, SO_RCVBUFFORCE, SO_RCVBUF);
     std::string refused;
     int code = 0;
     for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {

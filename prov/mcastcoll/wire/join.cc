@@ -6,6 +6,7 @@
 
 #include "wire/bytes.h"
 #include "wire/packet.h"
+#include "wire/peer_table.h"
 
 namespace mcastcoll::wire {
 namespace {
@@ -50,8 +51,7 @@ void fields(auto& io, Some<Welcome> auto& welcome) {
     io(welcome.fragment_bytes, welcome.window, welcome.repair, welcome.channels, welcome.root_sync,
        welcome.root_delay_us, welcome.policy);
     io.template list<std::uint16_t>(welcome.selection, kMostTableBytes);
-    io.template list<std::uint32_t>(welcome.peers, kMostMembers);
-    io.items(welcome.range_of, welcome.peers.size());
+    io.peer_table(welcome.peers, welcome.range_of);
 }
 
 void fields(auto& io, Some<Answer> auto& answer) {
@@ -95,12 +95,13 @@ class Writer {
     void list(const std::vector<Item>& values, std::size_t most) {
         assert(values.size() <= most);
         one(static_cast<Count>(values.size()));
-        items(values, values.size());
-    }
-    template <typename Item>
-    void items(const std::vector<Item>& values, std::size_t count) {
-        assert(values.size() == count);
         for (const Item& value : values) one(value);
+    }
+    // The last field of its message: it has no length.
+    void peer_table(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of) {
+        one(static_cast<std::uint32_t>(peers.size()));
+        const ByteString packed = pack(peers, range_of);
+        bytes_.insert(bytes_.end(), packed.begin(), packed.end());
     }
     ByteString finish() {
         put(bytes_.data() + kCrcAt, checksum(bytes_));
@@ -138,12 +139,17 @@ class Reader {
         Count count = 0;
         one(count);
         if (count > most) count = 0, good_ = false;
-        items(values, count);
-    }
-    template <typename Item>
-    void items(std::vector<Item>& values, std::size_t count) {
         values.resize(count);
         for (Item& value : values) one(value);
+    }
+    void peer_table(std::vector<Peer>& peers, std::vector<std::uint8_t>& range_of) {
+        const auto members = number<std::uint32_t>();
+        auto table = unpack(rest_, members);
+        good_ = good_ && table.has_value();
+        if (!good_) return;
+        peers = std::move(table->peers);
+        range_of = std::move(table->range_of);
+        rest_ = {};
     }
     bool good() const { return good_; }
     bool finished() const { return good_ && rest_.empty(); }
@@ -262,9 +268,8 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
 }
 
 std::optional<Hello> decode_hello(Bytes bytes) {
-    return message_of<Hello>(bytes, JoinKind::hello, [](const Hello& hello) {
-        return hello.members <= kMostMembers && index_of(hello.rank) < hello.members;
-    });
+    return message_of<Hello>(bytes, JoinKind::hello,
+                             [](const Hello& hello) { return index_of(hello.rank) < hello.members; });
 }
 
 std::optional<Welcome> decode_welcome(Bytes bytes) {

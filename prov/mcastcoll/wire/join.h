@@ -15,10 +15,13 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 4;
+inline constexpr std::uint8_t kJoinVersion = 5;
 inline constexpr std::size_t kMostAddressBytes = 128;
 inline constexpr std::size_t kMostTableBytes = 4096;
-inline constexpr std::size_t kMostMembers = 256;
+// Members that one welcome can surely name: each on a host and in a subnet of its own, with names, addresses
+// and identities that have nothing in common, they are nearly the 64 KiB of a message (test_wire_peers).
+// It is the welcome's length that this bounds: no table of anybody's.
+inline constexpr std::size_t kMaxWelcomed = 1024;
 inline constexpr std::size_t kMostGroupAddresses = 16;
 inline constexpr std::uint8_t kGroupPlans = 4;
 inline constexpr std::size_t kMostSurveyed = 16;  // networks

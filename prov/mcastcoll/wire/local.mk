@@ -4,9 +4,11 @@ mcc_parts += \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/packet.cc \
-	%reldir%/packet.h
+	%reldir%/packet.h \
+	%reldir%/peer_table.cc \
+	%reldir%/peer_table.h
 nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
-%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS)
+%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(ZSTD_CFLAGS)
+%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS) $(ZSTD_LIBS)
 EXTRA_DIST += %reldir%/FORMAT.md %reldir%/README.md

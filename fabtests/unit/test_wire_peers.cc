@@ -1,0 +1,190 @@
+// Everybody's addresses in a welcome: how few bytes they are, and that nothing malformed is unpacked.
+#include <criterion/criterion.h>
+#include <zstd.h>
+
+#include <functional>
+#include <vector>
+
+#include "peers_fixture.h"
+#include "wire/peer_table.h"
+
+using namespace mcastcoll;
+using test::Cluster;
+using test::Order;
+using wire::ByteString;
+using wire::kMaxUnpackedBytes;
+using wire::kMaxWelcomed;
+
+namespace {
+
+constexpr std::size_t kWordBytes = 65536 + 128;  // kMessageBytes, ports/messenger.h
+
+std::vector<std::uint8_t> ranges(std::size_t members) {
+    std::vector<std::uint8_t> result;
+    for (std::size_t rank = 0; rank < members; ++rank) result.push_back(static_cast<std::uint8_t>(rank / 64));
+    return result;
+}
+
+// With everything else as long as it can be.
+std::size_t welcome_bytes(const std::vector<wire::Peer>& peers) {
+    std::mt19937_64 random{3};
+    const auto drawn = [&](std::size_t length) {
+        ByteString result(length);
+        for (std::byte& byte : result) byte = static_cast<std::byte>(random());
+        return result;
+    };
+    wire::Welcome welcome;
+    welcome.group_addresses.assign(wire::kMostGroupAddresses, drawn(19));
+    welcome.policy = drawn(wire::kMostAddressBytes);
+    welcome.selection = drawn(wire::kMostTableBytes);
+    welcome.peers = peers;
+    welcome.range_of = ranges(peers.size());
+    for (std::uint8_t& range : welcome.range_of) range %= wire::kMostGroupAddresses;
+    const ByteString bytes = wire::encode(welcome);
+    const auto back = wire::decode_welcome(bytes);
+    cr_assert(back && back->peers == welcome.peers && back->range_of == welcome.range_of);
+    return bytes.size();
+}
+
+ByteString compress(const ByteString& table) {
+    ByteString frame(ZSTD_compressBound(table.size()));
+    frame.resize(ZSTD_compress(frame.data(), frame.size(), table.data(), table.size(), 3));
+    return frame;
+}
+
+ByteString joined(ByteString first, const ByteString& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+}
+
+// The table of members without any address: ranges, the first byte of all distances, the second ...
+ByteString empty_strings(std::size_t members) {
+    ByteString table(9 * members);
+    std::fill_n(table.begin() + static_cast<std::ptrdiff_t>(4 * members), members, std::byte{1});
+    return table;
+}
+
+ByteString without_length(const ByteString& table) {
+    ZSTD_CCtx* const context = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    ByteString frame(ZSTD_compressBound(table.size()));
+    frame.resize(ZSTD_compress2(context, frame.data(), frame.size(), table.data(), table.size()));
+    ZSTD_freeCCtx(context);
+    return frame;
+}
+
+}  // namespace
+
+TestSuite(wire_peers, .timeout = 300);
+
+Test(wire_peers, a_word_holds_a_thousand_members) {
+    const struct {
+        Cluster cluster;
+        std::size_t most;
+    } cases[] = {
+        {{32, 32, Order::hosts}, 16 << 10},          {{32, 32, Order::round_robin}, 16 << 10},
+        {{32, 32, Order::shuffled}, 20 << 10},       {{1024, 1, Order::hosts}, 40 << 10},
+        {{32, 32, Order::hosts, true}, 18 << 10},    {{32, 32, Order::shuffled, true}, 22 << 10},
+        {{1024, 1, Order::hosts, true}, kWordBytes}, {{1024, 1, Order::shuffled, true}, kWordBytes},
+    };
+    for (const auto& [cluster, most] : cases) {
+        const auto peers = test::PeerMaker(cluster).make();
+        cr_assert_eq(peers.size(), kMaxWelcomed);
+        const std::size_t bytes = welcome_bytes(peers);
+        cr_log_info("%zu hosts of %zu, order %d, %s: %zu bytes", cluster.hosts, cluster.ranks,
+                    static_cast<int>(cluster.order), cluster.strange ? "strange" : "alike", bytes);
+        cr_assert_leq(bytes, most, "%zu hosts of %zu: %zu bytes", cluster.hosts, cluster.ranks, bytes);
+    }
+}
+
+Test(wire_peers, tables_of_all_sizes_and_lengths_come_back) {
+    for (const std::size_t members :
+         {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{100}, kMaxWelcomed - 1, kMaxWelcomed}) {
+        std::vector<wire::Peer> peers(members);
+        for (std::size_t rank = 0; rank < members; ++rank) {
+            const std::size_t length = rank % (wire::kMostAddressBytes + 1);
+            peers[rank] = {ByteString(length, static_cast<std::byte>(rank)),
+                           ByteString(wire::kMostAddressBytes - length, std::byte{1}),
+                           ByteString(rank % 2 * wire::kMostAddressBytes, std::byte{2}),
+                           ByteString(rank == 0 ? 0 : 1, std::byte{3})};
+        }
+        const ByteString packed = wire::pack(peers, ranges(members));
+        const auto back = wire::unpack(packed, members);
+        cr_assert(back && back->peers == peers && back->range_of == ranges(members), "%zu", members);
+        cr_assert(!wire::unpack(packed, members + 1), "%zu", members);
+        if (members > 0) cr_assert(!wire::unpack(packed, members - 1), "%zu", members);
+    }
+}
+
+Test(wire_peers, one_more_than_a_welcome_is_sure_to_hold_are_none) {
+    for (const std::size_t members : {kMaxWelcomed - 1, kMaxWelcomed, kMaxWelcomed + 1})
+        cr_assert_eq(wire::unpack(compress(empty_strings(members)), members).has_value(),
+                     members <= kMaxWelcomed, "%zu", members);
+}
+
+// Whatever the bytes say, no more is unpacked than so many members can have.
+Test(wire_peers, bombs_and_frames_that_lie_are_refused) {
+    constexpr std::size_t kMembers = 60;
+    const ByteString table = empty_strings(kMembers), good = compress(table);
+    cr_assert(wire::unpack(good, kMembers).has_value());
+    const auto with = [](ByteString bytes, std::size_t at, std::uint8_t value) {
+        bytes[at] = std::byte{value};
+        return bytes;
+    };
+    const ByteString skipped{std::byte{0x50}, std::byte{0x2a}, std::byte{0x4d}, std::byte{0x18},
+                             std::byte{0},    std::byte{0},    std::byte{0},    std::byte{0}};
+    const struct {
+        const char* what;
+        ByteString packed;
+    } cases[] = {
+        {"nothing", {}},
+        {"no frame", table},
+        {"a bomb", compress(ByteString(std::size_t{64} << 20))},
+        {"a byte more than members can have", compress(ByteString(kMembers * kMaxUnpackedBytes + 1))},
+        {"a byte more than these have", compress(ByteString(table.size() + 1))},
+        {"a byte less", compress(ByteString(table.size() - 1))},
+        {"an empty table", compress({})},
+        {"only ranges", compress(ByteString(table.begin(), table.begin() + kMembers))},
+        {"only ranges and the order", compress(ByteString(table.begin(), table.begin() + 5 * kMembers))},
+        {"a rank that is none", compress(with(table, kMembers, 1))},
+        {"a rank twice", compress(with(table, 4 * kMembers + 1, 0))},
+        {"a string that is too long", compress(with(table, 5 * kMembers, wire::kMostAddressBytes + 1))},
+        {"a string that is not there", compress(with(table, 5 * kMembers, 1))},
+        {"a last string that is not there", compress(with(table, table.size() - 1, 1))},
+        {"a frame that does not say how long it is", without_length(table)},
+        // 540 bytes: the frame's sixth and seventh byte have 284, and count from 256.
+        {"a frame that says that it is shorter", with(good, 5, 27)},
+        {"a frame that says that it is longer", with(good, 5, 29)},
+        {"two frames", joined(good, compress({}))},
+        {"something behind the frame", joined(good, ByteString(1))},
+        {"a frame to be skipped behind it", joined(good, skipped)},
+        {"a frame to be skipped before it", joined(skipped, good)},
+        {"a frame of another version", with(good, 0, 0x27)},
+    };
+    cr_assert(good[5] == std::byte{28} && good[6] == std::byte{1});
+    for (const auto& one : cases) cr_assert(!wire::unpack(one.packed, kMembers), "%s", one.what);
+}
+
+// The checksum is the message's: this is what a forger can send.
+Test(wire_peers, damage_is_refused_or_is_another_table) {
+    for (const std::size_t members : {3, 200}) {
+        const auto peers = test::PeerMaker({members, 1}).make();
+        const ByteString good = wire::pack(peers, ranges(members));
+        for (std::size_t length = 0; length < good.size(); ++length)
+            cr_assert(!wire::unpack(Bytes(good).first(length), members), "length %zu", length);
+        cr_assert(!wire::unpack(joined(good, ByteString(1)), members));
+        for (std::size_t bit = 0; bit<8 * good.size(); bit += members> 3 ? 13 : 1) {
+            ByteString flipped = good;
+            flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+            const auto table = wire::unpack(flipped, members);
+            cr_assert(!table || (table->peers.size() == members && table->range_of.size() == members));
+        }
+    }
+    std::mt19937_64 random{11};
+    for (int i = 0; i < 20'000; ++i) {
+        ByteString table(random() % 600);
+        for (std::byte& byte : table) byte = static_cast<std::byte>(random() % 8 == 0 ? random() % 256 : 0);
+        const auto unpacked = wire::unpack(compress(table), 60);
+        cr_assert(!unpacked || unpacked->peers.size() == 60);
+    }
+}

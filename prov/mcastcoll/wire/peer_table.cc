@@ -1,0 +1,173 @@
+#include "wire/peer_table.h"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <new>
+#include <numeric>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll::wire {
+namespace {
+
+// A table of 1,024 members takes a millisecond; level 19 takes a hundred and saves a twentieth.
+constexpr int kLevel = ZSTD_CLEVEL_DEFAULT;
+// Neither older formats nor frames that are to be skipped.
+constexpr std::uint32_t kFrameBegins = 0x28b52ffd;
+
+constexpr std::array kStrings{&Peer::private_address, &Peer::multicast_source, &Peer::watch_point,
+                              &Peer::place};
+
+// Ranks, in the order of the table's rows.
+using Order = std::vector<std::uint32_t>;
+
+Order by_rank(std::size_t members) {
+    Order order(members);
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+}
+
+Order by_place(const std::vector<Peer>& peers) {
+    Order order = by_rank(peers.size());
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t one, std::uint32_t other) {
+        return peers[one].place < peers[other].place;
+    });
+    return order;
+}
+
+// What stands behind a name is in the same column where names are of the same length.
+Order by_length(Order order, const std::vector<Peer>& peers, ByteString Peer::*string) {
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t one, std::uint32_t other) {
+        return (peers[one].*string).size() < (peers[other].*string).size();
+    });
+    return order;
+}
+
+// Ranks as their distances from the one before, which repeat where ranks are dealt to hosts in any regular
+// way.
+void put_order(ByteString& table, const Order& order) {
+    for (std::size_t byte = 0; byte < sizeof(std::uint32_t); ++byte) {
+        std::uint32_t last = UINT32_MAX;
+        for (const std::uint32_t rank : order)
+            table.push_back(static_cast<std::byte>((rank - last) >> (24 - 8 * byte))), last = rank;
+    }
+}
+
+// Nothing: a rank is none, or there twice.
+std::optional<Order> get_order(Bytes columns, std::size_t members) {
+    Order order(members);
+    std::vector<bool> seen(members);
+    std::uint32_t last = UINT32_MAX;
+    for (std::size_t row = 0; row < members; ++row) {
+        std::uint32_t distance = 0;
+        for (std::size_t byte = 0; byte < sizeof distance; ++byte)
+            distance = distance << 8 | std::to_integer<std::uint32_t>(columns[byte * members + row]);
+        last += distance;
+        if (last >= members || seen[last]) return {};
+        seen[last] = true;
+        order[row] = last;
+    }
+    return order;
+}
+
+void put_columns(ByteString& table, const std::vector<Peer>& peers, const Order& order,
+                 ByteString Peer::*string) {
+    std::size_t longest = 0;
+    for (const std::uint32_t rank : order) {
+        const ByteString& one = peers[rank].*string;
+        assert(one.size() <= kMostAddressBytes);
+        table.push_back(static_cast<std::byte>(one.size()));
+        longest = std::max(longest, one.size());
+    }
+    const Order rows = by_length(order, peers, string);
+    for (std::size_t at = 0; at < longest; ++at)
+        for (const std::uint32_t rank : rows)
+            if (const ByteString& one = peers[rank].*string; at < one.size()) table.push_back(one[at]);
+}
+
+// What is left of the table, or nothing: it is too short.
+std::optional<Bytes> get_columns(Bytes rest, std::vector<Peer>& peers, const Order& order,
+                                 ByteString Peer::*string) {
+    if (rest.size() < peers.size()) return {};
+    const Bytes lengths = rest.first(peers.size());
+    rest = rest.subspan(peers.size());
+    std::size_t longest = 0, all = 0;
+    for (const std::byte length : lengths) {
+        longest = std::max(longest, std::to_integer<std::size_t>(length));
+        all += std::to_integer<std::size_t>(length);
+    }
+    if (longest > kMostAddressBytes || rest.size() < all) return {};
+    for (std::size_t row = 0; row < order.size(); ++row)
+        (peers[order[row]].*string).resize(std::to_integer<std::size_t>(lengths[row]));
+    const Order rows = by_length(order, peers, string);
+    std::size_t next = 0;
+    for (std::size_t at = 0; at < longest; ++at)
+        for (const std::uint32_t rank : rows)
+            if (ByteString& one = peers[rank].*string; at < one.size()) one[at] = rest[next++];
+    return rest.subspan(all);
+}
+
+ByteString compress(Bytes table) {
+    ByteString packed(ZSTD_compressBound(table.size()));
+    const std::size_t length =
+        ZSTD_compress(packed.data(), packed.size(), table.data(), table.size(), kLevel);
+    // There is always room: it is memory that may be missing.
+    if (ZSTD_isError(length) != 0) throw std::bad_alloc();
+    packed.resize(length);
+    return packed;
+}
+
+// Of exactly one frame, which says how long it will be: at most so long.
+std::optional<ByteString> decompress(Bytes packed, std::size_t most) {
+    if (packed.size() < sizeof kFrameBegins || get<std::uint32_t>(packed.data()) != kFrameBegins) return {};
+    if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return {};
+    const unsigned long long length = ZSTD_getFrameContentSize(packed.data(), packed.size());
+    if (length > most) return {};  // it does not say, too: these are the highest numbers
+    ByteString table(length);
+    const std::size_t got = ZSTD_decompress(table.data(), table.size(), packed.data(), packed.size());
+    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) throw std::bad_alloc();
+    if (got != length) return {};
+    return table;
+}
+
+ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of,
+                const Order& order) {
+    ByteString table;
+    for (const std::uint8_t range : range_of) table.push_back(static_cast<std::byte>(range));
+    put_order(table, order);
+    for (const auto string : kStrings) put_columns(table, peers, order, string);
+    return compress(table);
+}
+
+}  // namespace
+
+ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of) {
+    assert(peers.size() == range_of.size());
+    ByteString ranked = pack(peers, range_of, by_rank(peers.size()));
+    ByteString placed = pack(peers, range_of, by_place(peers));
+    return placed.size() < ranked.size() ? placed : ranked;
+}
+
+std::optional<PeerTable> unpack(Bytes packed, std::size_t members) {
+    if (members > kMaxWelcomed) return {};
+    const auto table = decompress(packed, members * kMaxUnpackedBytes);
+    if (!table || table->size() < members * (1 + sizeof(Order::value_type))) return {};
+    std::optional<Bytes> rest = *table;
+    PeerTable result{std::vector<Peer>(members), std::vector<std::uint8_t>(members)};
+    for (std::size_t rank = 0; rank < members; ++rank)
+        result.range_of[rank] = std::to_integer<std::uint8_t>((*rest)[rank]);
+    rest = rest->subspan(members);
+    const auto order = get_order(*rest, members);
+    if (!order) return {};
+    rest = rest->subspan(members * sizeof(Order::value_type));
+    for (const auto string : kStrings)
+        if (rest) rest = get_columns(*rest, result.peers, *order, string);
+    if (!rest || !rest->empty()) return {};
+    return result;
+}
+
+}  // namespace mcastcoll::wire
