@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
     unsigned limit_s = 0;
     Arguments arguments("fi_mcc_host_stress", "Random collectives in shared memory, every byte checked",
                         PACKAGE_VERSION);
-    arguments.option("-m,--members", options.count, "members, 1 to 64").range(1, 64);
+    arguments.option("-m,--members", options.count, "members, 1 to 1024").range(1U, host::kMaxMembers);
     arguments.flag("--threads", options.threads, "members are threads, not processes");
     arguments.option("-n,--count", plan.count, "operations");
     arguments.option("--seed", plan.seed, "of what is done");

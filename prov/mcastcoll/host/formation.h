@@ -71,7 +71,7 @@ class Formation {
   private:
     enum class State : std::uint8_t { arrived, probed, over };
 
-    bool all_are_at(Stage stage, Rings& rings) const;
+    bool all_are_at(Stage stage, Rings& rings);
     void probe(Context& c);
     CopyCosts measure_costs(Context& c) const;
     void agree(Context& c) const;
@@ -81,6 +81,9 @@ class Formation {
     const std::shared_ptr<Segment> segment_;
     Header& header_;
     State state_ = State::arrived;
+    // Members before this one were at this stage when last looked at. Stages only rise.
+    Stage counted_ = Stage::absent;
+    std::uint32_t counted_at_ = 0;
     std::uint64_t nonce_ = 0;  // the others read it in this process's memory
 };
 
