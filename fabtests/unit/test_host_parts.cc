@@ -199,6 +199,69 @@ Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
 }
 
 // Who waits looks at one member only, and what it has seen of the others is a bound, however old it is.
+// Up to 64 members everybody waits for everybody; above, the first one for all, and all for it.
+Test(host_parts, of_many_members_the_first_one_meets_all) {
+    const auto add = [](void* inout, const void* in, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i)
+            static_cast<std::uint64_t*>(inout)[i] += static_cast<const std::uint64_t*>(in)[i];
+    };
+    for (const std::uint32_t members : {kMaxFlat - 1, kMaxFlat, kMaxFlat + 1, 2 * kMaxFlat})
+        for (const std::size_t bytes : {0UL, 8UL, 112UL, 120UL, 2000UL}) {
+            Board board(members, 4, 512);
+            std::vector<std::vector<std::uint64_t>> data(members);
+            std::vector<Operation> operations(members);
+            std::vector<bool> over(members);
+            for (int round = 0; round < 9; ++round) {
+                for (std::uint32_t self = 0; self < members; ++self) {
+                    data[self].assign(250, self + 1);
+                    auto* buffer = reinterpret_cast<std::byte*>(data[self].data());
+                    operations[self] = {.kind = bytes == 0 ? Kind::barrier : Kind::allreduce,
+                                        .buffer = buffer,
+                                        .input = buffer,
+                                        .bytes = bytes,
+                                        .combiner = {add, 8}};
+                    over[self] = false;
+                }
+                const auto turn = [&](std::uint32_t self) {
+                    if (!over[self]) over[self] = advance(board[self], operations[self]) == Advance::finished;
+                };
+                for (std::uint32_t self = 0; self + 1 < members; ++self) turn(self);
+                for (std::uint32_t self = 0; self < members; ++self) cr_assert(!over[self]);
+                const bool through_first = members > kMaxFlat && bytes <= 512;
+                if (bytes <= 512) {
+                    turn(1);
+                    cr_assert_eq(board[1].rings.awaited(), through_first ? 0 : members - 1);
+                    turn(0);
+                    cr_assert_eq(board[0].rings.awaited(), members - 1);
+                }
+                for (int turns = 0; turns < 100; ++turns)
+                    for (std::uint32_t self = members; self-- > 0;) turn(self);
+                for (std::uint32_t self = 0; self < members; ++self) {
+                    cr_assert(over[self], "%u members, %zu bytes, member %u", members, bytes, self);
+                    const std::uint64_t sum = bytes == 0 ? self + 1 : members * (members + 1UL) / 2;
+                    for (std::size_t i = 0; i < 250; ++i)
+                        cr_assert_eq(data[self][i], i < bytes / 8 ? sum : self + 1);
+                }
+                cr_assert_eq(board[0].rings.failure(), 0);
+            }
+        }
+}
+
+// A block of 512 bytes is eight lines: of nine members one has none to combine.
+Test(host_parts, who_has_no_share_waits_for_nobody_to_combine_it) {
+    Board board(9, 2, 512);
+    std::vector<std::uint64_t> data(64, 1);
+    auto* buffer = reinterpret_cast<std::byte*>(data.data());
+    for (const std::uint32_t member : {0U, 1U}) {
+        Operation operation{.kind = Kind::allreduce, .buffer = buffer, .input = buffer, .bytes = 512};
+        operation.combiner = {[](void*, const void*, std::size_t) {}, 8};
+        board[member].bounds.share_from = 1;
+        cr_assert(advance(board[member], operation) == Advance::moved);
+        const bool done = Word::final(board[member].rings.look(member, 1, Kind::allreduce));
+        cr_assert_eq(done, member == 0);
+    }
+}
+
 Test(host_parts, places_are_free_when_the_last_member_has_left) {
     Board board(4, 4, 128);
     Rings& own = board[0].rings;

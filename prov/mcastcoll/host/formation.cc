@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "base/system.h"
+#include "host/collectives.h"
 #include "host/waiting.h"
 
 namespace mcastcoll::host {
@@ -96,7 +97,9 @@ Result<std::shared_ptr<Segment>> Formation::open_segment(const TeamConfig& confi
 }
 
 Formation::Formation(const TeamConfig& config, std::shared_ptr<Segment> segment)
-    : config_(config), segment_(std::move(segment)), header_(*reinterpret_cast<Header*>(segment_->data())) {}
+    : config_(config), segment_(std::move(segment)), header_(*reinterpret_cast<Header*>(segment_->data())) {
+    if (config_.self != 0) config_.clusters = {};
+}
 
 Result<void> Formation::arrive(Rings& rings) {
     Card& card = rings.card(config_.self);
@@ -166,7 +169,7 @@ CopyCosts Formation::measure_costs(Context& c) const {
 }
 
 // Member 0's.
-void Formation::agree(Context& c) const {
+void Formation::agree(Context& c) {
     Agreement& agreement = header_.agreement;
     CoreSet cores{};
     bool single_copy = true, membarrier = true;
@@ -196,6 +199,7 @@ void Formation::agree(Context& c) const {
     const Clusters::Ids leaders = Clusters::choose_leaders(
         agreement.crowded != 0 ? std::vector<Clusters::Ids>{} : config_.clusters, c.size);
     for (std::uint32_t member = 0; member < c.size; ++member) c.rings.card(member).leader = leaders[member];
+    config_.clusters = {};
     agreement.ready.store(1, std::memory_order_release);
     c.rings.alarm.published();
 }
@@ -241,7 +245,7 @@ std::string Formation::explain(const Context& c) const {
         segment_->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
         from(bounds.single_copy_from), from(bounds.both_copy_from), from(bounds.from(Kind::gather)),
         from(bounds.from(Kind::allreduce)), bounds.share_from,
-        c.clusters.leaders.empty() ? "flat"
+        c.clusters.leaders.empty() ? std::string(c.size > kMaxFlat ? "through the first member" : "flat")
                                    : fmt::format("through {} leaders of clusters", c.clusters.leaders.size()),
         agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
     if (bounds.single_copy_from == SIZE_MAX)
