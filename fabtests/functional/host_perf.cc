@@ -261,7 +261,7 @@ int main(int argc, char** argv) {
     bool json = false, explain = false;
     unsigned limit_s = 600;
     Arguments arguments("fi_mcc_host_perf", "Time of collectives in shared memory", PACKAGE_VERSION);
-    arguments.option("-m,--members", options.count, "members, 1 to 64").range(1, 64);
+    arguments.option("-m,--members", options.count, "members, 1 to 1024").range(1U, host::kMaxMembers);
     arguments.option("--op", plan.operations, "operations")
         .commas_between()
         .check(

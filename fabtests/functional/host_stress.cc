@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -145,7 +146,9 @@ class Member {
             operation.ready = std::min(operation.bytes, operation.ready + task.grain);
             break;
         }
-        if (!team_.progress()) team_.wait_turn(nullptr, nullptr, Nanoseconds::from_us(200));
+        // A thousand that look five thousand times a second leave no time for anything else.
+        const int longest_us = std::max(200, 10 * static_cast<int>(team_.size()));
+        if (!team_.progress()) team_.wait_turn(nullptr, nullptr, Nanoseconds::from_us(longest_us));
         while (!open_.empty() && open_.front().operation.done) {
             check(open_.front());
             spare_.push_back(std::move(open_.front()));
@@ -222,7 +225,7 @@ int main(int argc, char** argv) {
     unsigned limit_s = 0;
     Arguments arguments("fi_mcc_host_stress", "Random collectives in shared memory, every byte checked",
                         PACKAGE_VERSION);
-    arguments.option("-m,--members", options.count, "members, 1 to 64").range(1, 64);
+    arguments.option("-m,--members", options.count, "members, 1 to 1024").range(1U, host::kMaxMembers);
     arguments.flag("--threads", options.threads, "members are threads, not processes");
     arguments.option("-n,--count", plan.count, "operations");
     arguments.option("--seed", plan.seed, "of what is done");

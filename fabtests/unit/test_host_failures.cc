@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -90,6 +91,25 @@ Test(host, death_in_what_moves_blocks) {
         for (const Kind kind : {Kind::gather, Kind::scatter, Kind::alltoall, Kind::reduce_scatter,
                                 Kind::allgather, Kind::allreduce})
             death(kind, 100'000, kind == Kind::alltoall, 3, direct);
+}
+
+// The kernel's mind may change after all have tried: an error then, for all, and no wrong byte.
+Test(host, a_copy_that_is_refused_later_ends_it) {
+    if (::geteuid() != 0) cr_skip_test("changing users takes rights that we do not have");
+    MembersOptions options = members(3);
+    options.config.thresholds.single_copy_from = 1;
+    expect(options, [](Team& team) {
+        if (barrier(team) != 0) return 1;
+        if (team.explain().find("nothing straight") != std::string::npos) return 0;
+        if (team.self() == 1 && ::setresuid(65'534, 65'534, 65'534) != 0) return 2;
+        std::vector<std::byte> data(20'000, std::byte(team.self() == 0 ? 7 : 1));
+        Operation op{.kind = Kind::broadcast, .buffer = data.data(), .bytes = data.size()};
+        op.ready = op.bytes;
+        const int code = team.run(op);
+        if (team.self() != 2 && code != EPERM) return 3;
+        if (code == 0 && data != std::vector<std::byte>(data.size(), std::byte{7})) return 4;
+        return barrier(team) == EPERM ? 0 : 5;
+    });
 }
 
 // On a machine with more to do than cores polls are far apart: it is the clock that counts, not how many.

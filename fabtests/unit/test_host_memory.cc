@@ -122,6 +122,57 @@ Test(host, foreign_memory_is_refused) {
     cr_assert_eq(Team::open(twice).error().code, EADDRINUSE, "member 1 is here");
 }
 
+namespace {
+
+// Posts one operation at each member, which are all in this thread, and carries them on to their ends.
+int run_all(std::vector<std::unique_ptr<Team>>& teams, std::vector<host::Operation>& operations) {
+    for (std::size_t self = 0; self < teams.size(); ++self)
+        if (const int code = teams[self]->post(operations[self]); code != 0) return code;
+    std::size_t over = 0;
+    for (int round = 0; over < teams.size() && round < 100; ++round)
+        for (std::size_t self = over = 0; self < teams.size(); ++self) {
+            teams[self]->progress();
+            over += operations[self].done && operations[self].error == 0;
+        }
+    return over == teams.size() ? 0 : ETIMEDOUT;
+}
+
+}  // namespace
+
+Test(host, as_many_as_are_allowed_form_a_team) {
+    for (const std::uint32_t size : {host::kMaxMembers - 1, host::kMaxMembers}) {
+        TeamConfig config = fresh_config(members(size));
+        std::vector<std::unique_ptr<Team>> teams;
+        for (; config.self < size; ++config.self) {
+            auto team = Team::open(config);
+            cr_assert(team.ok(), "member %u: %s", config.self, team.error().message.c_str());
+            teams.push_back(std::move(team).value());
+            config.segment = teams[0]->segment();
+        }
+        std::vector<host::Operation> operations(size);
+        cr_assert_eq(run_all(teams, operations), 0, "a barrier of %u", size);
+        cr_assert(teams[size - 1]->formed());
+        std::vector<std::uint64_t> in(size), out(size);
+        for (std::uint32_t self = 0; self < size; ++self) {
+            in[self] = self + 1;
+            operations[self] = {.kind = host::Kind::allreduce,
+                                .buffer = reinterpret_cast<std::byte*>(&out[self]),
+                                .input = reinterpret_cast<const std::byte*>(&in[self]),
+                                .bytes = 8,
+                                .combiner = {add, 8}};
+        }
+        cr_assert_eq(run_all(teams, operations), 0, "an allreduce of %u", size);
+        for (const std::uint64_t sum : out) cr_assert_eq(sum, std::uint64_t{size} * (size + 1) / 2);
+        cr_assert_eq(exists(config.name), false);
+    }
+    TeamConfig config = fresh_config(members(host::kMaxMembers + 1));
+    auto team = Team::open(config);
+    cr_assert_eq(team.error().code, E2BIG);
+    cr_assert_neq(team.error().message.find("1 to 1024 members, not 1025"), std::string::npos, "%s",
+                  team.error().message.c_str());
+    cr_assert_eq(exists(config.name), false);
+}
+
 Test(host, full_shared_memory_is_an_error) {
     if (!private_shm("size=64k")) cr_skip_test("mounting takes rights that we do not have");
     TeamConfig config;

@@ -140,11 +140,13 @@ Test(host_parts, sleeps_double_up_to_10_ms_and_begin_anew) {
     Nanoseconds now = ms(1);
     cr_assert_eq(backoff.nap(now).value, 0);
     now = ms(2);
-    for (const std::int64_t us : {500, 1000, 2000, 4000, 8000, 10'000, 10'000}) {
+    for (const std::int64_t us : {500, 2000, 8000, 10'000, 10'000}) {
         const Nanoseconds nap = backoff.nap(now);
         cr_assert_eq(nap.value, us * 1000);
         now = now + nap;
-        backoff.on_woken(now);
+        backoff.on_woken(now, false);
+        cr_assert_gt(backoff.nap(now).value, 0, "nobody rang: sleeps on");
+        backoff.on_woken(now, true);
         cr_assert_eq(backoff.nap(now + Nanoseconds::from_us(99)).value, 0, "woken in vain, looks for 100 us");
         now = now + Nanoseconds::from_us(100);
     }
@@ -194,6 +196,120 @@ Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
     cr_assert_eq(own.has_left(1, 1), true);
     cr_assert_eq(own.has_left(1, 2), false);
     cr_assert_eq(own.awaited(), 1);
+}
+
+// Who waits looks at one member only, and what it has seen of the others is a bound, however old it is.
+// Up to 64 members everybody waits for everybody; above, the first one for all, and all for it.
+Test(host_parts, of_many_members_the_first_one_meets_all) {
+    const auto add = [](void* inout, const void* in, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i)
+            static_cast<std::uint64_t*>(inout)[i] += static_cast<const std::uint64_t*>(in)[i];
+    };
+    for (const std::uint32_t members : {kMaxFlat - 1, kMaxFlat, kMaxFlat + 1, 2 * kMaxFlat})
+        for (const std::size_t bytes : {0UL, 8UL, 112UL, 120UL, 2000UL}) {
+            Board board(members, 4, 512);
+            std::vector<std::vector<std::uint64_t>> data(members);
+            std::vector<Operation> operations(members);
+            std::vector<bool> over(members);
+            for (int round = 0; round < 9; ++round) {
+                for (std::uint32_t self = 0; self < members; ++self) {
+                    data[self].assign(250, self + 1);
+                    auto* buffer = reinterpret_cast<std::byte*>(data[self].data());
+                    operations[self] = {.kind = bytes == 0 ? Kind::barrier : Kind::allreduce,
+                                        .buffer = buffer,
+                                        .input = buffer,
+                                        .bytes = bytes,
+                                        .combiner = {add, 8}};
+                    over[self] = false;
+                }
+                const auto turn = [&](std::uint32_t self) {
+                    if (!over[self]) over[self] = advance(board[self], operations[self]) == Advance::finished;
+                };
+                for (std::uint32_t self = 0; self + 1 < members; ++self) turn(self);
+                for (std::uint32_t self = 0; self < members; ++self) cr_assert(!over[self]);
+                const bool through_first = members > kMaxFlat && bytes <= 512;
+                if (bytes <= 512) {
+                    turn(1);
+                    cr_assert_eq(board[1].rings.awaited(), through_first ? 0 : members - 1);
+                    turn(0);
+                    cr_assert_eq(board[0].rings.awaited(), members - 1);
+                }
+                for (int turns = 0; turns < 100; ++turns)
+                    for (std::uint32_t self = members; self-- > 0;) turn(self);
+                for (std::uint32_t self = 0; self < members; ++self) {
+                    cr_assert(over[self], "%u members, %zu bytes, member %u", members, bytes, self);
+                    const std::uint64_t sum = bytes == 0 ? self + 1 : members * (members + 1UL) / 2;
+                    for (std::size_t i = 0; i < 250; ++i)
+                        cr_assert_eq(data[self][i], i < bytes / 8 ? sum : self + 1);
+                }
+                cr_assert_eq(board[0].rings.failure(), 0);
+            }
+        }
+}
+
+// A block of 512 bytes is eight lines: of nine members one has none to combine.
+Test(host_parts, who_has_no_share_waits_for_nobody_to_combine_it) {
+    Board board(9, 2, 512);
+    std::vector<std::uint64_t> data(64, 1);
+    auto* buffer = reinterpret_cast<std::byte*>(data.data());
+    for (const std::uint32_t member : {0U, 1U}) {
+        Operation operation{.kind = Kind::allreduce, .buffer = buffer, .input = buffer, .bytes = 512};
+        operation.combiner = {[](void*, const void*, std::size_t) {}, 8};
+        board[member].bounds.share_from = 1;
+        cr_assert(advance(board[member], operation) == Advance::moved);
+        const bool done = Word::final(board[member].rings.look(member, 1, Kind::allreduce));
+        cr_assert_eq(done, member == 0);
+    }
+}
+
+Test(host_parts, places_are_free_when_the_last_member_has_left) {
+    Board board(4, 4, 128);
+    Rings& own = board[0].rings;
+    own.leave(1);
+    for (const std::uint32_t behind : {1U, 2U, 3U}) {
+        for (int look = 0; look < 2; ++look) {
+            cr_assert_eq(own.may_write_slot(5), false);
+            cr_assert_eq(own.awaited(), behind);
+        }
+        board[behind].rings.leave(behind == 3 ? 9 : 1);
+    }
+    cr_assert(own.may_write_slot(5));
+    cr_assert_eq(own.may_write_slot(6), false, "the others have left step 1 only");
+    for (const std::uint32_t member : {0U, 1U, 2U}) board[member].rings.leave(9);
+    cr_assert(own.may_write_slot(13));
+    cr_assert_eq(own.may_write_slot(14), false);
+    // Half way to a slot of step 14 asks for a line far ahead.
+    own.leave(10);
+    cr_assert_eq(own.may_write_slot(14), false);
+    cr_assert_eq(own.awaited(), 1);
+    cr_assert_eq(own.may_write_line(50), false);
+    cr_assert_eq(own.awaited(), 0);
+    for (const std::uint32_t member : {0U, 1U, 2U}) board[member].rings.leave(18);
+    cr_assert_eq(own.may_write_line(50), false);
+    cr_assert_eq(own.awaited(), 3);
+    board[3].rings.leave(17);
+    cr_assert_eq(own.may_write_line(50), false);
+    board[3].rings.leave(18);
+    cr_assert(own.may_write_line(50));
+}
+
+Test(host_parts, only_who_waits_for_a_member_is_woken_by_it) {
+    Board board(3, 4, 128);
+    Alarm& alarm = board[0].rings.alarm;
+    const auto is_woken = [&](auto&& publish) {
+        const Nap nap = alarm.prepare_sleep(1);
+        publish();
+        const bool rung = Alarm::sleep(nap, ms(1));
+        Alarm::end_sleep(nap);
+        return rung;
+    };
+    cr_assert_eq(is_woken([] {}), false);
+    cr_assert_eq(is_woken([&] { board[2].rings.publish(1, Kind::barrier, true, 0); }), false);
+    cr_assert_eq(is_woken([&] { board[2].rings.leave(1); }), false);
+    cr_assert(is_woken([&] { board[1].rings.publish(1, Kind::barrier, true, 0); }));
+    cr_assert(is_woken([&] { board[1].rings.leave(1); }));
+    cr_assert(is_woken([&] { board[2].rings.alarm.ring_all(); }));
+    cr_assert(is_woken([&] { board[2].rings.alarm.fail(EIO); }));
 }
 
 Test(host_parts, what_is_looked_at_is_of_the_step_kind_and_length) {
@@ -275,13 +391,49 @@ Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
     if (child == 0) ::_exit(0);
     ::waitpid(child, nullptr, 0);
     board[0].rings.card(1).pid = static_cast<std::uint32_t>(child);
-    cr_assert_eq(board[0].memories.meet(0, 2, false), false);
+    cr_assert_eq(board[0].memories.can_read_all(0, 2), false);
     std::uint64_t from = 1, to = 2;
     cr_assert_eq(board[0].memories.read(1, reinterpret_cast<std::uintptr_t>(&from),
                                         reinterpret_cast<std::byte*>(&to), sizeof to),
                  false);
     cr_assert_eq(board[1].rings.failure(), ECONNRESET);
     cr_assert_eq(board[1].rings.alarm.lost(), 1);
+}
+
+Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    ::waitpid(child, nullptr, 0);
+    const struct {
+        std::uint64_t credentials, of_first;  // 0: do not tell
+        std::uint32_t away;                   // whose memory cannot be read; 0: everybody's can
+        bool can;
+    } table[] = {{7, 7, 0, true},   {7, 7, 1, false}, {7, 7, 2, false}, {7, 7, 3, true},
+                 {7, 7, 64, false}, {7, 7, 65, true}, {0, 0, 0, true},  {0, 0, 3, false},
+                 {0, 0, 99, false}, {7, 8, 0, false}, {0, 8, 0, false}, {7, 0, 0, false}};
+    for (const auto& row : table) {
+        Board board(100, 2, 128);
+        for (std::uint32_t member = 0; member < 100; ++member) {
+            Card& card = board[0].rings.card(member);
+            card.pid = static_cast<std::uint32_t>(
+                member == (50 + row.away) % 100 && row.away > 0 ? child : ::getpid());
+            card.credentials = member == 0 ? row.of_first : row.credentials;
+        }
+        cr_assert_eq(board[50].memories.can_read_all(50, 100), row.can, "%lu of %lu, %u away",
+                     row.credentials, row.of_first, row.away);
+    }
+    const std::uint64_t own = own_credentials();
+    cr_assert_eq(own_credentials(), own);
+    if (own == 0 || ::geteuid() != 0) return;
+    const pid_t other = ::fork();
+    if (other == 0) {
+        if (::setresgid(65'534, 65'534, 65'534) != 0) ::_exit(1);
+        const std::uint64_t group_differs = own_credentials();
+        ::_exit(group_differs != own ? 0 : 2);
+    }
+    int status = 0;
+    ::waitpid(other, &status, 0);
+    cr_assert_eq(status, 0, "another group is other credentials");
 }
 
 // Between two pieces of a message it is the root that may have died, whoever was waited for before.

@@ -62,10 +62,12 @@ bool gather_at_once(Context& c, Operation& operation, int looks) {
 bool is_short(const Context& c, const Operation& operation) {
     if (operation.bytes > kInlineBytes) return false;
     if (operation.kind == Kind::broadcast) return operation.root < c.size;
-    if (operation.kind == Kind::barrier) return operation.bytes == 0 && c.clusters.leaders.empty();
+    const bool flat = c.size <= kMaxFlat && c.clusters.leaders.empty();
+    if (operation.kind == Kind::barrier) return operation.bytes == 0 && flat;
     if (operation.bytes == 0 || operation.bytes >= c.bounds.from(operation.kind)) return false;
     if (operation.kind == Kind::allgather) return true;
-    return operation.kind == Kind::allreduce && is_whole(operation) && operation.bytes < c.bounds.share_from;
+    return operation.kind == Kind::allreduce && is_whole(operation) &&
+           operation.bytes < c.bounds.share_from && c.size <= kMaxFlat;
 }
 
 Advance broadcast_inline(Context& c, Operation& operation) {
@@ -109,19 +111,53 @@ Advance gather_one(Context& c, Operation& operation) {
     return c.finish(1);
 }
 
+// Barrier and allreduce among very many: everybody publishes, the first member combines in rank order, and
+// publishes the result. So each waits for one member only, and is woken once. Who sees the result knows that
+// all are in this step.
+Advance meet_at_first(Context& c, Operation& operation) {
+    const std::size_t bytes = operation.bytes;
+    const bool in_line = bytes <= kInlineBytes;
+    Cursor& at = c.cursor;
+    bool moved = false;
+    if (at.phase == Phase::fresh) {
+        if (!c.rings.may_write(c.step, in_line)) return Advance::idle;
+        copy_bytes(c.rings.place(c.self, c.step, in_line), operation.input, bytes);
+        c.rings.publish(c.step, operation.kind, c.self != 0, bytes, bytes);
+        at.phase = Phase::published;
+        moved = true;
+    }
+    std::byte* result = c.rings.place(0, c.step, in_line);
+    if (c.self != 0) {
+        const std::uint64_t word = c.rings.look(0, c.step, operation.kind);
+        if (!Word::final(word)) return c.rings.await(0), moved_or_idle(moved);
+        if (Word::count(word) != bytes) return c.rings.mismatch(), Advance::idle;
+        copy_bytes(operation.buffer, result, bytes);
+    } else {
+        if (at.next == 0) combine_next(operation, at.next++, operation.buffer, operation.input, bytes);
+        for (; at.next < c.size; ++at.next)
+            if (!read_one(c, operation, at.next)) return moved_or_idle(moved);
+        copy_bytes(result, operation.buffer, bytes);
+        c.rings.publish(c.step, operation.kind, true, bytes);
+    }
+    c.rings.all_are_in(c.step);
+    c.rings.leave(c.step);
+    return c.finish(1);
+}
+
 Advance go_through_slots(Context& c, Operation& operation) {
     switch (operation.kind) {
         case Kind::broadcast:
             return operation.bytes > kInlineBytes ? broadcast(c, operation) : broadcast_inline(c, operation);
         case Kind::barrier:
-            return c.clusters.leaders.empty() ? gather_one(c, operation) : barrier_by_clusters(c, operation);
+            if (!c.clusters.leaders.empty()) return barrier_by_clusters(c, operation);
+            return c.size > kMaxFlat ? meet_at_first(c, operation) : gather_one(c, operation);
         case Kind::reduce:
             // One vector of each for the root alone: worth a share only when it does not fit in a slot.
             return operation.bytes > c.bounds.reduce_whole ? reduce_shares(c, operation)
                                                            : gather_one(c, operation);
         case Kind::allreduce:
-            return operation.bytes >= c.bounds.share_from ? reduce_shares(c, operation)
-                                                          : gather_one(c, operation);
+            if (operation.bytes >= c.bounds.share_from) return reduce_shares(c, operation);
+            return c.size > kMaxFlat ? meet_at_first(c, operation) : gather_one(c, operation);
         case Kind::reduce_scatter:
             return operation.bytes > c.rings.slot_bytes() ? reduce_scatter(c, operation)
                                                           : gather_one(c, operation);

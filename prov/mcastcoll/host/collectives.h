@@ -17,6 +17,9 @@ struct Offer {
 };
 static_assert(sizeof(Offer) <= kInlineBytes);
 
+// So many members meet by reading each other's lines. Of more, the first one reads for all.
+inline constexpr std::uint32_t kMaxFlat = 64;
+
 Advance advance(Context& c, Operation& operation);
 // Barriers, small broadcasts and small allreduces, where nothing else is open: whether it is over already,
 // having looked so often for each line. If not, it goes the way of all operations, from where it stands.

@@ -87,15 +87,27 @@ int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::si
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes);
 // Whether this peer's memory can be read.
 bool can_copy_from(const RemoteMemory& peer);
+// A word that is the same for processes whom the kernel treats alike where one reads another's memory: their
+// users, groups, capabilities, namespaces and security label. 0: that does not tell, as under Yama, which
+// asks who descends from whom.
+std::uint64_t own_credentials();
 
 // Those of a team. What goes wrong there is told to all of it.
 class Memories {
   public:
+    // So many simply try each other: that costs less than to find out one's credentials.
+    static constexpr std::uint32_t kMaxAllMet = 64;
+
     explicit Memories(Rings& rings) : rings_(rings) {}
 
-    // When everybody's card is there: who they are, and whether this member can read from all of them.
-    bool meet(std::uint32_t self, std::uint32_t size, bool may_copy);
-    const RemoteMemory& of(std::uint32_t member) const { return peers_[member]; }
+    // When everybody's card is there: whether this member can read from all of them. In large teams it tries
+    // those that are 1, 2, 4 ... places away, when its credentials are the first member's, and cannot when
+    // they are not. When credentials do not tell, it tries everybody.
+    bool can_read_all(std::uint32_t self, std::uint32_t size) const;
+    RemoteMemory of(std::uint32_t member) const {
+        const Card& card = rings_.card(member);
+        return {card.pid, card.nonce_address, card.nonce};
+    }
     // False when the team has failed: the owner of a failed operation's buffer may have used it again,
     // whatever was copied since.
     bool read(std::uint32_t member, std::uint64_t address, std::byte* to, std::size_t bytes);
@@ -106,7 +118,6 @@ class Memories {
     void fail(std::uint32_t member, int code);
 
     Rings& rings_;
-    std::vector<RemoteMemory> peers_;
 };
 
 // Members near each other (NUMA nodes, shared caches), and who leads them through a barrier.

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "base/system.h"
+#include "host/collectives.h"
 #include "host/waiting.h"
 
 namespace mcastcoll::host {
@@ -17,7 +18,8 @@ constexpr std::uint32_t kMaxSlotBytes = 64 * 1024;
 
 Result<void> check(const TeamConfig& config) {
     if (config.size < 1 || config.size > kMaxMembers)
-        return Error{EINVAL, fmt::format("a team has 1 to {} members, not {}", kMaxMembers, config.size)};
+        return Error{config.size < 1 ? EINVAL : E2BIG,
+                     fmt::format("a team has 1 to {} members, not {}", kMaxMembers, config.size)};
     if (config.self >= config.size)
         return Error{EINVAL, fmt::format("there is no member {} of {}", config.self, config.size)};
     if (config.slots != 0 && (config.slots < 2 || config.slots > kLines))
@@ -31,12 +33,13 @@ Result<void> check(const TeamConfig& config) {
     return {};
 }
 
-std::array<std::uint64_t, 8> own_cores() {
-    std::array<std::uint64_t, 8> cores{};
+CoreSet own_cores() {
+    static_assert(kCores == CPU_SETSIZE);
+    CoreSet cores{};
     cpu_set_t set;
     CPU_ZERO(&set);
     if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-    for (unsigned core = 0; core < 512; ++core)
+    for (unsigned core = 0; core < kCores; ++core)
         if (CPU_ISSET(core, &set)) cores[core / 64] |= std::uint64_t{1} << core % 64;
     return cores;
 }
@@ -94,7 +97,9 @@ Result<std::shared_ptr<Segment>> Formation::open_segment(const TeamConfig& confi
 }
 
 Formation::Formation(const TeamConfig& config, std::shared_ptr<Segment> segment)
-    : config_(config), segment_(std::move(segment)), header_(*reinterpret_cast<Header*>(segment_->data())) {}
+    : config_(config), segment_(std::move(segment)), header_(*reinterpret_cast<Header*>(segment_->data())) {
+    if (config_.self != 0) config_.clusters = {};
+}
 
 Result<void> Formation::arrive(Rings& rings) {
     Card& card = rings.card(config_.self);
@@ -109,13 +114,17 @@ Result<void> Formation::arrive(Rings& rings) {
     card.nonce = nonce_;
     card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
     card.cores = own_cores();
+    card.credentials = config_.size > Memories::kMaxAllMet ? own_credentials() : 0;
     card.slots_address = reinterpret_cast<std::uintptr_t>(rings.slots_of(config_.self));
     card.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
     rings.enter();
     card.stage.store(Stage::attached, std::memory_order_seq_cst);
-    // Of those who come last at the same time at least one sees that all are here.
-    if (all_are_at(Stage::attached, rings)) segment_->unlink();
-    rings.alarm.published();
+    // Of those who come last at the same time at least one sees that all are here. Nobody can go on before:
+    // only that one rings.
+    if (all_are_at(Stage::attached, rings)) {
+        segment_->unlink();
+        rings.alarm.ring_all();
+    }
     return {};
 }
 
@@ -125,25 +134,28 @@ void Formation::leave(Rings& rings) {
     rings.alarm.published();
 }
 
-bool Formation::all_are_at(Stage stage, Rings& rings) const {
-    for (std::uint32_t member = 0; member < config_.size; ++member) {
-        if (rings.card(member).stage.load(std::memory_order_seq_cst) >= stage) continue;
-        rings.await(member);
+bool Formation::all_are_at(Stage stage, Rings& rings) {
+    if (counted_ != stage) counted_at_ = 0;
+    counted_ = stage;
+    for (; counted_at_ < header_.size; ++counted_at_) {
+        if (rings.card(counted_at_).stage.load(std::memory_order_seq_cst) >= stage) continue;
+        rings.await(counted_at_);
         return false;
     }
     return true;
 }
 
 void Formation::probe(Context& c) {
-    const bool can_copy = c.memories.meet(c.self, c.size, config_.single_copy);
+    const bool can_copy = config_.single_copy && c.memories.can_read_all(c.self, c.size);
     Card& card = c.rings.card(c.self);
     // For the measurement: in this core's cache, as what is just being sent.
     if (c.self == 1) std::memset(c.rings.slots_of(1), 1, c.rings.slots() * c.rings.slot_bytes());
     card.filled_on = current_core();
     card.can_copy.store(can_copy ? 1 : 0, std::memory_order_relaxed);
-    card.stage.store(Stage::probed, std::memory_order_release);
+    card.stage.store(Stage::probed, std::memory_order_seq_cst);
     state_ = State::probed;
-    c.rings.alarm.published();
+    // Member 0 waits for all.
+    if (all_are_at(Stage::probed, c.rings)) c.rings.alarm.ring_all();
 }
 
 // What copies between members 0 and 1 cost, who stand for all. On one and the same core, as on a busy
@@ -157,9 +169,9 @@ CopyCosts Formation::measure_costs(Context& c) const {
 }
 
 // Member 0's.
-void Formation::agree(Context& c) const {
+void Formation::agree(Context& c) {
     Agreement& agreement = header_.agreement;
-    std::array<std::uint64_t, 8> cores{};
+    CoreSet cores{};
     bool single_copy = true, membarrier = true;
     for (std::uint32_t member = 0; member < c.size; ++member) {
         const Card& card = c.rings.card(member);
@@ -187,6 +199,7 @@ void Formation::agree(Context& c) const {
     const Clusters::Ids leaders = Clusters::choose_leaders(
         agreement.crowded != 0 ? std::vector<Clusters::Ids>{} : config_.clusters, c.size);
     for (std::uint32_t member = 0; member < c.size; ++member) c.rings.card(member).leader = leaders[member];
+    config_.clusters = {};
     agreement.ready.store(1, std::memory_order_release);
     c.rings.alarm.published();
 }
@@ -232,7 +245,7 @@ std::string Formation::explain(const Context& c) const {
         segment_->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
         from(bounds.single_copy_from), from(bounds.both_copy_from), from(bounds.from(Kind::gather)),
         from(bounds.from(Kind::allreduce)), bounds.share_from,
-        c.clusters.leaders.empty() ? "flat"
+        c.clusters.leaders.empty() ? std::string(c.size > kMaxFlat ? "through the first member" : "flat")
                                    : fmt::format("through {} leaders of clusters", c.clusters.leaders.size()),
         agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
     if (bounds.single_copy_from == SIZE_MAX)

@@ -24,7 +24,8 @@ struct TeamConfig {
     std::uint64_t key = 0;
     std::uint32_t self = 0;
     std::uint32_t size = 1;
-    // By member: its clusters, outside in (NUMA node, shared cache ...). May be empty.
+    // By member: its clusters, outside in (NUMA node, shared cache ...). May be empty. Member 0 alone uses
+    // them.
     std::vector<Clusters::Ids> clusters{};
     // Copy straight between processes where the kernel allows it. Off for one is off for all.
     bool single_copy = true;
@@ -71,16 +72,19 @@ class Formation {
   private:
     enum class State : std::uint8_t { arrived, probed, over };
 
-    bool all_are_at(Stage stage, Rings& rings) const;
+    bool all_are_at(Stage stage, Rings& rings);
     void probe(Context& c);
     CopyCosts measure_costs(Context& c) const;
-    void agree(Context& c) const;
+    void agree(Context& c);
     void adopt(Context& c);
 
-    const TeamConfig config_;
+    TeamConfig config_;  // member 0 keeps the clusters until all have agreed, others none
     const std::shared_ptr<Segment> segment_;
     Header& header_;
     State state_ = State::arrived;
+    // Members before this one were at this stage when last looked at. Stages only rise.
+    Stage counted_ = Stage::absent;
+    std::uint32_t counted_at_ = 0;
     std::uint64_t nonce_ = 0;  // the others read it in this process's memory
 };
 

@@ -62,6 +62,10 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 // A member's stage in the making of the team; only ever rises.
 enum class Stage : std::uint32_t { absent, arriving, attached, probed, left };
 
+// As many as the C library's sets have.
+inline constexpr unsigned kCores = 1024;
+using CoreSet = std::array<std::uint64_t, kCores / 64>;
+
 // Who a member is. Everything but the stage is written before the stage says attached.
 struct alignas(kLineBytes) Card {
     std::atomic<Stage> stage;
@@ -71,19 +75,27 @@ struct alignas(kLineBytes) Card {
     // there.
     std::uint64_t nonce_address;
     std::uint64_t nonce;
-    std::array<std::uint64_t, 8> cores;   // that the member may run on
+    CoreSet cores;                        // that the member may run on
+    std::uint64_t credentials;            // own_credentials() (context.h)
     std::atomic<std::uint32_t> can_copy;  // written before the stage says probed
     std::atomic<std::uint32_t> has_membarrier;
     std::uint32_t leader;         // of its cluster; written by member 0 before the agreement is ready
     std::uint32_t filled_on;      // the core on which it has written its slots, as a measurement needs
     std::uint64_t slots_address;  // where it sees them
 };
-static_assert(sizeof(Card) == kLineBytes);
+static_assert(sizeof(Card) == 2 * kLineBytes);
+
+// What those change who sleep until a member publishes something, and that member in order to wake them.
+struct Bell {
+    std::atomic<std::uint32_t> sleepers;  // that wait for it in the kernel, or are about to
+    std::atomic<std::uint32_t> turn;
+};
 
 // The first step that its owner has not left. Read by who wants to use lines and slots again.
 struct alignas(kLineBytes) Left {
     std::atomic<Step> step;
     std::atomic<std::uint32_t> core;  // one more than that its owner has last waited on; 0: not yet
+    Bell bell;                        // its owner looks at it after each publication
 };
 
 // Followed by the member's slots.
@@ -93,6 +105,16 @@ struct MemberArea {
     std::array<Line, kLines> lines;
 };
 
+// Of all members, in this process's addresses.
+struct Areas {
+    std::byte* const first;
+    const std::size_t bytes_each;
+    const std::uint32_t members;
+
+    MemberArea& operator[](std::uint32_t member) const {
+        return *reinterpret_cast<MemberArea*>(first + member * bytes_each);
+    }
+};
 // What copying between two members takes.
 struct CopyCosts {
     bool measured = false;
@@ -123,14 +145,9 @@ struct Agreement {
     Thresholds thresholds;
 };
 
-// The words that everybody reads now and then and hardly anybody writes: in every cache, shared.
-struct alignas(kLineBytes) AlarmWords {
-    std::atomic<std::uint32_t> failure;   // errno that poisons the team, and above it whose fault; 0 is none
-    std::atomic<std::uint32_t> sleepers;  // members that wait in the kernel, or are about to
-};
-
-struct alignas(kLineBytes) WakeWord {
-    std::atomic<std::uint32_t> turn;
+// Read by everybody now and then, and hardly ever written: in every cache, shared.
+struct alignas(kLineBytes) Failure {
+    std::atomic<std::uint32_t> word;  // errno that poisons the team, and above it whose fault; 0 is none
 };
 
 struct alignas(4096) Header {
@@ -141,11 +158,10 @@ struct alignas(4096) Header {
     std::uint32_t slots;
     std::uint32_t slot_bytes;
     alignas(kLineBytes) Agreement agreement;
-    AlarmWords alarm;
-    WakeWord wake;
+    Failure failure;
 };
 
 inline constexpr std::uint64_t kMagic = 0x6d63617374686f73;  // "mcasthos"
-inline constexpr std::uint32_t kLayout = 3;
+inline constexpr std::uint32_t kLayout = 4;
 
 }  // namespace mcastcoll::host

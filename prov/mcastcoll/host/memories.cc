@@ -1,7 +1,16 @@
 #include <errno.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <string>
+
+#include "base/system.h"
 #include "host/context.h"
 
 namespace mcastcoll::host {
@@ -47,23 +56,47 @@ bool can_copy_from(const RemoteMemory& peer) {
     return copy_from(peer, 0, nullptr, 0) == 0;
 }
 
-bool Memories::meet(std::uint32_t self, std::uint32_t size, bool may_copy) {
-    for (std::uint32_t member = 0; member < size; ++member) {
-        const Card& card = rings_.card(member);
-        peers_.push_back({card.pid, card.nonce_address, card.nonce});
-        if (member != self && may_copy) may_copy = can_copy_from(peers_.back());
+// What this leaves out shows when the copy is made, and is then an error that all hear of: a security module
+// that tells apart processes of one label.
+std::uint64_t own_credentials() {
+    const auto text_of = [](const char* name) {
+        std::string text;
+        std::getline(std::ifstream(name), text, '\0');
+        return text;
+    };
+    if (const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
+        !scope.empty() && scope[0] != '0')
+        return 0;
+    if (::prctl(PR_GET_DUMPABLE) != 1) return 0;
+    std::istringstream status(text_of("/proc/self/status"));
+    std::string known = text_of("/proc/self/attr/current");
+    for (std::string line; std::getline(status, line);)
+        for (const char* field : {"Uid:", "Gid:", "CapPrm:", "CapEff:"})
+            if (line.starts_with(field)) known += line;
+    for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/user"}) {
+        struct stat found {};
+        if (::stat(space, &found) != 0) return 0;
+        known += fmt::format(" {}", found.st_ino);
     }
-    return may_copy;
+    return std::max<std::uint64_t>(1, stable_hash(std::as_bytes(std::span(known)), 1));
+}
+
+bool Memories::can_read_all(std::uint32_t self, std::uint32_t size) const {
+    const std::uint64_t own = rings_.card(self).credentials;
+    if (own != rings_.card(0).credentials) return false;
+    for (std::uint32_t away = 1; away < size; away += own == 0 ? 1 : away)
+        if (!can_copy_from(of((self + away) % size))) return false;
+    return true;
 }
 
 bool Memories::read(std::uint32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
-    const int code = copy_from(peers_[member], address, to, bytes);
+    const int code = copy_from(of(member), address, to, bytes);
     if (code != 0) fail(member, code);
     return rings_.failure() == 0;
 }
 
 bool Memories::write(std::uint32_t member, std::uint64_t address, const std::byte* from, std::size_t bytes) {
-    const int code = copy_to(peers_[member], address, from, bytes);
+    const int code = copy_to(of(member), address, from, bytes);
     if (code != 0) fail(member, code);
     return code == 0;
 }

@@ -50,10 +50,11 @@ bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) 
     std::uint64_t& at = c.cursor.reduced;
     if (at == c.cursor.published) return false;
     const Step step = c.step + at;
-    for (std::uint32_t& next = c.cursor.next_seen; next < c.size; ++next)
+    const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
+    // Of many members not all have a share: these wait for nobody.
+    for (std::uint32_t& next = c.cursor.next_seen; next < c.size && own.bytes > 0; ++next)
         if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
     c.cursor.next_seen = 0;
-    const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
     std::byte* result = c.rings.slot(c.self, step) + own.offset;
     for (std::uint32_t member = 0; member < c.size && own.bytes > 0; ++member) {
         const std::byte* from =
@@ -72,8 +73,9 @@ bool collect_shares(Context& c, Operation& operation, const Blocks& blocks) {
     const Step step = c.step + at.gathered;
     const Slice block = blocks.at(at.gathered);
     return read_each(c, c.size, [&](std::uint32_t member) {
-        if (!Word::final(c.rings.look(member, step, operation.kind))) return c.rings.await(member), false;
         const Slice share = share_of(c, operation, member, block.bytes);
+        if (share.bytes == 0) return true;
+        if (!Word::final(c.rings.look(member, step, operation.kind))) return c.rings.await(member), false;
         copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(member, step) + share.offset,
                    share.bytes);
         return true;

@@ -7,44 +7,56 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "host/waiting.h"
 
 namespace mcastcoll::host {
 namespace {
 
 // A member's areas, beginning on a page of their own, so that they can lie in its own NUMA node.
-std::size_t member_bytes(std::uint32_t slots, std::size_t slot_bytes) {
+std::size_t area_bytes(std::uint32_t slots, std::size_t slot_bytes) {
     return (sizeof(MemberArea) + slots * slot_bytes + 4095) / 4096 * 4096;
+}
+
+Areas areas_of(Header& header) {
+    return {reinterpret_cast<std::byte*>(&header + 1), area_bytes(header.slots, header.slot_bytes),
+            header.size};
 }
 
 }  // namespace
 
 Rings::Rings(Header& header, std::uint32_t self)
-    : alarm(header), self_(self), slots_(header.slots), slot_bytes_(header.slot_bytes), areas_(header.size) {
-    std::byte* at = reinterpret_cast<std::byte*>(&header + 1);
-    for (MemberArea*& area : areas_) {
-        area = reinterpret_cast<MemberArea*>(at);
-        at += member_bytes(slots_, slot_bytes_);
-    }
-}
+    : alarm(header, areas_of(header), self),
+      areas_(areas_of(header)),
+      self_(self),
+      slots_(header.slots),
+      slot_bytes_(header.slot_bytes) {}
 
 std::size_t Rings::bytes_for(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes) {
-    return sizeof(Header) + members * member_bytes(slots, slot_bytes);
+    return sizeof(Header) + members * area_bytes(slots, slot_bytes);
 }
 
 bool Rings::is_alive(std::uint32_t member) const {
     return host::is_alive(card(member).pid, card(member).start_time);
 }
 
+// Stops at the first member that is behind, and goes on from there when asked again: who waits looks at one
+// member, however many there are.
 bool Rings::raise_watermark(Step step, std::uint64_t ring) {
-    watermark_ = step;
-    for (std::uint32_t member = 0; member < areas_.size(); ++member) {
-        const Step left = areas_[member]->left.step.load(std::memory_order_acquire);
-        if (left >= watermark_) continue;
-        watermark_ = left;
-        awaited_ = member;
+    if (lowest_ + ring <= step) looked_at_ = 0;
+    if (looked_at_ == 0) lowest_ = step;
+    for (; looked_at_ < areas_.members; ++looked_at_) {
+        const Step left = areas_[looked_at_].left.step.load(std::memory_order_acquire);
+        if (left + ring <= step) {
+            awaited_ = looked_at_;
+            return false;
+        }
+        lowest_ = std::min(lowest_, left);
     }
-    return watermark_ + ring > step;
+    watermark_ = std::max(watermark_, lowest_);
+    looked_at_ = 0;
+    return true;
 }
 
 bool Alarm::enroll() {
@@ -55,31 +67,40 @@ void Alarm::fail(int error, std::uint32_t lost) {
     std::uint32_t none = 0;
     // Nobody is 0 here, so that the word's initial value is none at all.
     const std::uint32_t word = (lost + 1) << kErrorBits | (static_cast<std::uint32_t>(error) & kErrorMask);
-    words_.failure.compare_exchange_strong(none, word, std::memory_order_acq_rel);
-    wake();
+    if (failure_.compare_exchange_strong(none, word, std::memory_order_acq_rel)) ring_all();
 }
 
-void Alarm::wake() {
-    wake_.turn.fetch_add(1, std::memory_order_acq_rel);
-    ::syscall(SYS_futex, &wake_.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+void Alarm::ring(Bell& bell) {
+    bell.turn.fetch_add(1, std::memory_order_acq_rel);
+    ::syscall(SYS_futex, &bell.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-std::uint32_t Alarm::prepare_sleep() {
-    const std::uint32_t turn = wake_.turn.load(std::memory_order_acquire);
-    words_.sleepers.fetch_add(1, std::memory_order_seq_cst);
+void Alarm::ring_all() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (std::uint32_t member = 0; member < areas_.members; ++member) {
+        Bell& bell = areas_[member].left.bell;
+        if (bell.sleepers.load(std::memory_order_relaxed) != 0) ring(bell);
+    }
+}
+
+Nap Alarm::prepare_sleep(std::uint32_t awaited) {
+    Bell& bell = areas_[awaited].left.bell;
+    const Nap nap{awaited, bell.turn.load(std::memory_order_acquire), &bell};
+    bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (!fences_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    return turn;
+    return nap;
 }
 
-void Alarm::sleep(std::uint32_t turn, Nanoseconds longest) {
+bool Alarm::sleep(const Nap& nap, Nanoseconds longest) {
     timespec limit{};
     limit.tv_sec = longest.value / 1'000'000'000;
     limit.tv_nsec = longest.value % 1'000'000'000;
-    ::syscall(SYS_futex, &wake_.turn, FUTEX_WAIT, turn, &limit, nullptr, 0);
+    return ::syscall(SYS_futex, &nap.bell->turn, FUTEX_WAIT, nap.turn, &limit, nullptr, 0) == 0 ||
+           errno != ETIMEDOUT;
 }
 
-void Alarm::end_sleep() {
-    words_.sleepers.fetch_sub(1, std::memory_order_relaxed);
+void Alarm::end_sleep(const Nap& nap) {
+    nap.bell->sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 }  // namespace mcastcoll::host

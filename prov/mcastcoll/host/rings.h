@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include <atomic>
-#include <vector>
 
 #include "base/types.h"
 #include "host/layout.h"
@@ -14,6 +13,9 @@
 namespace mcastcoll::host {
 
 // Alarm: poison for a team, and sleep for members that have waited in vain.
+//
+// Every member has a bell (layout.h), at which those sleep who wait for it: however many members there are,
+// who publishes wakes nobody who waits for another.
 //
 // A sleeper counts itself in `sleepers`, makes every member pass a memory barrier (membarrier), looks once
 // more, and sleeps in the kernel until `turn` changes. Who publishes something looks at `sleepers`
@@ -24,11 +26,19 @@ namespace mcastcoll::host {
 // everybody makes a barrier at every publication instead.
 //
 // Every sleep is bounded: who sleeps also has to look whether those it waits for are alive.
+// Until whom a member sleeps.
+struct Nap {
+    std::uint32_t awaited = 0;
+    std::uint32_t turn = 0;
+    Bell* bell = nullptr;
+};
+
 class Alarm {
   public:
     static constexpr std::uint32_t kNobody = UINT32_MAX;
 
-    explicit Alarm(Header& header) : words_(header.alarm), wake_(header.wake) {}
+    Alarm(Header& header, const Areas& areas, std::uint32_t self)
+        : failure_(header.failure.word), areas_(areas), own_(areas[self].left.bell) {}
 
     // Lets this process be reached by others' barriers; false where the kernel has none.
     static bool enroll();
@@ -40,31 +50,33 @@ class Alarm {
             std::atomic_thread_fence(std::memory_order_seq_cst);
         else
             std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (words_.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-            wake();
+        if (own_.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            ring(own_);
     }
-    int failure() const {
-        return static_cast<int>(words_.failure.load(std::memory_order_acquire) & kErrorMask);
-    }
+    // After what others have waited for than those who wait for this member.
+    void ring_all();
+    int failure() const { return static_cast<int>(failure_.load(std::memory_order_acquire) & kErrorMask); }
     // Who is to blame for it, or kNobody.
-    std::uint32_t lost() const { return (words_.failure.load(std::memory_order_acquire) >> kErrorBits) - 1; }
+    std::uint32_t lost() const { return (failure_.load(std::memory_order_acquire) >> kErrorBits) - 1; }
     // The first failure stays.
     void fail(int error, std::uint32_t lost = kNobody);
 
-    // Counts this member as a sleeper; look once more after that.
-    std::uint32_t prepare_sleep();
-    // Sleeps, unless something was published since prepare_sleep(), which gave the turn, for at most so long.
-    void sleep(std::uint32_t turn, Nanoseconds longest);
-    void end_sleep();
+    // Counts this member among those who sleep until another publishes; look once more after that.
+    Nap prepare_sleep(std::uint32_t awaited);
+    // Sleeps, unless something was published since prepare_sleep(), for at most so long. False when that is
+    // over.
+    static bool sleep(const Nap& nap, Nanoseconds longest);
+    static void end_sleep(const Nap& nap);
 
   private:
     static constexpr unsigned kErrorBits = 16;
     static constexpr std::uint32_t kErrorMask = (1U << kErrorBits) - 1;
 
-    void wake();
+    static void ring(Bell& bell);
 
-    AlarmWords& words_;
-    WakeWord& wake_;
+    std::atomic<std::uint32_t>& failure_;
+    const Areas areas_;
+    Bell& own_;
     bool fences_ = true;
 };
 
@@ -91,19 +103,19 @@ class Rings {
     // Members have posted different things under one number.
     void mismatch() { alarm.fail(EMSGSIZE); }
 
-    Card& card(std::uint32_t member) const { return areas_[member]->card; }
+    Card& card(std::uint32_t member) const { return areas_[member].card; }
     bool is_alive(std::uint32_t member) const;
     // One more than the core that the member has last waited on.
-    std::atomic<std::uint32_t>& core(std::uint32_t member) const { return areas_[member]->left.core; }
+    std::atomic<std::uint32_t>& core(std::uint32_t member) const { return areas_[member].left.core; }
     // All slots of a member, one after the other.
     std::byte* slots_of(std::uint32_t member) const {
-        return reinterpret_cast<std::byte*>(areas_[member] + 1);
+        return reinterpret_cast<std::byte*>(&areas_[member] + 1);
     }
 
     Line& line(std::uint32_t member, Step step) const {
         // Turned by the member: the lines of one step would else lie a whole number of pages apart, in one
         // set of the cache.
-        return areas_[member]->lines[(step + member) % kLines];
+        return areas_[member].lines[(step + member) % kLines];
     }
     std::byte* slot(std::uint32_t member, Step step) const {
         return slots_of(member) + (step % slots_) * slot_bytes_;
@@ -127,9 +139,9 @@ class Rings {
         publish(step, kind, final, count);
     }
     // The first step is not left yet.
-    void enter() { areas_[self_]->left.step.store(watermark_, std::memory_order_relaxed); }
+    void enter() { areas_[self_].left.step.store(watermark_, std::memory_order_relaxed); }
     void leave(Step step) {
-        areas_[self_]->left.step.store(step + 1, std::memory_order_release);
+        areas_[self_].left.step.store(step + 1, std::memory_order_release);
         alarm.published();
     }
 
@@ -151,7 +163,7 @@ class Rings {
         return mismatch(), 0;
     }
     bool has_left(std::uint32_t member, Step step) {
-        if (areas_[member]->left.step.load(std::memory_order_acquire) > step) return true;
+        if (areas_[member].left.step.load(std::memory_order_acquire) > step) return true;
         awaited_ = member;
         return false;
     }
@@ -170,10 +182,13 @@ class Rings {
     }
     bool raise_watermark(Step step, std::uint64_t ring);
 
+    const Areas areas_;
     const std::uint32_t self_, slots_;
     const std::size_t slot_bytes_;
-    std::vector<MemberArea*> areas_;  // by member
-    Step watermark_ = 1;              // everybody has left all steps before
+    Step watermark_ = 1;  // everybody has left all steps before
+    // Looking for a higher one: members before this one have left all steps before that.
+    std::uint32_t looked_at_ = 0;
+    Step lowest_ = 0;
     std::uint32_t awaited_ = 0;
 };
 

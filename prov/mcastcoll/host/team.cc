@@ -141,8 +141,8 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
     if (meanwhile != nullptr && meanwhile(argument) != 0) return backoff_.on_other_progress();
     const Nanoseconds nap = backoff_.nap(monotonic_now());
     if (nap == Nanoseconds{0}) return;
-    sleep(std::min(longest, nap));
-    backoff_.on_woken(monotonic_now());
+    const bool rung = sleep(std::min(longest, nap));
+    backoff_.on_woken(monotonic_now(), rung);
 }
 
 // There are cores enough, but the scheduler may still have put two members on one. Spinning would then last
@@ -156,14 +156,17 @@ void Team::notice_core() {
     if (backoff_.on_core(shared)) leave_core(static_cast<int>(core) - 1);
 }
 
-void Team::sleep(Nanoseconds longest) {
-    const std::uint32_t turn = prepare_nap();
+// False when nothing happened for so long.
+bool Team::sleep(Nanoseconds longest) {
+    const Nap prepared = prepare_nap();
     detector_.expect_pause();
-    if (!progress()) {
+    bool rung = true;
+    if (!progress() && awaited() == prepared.awaited) {
         ++context_.counters.sleeps;
-        nap(turn, longest);
+        rung = Alarm::sleep(prepared, longest);
     }
-    end_nap();
+    end_nap(prepared);
+    return rung;
 }
 
 int Team::run(Operation& operation, int (*meanwhile)(void*), void* argument) {

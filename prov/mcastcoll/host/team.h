@@ -50,10 +50,11 @@ class Team {
     void wait_turn(int (*meanwhile)(void*) = nullptr, void* argument = nullptr,
                    Nanoseconds longest = Nanoseconds::from_ms(10));
     // For callers whose loop is under a lock, which none sleeps with: count as a sleeper, call progress(),
-    // sleep without the lock unless that got what is waited for, and stop counting.
-    std::uint32_t prepare_nap() { return context_.rings.alarm.prepare_sleep(); }
-    void nap(std::uint32_t turn, Nanoseconds longest) { context_.rings.alarm.sleep(turn, longest); }
-    void end_nap() { context_.rings.alarm.end_sleep(); }
+    // sleep without the lock unless that got what is waited for, or waits for another member now, and stop
+    // counting.
+    Nap prepare_nap() { return context_.rings.alarm.prepare_sleep(awaited()); }
+    static void nap(const Nap& nap, Nanoseconds longest) { Alarm::sleep(nap, longest); }
+    static void end_nap(const Nap& nap) { Alarm::end_sleep(nap); }
     // Whom the oldest open operation waits for.
     std::uint32_t awaited() const { return context_.rings.awaited(); }
     // Poisons the team: everybody's open and later operations end with this error.
@@ -76,7 +77,7 @@ class Team {
     bool end_all();
     void look_after_awaited();
     void notice_core();
-    void sleep(Nanoseconds longest);
+    bool sleep(Nanoseconds longest);
 
     Formation formation_;
     Context context_;

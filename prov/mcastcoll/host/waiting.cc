@@ -89,9 +89,9 @@ Nanoseconds Backoff::nap(Nanoseconds now) {
     return quiet < limit() ? Nanoseconds{} : next_sleep_;
 }
 
-void Backoff::on_woken(Nanoseconds now) {
+void Backoff::on_woken(Nanoseconds now, bool rung) {
     next_sleep_ = std::min(Nanoseconds{2 * next_sleep_.value}, kLongestSleep);
-    quiet_since_ = now - limit() + kSecondWind;
+    quiet_since_ = now - limit() + (rung ? kSecondWind : Nanoseconds{});
 }
 
 }  // namespace mcastcoll::host

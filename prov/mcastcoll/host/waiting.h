@@ -89,7 +89,8 @@ class Backoff {
     void on_other_progress() { state_ = State::untimed; }
     // For how long to sleep now; 0 is not at all.
     Nanoseconds nap(Nanoseconds now);
-    void on_woken(Nanoseconds now);
+    // rung: somebody has published something; otherwise the nap was over, and the next one begins at once.
+    void on_woken(Nanoseconds now, bool rung);
 
   private:
     // progressed: something has come since the last turn; untimed: nothing has, since nobody knows when.

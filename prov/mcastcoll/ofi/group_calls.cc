@@ -192,19 +192,20 @@ ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), 
 // from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
 bool Group::nap(const int& over) {
     bool follows = false;
-    std::uint32_t turn = 0;
+    host::Nap prepared;
     {
         const auto held = station_.endpoint().lock();
         const group::LevelSet& levels = core_.levels();
         follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
-        if (follows) turn = team().prepare_nap();
-        const bool may_sleep = station_.prepare_wait() && over == kNotOver;
-        if (!may_sleep && follows) team().end_nap();
+        if (follows) prepared = team().prepare_nap();
+        const bool may_sleep =
+            station_.prepare_wait() && over == kNotOver && (!follows || team().awaited() == prepared.awaited);
+        if (!may_sleep && follows) host::Team::end_nap(prepared);
         if (!may_sleep) return false;
     }
     if (follows) {
-        team().nap(turn, Nanoseconds::from_ms(kNapMs));
-        team().end_nap();
+        host::Team::nap(prepared, Nanoseconds::from_ms(kNapMs));
+        host::Team::end_nap(prepared);
     } else {
         station_.wait_set.sleep(kNapMs);
     }
