@@ -45,6 +45,26 @@ Leg leg_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buf
     return leg;
 }
 
+// What another member sends, in a group of no key.
+std::vector<std::byte> sent_by(std::uint32_t sender, wire::Header header, Bytes payload) {
+    header.sender = rank_of(sender);
+    header.payload_bytes = static_cast<std::uint32_t>(payload.size());
+    Outgoing message{.payload = payload};
+    wire::encode(header, payload, message.header);
+    return letter(message);
+}
+std::vector<std::byte> grant_from(std::uint32_t sender, std::uint64_t total) {
+    return sent_by(sender, {.kind = wire::Kind::block_grant, .total = total}, {});
+}
+std::vector<std::byte> block_from(std::uint32_t sender, std::uint64_t operation, std::size_t bytes,
+                                  std::byte value) {
+    const std::vector<std::byte> payload(bytes, value);
+    return sent_by(
+        sender,
+        {.kind = wire::Kind::block, .operation = operation_of(operation), .fragment = fragment_of(bytes)},
+        payload);
+}
+
 ExchangeLevel member(std::uint32_t self, std::uint32_t members = 2) {
     ExchangeConfig config;
     config.self = self;
@@ -101,6 +121,76 @@ Test(exchange_level, as_many_members_as_there_may_be) {
                                    {Kind::allgather, 0, 2, false, ring}},
                                   32768);
     cr_assert(wrong.empty(), "%s", wrong.c_str());
+}
+
+// Every message of a long ring has a number of its own, and is of its operation and sort: what is on the wire
+// is taken apart here. One member alone, to whom its left neighbour sends what it sends to its right one.
+Test(exchange_level, every_round_of_a_ring_has_its_number) {
+    constexpr std::uint64_t kOperation = 5, kSort = static_cast<std::uint64_t>(Kind::allgather);
+    const struct {
+        std::uint32_t members;
+        unsigned bits;
+    } rows[] = {{255, 8},   {256, 8},   {257, 9},    {512, 9},    {513, 10},
+                {1024, 10}, {1026, 11}, {65536, 16}, {65537, 17}, {65538, 17}};
+    for (const auto& [members, bits] : rows) {
+        ExchangeLevel level = member(0, members);
+        std::vector<std::byte> input(1), buffer(members);
+        Leg leg = leg_of(Kind::allgather, input, buffer, 1, kOperation);
+        cr_assert_eq(level.post(leg, ring, {}), 0);
+        level.on_message(grant_from(1, UINT64_MAX), {});
+        const std::uint64_t first = (kOperation << 4 | kSort) << bits;
+        std::uint64_t round = 0;
+        for (Outgoing message; level.poll_outgoing(message);) {
+            const wire::Header header = wire::decode(letter(message)).header;
+            if (header.kind != wire::Kind::block) continue;
+            cr_assert_eq(number_of(header.operation), first + round, "%u members, round %zu", members,
+                         static_cast<std::size_t>(round));
+            level.on_message(block_from(members - 1, number_of(header.operation), 1, std::byte{7}), {});
+            ++round;
+        }
+        level.progress({});
+        cr_assert(leg.done && leg.error == 0);
+        cr_assert_eq(round, members - 1);
+    }
+}
+
+// A late round that overtakes the first is not taken for it.
+Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
+    for (const std::uint32_t members : {257, 258, 1024, 1026, 1100}) {
+        const auto value = [](std::uint32_t round) { return static_cast<std::byte>(round % 251); };
+        ExchangeLevel level = member(0, members);
+        std::vector<std::byte> input(1), buffer(members);
+        Leg leg = leg_of(Kind::allgather, input, buffer, 1);
+        const std::uint64_t first = static_cast<std::uint64_t>(Kind::allgather)
+                                    << std::bit_width(members - 1);
+        cr_assert_eq(level.post(leg, ring, {}), 0);
+        level.on_message(grant_from(1, UINT64_MAX), {});
+        const std::uint32_t last = members - 2;
+        std::vector<std::uint32_t> order{last, last / 2};
+        for (std::uint32_t round = 0; round < last; ++round)
+            if (round != last / 2) order.push_back(round);
+        for (const std::uint32_t round : order) {
+            level.on_message(block_from(members - 1, first + round, 1, value(round)), {});
+            level.progress({});
+            for (Outgoing message; level.poll_outgoing(message);) continue;
+        }
+        level.progress({});
+        cr_assert(leg.done && leg.error == 0, "%u members", members);
+        for (std::uint32_t round = 0; round <= last; ++round)
+            cr_assert(buffer[members - 1 - round] == value(round), "%u members, round %u", members, round);
+    }
+}
+
+// What no header has room for is refused, not sent under another's number.
+Test(exchange_level, numbers_that_are_too_large) {
+    for (const auto& [members, most] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
+        std::vector<std::byte> input(members), buffer(members);
+        ExchangeLevel level = member(0, members);
+        Leg last = leg_of(Kind::alltoall, input, buffer, 1, most);
+        Leg beyond = leg_of(Kind::alltoall, input, buffer, 1, most + 1);
+        cr_assert_eq(level.post(beyond, {}), EOVERFLOW);
+        cr_assert_eq(level.post(last, {}), 0);
+    }
 }
 
 // The same inputs give the same bits, whoever comes first: those of the order of ranks, which the fixture

@@ -12,6 +12,7 @@ mcc_parts += \
 	%reldir%/placement.h \
 	%reldir%/planner.cc \
 	%reldir%/planner.h \
+	%reldir%/queue.h \
 	%reldir%/schedule.cc \
 	%reldir%/schedule.h \
 	%reldir%/segment_level.cc \

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace mcastcoll::levels {
 namespace {
@@ -28,11 +29,7 @@ std::uint32_t piece_of(const MessageConfig& config) {
 }  // namespace
 
 MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& format)
-    : config_(config),
-      format_(format),
-      piece_bytes_(piece_of(config)),
-      peers_(config.members),
-      watched_(config.members) {
+    : config_(config), format_(format), piece_bytes_(piece_of(config)) {
     assert(config.self < config.members && piece_bytes_ > 0);
 }
 
@@ -42,9 +39,13 @@ void MessageLevel::Peer::use(std::size_t bytes) {
 }
 
 MessageLevel::Peer& MessageLevel::peer(std::uint32_t rank) {
-    if (!peers_[rank])
-        peers_[rank] = std::make_unique<Peer>(Peer{.rank = rank, .granted = config_.window_bytes});
-    return *peers_[rank];
+    const auto [found, made] = peers_.try_emplace(rank);
+    Peer& one = found->second;
+    if (made) {
+        one.rank = rank;
+        one.granted = config_.window_bytes;
+    }
+    return one;
 }
 
 void MessageLevel::enqueue(Peer& one) {
@@ -136,9 +137,7 @@ void MessageLevel::watch_still(Transfer& transfer) {
 }
 
 void MessageLevel::watch(std::uint32_t rank) {
-    if (watched_[rank]) return;
-    watched_[rank] = true;
-    watches_.push_back(rank);
+    if (Peer& one = peer(rank); !std::exchange(one.watched, true)) watches_.push_back(rank);
 }
 
 bool MessageLevel::poll_watch(std::uint32_t& rank) {
@@ -153,11 +152,9 @@ bool MessageLevel::poll_watch(std::uint32_t& rank) {
 // What came for this operation, or for one before it that did not come this way here, has to be what is
 // posted.
 void MessageLevel::check_kept() {
-    for (const auto& one : peers_)
-        if (one && std::any_of(one->pieces.begin(), one->pieces.end(), [&](const Piece& piece) {
-                return contradicts(*one, piece.operation, piece.of);
-            }))
-            failure_ = EMSGSIZE;
+    for (const auto& [rank, one] : peers_)
+        for (const Piece& piece : one.pieces)
+            if (contradicts(one, piece.operation, piece.of)) failure_ = EMSGSIZE;
 }
 
 // The receive that a message of this operation and number is for.
@@ -231,8 +228,10 @@ void MessageLevel::end_receive(const Turn& turn) {
     for (; transfer.due < sends.size() && sends[transfer.due].after <= transfer.complete; ++transfer.due)
         enqueue(peer(sends[transfer.due].peer));
     if (is_own(in)) return;
-    std::erase_if(peer(in.peer).receives,
-                  [&](const Turn& one) { return one.transfer == &transfer && one.index == turn.index; });
+    Queue<Turn>& expected = peer(in.peer).receives;
+    expected.erase(std::find_if(expected.begin(), expected.end(), [&](const Turn& one) {
+        return one.transfer == &transfer && one.index == turn.index;
+    }));
 }
 
 // This member's own contribution, as far as those before it have come.
@@ -297,12 +296,13 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
             return end_receive(turn);
         }
     }
-    Piece& piece = from.pieces.emplace_back(Piece{operation, header.total, of});
+    Piece piece{operation, header.total, of};
     if (!spare_bytes_.empty()) {
         piece.bytes = std::move(spare_bytes_.back());
         spare_bytes_.pop_back();
     }
     piece.bytes.assign(decoded.payload.begin(), decoded.payload.end());
+    from.pieces.push_back(std::move(piece));
 }
 
 // In their order, so that one pass is enough for those that wait for each other.
@@ -420,9 +420,10 @@ void MessageLevel::lose(std::uint32_t rank) {
 }
 
 bool MessageLevel::needs(std::uint32_t rank) const {
-    const Peer* one = peers_[rank].get();
-    return one != nullptr &&
-           (!one->sends.empty() || !one->receives.empty() || one->sent_when_lost < one->sent);
+    const auto found = peers_.find(rank);
+    if (found == peers_.end()) return false;
+    const Peer& one = found->second;
+    return !one.sends.empty() || !one.receives.empty() || one.sent_when_lost < one.sent;
 }
 
 std::uint32_t MessageLevel::awaited() const {
@@ -442,11 +443,10 @@ Nanoseconds MessageLevel::next_deadline() const {
 void MessageLevel::fail(int error, Nanoseconds) {
     if (error_ != 0) return;
     error_ = error;
-    for (const auto& one : peers_) {
-        if (!one) continue;
-        one->sends.clear();
-        one->receives.clear();
-        one->pieces.clear();
+    for (auto& [rank, one] : peers_) {
+        one.sends.clear();
+        one.receives.clear();
+        one.pieces.clear();
     }
     ready_.clear();
     for (const Transfer& transfer : transfers_) {

@@ -15,10 +15,11 @@
 #include <cstdint>
 #include <deque>
 #include <list>
-#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "levels/placement.h"
+#include "levels/queue.h"
 #include "levels/schedule.h"
 #include "wire/packet.h"
 
@@ -106,10 +107,11 @@ class MessageLevel : public Level {
         std::uint64_t sent = 0, granted = 0;         // to it; by it
         std::uint64_t kept = 0, used = 0, told = 0;  // of its: here now, used up, and as far as it knows
         std::uint64_t sent_when_lost = UINT64_MAX;
-        std::deque<Piece> pieces{};   // kept: early ones, and those whose turn to be combined has not come
-        std::deque<Turn> sends{};     // in the order of operations
-        std::deque<Turn> receives{};  // expected of it
-        bool queued = false;          // in ready_
+        Queue<Piece> pieces{};   // kept: early ones, and those whose turn to be combined has not come
+        Queue<Turn> sends{};     // in the order of operations
+        Queue<Turn> receives{};  // expected of it
+        bool queued = false;     // in ready_
+        bool watched = false;
         bool greeted = false, is_greeted = false;  // it has sent a grant; it is to be sent one
         void use(std::size_t bytes);
     };
@@ -151,13 +153,12 @@ class MessageLevel : public Level {
     void watch_still(Transfer& transfer);
     void watch(std::uint32_t rank);
 
-    std::vector<std::unique_ptr<Peer>> peers_;         // by rank, made when first heard of or spoken to
+    std::unordered_map<std::uint32_t, Peer> peers_;    // by rank, of those heard of or spoken to
     std::deque<Peer*> ready_;                          // those that something may have to be sent to
     std::list<Transfer> transfers_, spare_transfers_;  // open, in the order of posting
     std::vector<std::vector<std::byte>> spare_bytes_;  // of kept pieces
     std::vector<std::byte> staging_;                   // of a piece that lies in several blocks
     std::vector<std::uint32_t> watches_;               // to be asked for
-    std::vector<bool> watched_;
     PieceCounters counters_;
     std::uint64_t posted_below_ = 0;  // all operations below this number that come this way are posted
     int error_ = 0, failure_ = 0;
