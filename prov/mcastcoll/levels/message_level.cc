@@ -17,25 +17,32 @@ constexpr std::uint32_t kLeastPiece = 16384;
 // Memory of kept pieces that is not given back at once.
 constexpr std::size_t kMostSpare = 64;
 
-constexpr std::uint64_t cost_of(std::size_t bytes) {
-    return bytes + kPieceCost;
+// The longest piece of which a window holds two.
+constexpr std::uint32_t unit_of(const MessageConfig& config) {
+    return (config.window_bytes / 2 - kPieceCost) / kElementMultiple * kElementMultiple;
 }
 
-std::uint32_t piece_of(const MessageConfig& config) {
-    const auto by_message = config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes);
-    return std::min(by_message, config.window_bytes / 2 - kPieceCost) / kElementMultiple * kElementMultiple;
+constexpr std::uint32_t by_message(const MessageConfig& config) {
+    const auto bytes = config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes);
+    return bytes / kElementMultiple * kElementMultiple;
+}
+
+// As many units as go into a message, and twice into the longest window.
+constexpr std::uint32_t piece_of(const MessageConfig& config) {
+    const std::uint32_t unit = unit_of(config), longest = by_message(config);
+    if (longest <= unit) return longest;
+    return std::max(1U, std::min(longest / unit, config.long_window_bytes / 2 / (unit + kPieceCost))) * unit;
 }
 
 }  // namespace
 
 MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& format)
-    : config_(config), format_(format), piece_bytes_(piece_of(config)) {
+    : config_(config),
+      format_(format),
+      least_piece_bytes_(std::min(unit_of(config), by_message(config))),
+      piece_bytes_(piece_of(config)),
+      longest_loan_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
     assert(config.self < config.members && piece_bytes_ > 0);
-}
-
-void MessageLevel::Peer::use(std::size_t bytes) {
-    kept -= cost_of(bytes);
-    used += cost_of(bytes);
 }
 
 MessageLevel::Peer& MessageLevel::peer(std::uint32_t rank) {
@@ -43,7 +50,7 @@ MessageLevel::Peer& MessageLevel::peer(std::uint32_t rank) {
     Peer& one = found->second;
     if (made) {
         one.rank = rank;
-        one.granted = config_.window_bytes;
+        one.granted = one.allowed = config_.window_bytes;
     }
     return one;
 }
@@ -250,7 +257,7 @@ bool MessageLevel::take_kept(const Turn& turn) {
         return piece.operation == operation && piece.offset == in.done;
     });
     if (next == from.pieces.end() || !take(turn, next->bytes)) return false;
-    from.use(next->bytes.size());
+    use(from, next->bytes.size());
     if (spare_bytes_.size() < kMostSpare) spare_bytes_.push_back(std::move(next->bytes));
     from.pieces.erase(next);
     enqueue(from);
@@ -276,7 +283,7 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
         return on_grant(from);
     }
     const std::uint64_t cost = cost_of(decoded.payload.size());
-    if (from.kept + cost > config_.window_bytes) {
+    if (from.used + from.kept + cost > from.allowed) {
         ++counters_.bad_pieces;
         return;
     }
@@ -290,9 +297,9 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
     if (const Turn* found = expected(from, operation); found != nullptr) {
         const Turn turn = *found;
         Transfer& transfer = *turn.transfer;
-        transfer.dirty = true;
         if (transfer.schedule.receives[turn.index].done == header.total && take(turn, decoded.payload)) {
-            from.use(decoded.payload.size());
+            transfer.dirty |= !from.pieces.empty() || transfer.schedule.ordered(turn.index);
+            use(from, decoded.payload.size());
             return end_receive(turn);
         }
     }
@@ -313,6 +320,8 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
     for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
         const Inbound& in = receives[i];
         const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
+        const bool behind = in.combined || transfer.schedule.order == Schedule::Order::in_turn;
+        if (behind && in.bytes > 0 && takeable(transfer, i) == 0) break;  // so it is with the others
         while (!in.finished && (is_own(in) ? take_own(turn) : take_kept(turn))) {
             moved = true;
             end_receive(turn);
@@ -323,19 +332,62 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
 
 // Sending.
 
-bool MessageLevel::grant_due(const Peer& one) const {
-    if (one.is_greeted) return true;
-    if (one.used - one.told < config_.window_bytes / 4) return false;
-    if (format_.grants_early) return true;
-    const std::uint64_t granted = one.told + config_.window_bytes - one.used;
-    std::uint64_t expected = 0;
+std::uint64_t MessageLevel::cost_of(std::uint64_t bytes) const {
+    const std::uint64_t unit = unit_of(config_);
+    return bytes + std::max<std::uint64_t>(1, (bytes + unit - 1) / unit) * kPieceCost;
+}
+
+void MessageLevel::use(Peer& one, std::size_t bytes) {
+    lent_ -= lent_to(one);
+    one.kept -= cost_of(bytes);
+    one.used += cost_of(bytes);
+    lent_ += lent_to(one);
+}
+
+std::uint64_t MessageLevel::lent_to(const Peer& one) const {
+    const std::uint64_t first = one.used + config_.window_bytes;
+    return one.allowed > first ? one.allowed - first : 0;
+}
+
+// What it still has to send costs so much, or more than `most`.
+std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) const {
+    std::uint64_t cost = 0;
     for (const Turn& turn : one.receives) {
         const Inbound& in = turn.transfer->schedule.receives[turn.index];
         const std::uint64_t rest = in.bytes - in.done;
-        expected += rest + (rest + piece_bytes_ - 1) / piece_bytes_ * kPieceCost;
-        if (expected > granted) return true;
+        const std::uint64_t pieces = (rest + least_piece_bytes_ - 1) / least_piece_bytes_;
+        cost += rest + std::max<std::uint64_t>(1, pieces) * kPieceCost;
+        if (cost > most) break;
     }
-    return false;
+    return cost;
+}
+
+// What it may be granted now, all told. A loan is no longer than what is outstanding, so that it is over with
+// that, and a window is left for what nobody expects yet.
+std::uint64_t MessageLevel::allowance(const Peer& one) const {
+    const std::uint64_t first = one.used + config_.window_bytes;
+    if (format_.grants_early) return first;
+    const std::uint64_t left = one.allowed - one.used;
+    const std::uint64_t cost = outstanding(one, std::max<std::uint64_t>(left, longest_loan_));
+    if (cost <= left) return one.allowed;
+    return first + std::min({cost, std::uint64_t{longest_loan_}, config_.lent_bytes - lent_ + lent_to(one)});
+}
+
+// A grant is for a quarter of what may be under way then, or more.
+bool MessageLevel::grant_due(const Peer& one) const {
+    if (one.is_greeted) return true;
+    const std::uint32_t window = config_.window_bytes;
+    if (one.allowed > one.used + longest_loan_ + window - window / 4) return false;
+    const std::uint64_t next = allowance(one);
+    return next > one.allowed && next - one.allowed >= (next - one.used) / 4;
+}
+
+void MessageLevel::grant(Peer& one) {
+    const std::uint64_t next = allowance(one);
+    lent_ -= lent_to(one);
+    one.is_greeted = false;
+    one.allowed = std::max(one.allowed, next);
+    lent_ += lent_to(one);
 }
 
 wire::HeaderBytes MessageLevel::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
@@ -359,11 +411,14 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
     Transfer& transfer = *turn.transfer;
     const Leg& leg = *transfer.leg;
     Outbound& out = transfer.schedule.sends[turn.index];
-    const std::size_t bytes =
-        std::min<std::size_t>(transfer.schedule.sendable(leg, out) - out.done, piece_bytes_);
+    if (transfer.complete < out.after) return false;
+    std::size_t bytes = std::min<std::size_t>(transfer.schedule.sendable(leg, out) - out.done, piece_bytes_);
+    if (out.done + bytes < out.bytes && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
+    if (const std::uint64_t room = to.granted - to.sent; cost_of(bytes) > room) {
+        bytes = room / cost_of(least_piece_bytes_) * least_piece_bytes_;
+        if (bytes == 0) return false;
+    }
     const bool last = out.done + bytes == out.bytes;
-    if (!last && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
-    if (transfer.complete < out.after || to.sent + cost_of(bytes) > to.granted) return false;
     BlockMap::Place place = out.map.place(out.done);
     if (place.run >= bytes) {
         message.payload = Bytes(out.data + place.offset, bytes);
@@ -400,10 +455,9 @@ bool MessageLevel::poll_outgoing(Outgoing& message) {
         to.queued = false;
         message.to = to.rank;
         if (grant_due(to)) {
-            to.is_greeted = false;
-            to.told = to.used;
+            grant(to);
             message.payload = {};
-            message.header = header(format_.grant, 0, 0, to.used + config_.window_bytes, {});
+            message.header = header(format_.grant, 0, 0, to.allowed, {});
         } else if (!next_piece(to, message)) {
             continue;
         }
