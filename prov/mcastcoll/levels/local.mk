@@ -6,6 +6,7 @@ mcc_parts += \
 	%reldir%/hierarchy.cc \
 	%reldir%/hierarchy.h \
 	%reldir%/level.h \
+	%reldir%/message_credits.cc \
 	%reldir%/message_level.cc \
 	%reldir%/message_level.h \
 	%reldir%/placement.cc \

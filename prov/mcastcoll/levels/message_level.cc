@@ -9,37 +9,18 @@
 namespace mcastcoll::levels {
 namespace {
 
-// Pieces hold whole elements of every datatype.
-constexpr std::uint32_t kElementMultiple = 32;
-constexpr std::uint32_t kPieceCost = 64;
 // Smaller pieces are sent at the end of a message only.
 constexpr std::uint32_t kLeastPiece = 16384;
 // Memory of kept pieces that is not given back at once.
 constexpr std::size_t kMostSpare = 64;
-
-// The longest piece of which a window holds two.
-constexpr std::uint32_t unit_of(const MessageConfig& config) {
-    return (config.window_bytes / 2 - kPieceCost) / kElementMultiple * kElementMultiple;
-}
-
-constexpr std::uint32_t by_message(const MessageConfig& config) {
-    const auto bytes = config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes);
-    return bytes / kElementMultiple * kElementMultiple;
-}
-
-// As many units as go into a message, and twice into the longest window.
-constexpr std::uint32_t piece_of(const MessageConfig& config) {
-    const std::uint32_t unit = unit_of(config), longest = by_message(config);
-    if (longest <= unit) return longest;
-    return std::max(1U, std::min(longest / unit, config.long_window_bytes / 2 / (unit + kPieceCost))) * unit;
-}
 
 }  // namespace
 
 MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& format)
     : config_(config),
       format_(format),
-      least_piece_bytes_(std::min(unit_of(config), by_message(config))),
+      unit_bytes_(unit_of(config)),
+      least_piece_bytes_(std::min(unit_bytes_, longest_of(config))),
       piece_bytes_(piece_of(config)),
       longest_loan_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
     assert(config.self < config.members && piece_bytes_ > 0);
@@ -331,64 +312,6 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
 }
 
 // Sending.
-
-std::uint64_t MessageLevel::cost_of(std::uint64_t bytes) const {
-    const std::uint64_t unit = unit_of(config_);
-    return bytes + std::max<std::uint64_t>(1, (bytes + unit - 1) / unit) * kPieceCost;
-}
-
-void MessageLevel::use(Peer& one, std::size_t bytes) {
-    lent_ -= lent_to(one);
-    one.kept -= cost_of(bytes);
-    one.used += cost_of(bytes);
-    lent_ += lent_to(one);
-}
-
-std::uint64_t MessageLevel::lent_to(const Peer& one) const {
-    const std::uint64_t first = one.used + config_.window_bytes;
-    return one.allowed > first ? one.allowed - first : 0;
-}
-
-// What it still has to send costs so much, or more than `most`.
-std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) const {
-    std::uint64_t cost = 0;
-    for (const Turn& turn : one.receives) {
-        const Inbound& in = turn.transfer->schedule.receives[turn.index];
-        const std::uint64_t rest = in.bytes - in.done;
-        const std::uint64_t pieces = (rest + least_piece_bytes_ - 1) / least_piece_bytes_;
-        cost += rest + std::max<std::uint64_t>(1, pieces) * kPieceCost;
-        if (cost > most) break;
-    }
-    return cost;
-}
-
-// What it may be granted now, all told. A loan is no longer than what is outstanding, so that it is over with
-// that, and a window is left for what nobody expects yet.
-std::uint64_t MessageLevel::allowance(const Peer& one) const {
-    const std::uint64_t first = one.used + config_.window_bytes;
-    if (format_.grants_early) return first;
-    const std::uint64_t left = one.allowed - one.used;
-    const std::uint64_t cost = outstanding(one, std::max<std::uint64_t>(left, longest_loan_));
-    if (cost <= left) return one.allowed;
-    return first + std::min({cost, std::uint64_t{longest_loan_}, config_.lent_bytes - lent_ + lent_to(one)});
-}
-
-// A grant is for a quarter of what may be under way then, or more.
-bool MessageLevel::grant_due(const Peer& one) const {
-    if (one.is_greeted) return true;
-    const std::uint32_t window = config_.window_bytes;
-    if (one.allowed > one.used + longest_loan_ + window - window / 4) return false;
-    const std::uint64_t next = allowance(one);
-    return next > one.allowed && next - one.allowed >= (next - one.used) / 4;
-}
-
-void MessageLevel::grant(Peer& one) {
-    const std::uint64_t next = allowance(one);
-    lent_ -= lent_to(one);
-    one.is_greeted = false;
-    one.allowed = std::max(one.allowed, next);
-    lent_ += lent_to(one);
-}
 
 wire::HeaderBytes MessageLevel::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
                                        std::uint64_t total, Bytes payload) const {

@@ -134,8 +134,7 @@ class MessageLevel : public Level {
 
     const MessageConfig config_;
     const MessageFormat format_;
-    const std::uint32_t least_piece_bytes_, piece_bytes_;
-    const std::uint32_t longest_loan_;
+    const std::uint32_t unit_bytes_, least_piece_bytes_, piece_bytes_, longest_loan_;
 
   private:
     void enqueue(Peer& one);
@@ -155,6 +154,9 @@ class MessageLevel : public Level {
     bool contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const;
     bool advance_receives(Transfer& transfer);
     void end_receive(const Turn& turn);
+    static std::uint32_t unit_of(const MessageConfig& config);
+    static std::uint32_t longest_of(const MessageConfig& config);
+    static std::uint32_t piece_of(const MessageConfig& config);
     std::uint64_t cost_of(std::uint64_t bytes) const;
     void use(Peer& one, std::size_t bytes);
     std::uint64_t lent_to(const Peer& one) const;
