@@ -63,7 +63,8 @@ struct Member final : Owner {
 class Group {
   public:
     Group(const std::vector<MemberPlace>& places, std::uint64_t seed, const char* algorithm = "flat",
-          std::uint32_t message_bytes = 4096, const char* selection = "", const char* within = nullptr)
+          std::uint32_t message_bytes = 4096, const char* selection = "", const char* within = nullptr,
+          std::uint32_t exchange_window = 0)
         : random_(seed), members_(places.size()) {
         std::uint32_t hosts = 0, segments = 0;
         for (const MemberPlace& place : places) {
@@ -99,7 +100,10 @@ class Group {
             exchange.self = rank;
             exchange.members = placement.members();
             exchange.message_bytes = message_bytes;
-            exchange.least_window_bytes = exchange.most_window_bytes = 4 * message_bytes;
+            exchange.long_window_bytes = 4 * message_bytes;
+            exchange.lent_bytes = 2 * exchange.long_window_bytes;
+            exchange.least_window_bytes = exchange.most_window_bytes =
+                exchange_window == 0 ? exchange.long_window_bytes : exchange_window;
             member.exchange = std::make_unique<ExchangeLevel>(exchange);
             member.planner = std::make_unique<Planner>(
                 placement,

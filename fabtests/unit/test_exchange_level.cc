@@ -26,12 +26,16 @@ bool quick() {
     return std::getenv("MCC_QUICK") != nullptr;
 }
 
-// A group of members with a host each, and what is wrong after the script.
+// A group of members with a host each, and what is wrong after the script. With small windows members are
+// lent longer ones, two at a time.
+constexpr std::uint32_t kSmallWindow = 512;
 std::string run(std::uint32_t members, std::uint64_t seed, const std::vector<Work>& script,
-                std::uint32_t message_bytes = 2048) {
-    Group group(on_hosts(members, 1), seed, "flat", message_bytes);
+                std::uint32_t message_bytes = 2048, std::uint32_t window = 0) {
+    Group group(on_hosts(members, 1), seed, "flat", message_bytes, "", nullptr, window);
     const std::string wrong = group.exchange(script);
-    return wrong.empty() ? wrong : fmt::format("{} ({} members, seed {})", wrong, members, seed);
+    return wrong.empty()
+               ? wrong
+               : fmt::format("{} ({} members, seed {}, windows of {})", wrong, members, seed, window);
 }
 
 Leg leg_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buffer, std::size_t bytes,
@@ -43,6 +47,33 @@ Leg leg_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buf
     leg.buffer = buffer.data();
     leg.bytes = bytes;
     return leg;
+}
+
+// What another member sends, in a group of no key.
+std::vector<std::byte> sent_by(std::uint32_t sender, wire::Header header, Bytes payload) {
+    header.sender = rank_of(sender);
+    header.payload_bytes = static_cast<std::uint32_t>(payload.size());
+    Outgoing message{.payload = payload};
+    wire::encode(header, payload, message.header);
+    return letter(message);
+}
+std::vector<std::byte> grant_from(std::uint32_t sender, std::uint64_t total) {
+    return sent_by(sender, {.kind = wire::Kind::block_grant, .total = total}, {});
+}
+std::vector<std::byte> block_from(std::uint32_t sender, std::uint64_t operation, std::size_t bytes,
+                                  std::byte value) {
+    const std::vector<std::byte> payload(bytes, value);
+    return sent_by(
+        sender,
+        {.kind = wire::Kind::block, .operation = operation_of(operation), .fragment = fragment_of(bytes)},
+        payload);
+}
+
+// What a piece costs where windows are so long, as FORMAT.md has it.
+constexpr std::uint64_t kPiece = 64;
+std::uint64_t cost_of(std::uint64_t bytes, std::uint64_t window) {
+    const std::uint64_t unit = (window / 2 - kPiece) / 32 * 32;
+    return bytes + std::max<std::uint64_t>(1, (bytes + unit - 1) / unit) * kPiece;
 }
 
 ExchangeLevel member(std::uint32_t self, std::uint32_t members = 2) {
@@ -67,7 +98,7 @@ Test(exchange_level, every_algorithm_with_every_number_of_members) {
                                       in_place, one.algorithm});
             std::mt19937_64 random(++seed);
             std::shuffle(script.begin(), script.end(), random);
-            const std::string wrong = run(members, seed, script);
+            const std::string wrong = run(members, seed, script, 2048, seed % 2 == 0 ? kSmallWindow : 0);
             cr_assert(wrong.empty(), "%s", wrong.c_str());
         }
 }
@@ -84,23 +115,94 @@ Test(exchange_level, random_scripts) {
                    kElements[random() % std::size(kElements)], random() % 3 == 0,
                    random() % 2 == 0 ? std::optional(drawn.algorithm) : std::nullopt};
         }
-        const std::string wrong = run(members, seed, script);
+        const std::string wrong = run(members, seed, script, 2048, seed % 2 == 0 ? kSmallWindow : 0);
         cr_assert(wrong.empty(), "%s", wrong.c_str());
     }
 }
 
-Test(exchange_level, as_many_members_as_there_may_be) {
-    const std::uint32_t members = quick() ? 64 : 256;
-    const std::string wrong = run(members, 1,
-                                  {{Kind::alltoall, 0, 3, true, bruck},
-                                   {Kind::alltoall, 0, 2, false, pairwise},
-                                   {Kind::gather, 17, 5, false, binomial},
-                                   {Kind::scatter, 3, 5, false, binomial},
-                                   {Kind::reduce_scatter, 0, members + 5, false},
-                                   {Kind::allgather, 0, 2, false, bruck},
-                                   {Kind::allgather, 0, 2, false, ring}},
-                                  32768);
-    cr_assert(wrong.empty(), "%s", wrong.c_str());
+Test(exchange_level, large_groups) {
+    for (const std::uint32_t members : quick() ? std::vector{64U} : std::vector{256U, 257U, 1024U}) {
+        std::vector<Work> script{{Kind::alltoall, 0, 3, true, bruck},
+                                 {Kind::gather, 17, 5, false, binomial},
+                                 {Kind::scatter, 3, 5, false, binomial},
+                                 {Kind::allgather, 0, 2, false, bruck}};
+        if (members < 1024)
+            script.insert(script.end(), {{Kind::alltoall, 0, 2, false, pairwise},
+                                         {Kind::reduce_scatter, 0, members + 5, false},
+                                         {Kind::allgather, 0, 2, false, ring}});
+        const std::string wrong = run(members, 1, script, 32768, kSmallWindow);
+        cr_assert(wrong.empty(), "%s", wrong.c_str());
+    }
+}
+
+// Every message of a long ring has a number of its own, and is of its operation and sort: what is on the wire
+// is taken apart here. One member alone, to whom its left neighbour sends what it sends to its right one.
+Test(exchange_level, every_round_of_a_ring_has_its_number) {
+    constexpr std::uint64_t kOperation = 5, kSort = static_cast<std::uint64_t>(Kind::allgather);
+    const struct {
+        std::uint32_t members;
+        unsigned bits;
+    } rows[] = {{255, 8},   {256, 8},   {257, 9},    {512, 9},    {513, 10},
+                {1024, 10}, {1026, 11}, {65536, 16}, {65537, 17}, {65538, 17}};
+    for (const auto& [members, bits] : rows) {
+        ExchangeLevel level = member(0, members);
+        std::vector<std::byte> input(1), buffer(members);
+        Leg leg = leg_of(Kind::allgather, input, buffer, 1, kOperation);
+        cr_assert_eq(level.post(leg, ring, {}), 0);
+        level.on_message(grant_from(1, UINT64_MAX), {});
+        const std::uint64_t first = (kOperation << 4 | kSort) << bits;
+        std::uint64_t round = 0;
+        for (Outgoing message; level.poll_outgoing(message);) {
+            const wire::Header header = wire::decode(letter(message)).header;
+            if (header.kind != wire::Kind::block) continue;
+            cr_assert_eq(number_of(header.operation), first + round, "%u members, round %zu", members,
+                         static_cast<std::size_t>(round));
+            level.on_message(block_from(members - 1, number_of(header.operation), 1, std::byte{7}), {});
+            ++round;
+        }
+        level.progress({});
+        cr_assert(leg.done && leg.error == 0);
+        cr_assert_eq(round, members - 1);
+    }
+}
+
+// A late round that overtakes the first is not taken for it.
+Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
+    for (const std::uint32_t members : {257, 258, 1024, 1026, 1100}) {
+        const auto value = [](std::uint32_t round) { return static_cast<std::byte>(round % 251); };
+        ExchangeLevel level = member(0, members);
+        std::vector<std::byte> input(1), buffer(members);
+        Leg leg = leg_of(Kind::allgather, input, buffer, 1);
+        const std::uint64_t first = static_cast<std::uint64_t>(Kind::allgather)
+                                    << std::bit_width(members - 1);
+        cr_assert_eq(level.post(leg, ring, {}), 0);
+        level.on_message(grant_from(1, UINT64_MAX), {});
+        const std::uint32_t last = members - 2;
+        std::vector<std::uint32_t> order{last, last / 2};
+        for (std::uint32_t round = 0; round < last; ++round)
+            if (round != last / 2) order.push_back(round);
+        for (const std::uint32_t round : order) {
+            level.on_message(block_from(members - 1, first + round, 1, value(round)), {});
+            level.progress({});
+            for (Outgoing message; level.poll_outgoing(message);) continue;
+        }
+        level.progress({});
+        cr_assert(leg.done && leg.error == 0, "%u members", members);
+        for (std::uint32_t round = 0; round <= last; ++round)
+            cr_assert(buffer[members - 1 - round] == value(round), "%u members, round %u", members, round);
+    }
+}
+
+// What no header has room for is refused, not sent under another's number.
+Test(exchange_level, numbers_that_are_too_large) {
+    for (const auto& [members, most] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
+        std::vector<std::byte> input(members), buffer(members);
+        ExchangeLevel level = member(0, members);
+        Leg last = leg_of(Kind::alltoall, input, buffer, 1, most);
+        Leg beyond = leg_of(Kind::alltoall, input, buffer, 1, most + 1);
+        cr_assert_eq(level.post(beyond, {}), EOVERFLOW);
+        cr_assert_eq(level.post(last, {}), 0);
+    }
 }
 
 // The same inputs give the same bits, whoever comes first: those of the order of ranks, which the fixture
@@ -159,22 +261,90 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
         }
 }
 
-// Pieces of an operation that nobody posts are kept up to the window, and no further.
+// What nobody expects is kept up to the window, to its last byte, and no further: those of all members are
+// bounded by it.
 Test(exchange_level, unposted_pieces_are_bounded) {
-    ExchangeLevel sender = member(0, 256), receiver = member(1, 256);
-    std::vector<std::byte> input(256 * 300000), buffer;
-    Leg out = leg_of(Kind::scatter, input, buffer, 300000);
-    cr_assert_eq(sender.post(out, {}), 0);
-    std::size_t sent = 0;
-    for (Outgoing message; sender.poll_outgoing(message);) {
-        if (message.to != 1) continue;
-        sent += message.payload.size();
-        receiver.on_message(letter(message), {});
+    constexpr std::uint64_t kMiB = 1 << 20, kMembers = 65536;
+    const struct {
+        std::uint64_t members, window;
+    } rows[] = {{2, kMiB},
+                {32, kMiB},
+                {33, 32 * kMiB / 33},
+                {256, kMiB / 8},
+                {257, 32 * kMiB / 257},
+                {1024, kMiB / 32},
+                {kMembers - 1, 512},
+                {kMembers, 512},
+                {kMembers + 1, 512}};
+    for (const auto& row : rows) {
+        const auto members = static_cast<std::uint32_t>(row.members);
+        ExchangeLevel sender = member(1, members), receiver = member(0, members);
+        std::vector<std::byte> input(2 << 20), buffer;
+        Leg out = leg_of(Kind::gather, input, buffer, input.size());
+        cr_assert_eq(sender.post(out, {}), 0);
+        std::uint64_t cost = 0;
+        for (Outgoing message; sender.poll_outgoing(message);) {
+            cost += cost_of(message.payload.size(), row.window);
+            receiver.on_message(letter(message), {});
+        }
+        cr_assert_leq(cost, row.window);
+        cr_assert_gt(cost, row.window / 2);
+        cr_assert_eq(receiver.counters().bad_pieces, 0);
+        cr_assert_not(out.done);
+        // Empty pieces of the next operation, until there is no room.
+        for (; cost + kPiece <= row.window; cost += kPiece)
+            receiver.on_message(block_from(1, 1U << 28, 0, {}), {});
+        cr_assert_eq(receiver.counters().bad_pieces, 0, "%u members", members);
+        receiver.on_message(block_from(1, 1U << 28, 0, {}), {});
+        cr_assert_eq(receiver.counters().bad_pieces, 1, "%u members", members);
     }
-    cr_assert_gt(sent, 0);
-    cr_assert_leq(sent, (32 << 20) / 256, "32 MiB of all members");
-    cr_assert_eq(receiver.counters().bad_pieces, 0);
-    cr_assert_not(out.done);
+}
+
+// Who is expected to send more than its window may be lent a longer one, and gives it back with that: at no
+// time have all together more than their windows and what is lent. Whoever is lent nothing gets on.
+Test(exchange_level, loans_are_bounded_and_given_back) {
+    constexpr std::uint32_t kMembers = 300, kWindow = 4096, kBlock = 40000;
+    ExchangeConfig config;
+    config.members = kMembers;
+    config.memory_bytes = kMembers * kWindow;
+    config.long_window_bytes = 16384;
+    config.lent_bytes = 100000;
+    std::vector<ExchangeLevel> levels;
+    levels.reserve(kMembers);
+    for (config.self = 0; config.self < kMembers; ++config.self) levels.emplace_back(config);
+    std::vector<std::byte> input(kBlock), buffer(kMembers * kBlock);
+    std::vector<std::uint64_t> promised(kMembers, kWindow);  // and not sent yet
+    std::uint64_t granted[kMembers] = {};
+    std::mt19937_64 random(1);
+    for (std::uint64_t operation = 0; operation < 3; ++operation) {
+        std::vector<Leg> legs(kMembers, leg_of(Kind::gather, input, buffer, kBlock, operation));
+        for (std::uint32_t rank = 0; rank < kMembers; ++rank)
+            cr_assert_eq(levels[rank].post(legs[rank], linear, {}), 0);
+        std::uint64_t most = 0, longest = 0;
+        while (!legs[0].done) {
+            for (Outgoing message; levels[0].poll_outgoing(message);) {
+                const std::uint64_t total = wire::decode(letter(message)).header.total;
+                promised[message.to] += total - std::max<std::uint64_t>(granted[message.to], kWindow);
+                granted[message.to] = total;
+                levels[message.to].on_message(letter(message), {});
+            }
+            const std::uint64_t all = std::accumulate(promised.begin() + 1, promised.end(), std::uint64_t{0});
+            cr_assert_leq(all, (kMembers - 1) * kWindow + config.lent_bytes);
+            most = std::max(most, all);
+            longest = std::max(longest, *std::max_element(promised.begin(), promised.end()));
+            const auto sender = static_cast<std::uint32_t>(1 + random() % (kMembers - 1));
+            Outgoing message;
+            for (auto pieces = random() % 3; pieces > 0 && levels[sender].poll_outgoing(message); --pieces) {
+                promised[sender] -= cost_of(message.payload.size(), kWindow);
+                levels[0].on_message(letter(message), {});
+            }
+            levels[0].progress({});
+        }
+        cr_assert_eq(longest, config.long_window_bytes);
+        cr_assert_gt(most, (kMembers - 1) * kWindow + config.lent_bytes - 16384, "all is lent");
+        cr_assert_eq(levels[0].counters().bad_pieces, 0);
+        for (std::uint32_t rank = 1; rank < kMembers; ++rank) cr_assert_leq(promised[rank], kWindow);
+    }
 }
 
 // Whoever has done its share may be gone: nothing is sent to it any more.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cerrno>
 
 #include "reduce/slices.h"
@@ -207,6 +206,11 @@ ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     return bytes <= kMostBinomialBytes && members >= kLeastBinomialMembers ? binomial : linear;
 }
 
+// The rounds of a ring are most: one for each other member.
+constexpr unsigned message_bits(std::uint32_t members) {
+    return std::max(8U, static_cast<unsigned>(std::bit_width(members - 1)));
+}
+
 MessageConfig with_window(ExchangeConfig config) {
     config.window_bytes = std::clamp(config.memory_bytes / std::max(1U, config.members),
                                      config.least_window_bytes, config.most_window_bytes);
@@ -216,11 +220,10 @@ MessageConfig with_window(ExchangeConfig config) {
 }  // namespace
 
 ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
-    : MessageLevel(
-          with_window(config),
-          {.piece = wire::Kind::block, .grant = wire::Kind::block_grant, .kind_bits = 4, .message_bits = 8}) {
-    assert(config.members <= 1U << 8);
-}
+    : MessageLevel(with_window(config), {.piece = wire::Kind::block,
+                                         .grant = wire::Kind::block_grant,
+                                         .kind_bits = 4,
+                                         .message_bits = message_bits(config.members)}) {}
 
 int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
     return moves_blocks(leg.kind) ? post(leg, choose(leg.kind, leg.bytes, config_.members), now) : ENOSYS;
@@ -228,6 +231,8 @@ int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
 
 int ExchangeLevel::post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now) {
     if (error() != 0) return error();
+    if (const unsigned bits = format_.kind_bits + format_.message_bits; leg.number > UINT64_MAX >> bits)
+        return EOVERFLOW;
     Maker{begin(leg, now), leg, config_.self, config_.members}.make(algorithm);
     carry_out();
     return 0;

@@ -1,6 +1,15 @@
 // Messages among all members of a group, whatever host they are on: gather, scatter, alltoall and
 // reduce_scatter, where each has other bytes for each, and multicast has nothing to offer; and an allgather
-// without multicast. At most 32 MiB are kept for all senders together.
+// without multicast.
+//
+// Of what nobody expects yet, a receiver keeps a window for each sender, and may have to keep all of them at
+// once: who was never granted anything has that much from the start. In a group of n:
+//
+//        n            window of each    of all               lent beyond
+//        2 - 32       1 MiB             n MiB                -
+//       33 - 256      32 MiB / n        32 MiB               -
+//      257 - 65,536   32 MiB / n        32 MiB               16 MiB, to have up to 128 KiB each
+//      more           512 bytes         n / 2 KiB            the same
 //
 // A grant is sent only to who still has to send: whoever has done its share may close the group and be gone.
 //
@@ -23,8 +32,8 @@ namespace mcastcoll::levels {
 enum class ExchangeAlgorithm : std::uint8_t { linear, binomial, pairwise, bruck, ring };
 
 struct ExchangeConfig : MessageConfig {
-    // What may be kept of all senders, and of one at least and at most.
-    std::uint32_t memory_bytes = 32 << 20, least_window_bytes = 128 << 10, most_window_bytes = 1 << 20;
+    // What all windows may have together, and one at least and at most.
+    std::uint32_t memory_bytes = 32 << 20, least_window_bytes = 512, most_window_bytes = 1 << 20;
 };
 
 class ExchangeLevel final : public MessageLevel {

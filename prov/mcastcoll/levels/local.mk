@@ -6,12 +6,14 @@ mcc_parts += \
 	%reldir%/hierarchy.cc \
 	%reldir%/hierarchy.h \
 	%reldir%/level.h \
+	%reldir%/message_credits.cc \
 	%reldir%/message_level.cc \
 	%reldir%/message_level.h \
 	%reldir%/placement.cc \
 	%reldir%/placement.h \
 	%reldir%/planner.cc \
 	%reldir%/planner.h \
+	%reldir%/queue.h \
 	%reldir%/schedule.cc \
 	%reldir%/schedule.h \
 	%reldir%/segment_level.cc \

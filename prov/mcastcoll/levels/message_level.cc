@@ -4,47 +4,36 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace mcastcoll::levels {
 namespace {
 
-// Pieces hold whole elements of every datatype.
-constexpr std::uint32_t kElementMultiple = 32;
-constexpr std::uint32_t kPieceCost = 64;
 // Smaller pieces are sent at the end of a message only.
 constexpr std::uint32_t kLeastPiece = 16384;
 // Memory of kept pieces that is not given back at once.
 constexpr std::size_t kMostSpare = 64;
-
-constexpr std::uint64_t cost_of(std::size_t bytes) {
-    return bytes + kPieceCost;
-}
-
-std::uint32_t piece_of(const MessageConfig& config) {
-    const auto by_message = config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes);
-    return std::min(by_message, config.window_bytes / 2 - kPieceCost) / kElementMultiple * kElementMultiple;
-}
 
 }  // namespace
 
 MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& format)
     : config_(config),
       format_(format),
+      unit_bytes_(unit_of(config)),
+      least_piece_bytes_(std::min(unit_bytes_, longest_of(config))),
       piece_bytes_(piece_of(config)),
-      peers_(config.members),
-      watched_(config.members) {
+      longest_loan_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
     assert(config.self < config.members && piece_bytes_ > 0);
 }
 
-void MessageLevel::Peer::use(std::size_t bytes) {
-    kept -= cost_of(bytes);
-    used += cost_of(bytes);
-}
-
 MessageLevel::Peer& MessageLevel::peer(std::uint32_t rank) {
-    if (!peers_[rank])
-        peers_[rank] = std::make_unique<Peer>(Peer{.rank = rank, .granted = config_.window_bytes});
-    return *peers_[rank];
+    const auto [found, made] = peers_.try_emplace(rank);
+    Peer& one = found->second;
+    if (made) {
+        one.rank = rank;
+        one.granted = one.allowed = config_.window_bytes;
+    }
+    return one;
 }
 
 void MessageLevel::enqueue(Peer& one) {
@@ -136,9 +125,7 @@ void MessageLevel::watch_still(Transfer& transfer) {
 }
 
 void MessageLevel::watch(std::uint32_t rank) {
-    if (watched_[rank]) return;
-    watched_[rank] = true;
-    watches_.push_back(rank);
+    if (Peer& one = peer(rank); !std::exchange(one.watched, true)) watches_.push_back(rank);
 }
 
 bool MessageLevel::poll_watch(std::uint32_t& rank) {
@@ -153,11 +140,9 @@ bool MessageLevel::poll_watch(std::uint32_t& rank) {
 // What came for this operation, or for one before it that did not come this way here, has to be what is
 // posted.
 void MessageLevel::check_kept() {
-    for (const auto& one : peers_)
-        if (one && std::any_of(one->pieces.begin(), one->pieces.end(), [&](const Piece& piece) {
-                return contradicts(*one, piece.operation, piece.of);
-            }))
-            failure_ = EMSGSIZE;
+    for (const auto& [rank, one] : peers_)
+        for (const Piece& piece : one.pieces)
+            if (contradicts(one, piece.operation, piece.of)) failure_ = EMSGSIZE;
 }
 
 // The receive that a message of this operation and number is for.
@@ -231,8 +216,10 @@ void MessageLevel::end_receive(const Turn& turn) {
     for (; transfer.due < sends.size() && sends[transfer.due].after <= transfer.complete; ++transfer.due)
         enqueue(peer(sends[transfer.due].peer));
     if (is_own(in)) return;
-    std::erase_if(peer(in.peer).receives,
-                  [&](const Turn& one) { return one.transfer == &transfer && one.index == turn.index; });
+    Queue<Turn>& expected = peer(in.peer).receives;
+    expected.erase(std::find_if(expected.begin(), expected.end(), [&](const Turn& one) {
+        return one.transfer == &transfer && one.index == turn.index;
+    }));
 }
 
 // This member's own contribution, as far as those before it have come.
@@ -251,7 +238,7 @@ bool MessageLevel::take_kept(const Turn& turn) {
         return piece.operation == operation && piece.offset == in.done;
     });
     if (next == from.pieces.end() || !take(turn, next->bytes)) return false;
-    from.use(next->bytes.size());
+    use(from, next->bytes.size());
     if (spare_bytes_.size() < kMostSpare) spare_bytes_.push_back(std::move(next->bytes));
     from.pieces.erase(next);
     enqueue(from);
@@ -277,7 +264,7 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
         return on_grant(from);
     }
     const std::uint64_t cost = cost_of(decoded.payload.size());
-    if (from.kept + cost > config_.window_bytes) {
+    if (from.used + from.kept + cost > from.allowed) {
         ++counters_.bad_pieces;
         return;
     }
@@ -291,18 +278,19 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
     if (const Turn* found = expected(from, operation); found != nullptr) {
         const Turn turn = *found;
         Transfer& transfer = *turn.transfer;
-        transfer.dirty = true;
         if (transfer.schedule.receives[turn.index].done == header.total && take(turn, decoded.payload)) {
-            from.use(decoded.payload.size());
+            transfer.dirty |= !from.pieces.empty() || transfer.schedule.ordered(turn.index);
+            use(from, decoded.payload.size());
             return end_receive(turn);
         }
     }
-    Piece& piece = from.pieces.emplace_back(Piece{operation, header.total, of});
+    Piece piece{operation, header.total, of};
     if (!spare_bytes_.empty()) {
         piece.bytes = std::move(spare_bytes_.back());
         spare_bytes_.pop_back();
     }
     piece.bytes.assign(decoded.payload.begin(), decoded.payload.end());
+    from.pieces.push_back(std::move(piece));
 }
 
 // In their order, so that one pass is enough for those that wait for each other.
@@ -313,6 +301,8 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
     for (std::size_t i = transfer.complete; i < receives.size(); ++i) {
         const Inbound& in = receives[i];
         const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
+        const bool behind = in.combined || transfer.schedule.order == Schedule::Order::in_turn;
+        if (behind && in.bytes > 0 && takeable(transfer, i) == 0) break;  // so it is with the others
         while (!in.finished && (is_own(in) ? take_own(turn) : take_kept(turn))) {
             moved = true;
             end_receive(turn);
@@ -322,21 +312,6 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
 }
 
 // Sending.
-
-bool MessageLevel::grant_due(const Peer& one) const {
-    if (one.is_greeted) return true;
-    if (one.used - one.told < config_.window_bytes / 4) return false;
-    if (format_.grants_early) return true;
-    const std::uint64_t granted = one.told + config_.window_bytes - one.used;
-    std::uint64_t expected = 0;
-    for (const Turn& turn : one.receives) {
-        const Inbound& in = turn.transfer->schedule.receives[turn.index];
-        const std::uint64_t rest = in.bytes - in.done;
-        expected += rest + (rest + piece_bytes_ - 1) / piece_bytes_ * kPieceCost;
-        if (expected > granted) return true;
-    }
-    return false;
-}
 
 wire::HeaderBytes MessageLevel::header(wire::Kind kind, std::uint64_t operation, std::uint64_t of,
                                        std::uint64_t total, Bytes payload) const {
@@ -359,11 +334,14 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
     Transfer& transfer = *turn.transfer;
     const Leg& leg = *transfer.leg;
     Outbound& out = transfer.schedule.sends[turn.index];
-    const std::size_t bytes =
-        std::min<std::size_t>(transfer.schedule.sendable(leg, out) - out.done, piece_bytes_);
+    if (transfer.complete < out.after) return false;
+    std::size_t bytes = std::min<std::size_t>(transfer.schedule.sendable(leg, out) - out.done, piece_bytes_);
+    if (out.done + bytes < out.bytes && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
+    if (const std::uint64_t room = to.granted - to.sent; cost_of(bytes) > room) {
+        bytes = room / cost_of(least_piece_bytes_) * least_piece_bytes_;
+        if (bytes == 0) return false;
+    }
     const bool last = out.done + bytes == out.bytes;
-    if (!last && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
-    if (transfer.complete < out.after || to.sent + cost_of(bytes) > to.granted) return false;
     BlockMap::Place place = out.map.place(out.done);
     if (place.run >= bytes) {
         message.payload = Bytes(out.data + place.offset, bytes);
@@ -400,10 +378,9 @@ bool MessageLevel::poll_outgoing(Outgoing& message) {
         to.queued = false;
         message.to = to.rank;
         if (grant_due(to)) {
-            to.is_greeted = false;
-            to.told = to.used;
+            grant(to);
             message.payload = {};
-            message.header = header(format_.grant, 0, 0, to.used + config_.window_bytes, {});
+            message.header = header(format_.grant, 0, 0, to.allowed, {});
         } else if (!next_piece(to, message)) {
             continue;
         }
@@ -420,9 +397,10 @@ void MessageLevel::lose(std::uint32_t rank) {
 }
 
 bool MessageLevel::needs(std::uint32_t rank) const {
-    const Peer* one = peers_[rank].get();
-    return one != nullptr &&
-           (!one->sends.empty() || !one->receives.empty() || one->sent_when_lost < one->sent);
+    const auto found = peers_.find(rank);
+    if (found == peers_.end()) return false;
+    const Peer& one = found->second;
+    return !one.sends.empty() || !one.receives.empty() || one.sent_when_lost < one.sent;
 }
 
 std::uint32_t MessageLevel::awaited() const {
@@ -442,11 +420,10 @@ Nanoseconds MessageLevel::next_deadline() const {
 void MessageLevel::fail(int error, Nanoseconds) {
     if (error_ != 0) return;
     error_ = error;
-    for (const auto& one : peers_) {
-        if (!one) continue;
-        one->sends.clear();
-        one->receives.clear();
-        one->pieces.clear();
+    for (auto& [rank, one] : peers_) {
+        one.sends.clear();
+        one.receives.clear();
+        one.pieces.clear();
     }
     ready_.clear();
     for (const Transfer& transfer : transfers_) {

@@ -2,12 +2,17 @@
 //
 // A posted leg becomes a schedule (schedule.h) of messages to and from others. Messages are sent in
 // pieces. A piece that is expected goes straight to where it belongs; any other is kept, up to a window for
-// each sender, who is granted more as they are used up. Between two members pieces are sent in the order of
-// operations, so that what a receiver waits for never waits for room behind what it cannot take yet; and
-// within an operation rounds wait for earlier rounds only. So members with small windows that all send to
-// each other at once get on.
+// each sender, who is granted more as they are used up. Where windows are small, because there are many
+// members, a sender of whom more is expected is lent a longer one; what all are lent together is bounded. It
+// gives that back by sending what was expected. Nothing waits for a loan: a window is enough to get on.
 //
-// A piece costs a little beyond its bytes, so that empty ones are bounded too.
+// Between two members pieces are sent in the order of operations, so that what a receiver waits for never
+// waits for room behind what it cannot take yet; and within an operation rounds wait for earlier rounds only.
+// So members with small windows that all send to each other at once get on.
+//
+// A piece costs a little beyond its bytes, so that empty ones are bounded too. Half a window holds a piece at
+// least; a longer piece costs as much as those that it is made of, so both sides know what a message costs
+// however it is cut.
 //
 // Pure as the engine is: messages in, messages out.
 #pragma once
@@ -15,10 +20,11 @@
 #include <cstdint>
 #include <deque>
 #include <list>
-#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "levels/placement.h"
+#include "levels/queue.h"
 #include "levels/schedule.h"
 #include "wire/packet.h"
 
@@ -41,6 +47,8 @@ struct MessageConfig {
     std::uint32_t self = 0, members = 0;
     std::uint32_t message_bytes = 65536;   // longest message, header included
     std::uint32_t window_bytes = 1 << 20;  // pieces that a receiver keeps for each sender
+    // The longest window while more is expected of a sender, and by how much those of all may be longer.
+    std::uint32_t long_window_bytes = 128 << 10, lent_bytes = 16 << 20;
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);
 };
 
@@ -103,15 +111,15 @@ class MessageLevel : public Level {
     struct Peer {
         std::uint32_t rank = 0;
         // Costs of pieces, all told.
-        std::uint64_t sent = 0, granted = 0;         // to it; by it
-        std::uint64_t kept = 0, used = 0, told = 0;  // of its: here now, used up, and as far as it knows
+        std::uint64_t sent = 0, granted = 0;            // to it; by it
+        std::uint64_t kept = 0, used = 0, allowed = 0;  // of its: here now, used up, and granted to it
         std::uint64_t sent_when_lost = UINT64_MAX;
-        std::deque<Piece> pieces{};   // kept: early ones, and those whose turn to be combined has not come
-        std::deque<Turn> sends{};     // in the order of operations
-        std::deque<Turn> receives{};  // expected of it
-        bool queued = false;          // in ready_
+        Queue<Piece> pieces{};   // kept: early ones, and those whose turn to be combined has not come
+        Queue<Turn> sends{};     // in the order of operations
+        Queue<Turn> receives{};  // expected of it
+        bool queued = false;     // in ready_
+        bool watched = false;
         bool greeted = false, is_greeted = false;  // it has sent a grant; it is to be sent one
-        void use(std::size_t bytes);
     };
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
@@ -126,7 +134,7 @@ class MessageLevel : public Level {
 
     const MessageConfig config_;
     const MessageFormat format_;
-    const std::uint32_t piece_bytes_;
+    const std::uint32_t unit_bytes_, least_piece_bytes_, piece_bytes_, longest_loan_;
 
   private:
     void enqueue(Peer& one);
@@ -146,20 +154,29 @@ class MessageLevel : public Level {
     bool contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const;
     bool advance_receives(Transfer& transfer);
     void end_receive(const Turn& turn);
+    static std::uint32_t unit_of(const MessageConfig& config);
+    static std::uint32_t longest_of(const MessageConfig& config);
+    static std::uint32_t piece_of(const MessageConfig& config);
+    std::uint64_t cost_of(std::uint64_t bytes) const;
+    void use(Peer& one, std::size_t bytes);
+    std::uint64_t lent_to(const Peer& one) const;
+    std::uint64_t outstanding(const Peer& one, std::uint64_t most) const;
+    std::uint64_t allowance(const Peer& one) const;
     bool grant_due(const Peer& one) const;
+    void grant(Peer& one);
     bool next_piece(Peer& to, Outgoing& message);
     void watch_still(Transfer& transfer);
     void watch(std::uint32_t rank);
 
-    std::vector<std::unique_ptr<Peer>> peers_;         // by rank, made when first heard of or spoken to
+    std::unordered_map<std::uint32_t, Peer> peers_;    // by rank, of those heard of or spoken to
     std::deque<Peer*> ready_;                          // those that something may have to be sent to
     std::list<Transfer> transfers_, spare_transfers_;  // open, in the order of posting
     std::vector<std::vector<std::byte>> spare_bytes_;  // of kept pieces
     std::vector<std::byte> staging_;                   // of a piece that lies in several blocks
     std::vector<std::uint32_t> watches_;               // to be asked for
-    std::vector<bool> watched_;
     PieceCounters counters_;
     std::uint64_t posted_below_ = 0;  // all operations below this number that come this way are posted
+    std::uint64_t lent_ = 0;          // to all
     int error_ = 0, failure_ = 0;
     bool moved_ = false;
 };

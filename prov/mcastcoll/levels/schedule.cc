@@ -51,6 +51,10 @@ std::byte* Schedule::room(std::size_t bytes) {
     return scratch.data();
 }
 
+bool Schedule::ordered(std::size_t receive) const {
+    return order != Order::any || (receive + 1 < receives.size() && receives[receive + 1].combined);
+}
+
 std::size_t Schedule::sendable(const Leg& leg, const Outbound& out) const {
     if (out.follows < receives.size()) return receives[out.follows].done;
     return leg.kind == Kind::broadcast ? std::min(leg.ready, out.bytes) : out.bytes;

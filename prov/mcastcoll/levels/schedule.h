@@ -82,6 +82,8 @@ struct Schedule {
                  BlockMap map = {});
     // Scratch memory of at least so many bytes.
     std::byte* room(std::size_t bytes);
+    // What this receive gets may let another go on.
+    bool ordered(std::size_t receive) const;
     // Bytes of a send that are there by now.
     std::size_t sendable(const Leg& leg, const Outbound& out) const;
     void finish(const Leg& leg, std::uint32_t self, std::uint32_t members) const;

@@ -1,6 +1,7 @@
 #include "levels/site_level.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace mcastcoll::levels {
 namespace {
@@ -70,11 +71,10 @@ SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
     }
     // The first node of each site, and those of this member's own.
     std::vector<std::uint32_t> heads, own;
-    std::vector<bool> has_head(placement_.members());
+    std::unordered_set<std::uint32_t> sites;
     for (const std::uint32_t node : nodes) {
         const std::uint32_t site = placement_.site_of(node);
-        if (!has_head[site]) heads.push_back(node);
-        has_head[site] = true;
+        if (sites.insert(site).second) heads.push_back(node);
         if (site == placement_.site_of(placement_.self())) own.push_back(node);
     }
     Neighbours result;

@@ -1,0 +1,90 @@
+// Of the messages among members: into what they are cut, what that costs, and what a sender is granted.
+#include <algorithm>
+
+#include "levels/message_level.h"
+
+namespace mcastcoll::levels {
+namespace {
+
+// Pieces hold whole elements of every datatype.
+constexpr std::uint32_t kElementMultiple = 32;
+constexpr std::uint32_t kPieceCost = 64;
+
+}  // namespace
+
+// The longest piece of which a window holds two.
+std::uint32_t MessageLevel::unit_of(const MessageConfig& config) {
+    return (config.window_bytes / 2 - kPieceCost) / kElementMultiple * kElementMultiple;
+}
+
+std::uint32_t MessageLevel::longest_of(const MessageConfig& config) {
+    const auto bytes = config.message_bytes - static_cast<std::uint32_t>(wire::kHeaderBytes);
+    return bytes / kElementMultiple * kElementMultiple;
+}
+
+// As many units as go into a message, and twice into the longest window.
+std::uint32_t MessageLevel::piece_of(const MessageConfig& config) {
+    const std::uint32_t unit = unit_of(config), longest = longest_of(config);
+    if (longest <= unit) return longest;
+    return std::max(1U, std::min(longest / unit, config.long_window_bytes / 2 / (unit + kPieceCost))) * unit;
+}
+
+std::uint64_t MessageLevel::cost_of(std::uint64_t bytes) const {
+    const std::uint64_t units = (bytes + unit_bytes_ - 1) / unit_bytes_;
+    return bytes + std::max<std::uint64_t>(1, units) * kPieceCost;
+}
+
+void MessageLevel::use(Peer& one, std::size_t bytes) {
+    lent_ -= lent_to(one);
+    one.kept -= cost_of(bytes);
+    one.used += cost_of(bytes);
+    lent_ += lent_to(one);
+}
+
+std::uint64_t MessageLevel::lent_to(const Peer& one) const {
+    const std::uint64_t first = one.used + config_.window_bytes;
+    return one.allowed > first ? one.allowed - first : 0;
+}
+
+// What it still has to send costs so much, or more than `most`.
+std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) const {
+    std::uint64_t cost = 0;
+    for (const Turn& turn : one.receives) {
+        const Inbound& in = turn.transfer->schedule.receives[turn.index];
+        const std::uint64_t rest = in.bytes - in.done;
+        const std::uint64_t pieces = (rest + least_piece_bytes_ - 1) / least_piece_bytes_;
+        cost += rest + std::max<std::uint64_t>(1, pieces) * kPieceCost;
+        if (cost > most) break;
+    }
+    return cost;
+}
+
+// What it may be granted now, all told. A loan is no longer than what is outstanding, so that it is over with
+// that, and a window is left for what nobody expects yet.
+std::uint64_t MessageLevel::allowance(const Peer& one) const {
+    const std::uint64_t first = one.used + config_.window_bytes;
+    if (format_.grants_early) return first;
+    const std::uint64_t left = one.allowed - one.used;
+    const std::uint64_t cost = outstanding(one, std::max<std::uint64_t>(left, longest_loan_));
+    if (cost <= left) return one.allowed;
+    return first + std::min({cost, std::uint64_t{longest_loan_}, config_.lent_bytes - lent_ + lent_to(one)});
+}
+
+// A grant is for a quarter of what may be under way then, or more.
+bool MessageLevel::grant_due(const Peer& one) const {
+    if (one.is_greeted) return true;
+    const std::uint32_t window = config_.window_bytes;
+    if (one.allowed > one.used + longest_loan_ + window - window / 4) return false;
+    const std::uint64_t next = allowance(one);
+    return next > one.allowed && next - one.allowed >= (next - one.used) / 4;
+}
+
+void MessageLevel::grant(Peer& one) {
+    const std::uint64_t next = allowance(one);
+    lent_ -= lent_to(one);
+    one.is_greeted = false;
+    one.allowed = std::max(one.allowed, next);
+    lent_ += lent_to(one);
+}
+
+}  // namespace mcastcoll::levels
