@@ -8,42 +8,53 @@ constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 
 }  // namespace
 
-int Roster::fill(std::span<const wire::Peer> peers, Rank self, JoinPort& port) {
-    members_.resize(peers.size());
-    for (std::size_t rank = 0; rank < peers.size(); ++rank) {
-        members_[rank].watch_point = peers[rank].watch_point;
-        if (rank_of(rank) == self) continue;
-        auto peer = port.peer(peers[rank].private_address);
-        if (!peer) return peer.error().code;
-        members_[rank].peer = peer.value();
+void Roster::fill(std::span<const wire::Peer> peers, Rank self) {
+    self_ = self;
+    std::size_t address_bytes = 0, point_bytes = 0;
+    for (const wire::Peer& peer : peers) {
+        address_bytes += peer.private_address.size();
+        point_bytes += peer.watch_point.size();
     }
-    return 0;
+    addresses_.reserve(peers.size(), address_bytes);
+    watch_points_.reserve(peers.size(), point_bytes);
+    for (const wire::Peer& peer : peers) {
+        addresses_.add(peer.private_address);
+        watch_points_.add(peer.watch_point);
+    }
 }
 
-std::vector<Outbox::Peer> Roster::peers_of(std::span<const std::uint32_t> ranks) const {
-    std::vector<Outbox::Peer> peers;
-    for (const std::uint32_t rank : ranks) peers.push_back(members_[rank].peer);
-    return peers;
+std::optional<Outbox::Peer> Roster::peer(std::uint32_t rank, JoinPort& port) {
+    if (rank_of(rank) == self_) return {};
+    auto known = peers_.find(rank);
+    if (known == peers_.end()) {
+        const auto reached = port.peer(address(rank));
+        if (reached)
+            ranks_.emplace(reached.value(), rank_of(rank));
+        else
+            unreached_.push_back({rank_of(rank), reached.error().code, reached.error().message});
+        known = peers_.emplace(rank, reached ? reached.value() : kNobody).first;
+    }
+    return known->second == kNobody ? std::nullopt : std::optional(known->second);
 }
 
-std::vector<Outbox::Peer> Roster::all_peers() const {
+std::vector<Outbox::Peer> Roster::peers_of(std::span<const std::uint32_t> ranks, JoinPort& port) {
     std::vector<Outbox::Peer> peers;
-    for (const Member& member : members_)
-        if (member.peer != kNobody) peers.push_back(member.peer);
+    for (const std::uint32_t rank : ranks)
+        if (const auto reached = peer(rank, port)) peers.push_back(*reached);
     return peers;
 }
 
 std::vector<Rank> Roster::ranks_at(Outbox::Peer peer) const {
     std::vector<Rank> ranks;
-    for (std::size_t rank = 0; rank < members_.size(); ++rank)
-        if (members_[rank].peer == peer) ranks.push_back(rank_of(rank));
+    const auto [from, to] = ranks_.equal_range(peer);
+    for (auto one = from; one != to; ++one) ranks.push_back(one->second);
     return ranks;
 }
 
 bool Roster::doubt(Rank rank, Nanoseconds now) {
-    Member& member = members_[index_of(rank)];
-    if (now < member.doubt_at) return false;
-    member.doubt_at = now + kDoubtInterval;
+    Nanoseconds& look_again_at = look_again_at_[rank];
+    if (now < look_again_at) return false;
+    look_again_at = now + kDoubtInterval;
     return true;
 }
 
