@@ -168,8 +168,10 @@ struct Process final : Port, Multicast {
 
 constexpr std::uint32_t kMembers = 200;
 
-// Each is a host of its own, at the address of its rank and one.
-wire::Welcome welcome_of_many() {
+// Each is at the address of its rank and one, and a host of its own, but perhaps for the last two.
+wire::Welcome welcome_of_many(bool two_on_a_host) {
+    topology::Place place;
+    place.set_named(topology::Level::host, "the last host");
     Guests guests(kMembers);
     for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
         wire::Hello& hello = guests[rank].emplace();
@@ -179,6 +181,7 @@ wire::Welcome welcome_of_many() {
         hello.datagram_bytes = 1472;
         hello.window = 64;
         hello.peer.private_address = {static_cast<std::byte>(rank + 1)};
+        if (two_on_a_host && rank >= kMembers - 2) hello.peer.place = topology::encode(place);
     }
     wire::Welcome welcome = make_welcome({7, 1}, guests, {}, topology::Policy(), {});
     welcome.key = GroupKey{99};
@@ -189,7 +192,9 @@ wire::Welcome welcome_of_many() {
 
 // Its last member, welcomed.
 struct Member {
-    void welcome() { group.on_welcome(welcome_of_many(), Nanoseconds{1}); }
+    void welcome(bool two_on_a_host = false) {
+        group.on_welcome(welcome_of_many(two_on_a_host), Nanoseconds{1});
+    }
     void run() {
         for (std::int64_t ms = 2; ms < 100; ++ms)
             if (group.busy()) group.pump(Nanoseconds::from_ms(ms));
@@ -247,4 +252,20 @@ Test(reach, who_cannot_follow_a_welcome_tells_rank_0) {
     cr_assert(member.group.state() == Group::State::over);
     cr_assert_eq(member.process.join_error, ENOMEM);
     cr_assert(member.process.told == PeerList{1});
+}
+
+Test(reach, who_is_told_later_whose_death_it_was_tells_those_that_it_concerns) {
+    Member member;
+    member.welcome(true);
+    member.group.close(Nanoseconds{2});
+    const auto tells_because_of = [&](Rank lost) {
+        member.process.told.clear();
+        member.group.on_abort(ECONNRESET, lost, Nanoseconds{3});
+        return !member.process.told.empty();
+    };
+    cr_assert_not(tells_because_of(kNoRank), "they know");
+    cr_assert(tells_because_of(rank_of(kMembers - 2)), "its leader has told nobody");
+    cr_assert_not(tells_because_of(rank_of(kMembers - 2)), "twice");
+    cr_assert(tells_because_of(rank_of(7)), "two deaths");
+    cr_assert_not(tells_because_of(rank_of(9)), "but no more");
 }

@@ -250,7 +250,10 @@ void Group::doubt(Rank rank, Nanoseconds now) {
 void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     const int code = static_cast<int>(error);
     if (!formed()) return end_join(code);
-    fail({index_of(lost) < roster_.size() ? lost : kNoRank, code}, now);
+    const Losses::Loss loss{index_of(lost) < roster_.size() ? lost : kNoRank, code};
+    fail(loss, now);
+    // It may have heard of the end before, from who does not know whose death it is, or because of another.
+    if (loss.rank != kNoRank && state_ != State::over) attempt([&] { tell_others(loss.rank, true); });
     touched_ = true;
 }
 
@@ -297,11 +300,7 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
                                levels_->describe_loss(loss.error, loss.rank, losses_.reason(loss.rank))));
     });
     levels_->fail(loss.error, loss.rank, now);
-    attempt([&] {
-        const bool had_joined = before != State::forming;
-        const auto whom = whom_to_tell(levels_->placement(), loss.rank, had_joined);
-        tell_of_end(port_, roster_.peers_of(whom, port_), ended_word());
-    });
+    attempt([&] { tell_others(loss.rank, before != State::forming); });
     attempt([&] { levels_->carry_out(now); });
     if (before == State::forming) {
         attempt([&] { port_.warn("join failed: " + port_.text_of(loss.error)); });
@@ -313,6 +312,15 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     }
     if (state_ == State::over) port_.join_ended(loss.error);
     if (state_ == State::failed) port_.failed(loss.error, loss.rank);
+}
+
+// Once because of each.
+void Group::tell_others(Rank lost, bool had_joined) {
+    if (told_deaths_.size() == kMostDeathsTold || !told_deaths_.insert(lost).second) return;
+    const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
+    wire::Ended word = ended_word();
+    word.lost = lost;
+    tell_of_end(port_, roster_.peers_of(whom, port_), word);
 }
 
 void Group::break_down(int error, Nanoseconds now) noexcept {

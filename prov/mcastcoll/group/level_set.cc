@@ -260,6 +260,8 @@ void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
         if (found != here.end())
             host_level_->end_because_of(static_cast<std::uint32_t>(found - here.begin()), error);
     }
+    // The engine's members then know whose death it is, and who has to tell of it.
+    attempt([&] { engine_loses(lost, error, now); });
     attempt([&] { planner_->fail(error, now); });
 }
 

@@ -119,10 +119,14 @@ class Losses {
 
 // The ranks that a member tells when its group has ended because of this one (kNoRank: of nobody). Members of
 // a host hear it from the memory that they share, leaders of hosts from their engine, and leaders of segments
-// tell each other. A dead leader can tell nobody, so every member that knows of it speaks for it: to its
-// members, and, without an engine of its own, to the leaders that it would have told. While the group forms a
-// member's levels may be missing: it tells the leaders of its host and of its segment, too.
+// tell those beside them. A dead leader can tell nobody: those whom it would have told, and who would have
+// told it, tell each other, and any other that knows of it tells a few of them. While the group forms a
+// member's levels may be missing: all tell rank 0, and those beside them in a ring and a tree of all members.
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
+
+// A member tells others because of so many deaths at most, kNoRank counted: who has heard that the group has
+// ended may be told later because of whom, or that there is another.
+constexpr std::size_t kMostDeathsTold = 3;
 
 // Who is waited for long is asked every second, while anything is
 // open, whether its part of the group has failed: nobody else may be left to say so. Operations that come no
