@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "group/members.h"
@@ -54,18 +55,22 @@ Test(losses, whom_a_member_tells) {
     // The leader of a site tells the others'.
     cr_assert(told_by(0, rank_of(3)) == Ranks{4});
     cr_assert(told_by(0, kNoRank) == Ranks{4});
-    // A dead leader of a host has members, one of a site a whole site, but for those whom the engine tells.
+    // A dead leader has members and those beside it, who tell each other what their engine does not.
     cr_assert(told_by(0, rank_of(2)) == (Ranks{3, 4}));
-    cr_assert(told_by(3, rank_of(2)) == (Ranks{0, 2}));
-    cr_assert(told_by(4, rank_of(0)) == (Ranks{0, 1, 2, 3}));
-    cr_assert(told_by(2, rank_of(0)) == (Ranks{0, 1, 3, 4}));
-    cr_assert(told_by(1, rank_of(0)) == (Ranks{0, 2, 3, 4}));
+    cr_assert(told_by(3, rank_of(2)) == Ranks{0});
+    cr_assert(told_by(4, rank_of(0)) == (Ranks{1, 2}));
+    cr_assert(told_by(2, rank_of(0)) == (Ranks{1, 4}));
+    cr_assert(told_by(1, rank_of(0)) == (Ranks{2, 4}));
+    // Any other who knows of it tells them.
+    cr_assert(told_by(5, rank_of(0)) == (Ranks{1, 2, 4}));
+    cr_assert(told_by(6, rank_of(0)) == (Ranks{1, 2, 4}));
+    cr_assert(told_by(7, kNoRank).empty());
 }
 
 Test(losses, while_a_group_forms_its_levels_may_be_missing) {
-    cr_assert(told_by(3, rank_of(7), false) == (Ranks{0, 2}));
-    cr_assert(told_by(2, rank_of(7), false) == (Ranks{0, 3}));
-    cr_assert(told_by(0, rank_of(7), false) == (Ranks{1, 4}));
+    cr_assert(told_by(3, rank_of(7), false) == (Ranks{0, 1, 2, 4, 5}));
+    cr_assert(told_by(2, rank_of(7), false) == (Ranks{0, 1, 3, 4}));
+    cr_assert(told_by(0, rank_of(7), false) == (Ranks{1, 2, 3, 4, 6}));
 }
 
 namespace {
@@ -97,55 +102,192 @@ std::vector<MemberPlace> draw_places(sim::Random& random) {
     return places;
 }
 
-// Who watches whom, and who tells whom.
+using Dead = std::set<std::uint32_t>;
+
+// Who watches whom, and who tells whom what: a death spreads from those that find it.
 class Members {
   public:
-    explicit Members(const std::vector<MemberPlace>& places) : told_(places.size(), false) {
+    // joined: hosts have their memory.
+    Members(const std::vector<MemberPlace>& places, bool joined) : joined_(joined), said_(places.size()) {
         for (std::uint32_t rank = 0; rank < places.size(); ++rank) views_.emplace_back(rank, places);
     }
     std::uint32_t count() const { return static_cast<std::uint32_t>(views_.size()); }
-    // Whether one watches the other: they share a level.
-    bool watches(std::uint32_t one, std::uint32_t other) const {
-        const Placement& view = views_[one];
-        return has(view.host(), other) || (view.leads_host() && has(view.segment(), other)) ||
-               (view.leads_segment() && has(view.segments(), other));
+    const Placement& view(std::uint32_t rank) const { return views_[rank]; }
+
+    // Who waits for a dead member and finds it: in each of the levels that it shares with living ones, one.
+    void find(std::uint32_t lost, const Dead& dead, sim::Random& random) {
+        const Placement& view = views_[lost];
+        find_among(view.host(), lost, dead, random);
+        if (view.leads_host()) find_among(view.segment(), lost, dead, random);
+        if (view.leads_segment()) find_among(view.segments(), lost, dead, random);
     }
-    // Hears of the end, and passes it on at once.
-    void hear(std::uint32_t rank, std::uint32_t dead) {
-        if (rank == dead || told_[rank]) return;
-        told_[rank] = true;
-        const Placement& view = views_[rank];
-        for (const std::uint32_t next : view.host()) hear(next, dead);
-        if (view.leads_host())
-            for (const std::uint32_t next : view.segment()) hear(next, dead);
-        for (const std::uint32_t next : whom_to_tell(view, rank_of(dead), true)) hear(next, dead);
+    // By messages among all, anybody.
+    void find_by(std::uint32_t finder, std::uint32_t lost) { heard_.push_back({finder, lost, false}); }
+    // In any order.
+    void spread(const Dead& dead, sim::Random& random) {
+        while (!heard_.empty()) {
+            std::swap(heard_[random.below(heard_.size())], heard_.back());
+            const Heard one = heard_.back();
+            heard_.pop_back();
+            if (!dead.contains(one.rank)) hear(one);
+        }
     }
-    bool told(std::uint32_t rank) const { return told_[rank]; }
+    bool told(std::uint32_t rank) const { return !said_[rank].empty(); }
+    std::uint64_t words() const { return words_; }
+    std::size_t longest() const { return longest_; }
+    void forget() {
+        for (Dead& said : said_) said.clear();
+        words_ = longest_ = 0;
+    }
+    // Nobody, or a living member that has not been told.
+    std::uint32_t untold(const Dead& dead) const {
+        for (std::uint32_t rank = 0; rank < count(); ++rank)
+            if (!dead.contains(rank) && !told(rank)) return rank;
+        return levels::kNotThere;
+    }
 
   private:
-    static bool has(const std::vector<std::uint32_t>& ranks, std::uint32_t rank) {
+    struct Heard {
+        std::uint32_t rank, lost;
+        bool by_word;
+    };
+    static bool has(const Ranks& ranks, std::uint32_t rank) {
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
+    void find_among(Ranks ranks, std::uint32_t lost, const Dead& dead, sim::Random& random) {
+        std::erase_if(ranks, [&](std::uint32_t rank) { return rank == lost || dead.contains(rank); });
+        if (!ranks.empty()) find_by(ranks[random.below(ranks.size())], lost);
+    }
+    // A host's memory and an engine know only their own members.
+    void hear(const Heard& one) {
+        const Placement& view = views_[one.rank];
+        const auto pass_on = [&](const Ranks& ranks) {
+            const std::uint32_t lost = has(ranks, one.lost) ? one.lost : index_of(kNoRank);
+            for (const std::uint32_t next : ranks) heard_.push_back({next, lost, false});
+        };
+        if (!told(one.rank)) {
+            if (joined_) pass_on(view.host());
+            if (view.leads_host()) pass_on(view.segment());
+        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMostDeathsTold : 1)) {
+            return;
+        }
+        if (!said_[one.rank].insert(one.lost).second) return;
+        const Ranks whom = whom_to_tell(view, rank_of(one.lost), joined_);
+        for (const std::uint32_t next : whom) heard_.push_back({next, one.lost, true});
+        words_ += whom.size();
+        longest_ = std::max(longest_, whom.size());
+    }
+
+    const bool joined_;
     std::vector<Placement> views_;
-    std::vector<bool> told_;
+    std::vector<Dead> said_;  // by rank: because of whom it has told others
+    std::vector<Heard> heard_;
+    std::uint64_t words_ = 0;
+    std::size_t longest_ = 0;
 };
+
+// So many on each host, in so many segments.
+std::vector<MemberPlace> cluster(std::uint32_t hosts, std::uint32_t each, std::uint32_t segments) {
+    std::vector<MemberPlace> places;
+    for (std::uint32_t rank = 0; rank < hosts * each; ++rank) {
+        const std::uint32_t host = rank / each;
+        places.push_back({host % segments, host, host % segments});
+    }
+    return places;
+}
+
+void expect_told(const Members& members, const Dead& dead, const char* what, std::uint64_t number) {
+    const std::uint32_t untold = members.untold(dead);
+    cr_assert_eq(untold, levels::kNotThere, "%s %lu: of the death of %u%s, rank %u of %u is not told", what,
+                 static_cast<unsigned long>(number), *dead.begin(), dead.size() > 1 ? " and another" : "",
+                 untold, members.count());
+}
 
 }  // namespace
 
 Test(losses, from_one_member_that_knows_everybody_alive_hears) {
-    for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 4'000; ++seed) {
         sim::Random random(seed);
-        Members members(draw_places(random));
-        const auto dead = static_cast<std::uint32_t>(random.below(members.count()));
-        std::vector<std::uint32_t> finders;
-        for (std::uint32_t rank = 0; rank < members.count(); ++rank)
-            if (rank != dead && members.watches(rank, dead)) finders.push_back(rank);
-        cr_assert_not(finders.empty(), "nobody watches rank %u", dead);
-        members.hear(finders[random.below(finders.size())], dead);
-        for (std::uint32_t rank = 0; rank < members.count(); ++rank)
-            cr_assert(rank == dead || members.told(rank), "seed %lu: rank %u of %u is not told",
-                      static_cast<unsigned long>(seed), rank, members.count());
+        Members members(draw_places(random), seed % 2 == 0);
+        const auto lost = static_cast<std::uint32_t>(random.below(members.count()));
+        const auto finder = static_cast<std::uint32_t>(random.below(members.count() - 1));
+        members.find_by(finder + (finder >= lost ? 1 : 0), lost);
+        members.spread({lost}, random);
+        expect_told(members, {lost}, "seed", seed);
     }
+}
+
+Test(losses, of_two_deaths_everybody_alive_hears_of_one) {
+    for (std::uint64_t seed = 1; seed <= 4'000; ++seed) {
+        sim::Random random(seed);
+        Members members(draw_places(random), seed % 2 == 0);
+        Dead dead;
+        while (dead.size() < 2) dead.insert(static_cast<std::uint32_t>(random.below(members.count())));
+        for (const std::uint32_t lost : dead) members.find(lost, dead, random);
+        members.spread(dead, random);
+        expect_told(members, dead, "seed", seed);
+    }
+}
+
+namespace {
+
+constexpr std::uint32_t kHosts = 32, kEach = 32, kAll = kHosts * kEach;
+
+// Leaders and others of the first hosts, of a leaf of the trees of leaders and of the last host.
+const Ranks kVictims{0, 1, 2, 31, 32, 33, 128, 160, 161, 512, 700, 31 * 32, 31 * 32 + 1, kAll - 1};
+
+}  // namespace
+
+Test(losses, a_death_is_told_with_about_a_word_a_member) {
+    for (const std::uint32_t segments : {1U, 4U, kHosts}) {
+        Members members(cluster(kHosts, kEach, segments), true);
+        for (const std::uint32_t lost : kVictims) {
+            sim::Random random(lost + 1);
+            members.forget();
+            members.find(lost, {lost}, random);
+            members.spread({lost}, random);
+            expect_told(members, {lost}, "segments", segments);
+            cr_assert_leq(members.words(), kAll, "%u segments: of rank %u %lu words", segments, lost,
+                          static_cast<unsigned long>(members.words()));
+            cr_assert_leq(members.longest(), kHosts + kEach);
+        }
+    }
+}
+
+Test(losses, whoever_finds_it_a_death_is_told_with_a_few_words_a_member) {
+    for (const std::uint32_t segments : {1U, 4U, kHosts}) {
+        Members members(cluster(kHosts, kEach, segments), true);
+        for (const std::uint32_t lost : kVictims) {
+            sim::Random random(lost + 1);
+            members.forget();
+            for (std::uint32_t rank = 0; rank < kAll; ++rank)
+                if (rank != lost) members.find_by(rank, lost);
+            members.spread({lost}, random);
+            expect_told(members, {lost}, "segments", segments);
+            cr_assert_leq(members.words(), 2 * kAll, "%u segments: of rank %u %lu words", segments, lost,
+                          static_cast<unsigned long>(members.words()));
+        }
+    }
+}
+
+Test(losses, two_deaths_are_told_with_a_few_words_a_member) {
+    for (const std::uint32_t segments : {1U, 4U, kHosts})
+        for (const bool joined : {true, false}) {
+            Members members(cluster(kHosts, kEach, segments), joined);
+            for (const std::uint32_t one : kVictims)
+                for (const std::uint32_t other : kVictims) {
+                    if (one >= other) continue;
+                    sim::Random random(one * kAll + other);
+                    members.forget();
+                    members.find(one, {one, other}, random);
+                    members.find(other, {one, other}, random);
+                    members.spread({one, other}, random);
+                    expect_told(members, {one, other}, "segments", segments);
+                    cr_assert_leq(members.words(), (joined ? 2 : 8) * kAll,
+                                  "%u segments: of ranks %u and %u %lu words", segments, one, other,
+                                  static_cast<unsigned long>(members.words()));
+                }
+        }
 }
 
 Test(patience, who_is_late_is_asked_at_once_and_every_second_while_something_is_open) {

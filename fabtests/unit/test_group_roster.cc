@@ -1,13 +1,16 @@
-// The members of a group as one of them reaches them.
+// The members of a group as one of them reaches them: each when it is spoken to first.
 #include <criterion/criterion.h>
 
 #include <cerrno>
+#include <set>
+#include <string>
 #include <vector>
 
-#include "group/members.h"
+#include "group/group.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;
+using PeerList = std::vector<Outbox::Peer>;
 
 namespace {
 
@@ -20,12 +23,14 @@ struct Endpoint final : JoinPort {
     RoundTrips& round_trips() override { return measured; }
     RoundTrips measured;
     Result<Outbox::Peer> peer(const wire::ByteString& address) override {
+        ++inserts;
         if (address.empty()) return Error{EADDRNOTAVAIL, "nowhere"};
         return static_cast<Outbox::Peer>(address.front());
     }
     int tell(std::vector<Outbox::Peer>, wire::ByteString) override { return 0; }
     void withdraw() override {}
     void explain(std::string_view) override {}
+    unsigned inserts = 0;
 };
 
 std::vector<wire::Peer> peers_at(std::initializer_list<int> addresses) {
@@ -33,35 +38,59 @@ std::vector<wire::Peer> peers_at(std::initializer_list<int> addresses) {
     for (const int address : addresses) {
         wire::Peer& peer = peers.emplace_back();
         if (address != 0) peer.private_address = {static_cast<std::byte>(address)};
+        peer.watch_point.assign(static_cast<std::size_t>(address), std::byte{1});
     }
     return peers;
 }
 
 }  // namespace
 
-Test(roster, reaches_all_but_itself) {
+Test(roster, inserts_the_address_of_who_is_spoken_to) {
     Endpoint endpoint;
     Roster roster;
-    cr_assert_eq(roster.fill(peers_at({7, 8, 9, 8}), rank_of(2), endpoint), 0);
+    roster.fill(peers_at({7, 8, 9, 8}), rank_of(2));
     cr_assert_eq(roster.size(), 4U);
-    cr_assert(roster.all_peers() == (std::vector<Outbox::Peer>{7, 8, 8}));
+    cr_assert_eq(endpoint.inserts, 0U);
+    cr_assert(roster.ranks_at(8).empty(), "nobody has spoken to them");
+    cr_assert(roster.peer(1, endpoint) == Outbox::Peer{8} && roster.peer(1, endpoint) == Outbox::Peer{8});
+    cr_assert_eq(endpoint.inserts, 1U, "once");
+    cr_assert(roster.ranks_at(8) == std::vector<Rank>{rank_of(1)});
+    cr_assert(roster.peers_of(std::vector<std::uint32_t>{3, 0}, endpoint) == (PeerList{8, 7}));
     cr_assert(roster.ranks_at(8) == (std::vector<Rank>{rank_of(1), rank_of(3)}),
               "several may be at one place");
+    cr_assert_not(roster.peer(2, endpoint), "itself");
     cr_assert(roster.ranks_at(9).empty(), "nobody is lost to itself");
-    cr_assert(roster.peers_of(std::vector<std::uint32_t>{3, 0}) == (std::vector<Outbox::Peer>{8, 7}));
+    cr_assert_eq(endpoint.inserts, 3U);
+    cr_assert_not(roster.has_unreached());
 }
 
-Test(roster, who_cannot_be_reached_is_an_error_and_the_others_can_be_told) {
+Test(roster, keeps_where_everybody_is) {
+    Roster roster;
+    roster.fill(peers_at({7, 0, 9}), rank_of(0));
+    cr_assert(roster.address(0) == wire::ByteString{std::byte{7}});
+    cr_assert(roster.address(1).empty() && roster.watch_point(1).empty());
+    cr_assert(roster.address(2) == wire::ByteString{std::byte{9}});
+    cr_assert_eq(roster.watch_point(0).size(), 7U);
+    cr_assert_eq(roster.watch_point(2).size(), 9U);
+}
+
+Test(roster, who_cannot_be_reached_is_told_once_and_the_others_can_be_told) {
     Endpoint endpoint;
     Roster roster;
-    cr_assert_eq(roster.fill(peers_at({7, 8, 0, 9}), rank_of(0), endpoint), EADDRNOTAVAIL);
-    cr_assert(roster.all_peers() == (std::vector<Outbox::Peer>{8}));
+    roster.fill(peers_at({7, 8, 0, 9}), rank_of(0));
+    cr_assert(roster.peers_of(std::vector<std::uint32_t>{1, 2, 3}, endpoint) == (PeerList{8, 9}));
+    cr_assert(roster.has_unreached());
+    const auto unreached = roster.take_unreached();
+    cr_assert_eq(unreached.size(), 1U);
+    cr_assert(unreached[0].rank == rank_of(2) && unreached[0].error == EADDRNOTAVAIL);
+    cr_assert_not(roster.peer(2, endpoint));
+    cr_assert_not(roster.has_unreached(), "told again");
+    cr_assert_eq(endpoint.inserts, 3U, "nor tried");
 }
 
 Test(roster, answers_each_member_once_and_nobody_else) {
-    Endpoint endpoint;
     Roster roster;
-    roster.fill(peers_at({7, 8, 9}), rank_of(1), endpoint);
+    roster.fill(peers_at({7, 8, 9}), rank_of(1));
     cr_assert(roster.answer(rank_of(0)) && roster.answer(rank_of(2)));
     cr_assert_not(roster.answer(rank_of(0)), "twice");
     cr_assert_not(roster.answer(rank_of(1)), "itself");
@@ -69,13 +98,174 @@ Test(roster, answers_each_member_once_and_nobody_else) {
 }
 
 Test(roster, is_doubted_once_a_second) {
-    Endpoint endpoint;
     Roster roster;
-    roster.fill(peers_at({7, 8}), rank_of(0), endpoint);
+    roster.fill(peers_at({7, 8}), rank_of(0));
     cr_assert_not(roster.doubted(rank_of(1)));
     Nanoseconds now = Nanoseconds::from_ms(5);
     cr_assert(roster.doubt(rank_of(1), now));
     cr_assert(roster.doubted(rank_of(1)));
     cr_assert_not(roster.doubt(rank_of(1), now + Nanoseconds::from_ms(999)));
     cr_assert(roster.doubt(rank_of(1), now + Nanoseconds::from_ms(1000)));
+}
+
+namespace {
+
+// What a group needs around it; the member at the address `unreachable` cannot be reached.
+struct Process final : Port, Multicast {
+    wire::Hello own_hello() const override { return {}; }
+    void greet(std::uint32_t, Bytes) override {}
+    void send(Rank, std::uint32_t, Bytes) override {}
+    const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
+    RoundTrips& round_trips() override { return measured; }
+    Result<Outbox::Peer> peer(const wire::ByteString& address) override {
+        const auto at = static_cast<Outbox::Peer>(address.front());
+        if (at == unreachable) return Error{EADDRNOTAVAIL, "nowhere"};
+        inserted.insert(at);
+        return at;
+    }
+    int tell(std::vector<Outbox::Peer>, wire::ByteString) override { return 0; }
+    void withdraw() override {}
+    void explain(std::string_view) override {}
+
+    Multicast& multicast() override { return *this; }
+    int offer(wire::Welcome&, const Guests&) override { return 0; }
+    void join(const wire::Welcome&, const levels::Placement&) override {
+        if (short_of_memory) throw std::bad_alloc();
+    }
+    bool joined() const override { return false; }
+    const std::string& why_not() const override { return nothing; }
+    std::string name() const override { return {}; }
+    bool can_send() const override { return true; }
+    void send(const wire::HeaderBytes&, Bytes, std::uint32_t) override {}
+    void flush() override {}
+    void forget_payloads() override {}
+
+    void send_message(Outbox::Peer, const wire::HeaderBytes&, Bytes) override {}
+    void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString) override {
+        told.insert(told.end(), to.begin(), to.end());
+    }
+    void watch(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
+    void look_at(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
+    Result<std::unique_ptr<HostLevel>> open_host(const HostMembers&) override { return Error{EAGAIN, ""}; }
+    void keyed() override {}
+    void changed() override {}
+    void join_ended(int error) override { join_error = error; }
+    void remember_ended(int) override {}
+    void failed(int, Rank) override {}
+    void completed(std::uint64_t, int) override {}
+    void warn(std::string_view sentence) override { warnings += sentence; }
+    std::string address_of(Rank) const override { return "somewhere"; }
+    std::string text_of(int error) const override { return std::to_string(error); }
+
+    bool short_of_memory = false;
+    Outbox::Peer unreachable = 0;
+    std::set<Outbox::Peer> inserted;
+    PeerList told;
+    int join_error = 0;
+    std::string warnings, nothing;
+    RoundTrips measured;
+};
+
+constexpr std::uint32_t kMembers = 200;
+
+// Each is at the address of its rank and one, and a host of its own, but perhaps for the last two.
+wire::Welcome welcome_of_many(bool two_on_a_host) {
+    topology::Place place;
+    place.set_named(topology::Level::host, "the last host");
+    Guests guests(kMembers);
+    for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
+        wire::Hello& hello = guests[rank].emplace();
+        hello.rank = rank_of(rank);
+        hello.members = kMembers;
+        hello.address_family = 4;
+        hello.datagram_bytes = 1472;
+        hello.window = 64;
+        hello.peer.private_address = {static_cast<std::byte>(rank + 1)};
+        if (two_on_a_host && rank >= kMembers - 2) hello.peer.place = topology::encode(place);
+    }
+    wire::Welcome welcome = make_welcome({7, 1}, guests, {}, topology::Policy(), {});
+    welcome.key = GroupKey{99};
+    welcome.range_of.assign(kMembers, 0);
+    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    return welcome;
+}
+
+// Its last member, welcomed.
+struct Member {
+    void welcome(bool two_on_a_host = false) {
+        group.on_welcome(welcome_of_many(two_on_a_host), Nanoseconds{1});
+    }
+    void run() {
+        for (std::int64_t ms = 2; ms < 100; ++ms)
+            if (group.busy()) group.pump(Nanoseconds::from_ms(ms));
+    }
+    Process process;
+    topology::Policy policy;
+    Group group{
+        {.id = {7, 1},
+         .self = rank_of(kMembers - 1),
+         .members = kMembers,
+         .deadline = Nanoseconds::from_ms(1'000'000),
+         .settings = {},
+         .policy = policy,
+         .selection = {},
+         .means = {.message_bytes = 65536 + 128, .most_open = 16, .memory = {}, .stall_timeout = kNever}},
+        process};
+};
+
+}  // namespace
+
+Test(reach, who_is_never_spoken_to_is_not_inserted) {
+    Member member;
+    member.welcome();
+    member.run();
+    cr_assert(member.group.state() == Group::State::forming);
+    cr_assert_geq(member.process.inserted.size(), 1U, "nobody is spoken to");
+    cr_assert_leq(member.process.inserted.size(), 8U, "%zu of %u are reached", member.process.inserted.size(),
+                  kMembers);
+}
+
+Test(reach, who_cannot_be_reached_while_the_group_forms_is_lost) {
+    Member well;
+    well.welcome();
+    well.run();
+    Member member;
+    member.process.unreachable = *well.process.inserted.begin();
+    member.welcome();
+    member.run();
+    cr_assert(member.group.state() == Group::State::over);
+    cr_assert_eq(member.process.join_error, EADDRNOTAVAIL);
+    cr_assert_eq(member.group.ended_word().lost, rank_of(member.process.unreachable - 1));
+    cr_assert(member.process.warnings.find("cannot be reached: nowhere") != std::string::npos, "%s",
+              member.process.warnings.c_str());
+    cr_assert_not(member.group.busy(), "for ever");
+}
+
+Test(reach, who_cannot_follow_a_welcome_tells_rank_0) {
+    Member member;
+    member.process.short_of_memory = true;
+    try {
+        member.welcome();
+    } catch (const std::bad_alloc&) {
+        member.group.break_down(ENOMEM, Nanoseconds{2});
+    }
+    cr_assert(member.group.state() == Group::State::over);
+    cr_assert_eq(member.process.join_error, ENOMEM);
+    cr_assert(member.process.told == PeerList{1});
+}
+
+Test(reach, who_is_told_later_whose_death_it_was_tells_those_that_it_concerns) {
+    Member member;
+    member.welcome(true);
+    member.group.close(Nanoseconds{2});
+    const auto tells_because_of = [&](Rank lost) {
+        member.process.told.clear();
+        member.group.on_abort(ECONNRESET, lost, Nanoseconds{3});
+        return !member.process.told.empty();
+    };
+    cr_assert_not(tells_because_of(kNoRank), "they know");
+    cr_assert(tells_because_of(rank_of(kMembers - 2)), "its leader has told nobody");
+    cr_assert_not(tells_because_of(rank_of(kMembers - 2)), "twice");
+    cr_assert(tells_because_of(rank_of(7)), "two deaths");
+    cr_assert_not(tells_because_of(rank_of(9)), "but no more");
 }

@@ -57,7 +57,7 @@ void Group::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
 }
 
 void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
-    if (const int error = roster_.fill(welcome.peers, plan_.self, port_); error != 0) return end_join(error);
+    roster_.fill(welcome.peers, plan_.self);
     agreed_ = {.repair = static_cast<engine::Repair>(welcome.repair),
                .channels = welcome.channels,
                .root_sync = static_cast<engine::RootSync>(welcome.root_sync),
@@ -138,7 +138,7 @@ void Group::move(Nanoseconds now) {
     // to say so: the leader of a host tells those that it leads, but not when it has closed the group. So the
     // process is watched, and as long as it is waited for it is asked (pump).
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
-        port_.watch(roster_.at(rank).peer, roster_.at(rank).watch_point, now);
+        if (const auto peer = roster_.peer(rank, port_)) port_.watch(*peer, roster_.watch_point(rank), now);
         patience_.add_late(rank, now);
     }
     // A level can fail by itself: the host's when a process dies.
@@ -178,7 +178,7 @@ bool Group::operations_open() const {
 bool Group::busy() const {
     if (touched_) return true;
     if (!formed()) return state_ == State::greeting;
-    if (unfinished_) return true;
+    if (unfinished_ || roster_.has_unreached()) return true;
     if (error() != 0) return false;
     const engine::Engine* const engine = levels_->engine();
     if (engine != nullptr && engine->phase() == engine::Phase::left) return false;
@@ -211,6 +211,8 @@ void Group::pump(Nanoseconds now) {
     if (!formed()) return;
     if (state_ == State::forming && plan_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
     fail({kNoRank, levels_->on_timeout(now)}, now);
+    for (const Roster::Unreached& one : roster_.take_unreached())
+        losses_.add(one.rank, one.error, "it cannot be reached: " + one.reason);
     for (const Losses::Loss& loss : losses_.take_found()) on_lost(loss, now);
     fail(losses_.needed([this](std::uint32_t rank) { return levels_->needs(rank); }), now);
     move(now);
@@ -241,27 +243,31 @@ void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
 
 void Group::doubt(Rank rank, Nanoseconds now) {
     if (error() != 0 || rank == plan_.self || !roster_.doubt(rank, now)) return;
-    const Roster::Member& member = roster_.at(static_cast<std::uint32_t>(index_of(rank)));
-    port_.look_at(member.peer, member.watch_point, now);
+    if (const auto peer = roster_.peer(index_of(rank), port_))
+        port_.look_at(*peer, roster_.watch_point(index_of(rank)), now);
 }
 
 void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     const int code = static_cast<int>(error);
     if (!formed()) return end_join(code);
-    fail({index_of(lost) < roster_.size() ? lost : kNoRank, code}, now);
+    const Losses::Loss loss{index_of(lost) < roster_.size() ? lost : kNoRank, code};
+    fail(loss, now);
+    // It may have heard of the end before, from who does not know whose death it is, or because of another.
+    if (loss.rank != kNoRank && state_ != State::over) attempt([&] { tell_others(loss.rank, true); });
     touched_ = true;
 }
 
 void Group::on_waiting(Rank from) {
-    if (error() != 0 && roster_.answer(from))
-        tell_of_end(port_, {roster_.at(static_cast<std::uint32_t>(index_of(from))).peer}, ended_word());
+    if (error() == 0 || !roster_.answer(from)) return;
+    if (const auto peer = roster_.peer(index_of(from), port_)) tell_of_end(port_, {*peer}, ended_word());
 }
 
 wire::Ended Group::ended_word() const {
     return {id(), static_cast<std::uint32_t>(failure_.error), failure_.rank};
 }
 
-// Before the welcome. Who has been welcomed and cannot follow tells the others.
+// Before the welcome. Who has been welcomed and cannot follow tells rank 0, which tells everybody. Where rank
+// 0 is dead whoever waits for it finds that, and for the others the join has a deadline.
 void Group::end_join(int error) {
     if (state_ != State::greeting) return;
     state_ = State::over;
@@ -269,9 +275,10 @@ void Group::end_join(int error) {
     attempt([&] {
         port_.remember_ended(error);
         join_.fail(error);
-        if (join_.leads()) return;
-        port_.tell_for_good(roster_.all_peers(),
-                            wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
+        if (join_.leads() || roster_.size() == 0) return;
+        if (const auto leader = roster_.peer(0, port_))
+            port_.tell_for_good({*leader},
+                                wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
     });
     port_.join_ended(error);
 }
@@ -293,11 +300,7 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
                                levels_->describe_loss(loss.error, loss.rank, losses_.reason(loss.rank))));
     });
     levels_->fail(loss.error, loss.rank, now);
-    attempt([&] {
-        const bool had_joined = before != State::forming;
-        tell_of_end(port_, roster_.peers_of(whom_to_tell(levels_->placement(), loss.rank, had_joined)),
-                    ended_word());
-    });
+    attempt([&] { tell_others(loss.rank, before != State::forming); });
     attempt([&] { levels_->carry_out(now); });
     if (before == State::forming) {
         attempt([&] { port_.warn("join failed: " + port_.text_of(loss.error)); });
@@ -309,6 +312,15 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     }
     if (state_ == State::over) port_.join_ended(loss.error);
     if (state_ == State::failed) port_.failed(loss.error, loss.rank);
+}
+
+// Once because of each.
+void Group::tell_others(Rank lost, bool had_joined) {
+    if (told_deaths_.size() == kMostDeathsTold || !told_deaths_.insert(lost).second) return;
+    const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
+    wire::Ended word = ended_word();
+    word.lost = lost;
+    tell_of_end(port_, roster_.peers_of(whom, port_), word);
 }
 
 void Group::break_down(int error, Nanoseconds now) noexcept {

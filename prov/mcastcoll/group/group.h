@@ -112,6 +112,7 @@ class Group final : private levels::Owner {
     void lose_patience(Nanoseconds now);
     void end_join(int error);
     void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
+    void tell_others(Rank lost, bool had_joined);
 
     const Plan plan_;
     Port& port_;
@@ -120,6 +121,7 @@ class Group final : private levels::Owner {
     Roster roster_;
     Losses losses_;
     Losses::Loss failure_;
+    std::set<Rank> told_deaths_;  // because of whom others were told of the end
     GroupSettings agreed_;
     std::uint32_t sequence_;  // of what the group is called
     std::unique_ptr<LevelSet> levels_;

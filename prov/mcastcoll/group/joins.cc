@@ -144,7 +144,8 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     if (failed == nullptr || rank >= failed->members.size()) return;
     if (!port_.may_be(failed->members[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
-    port_.tell({failed->roster.at(static_cast<std::uint32_t>(rank)).peer}, wire::encode(failed->word));
+    if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
+        port_.tell({peer.value()}, wire::encode(failed->word));
 #endif
 }
 

@@ -61,8 +61,8 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
 
 }  // namespace
 
-LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, const Roster& roster,
-                   Port& port, levels::Owner& owner)
+LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, Roster& roster, Port& port,
+                   levels::Owner& owner)
     : roster_(roster),
       port_(port),
       owner_(owner),
@@ -125,7 +125,7 @@ int LevelSet::make_host(Nanoseconds now) {
                                    .self = placement_.host_self(),
                                    .size = members,
                                    .clusters = clusters_in_host(map_, placement_.host()),
-                                   .leader_point = roster_.at(placement_.host().front()).watch_point});
+                                   .leader_point = roster_.watch_point(placement_.host().front())});
     if (!opened) {
         const int error = opened.error().code;
         if (!placement_.leads_host() && (error == ENOENT || error == EAGAIN)) {
@@ -176,7 +176,8 @@ bool LevelSet::carry_out(Nanoseconds now) {
                 if (multicast.joined()) multicast.send(effect.header, effect.payload, effect.range);
                 break;
             case engine::Effect::Kind::message:
-                port_.send_message(roster_.at(rank()).peer, effect.header, effect.payload);
+                if (const auto peer = roster_.peer(rank(), port_))
+                    port_.send_message(*peer, effect.header, effect.payload);
                 break;
             case engine::Effect::Kind::gathered:
                 segment_level_->on_gathered(effect.operation);
@@ -185,7 +186,8 @@ bool LevelSet::carry_out(Nanoseconds now) {
                 segment_level_->on_complete(effect.operation, effect.status);
                 break;
             case engine::Effect::Kind::watch:
-                port_.watch(roster_.at(rank()).peer, roster_.at(rank()).watch_point, now);
+                if (const auto peer = roster_.peer(rank(), port_))
+                    port_.watch(*peer, roster_.watch_point(rank()), now);
                 break;
             case engine::Effect::Kind::joined:
                 engine_joined_ = true;
@@ -205,7 +207,8 @@ bool LevelSet::move_messages() {
     bool moved = false;
     const auto send_all = [&](auto& level) {
         for (levels::Outgoing message; port_.can_send() && level.poll_outgoing(message);) {
-            port_.send_message(roster_.at(message.to).peer, message.header, message.payload);
+            if (const auto peer = roster_.peer(message.to, port_))
+                port_.send_message(*peer, message.header, message.payload);
             moved = true;
         }
         for (std::uint32_t rank; level.poll_watch(rank);) awaited_long_.push_back(rank);
@@ -257,6 +260,8 @@ void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
         if (found != here.end())
             host_level_->end_because_of(static_cast<std::uint32_t>(found - here.begin()), error);
     }
+    // The engine's members then know whose death it is, and who has to tell of it.
+    attempt([&] { engine_loses(lost, error, now); });
     attempt([&] { planner_->fail(error, now); });
 }
 

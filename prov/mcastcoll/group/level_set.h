@@ -29,7 +29,7 @@ struct Means {
 class LevelSet {
   public:
     // owner: of the operations.
-    LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, const Roster& roster, Port& port,
+    LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, Roster& roster, Port& port,
              levels::Owner& owner);
     // 0, or the error that this member cannot take part with.
     int start(Nanoseconds now);
@@ -95,7 +95,7 @@ class LevelSet {
     void make_planner();
     int make_host(Nanoseconds now);
 
-    const Roster& roster_;
+    Roster& roster_;
     Port& port_;
     levels::Owner& owner_;
     const GroupKey key_;

@@ -1,80 +1,144 @@
 #include "group/members.h"
 
+#include <array>
+#include <numeric>
+
 namespace mcastcoll::group {
 namespace {
 
 // How often at most a member is looked at because somebody greets in its place.
 constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 
+// Whoever has not itself lost anything by a death tells so many of those that have, of each kind: one of them
+// may be dead, too.
+constexpr std::size_t kFewest = 2;
+
+using Ranks = std::vector<std::uint32_t>;
+
+// Those beside one of these ranks in a ring, two on each side, and in a tree over them. Without any two of
+// them the others still hold together.
+void add_beside(Ranks& to, const Ranks& ranks, std::uint32_t rank) {
+    constexpr std::size_t kArity = 4;
+    const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+    const std::size_t count = ranks.size();
+    for (const std::size_t step : {std::size_t{1}, std::min<std::size_t>(2, count)}) {
+        to.push_back(ranks[(place + step) % count]);
+        to.push_back(ranks[(place + count - step) % count]);
+    }
+    if (place > 0) to.push_back(ranks[(place - 1) / kArity]);
+    for (std::size_t child = kArity * place + 1; child <= kArity * (place + 1) && child < count; ++child)
+        to.push_back(ranks[child]);
+}
+
+// Those that a dead leader would have told, or would have been told by: its host, and those beside it among
+// the leaders of its segment and among those of the segments. Nobody where the dead led nothing.
+class Bereaved {
+  public:
+    Bereaved(const levels::Placement& placement, std::uint32_t dead) : dead_(dead) {
+        if (dead >= placement.members() || placement.host_leader(dead) != dead) return;
+        Ranks leaders;
+        for (std::uint32_t rank = 0; rank < placement.members(); ++rank) {
+            const std::uint32_t leader = placement.host_leader(rank);
+            if (leader == dead && rank != dead) host_.push_back(rank);
+            if (leader == rank && placement.segment_of(rank) == placement.segment_of(dead))
+                leaders.push_back(rank);
+        }
+        add_beside(leaders_, leaders, dead);
+        if (has(placement.segments(), dead)) add_beside(segments_, placement.segments(), dead);
+    }
+    bool contains(std::uint32_t rank) const {
+        return has(host_, rank) || has(leaders_, rank) || has(segments_, rank);
+    }
+    // A host's memory and an engine say whose death it is where the dead was one of theirs.
+    std::array<Ranks, 3> beyond_levels_of(const levels::Placement& placement) const {
+        std::array<Ranks, 3> beyond{host_, leaders_, segments_};
+        if (dead_ >= placement.members()) return beyond;
+        const std::uint32_t self = placement.self();
+        if (placement.host_of(self) == placement.host_of(dead_)) beyond[0].clear();
+        if (placement.leads_host() && placement.segment_of(self) == placement.segment_of(dead_))
+            beyond[1].clear();
+        return beyond;
+    }
+
+  private:
+    static bool has(const Ranks& ranks, std::uint32_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    }
+
+    const std::uint32_t dead_;
+    Ranks host_, leaders_, segments_;
+};
+
 }  // namespace
 
-int Roster::fill(std::span<const wire::Peer> peers, Rank self, JoinPort& port) {
-    members_.resize(peers.size());
-    for (std::size_t rank = 0; rank < peers.size(); ++rank) {
-        members_[rank].watch_point = peers[rank].watch_point;
-        if (rank_of(rank) == self) continue;
-        auto peer = port.peer(peers[rank].private_address);
-        if (!peer) return peer.error().code;
-        members_[rank].peer = peer.value();
+void Roster::fill(std::span<const wire::Peer> peers, Rank self) {
+    self_ = self;
+    std::size_t address_bytes = 0, point_bytes = 0;
+    for (const wire::Peer& peer : peers) {
+        address_bytes += peer.private_address.size();
+        point_bytes += peer.watch_point.size();
     }
-    return 0;
+    addresses_.reserve(peers.size(), address_bytes);
+    watch_points_.reserve(peers.size(), point_bytes);
+    for (const wire::Peer& peer : peers) {
+        addresses_.add(peer.private_address);
+        watch_points_.add(peer.watch_point);
+    }
 }
 
-std::vector<Outbox::Peer> Roster::peers_of(std::span<const std::uint32_t> ranks) const {
-    std::vector<Outbox::Peer> peers;
-    for (const std::uint32_t rank : ranks) peers.push_back(members_[rank].peer);
-    return peers;
+std::optional<Outbox::Peer> Roster::peer(std::uint32_t rank, JoinPort& port) {
+    if (rank_of(rank) == self_) return {};
+    auto known = peers_.find(rank);
+    if (known == peers_.end()) {
+        const auto reached = port.peer(address(rank));
+        if (reached)
+            ranks_.emplace(reached.value(), rank_of(rank));
+        else
+            unreached_.push_back({rank_of(rank), reached.error().code, reached.error().message});
+        known = peers_.emplace(rank, reached ? reached.value() : kNobody).first;
+    }
+    return known->second == kNobody ? std::nullopt : std::optional(known->second);
 }
 
-std::vector<Outbox::Peer> Roster::all_peers() const {
+std::vector<Outbox::Peer> Roster::peers_of(std::span<const std::uint32_t> ranks, JoinPort& port) {
     std::vector<Outbox::Peer> peers;
-    for (const Member& member : members_)
-        if (member.peer != kNobody) peers.push_back(member.peer);
+    for (const std::uint32_t rank : ranks)
+        if (const auto reached = peer(rank, port)) peers.push_back(*reached);
     return peers;
 }
 
 std::vector<Rank> Roster::ranks_at(Outbox::Peer peer) const {
     std::vector<Rank> ranks;
-    for (std::size_t rank = 0; rank < members_.size(); ++rank)
-        if (members_[rank].peer == peer) ranks.push_back(rank_of(rank));
+    const auto [from, to] = ranks_.equal_range(peer);
+    for (auto one = from; one != to; ++one) ranks.push_back(one->second);
     return ranks;
 }
 
 bool Roster::doubt(Rank rank, Nanoseconds now) {
-    Member& member = members_[index_of(rank)];
-    if (now < member.doubt_at) return false;
-    member.doubt_at = now + kDoubtInterval;
+    Nanoseconds& look_again_at = look_again_at_[rank];
+    if (now < look_again_at) return false;
+    look_again_at = now + kDoubtInterval;
     return true;
 }
 
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined) {
-    const auto contains = [](const std::vector<std::uint32_t>& ranks, std::uint32_t rank) {
-        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-    };
-    std::vector<std::uint32_t> whom;
-    if (placement.leads_segment()) whom = placement.segments();
-    if (const auto dead = static_cast<std::uint32_t>(index_of(lost)); dead < placement.members()) {
-        const bool engine = placement.leads_host() && placement.segment().size() > 1;
-        const bool led_segment = contains(placement.segments(), dead);
-        const bool led_host_here = placement.host_leader(dead) == dead &&
-                                   placement.segment_of(dead) == placement.segment_of(placement.self());
-        if (led_segment) whom = placement.segments();
-        for (std::uint32_t rank = 0; rank < placement.members(); ++rank) {
-            if (engine && contains(placement.segment(), rank)) continue;
-            if (placement.host_leader(rank) == dead ||
-                (led_segment && placement.segment_of(rank) == placement.segment_of(dead)) ||
-                (led_host_here && contains(placement.segment(), rank)))
-                whom.push_back(rank);
-        }
-    }
-    if (!joined) {
-        whom.push_back(placement.host_leader(placement.self()));
-        whom.push_back(placement.segment().front());
-        if (placement.leads_host()) whom.insert(whom.end(), placement.host().begin(), placement.host().end());
+    const std::uint32_t self = placement.self();
+    Ranks whom;
+    if (joined) {
+        if (placement.leads_segment()) add_beside(whom, placement.segments(), self);
+        const Bereaved bereaved(placement, static_cast<std::uint32_t>(index_of(lost)));
+        const std::size_t most = bereaved.contains(self) ? placement.members() : kFewest;
+        for (const Ranks& ranks : bereaved.beyond_levels_of(placement))
+            whom.insert(whom.end(), ranks.begin(), ranks.begin() + std::min(ranks.size(), most));
+    } else {
+        Ranks everybody(placement.members());
+        std::iota(everybody.begin(), everybody.end(), 0U);
+        add_beside(whom, everybody, self);
+        whom.push_back(0);
     }
     std::sort(whom.begin(), whom.end());
     whom.erase(std::unique(whom.begin(), whom.end()), whom.end());
-    std::erase(whom, placement.self());
+    std::erase_if(whom, [&](std::uint32_t rank) { return rank == self || rank_of(rank) == lost; });
     return whom;
 }
 

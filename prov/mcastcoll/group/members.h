@@ -2,47 +2,84 @@
 // who is waited for long.
 #pragma once
 
+#include <set>
 #include <span>
+#include <unordered_map>
 
 #include "group/port.h"
 
 namespace mcastcoll::group {
 
-// From the welcome on.
+// Byte strings by number, end to end: a large group has very many short ones.
+class PackedStrings {
+  public:
+    void reserve(std::size_t count, std::size_t bytes) {
+        ends_.reserve(count);
+        bytes_.reserve(bytes);
+    }
+    void add(Bytes one) {
+        bytes_.insert(bytes_.end(), one.begin(), one.end());
+        ends_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+    }
+    std::size_t size() const { return ends_.size(); }
+    wire::ByteString at(std::size_t number) const {
+        const std::uint32_t begin = number == 0 ? 0 : ends_[number - 1];
+        return {bytes_.begin() + begin, bytes_.begin() + ends_[number]};
+    }
+
+  private:
+    std::vector<std::byte> bytes_;
+    std::vector<std::uint32_t> ends_;
+};
+
+// From the welcome on. Most members of a large group are never spoken to: of those it keeps where they are,
+// and nothing else is made for them.
 class Roster {
   public:
-    struct Member {
-        Outbox::Peer peer = kNobody;
-        wire::ByteString watch_point;
-        // Somebody greets in its place: when it may be looked at again for that; 0: nobody did.
-        Nanoseconds doubt_at{};
-        bool answered = false;
+    struct Unreached {
+        Rank rank = kNoRank;
+        int error = 0;
+        std::string reason;
     };
 
-    // From a welcome; this member itself is not reached. 0 or an errno: who was reached before stays.
-    int fill(std::span<const wire::Peer> peers, Rank self, JoinPort& port);
+    // From a welcome.
+    void fill(std::span<const wire::Peer> peers, Rank self);
 
-    std::size_t size() const { return members_.size(); }
-    const Member& at(std::uint32_t rank) const { return members_[rank]; }
-    std::vector<Outbox::Peer> peers_of(std::span<const std::uint32_t> ranks) const;
-    // Everybody who is reached.
-    std::vector<Outbox::Peer> all_peers() const;
+    std::size_t size() const { return addresses_.size(); }
+    wire::ByteString address(std::uint32_t rank) const { return addresses_.at(rank); }
+    wire::ByteString watch_point(std::uint32_t rank) const { return watch_points_.at(rank); }
+
+    // How a member is spoken to: its address is inserted at the first time. Nothing for this member itself,
+    // and for whoever cannot be reached, which take_unreached() says.
+    std::optional<Outbox::Peer> peer(std::uint32_t rank, JoinPort& port);
+    // Of those that can be reached.
+    std::vector<Outbox::Peer> peers_of(std::span<const std::uint32_t> ranks, JoinPort& port);
+    // Of those that were spoken to.
     std::vector<Rank> ranks_at(Outbox::Peer peer) const;
+    // Members that are lost to this one because they could not be reached, each once.
+    bool has_unreached() const { return !unreached_.empty(); }
+    std::vector<Unreached> take_unreached() { return std::exchange(unreached_, {}); }
 
     // Whether this member is to be looked at because somebody greets in its place: now and then.
     bool doubt(Rank rank, Nanoseconds now);
     // Where a successor greets a member was killed, and has not left in peace.
-    bool doubted(Rank rank) const { return members_[index_of(rank)].doubt_at != Nanoseconds{}; }
+    bool doubted(Rank rank) const { return look_again_at_.contains(rank); }
 
     // Whether a member that asks how the group ended is to be told: words arrive, so once is enough.
     bool answer(Rank rank) {
-        if (index_of(rank) >= size() || members_[index_of(rank)].peer == kNobody) return false;
-        return !std::exchange(members_[index_of(rank)].answered, true);
+        return index_of(rank) < size() && rank != self_ && answered_.insert(rank).second;
     }
 
   private:
     static constexpr Outbox::Peer kNobody = UINT64_MAX;
-    std::vector<Member> members_;
+
+    Rank self_ = kNoRank;
+    PackedStrings addresses_, watch_points_;                 // by rank
+    std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kNobody: cannot be reached
+    std::multimap<Outbox::Peer, Rank> ranks_;                // several may be at one place
+    std::vector<Unreached> unreached_;
+    std::map<Rank, Nanoseconds> look_again_at_;  // at those in whose place somebody greets
+    std::set<Rank> answered_;
 };
 
 class Losses {
@@ -82,10 +119,14 @@ class Losses {
 
 // The ranks that a member tells when its group has ended because of this one (kNoRank: of nobody). Members of
 // a host hear it from the memory that they share, leaders of hosts from their engine, and leaders of segments
-// tell each other. A dead leader can tell nobody, so every member that knows of it speaks for it: to its
-// members, and, without an engine of its own, to the leaders that it would have told. While the group forms a
-// member's levels may be missing: it tells the leaders of its host and of its segment, too.
+// tell those beside them. A dead leader can tell nobody: those whom it would have told, and who would have
+// told it, tell each other, and any other that knows of it tells a few of them. While the group forms a
+// member's levels may be missing: all tell rank 0, and those beside them in a ring and a tree of all members.
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
+
+// A member tells others because of so many deaths at most, kNoRank counted: who has heard that the group has
+// ended may be told later because of whom, or that there is another.
+constexpr std::size_t kMostDeathsTold = 3;
 
 // Who is waited for long is asked every second, while anything is
 // open, whether its part of the group has failed: nobody else may be left to say so. Operations that come no
