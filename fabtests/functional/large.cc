@@ -2,8 +2,6 @@
 // and allgather, each byte checked, and the leaving. Members sleep while they wait, so that a few cores carry
 // a thousand of them. It says how long the join took, what memory a process has, and what went over the
 // wires.
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -64,33 +62,6 @@ std::uint64_t network_count(const std::string& protocol, const std::string& name
     fail("no {} of {} in /proc/net/snmp", name, protocol);
 }
 
-int descriptor_of(fid& queue) {
-    int descriptor = -1;
-    CHECK_RETURNS(0, fi_control(&queue, FI_GETWAIT, &descriptor));
-    return descriptor;
-}
-
-void sleep_until(Member& me, const std::function<bool()>& holds) {
-    const auto deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
-    std::array<fid*, 2> queues{&me.cq()->fid, &me.eq()->fid};
-    std::array<pollfd, 2> waiting{pollfd{descriptor_of(*queues[0]), POLLIN, 0},
-                                  pollfd{descriptor_of(*queues[1]), POLLIN, 0}};
-    while (!holds()) {
-        if (me.progress()) continue;
-        if (Clock::now() > deadline) fail("waited for more than {} s", me.options().wait_s);
-        if (me.board().abandoned) fail("gave up, because another process failed");
-        const int may_sleep = fi_trywait(me.fabric(), queues.data(), queues.size());
-        if (may_sleep == -FI_EAGAIN) continue;
-        CHECK_RETURNS(0, may_sleep);
-        CHECK(poll(waiting.data(), waiting.size(), kNapMs) >= 0);
-    }
-}
-
-void finish(Member& me, Ticket& ticket) {
-    sleep_until(me, [&] { return ticket.done; });
-    me.finish(ticket);
-}
-
 class Large {
   public:
     explicit Large(Member& me) : me_(me), set_(me.everybody()) {
@@ -102,7 +73,6 @@ class Large {
         word(kBegun).compare_exchange_strong(nobody, now_us());
         me.stage("joining");
         group_ = me.start_join(set_.get());
-        sleep_until(me, [&] { return group_->done; });
         me.finish(*group_);
         raise(word(kJoinUs), now_us() - word(kBegun));
         count(kPssJoined, pss_kib());
@@ -116,14 +86,14 @@ class Large {
             Buffer buffer(kSizes[i % kSizes.size()]);
             const std::uint64_t seed = mix(me_.options().seed, root);
             me_.rank() == root ? buffer.fill(seed) : buffer.poison();
-            finish(me_, me_.broadcast(*group_, buffer.data(), buffer.size(), root));
+            me_.finish(me_.broadcast(*group_, buffer.data(), buffer.size(), root));
             buffer.check(seed, "a broadcast");
         }
     }
 
     void barrier() {
         me_.stage("in the barrier");
-        finish(me_, me_.barrier(*group_));
+        me_.finish(me_.barrier(*group_));
     }
 
     void allreduce() {
@@ -131,7 +101,7 @@ class Large {
         for (const std::size_t values : {std::size_t{1}, std::size_t{1000}}) {
             std::vector<std::uint64_t> mine(values), sums(values);
             for (std::size_t i = 0; i < values; ++i) mine[i] = mix(me_.rank(), i);
-            finish(me_, me_.allreduce(*group_, mine.data(), sums.data(), values, FI_UINT64, FI_SUM));
+            me_.finish(me_.allreduce(*group_, mine.data(), sums.data(), values, FI_UINT64, FI_SUM));
             for (std::size_t i = 0; i < values; ++i) {
                 std::uint64_t right = 0;
                 for (unsigned rank = 0; rank < me_.size(); ++rank) right += mix(rank, i);
@@ -145,7 +115,7 @@ class Large {
         constexpr std::size_t kEach = 4;
         std::vector<std::uint64_t> mine(kEach), all(kEach * me_.size());
         for (std::size_t i = 0; i < kEach; ++i) mine[i] = mix(me_.rank(), i);
-        finish(me_, me_.allgather(*group_, mine.data(), all.data(), kEach, FI_UINT64));
+        me_.finish(me_.allgather(*group_, mine.data(), all.data(), kEach, FI_UINT64));
         for (unsigned rank = 0; rank < me_.size(); ++rank)
             for (std::size_t i = 0; i < kEach; ++i)
                 if (all[rank * kEach + i] != mix(rank, i)) fail("word {} of member {} is wrong", i, rank);
@@ -200,7 +170,6 @@ void everything(Member& me) {
 int main(int argc, char** argv) {
     Program program("fi_mcc_large", "one group of as many members as wished");
     Case one{"everything", everything};
-    one.opening.queue_wait = one.opening.event_wait = FI_WAIT_FD;
     program.add(one);
     return program.run(argc, argv);
 }
