@@ -16,7 +16,7 @@ cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
 all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
-    measured slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
+    thousand measured slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -227,7 +227,8 @@ step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/m
 # From here on some look at how long something takes.
 await asan-build
 sanitized=$?
-step large 1500 "groups of 34 to 300 members" "$TOP/fabtests/cluster/mpi_large.sh"
+step large 1500 "jobs of 34 to 257 ranks" "$TOP/fabtests/cluster/mpi_large.sh"
+step thousand 600 "a group of 1,024 members on 32 hosts" "$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1
 step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'

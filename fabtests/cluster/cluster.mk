@@ -22,6 +22,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/host_bench.py \
 	%reldir%/host_table.py \
 	%reldir%/kill.sh \
+	%reldir%/large_groups.sh \
 	%reldir%/levels_verdict.py \
 	%reldir%/mpi_all.sh \
 	%reldir%/mpi_compare.sh \

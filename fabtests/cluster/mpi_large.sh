@@ -2,7 +2,7 @@
 # mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many, and are those left alone that
 # are larger than a group can be?
 #
-#   --one-host N,N,..  ranks on one host (default 34,48,64,128,256,257,300)
+#   --one-host N,N,..  ranks on one host (default 34,64,257)
 #   --hosts N          hosts of the cluster (default 16; 0: no cluster)
 #   --ranks N,N,..     ranks on each of them (default 4,8)
 #   --too-many N,N,..  ranks that are more than a group can have (default none: 1025 take 17 GB)
@@ -18,7 +18,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-one_host=34,48,64,128,256,257,300 hosts=16 ranks=4,8 too_many='' pmls=ob1,cm seconds=400
+one_host=34,64,257 hosts=16 ranks=4,8 too_many='' pmls=ob1,cm seconds=400
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
