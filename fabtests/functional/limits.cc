@@ -96,7 +96,8 @@ int main(int argc, char** argv) {
                      .members = members,
                      .only_mcastcoll = true,
                      .only_large = true});
-    program.add({.name = "sets of 1,023 to 1,025", .body = sets_of_many, .members = 2, .only_mcastcoll = true});
+    program.add(
+        {.name = "sets of 1,023 to 1,025", .body = sets_of_many, .members = 2, .only_mcastcoll = true});
     program.add({.name = "255 to 257 operations at once",
                  .body = open_operations,
                  .members = 3,
