@@ -146,6 +146,7 @@ Outcome Program::run_case(const Case& one) {
 
 int Program::run(int argc, char** argv) {
     if (const auto ended = arguments_.parse(argc, argv)) return *ended;
+    hide_kernel_symbols();
     try {
         take_places();
     } catch (const Failure& problem) {
