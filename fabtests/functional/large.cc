@@ -1,7 +1,8 @@
 // One group of as many members as wished: the join, broadcasts from up to a hundred roots, barrier, allreduce
-// and allgather, each byte checked, and the leaving. Members sleep while they wait, so that a few cores carry
-// a thousand of them. It says how long the join took, what memory a process has, and what went over the
-// wires.
+// and allgather, each byte checked, and the leaving. It says how long the join took, what memory a process
+// has, and what went over the wires. Members poll and yield: where a thousand share two cores, those that
+// sleep in poll() take several times as long, since each wakes up every millisecond to look at its host's
+// memory.
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -14,7 +15,6 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::microseconds;
 
-constexpr int kNapMs = 1000;
 constexpr unsigned kMostRoots = 100;
 // Words of the board: counters of all members together.
 enum Word : std::size_t {
