@@ -8,7 +8,7 @@
 
 #include "coll_mcastcoll.h"
 
-MccComponent mca_coll_mcastcoll_component;
+MccComponent mcc_component;
 static const char* pml = "ob1";
 bool mcc_pml_is(const char* name) {
     return 0 == strcmp(pml, name);

@@ -1,3 +1,5 @@
+#include "core/collectives.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
@@ -5,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plan.h"
+#include "core/layout.h"
 #include "core/provider.h"
 
 #define MCC_NAME(enumerator, name, collective) [enumerator] = #name,

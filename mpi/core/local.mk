@@ -1,6 +1,8 @@
 # What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
 mcc_mpi_core = \
 	%reldir%/collectives.c \
+	%reldir%/collectives.h \
+	%reldir%/layout.h \
 	%reldir%/plan.c \
 	%reldir%/plan.h \
 	%reldir%/provider.c \

@@ -56,7 +56,7 @@ static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const M
     const bool packs = NULL != from && NULL == p->whole.input,
                unpacks = NULL != to && NULL == p->whole.buffer;
     if (!packs && !unpacks) return 0;
-    uint8_t* memory = mcc_memory(p, (packs ? bytes_out : 0) + (unpacks ? bytes_in : 0));
+    uint8_t* memory = mcc_bounce_take(p->memory, (packs ? bytes_out : 0) + (unpacks ? bytes_in : 0));
     if (NULL == memory) return FI_ENOMEM;
     if (packs) {
         if (!mcc_pack(from, memory, bytes_out)) return FI_EOTHER;
@@ -84,7 +84,7 @@ static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     uint8_t* blocks = (uint8_t*)(uintptr_t)mcc_contiguous(&result);
     p->whole.buffer = blocks;
     if (NULL == blocks) {
-        blocks = mcc_memory(p, all);
+        blocks = mcc_bounce_take(p->memory, all);
         if (NULL == blocks) return FI_ENOMEM;
         unpack_later(p, &result, blocks, all);
         const MccLayout mine = advance(out, (int64_t)p->self * out->count, out->count);
@@ -125,7 +125,7 @@ static int lay_allgatherv(MccPlan* p, const MccCall* call) {
         const MccLayout first = advance(out, mcc_item(places, 0), mcc_item(counts, 0));
         return collect(p, in, &first);
     }
-    uint8_t* blocks = mcc_memory(p, p->members * p->block);
+    uint8_t* blocks = mcc_bounce_take(p->memory, p->members * p->block);
     if (NULL == blocks) return FI_ENOMEM;
     p->whole.buffer = blocks;
     p->afterwards = kMccUnpackBlocks;
@@ -206,7 +206,7 @@ static int lay_deal(MccPlan* p, const MccCall* call, enum fi_collective_op colle
     const bool whole = FI_ALLREDUCE == collective;
     lay_reduction(p, call, collective);
     if (!whole && !is_in_place(call->in.base) && 0 != deal->own) return 0;
-    uint8_t* memory = mcc_memory(p, (size_t)(whole ? deal->total : deal->own + 1) * p->width);
+    uint8_t* memory = mcc_bounce_take(p->memory, (size_t)(whole ? deal->total : deal->own + 1) * p->width);
     if (NULL == memory) return FI_ENOMEM;
     p->whole.buffer = memory;
     if (0 == deal->own) return 0;
@@ -264,8 +264,9 @@ int64_t mcc_call_bytes(MccPlan* p, const MccCall* call) {
     }
 }
 
-int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
+int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, MccBounce* memory) {
     const bool at_root = p->self == (size_t)call->root;
+    p->memory = memory;
     p->whole.collective = collective;
     p->whole.root = (uint32_t)call->root;
     if (0 != p->block) p->whole.count = p->block;

@@ -10,56 +10,9 @@
 #ifndef MCASTCOLL_MPI_CORE_PLAN_H
 #define MCASTCOLL_MPI_CORE_PLAN_H
 
-#include <mpi.h>
-#include <rdma/fi_collective.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "core/collectives.h"
+#include "core/layout.h"
 #include "mcastcoll/mcastcoll.h"
-
-// All that is served, and what the provider calls it.
-#define MCC_COLLECTIVES(X)                                  \
-    X(kMccBcast, bcast, FI_BROADCAST)                       \
-    X(kMccBarrier, barrier, FI_BARRIER)                     \
-    X(kMccReduce, reduce, FI_REDUCE)                        \
-    X(kMccAllreduce, allreduce, FI_ALLREDUCE)               \
-    X(kMccAllgather, allgather, FI_ALLGATHER)               \
-    X(kMccAllgatherv, allgatherv, FI_ALLGATHER)             \
-    X(kMccGather, gather, FI_GATHER)                        \
-    X(kMccScatter, scatter, FI_SCATTER)                     \
-    X(kMccAlltoall, alltoall, FI_ALLTOALL)                  \
-    X(kMccReduceScatter, reduce_scatter, FI_REDUCE_SCATTER) \
-    X(kMccReduceScatterBlock, reduce_scatter_block, FI_REDUCE_SCATTER)
-
-typedef enum {
-#define MCC_ENUMERATOR(enumerator, name, collective) enumerator,
-    MCC_COLLECTIVES(MCC_ENUMERATOR)
-#undef MCC_ENUMERATOR
-        kMccCollectives
-} MccCollective;
-
-extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
-extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
-
-// A user's list of them, as bits: "all", "none" or names, with commas between; one with ^ before it is taken
-// out, of all of them where it is the first. False for a word that is none of these: `reason`, of
-// kMccReasonBytes, says so of the setting `name`, and what is allowed.
-bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled, char* reason);
-// Digits, perhaps with K, M or G. Where they end, or NULL.
-const char* mcc_read_number(const char* at, size_t* number);
-
-// What libfabric calls the elements, of *width bytes, and the operator of a reduction. False where it has
-// nothing that is exactly that: the same on all members.
-bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* fabric_op,
-                   size_t* width);
-
-// So many elements, in the program's memory.
-typedef struct {
-    const void* base;
-    int64_t count;
-    MPI_Datatype type;
-} MccLayout;
 
 // Counts, or displacements in extents, of MPI's ordinary calls or of its large ones.
 typedef struct {
@@ -81,15 +34,14 @@ static inline int64_t mcc_item(MccList list, size_t index) {
     return list.large ? ((const MPI_Count*)list.at)[index] : ((const int*)list.at)[index];
 }
 
-typedef struct MccPlan MccPlan;
-
-// What each MPI does in its own way: each face has these.
-size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; 0 for what is no datatype, too
-ptrdiff_t mcc_extent(MPI_Datatype type);
-const uint8_t* mcc_contiguous(const MccLayout* layout);  // where the packed bytes lie as they are, or NULL
-bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes);
-bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes);
-uint8_t* mcc_memory(MccPlan* plan, size_t bytes);  // once for each plan; NULL without memory
+// Packed bytes that stay with whoever calls often.
+typedef struct {
+    uint8_t* at;
+    size_t bytes;
+} MccBounce;
+enum { kMccKeptBounce = 1 << 20 };
+uint8_t* mcc_bounce_take(MccBounce* b, size_t bytes);
+void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees it if it has more
 
 typedef enum {
     kMccNothing,
@@ -105,7 +57,7 @@ typedef struct {
                 // few
 } MccDeal;
 
-struct MccPlan {
+typedef struct {
     size_t members, self;
     struct fi_mcastcoll_request whole;
     size_t width;  // bytes of an element
@@ -113,11 +65,12 @@ struct MccPlan {
     MccAfterwards afterwards;
     MccDeal deal;
     // What follows is set only where it is needed.
+    MccBounce* memory;
     const uint8_t* from;
     size_t bytes;
     MccLayout to;
     MccList counts, places;
-};
+} MccPlan;
 
 // A plan of nothing yet.
 static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
@@ -137,22 +90,14 @@ static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
 int64_t mcc_call_bytes(MccPlan* p, const MccCall* call);
 // What goes out, what comes in, and what is left to do. To be called next, when it is decided that the plan
 // is served, as this one of the provider's: the call's own, or of a reduce_scatter an allreduce, of which
-// one's own part is taken. 0, or a positive FI_E code.
-int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective);
+// one's own part is taken. What is packed goes to `memory`, which stays until it is delivered. 0, or a
+// positive FI_E code.
+int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, MccBounce* memory);
 
 // Once the provider is done: puts what came in where it belongs. False: MPI does not unpack it.
 bool mcc_deliver(const MccPlan* p);
 
 // What MPI calls a positive FI_E code.
 int mcc_error_class(int error);
-
-// Packed bytes that stay with whoever calls often.
-typedef struct {
-    uint8_t* at;
-    size_t bytes;
-} MccBounce;
-enum { kMccKeptBounce = 1 << 20 };
-uint8_t* mcc_bounce_take(MccBounce* b, size_t bytes);
-void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees it if it has more
 
 #endif

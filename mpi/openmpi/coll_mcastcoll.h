@@ -2,7 +2,7 @@
 //
 // The way of a call: an entry (_calls.c) has a job planned (MccJob), which also decides who serves it
 // (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it (_run.c) or starts it
-// (_request.c).
+// (_request.c). Below, a file needs only those that stand before it; _component.c needs them all.
 //
 // Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
 // ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left
@@ -41,25 +41,14 @@ static inline int mcc_compare(const void* a, const void* b) {
 // Each collective has two forms.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
 
-struct MccRequest;
-
-// One operation handed to the provider. It lives in its group or in the component's slots, not on a stack: a
-// provider may still hold its address after an operation was given up.
-typedef struct MccOperation {
-    struct fi_context2 context;  // first: completions are recognised by its address
+// An operation that is waited for. It lives in its group, not on a stack: a provider may still hold its
+// address after it was given up.
+typedef struct {
+    struct fi_context2 context;  // completions are recognised by its address
     atomic_bool done;
     int error;  // positive FI_E code
     char text[kMccReasonBytes];
-    struct MccRequest* request;      // of a slot: whose part it is
-    struct MccOperation* next_free;  // of a slot
 } MccOperation;
-
-// Slots of non-blocking operations are made by the chunk, and a context is one of ours if it is in a chunk.
-enum { kMccSlots = 64 };
-typedef struct MccChunk {
-    struct MccChunk* next;
-    MccOperation slots[kMccSlots];
-} MccChunk;
 
 // A communicator's members as the provider knows them.
 typedef struct {
@@ -151,7 +140,7 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccModule);
 
 typedef struct {
-    mca_coll_base_component_t super;
+    const mca_base_component_t* base;  // whose parameters and cards these are
 
     // MCA parameters
     int priority;
@@ -188,8 +177,8 @@ typedef struct {
     atomic_int broken;       // positive FI_E code once the completion queue itself failed
     struct MccCard** peers;  // by the number of the process in its job
     atomic_int modules;
-    MccChunk* chunks;
-    MccOperation* free_slots;
+    struct MccChunk* chunks;  // of slots for operations of requests
+    struct MccSlot* free_slots;
     struct MccRequest *finished, *finished_last;  // to be completed without the lock
     atomic_uint open;                             // requests that are not complete
     atomic_uint backlog;                          // of these, waiting to be handed to the provider
@@ -202,57 +191,46 @@ typedef struct {
     MccStandIn stand_in;
 } MccComponent;
 
-// The one exported symbol.
-OMPI_MODULE_DECLSPEC extern MccComponent mca_coll_mcastcoll_component;
+// A job: one collective of MPI, planned, and then run to its end or started as a request: its blocking and
+// non-blocking forms differ only in who waits.
+//
+// Who owns what: a blocking job borrows its module's bounce buffer; a non-blocking one has memory of its own,
+// which goes with its request, and holds a reference to a derived datatype, since the program may free it.
+typedef struct {
+    MccPlan plan;  // of all segments
+    MccModule* module;
+    ompi_communicator_t* comm;
+    MccForm form;
+    MccCollective collective;
+    int rc;
 
-// coll_mcastcoll_fabric.c
-// True where its collectives need to know the whole job before the first group.
-bool mcc_fabric_is_eager(void);
-// Opens the provider, unless that was tried before.
-void mcc_fabric_open(void);     // the lock is held, or there is one thread
-void mcc_progress_start(void);  // when there is a group; the lock is held
-void mcc_progress_stop(void);   // the lock is not held
-void mcc_wait_step(void);       // one turn of a waiting loop; the lock is not held
+    bool divisible;    // may become several operations, one segment each
+    bool streamed;     // a large blocking broadcast of a derived datatype, packed segment by segment
+    MccBounce memory;  // of a non-blocking job
+    int* vectors;      // of a non-blocking job: its own copy of counts and places
 
-// coll_mcastcoll_peers.c
-void mcc_peers_init(void);
-void mcc_peers_close(void);
-int mcc_card_publish(void);
-// Whether all members could be in a group, as far as their cards tell; else the reason.
-bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
-// Exchanges the cards anew, now that the provider is open. An Open MPI code.
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason);
-const uint8_t* mcc_peers_address(const void* comm, size_t rank);  // or NULL; the lock is held
-int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
+    MccTrial* trial;  // that this call is part of, or NULL; then the time is noted
+    int64_t begun_ns;
+} MccJob;
 
-// coll_mcastcoll_group.c
-// A blocking collective of so many bytes has come, and there is no group yet: forms it, if that is worth it
-// by now. An Open MPI code; the module's state says who serves the call.
-int mcc_group_consider(MccModule* module, ompi_communicator_t* comm, MccCollective collective, size_t bytes);
-void mcc_group_orphan(MccGroup* group);
-void mcc_groups_reap(bool all);  // the lock is held
-// As far as is known: the provider has it, and this module's group did not refuse it.
-bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
+#define MCC_VERBOSE(level, ...) opal_output_verbose(level, mcc_component.output, __VA_ARGS__)
 
-// coll_mcastcoll_component.c
-// Whether a group could serve this communicator, by what all members know without a message: the same on all.
-bool mcc_module_fits(MccModule* module, ompi_communicator_t* comm);
-// Says that the job is left to others.
-void mcc_report_off(ompi_communicator_t* comm, const char* reason);
+// coll_mcastcoll_settings.c
+extern MccComponent mcc_component;
+void mcc_settings_register(const mca_base_component_t* component);
+// False with the component's reason where one is not what it may be.
+bool mcc_settings_check(void);
 bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
 
-// coll_mcastcoll_run.c
-// One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
-// member.
-int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
+// coll_mcastcoll_libfabric.c
+bool mcc_load(char* reason);  // once; the lock is held, or there is one thread
 
-// coll_mcastcoll_request.c; the lock is held
-MccOperation* mcc_find_slot(const void* context);
-void mcc_slot_done(MccOperation* slot);
-void mcc_post_backlog(void);
-void mcc_slots_free(void);
-// The lock is not held. Returns how many requests were completed.
-int mcc_complete_requests(void);
+// coll_mcastcoll_pack.c: beside core/layout.h, piece by piece.
+bool mcc_prepare(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
+// The next packed bytes, into memory that has `*filled` and room for more until there are `wanted`, or out of
+// it. False if the convertor fails.
+bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_t room, size_t* filled,
+                 size_t wanted);
 
 // coll_mcastcoll_select.c: which calls are served here, and which by the module that was there before,
 // because it is faster, or which both serve by turns until that is known. A table of rules, from a file or
@@ -298,59 +276,68 @@ void mcc_trial_note(MccTrial* t, uint64_t ns);
 uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
 void mcc_trial_decide(MccTrial* t);
 
-// coll_mcastcoll_calls.c
-void (*mcc_entry(MccCollective collective, MccForm form))(void);
+// coll_mcastcoll_peers.c
+int mcc_peers_open(void);  // publishes this process's card; an Open MPI code
+void mcc_peers_close(void);
+// Whether all members could be in a group, as far as their cards tell; else the reason.
+bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
+// Exchanges the cards anew, now that the provider is open. An Open MPI code.
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason);
+const uint8_t* mcc_peers_address(const void* comm, size_t rank);  // or NULL; the lock is held
+int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
 
-// A job: one collective of MPI, planned, and then run to its end or started as a request: its blocking and
-// non-blocking forms differ only in who waits.
-//
-// Who owns what: a blocking job borrows its module's bounce buffer; a non-blocking one has memory of its own,
-// which goes with its request, and holds a reference to a derived datatype, since the program may free it.
-typedef struct {
-    MccPlan plan;  // of all segments; first: a plan's memory is its job's
-    MccModule* module;
-    ompi_communicator_t* comm;
-    MccForm form;
-    MccCollective collective;
-    int rc;
+// coll_mcastcoll_job.c
+// The part of the job from element `offset` on, as the next operation.
+struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
+ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
+bool mcc_unpacks_derived(const MccJob* job);  // afterwards, into a datatype that may be freed
+// What is left to do when the provider is done. Once, in any case: lets go of datatypes and memory.
+bool mcc_finish_job(MccJob* job, bool good);
+// Says what failed, and returns MPI's code for it.
+int mcc_fail(MccGroup* g, const MccJob* job, int error);
 
-    bool divisible;   // may become several operations, one segment each
-    bool streamed;    // a large blocking broadcast of a derived datatype, packed segment by segment
-    uint8_t* memory;  // of a non-blocking job
-    int* vectors;     // of a non-blocking job: its own copy of counts and places
+// coll_mcastcoll_request.c
+// False if the previous module is to serve the call, or job->rc is for the caller.
+bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
+// The lock is held.
+bool mcc_slot_ended(const void* context, int error, const char* text);  // false: it is no slot's context
+void mcc_post_backlog(void);
+void mcc_slots_free(void);
+// The lock is not held. Returns how many requests were completed.
+int mcc_complete_requests(void);
 
-    MccTrial* trial;  // that this call is part of, or NULL; then the time is noted
-    int64_t begun_ns;
-} MccJob;
+// coll_mcastcoll_fabric.c
+// True where its collectives need to know the whole job before the first group.
+bool mcc_fabric_is_eager(void);
+// Opens the provider, unless that was tried before.
+void mcc_fabric_open(void);      // the lock is held, or there is one thread
+void mcc_progress_start(void);   // when there is a group; the lock is held
+void mcc_progress_stop(void);    // the lock is not held
+void mcc_wait_step(void);        // one turn of a waiting loop; the lock is not held
+void mcc_groups_reap(bool all);  // the lock is held
+
+// coll_mcastcoll_group.c
+// A blocking collective of so many bytes has come, and there is no group yet: forms it, if that is worth it
+// by now. An Open MPI code; the module's state says who serves the call.
+int mcc_group_consider(MccModule* module, ompi_communicator_t* comm, MccCollective collective, size_t bytes);
+void mcc_group_orphan(MccGroup* group);
+// As far as is known: the provider has it, and this module's group did not refuse it.
+bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
+// Says that the communicator is left to others; where it is the whole job, the user hears of it.
+void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 
 // coll_mcastcoll_run.c
 // Who serves this job, by what MPI makes equal on all ranks: its collective and its bytes (see
 // coll_mcastcoll_select.c), and whether the group has the provider's collective. Makes the group at the first
 // call.
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes);
-// The part of the job from element `offset` on, as the next operation.
-struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
-ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
-// Run and start: false if the previous module is to serve the call, or job->rc is for the caller.
-bool mcc_run_job(MccJob* job, MccRoute route);
-// Says what failed, and returns MPI's code for it.
-int mcc_fail(MccGroup* g, const MccJob* job, int error);
+// One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
+// member.
+int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
+bool mcc_run_job(MccJob* job, MccRoute route);  // as mcc_start_job()
+void mcc_measured(MccJob* job);                 // the end of a call that is part of a trial
 
-void mcc_measured(MccJob* job);  // the end of a call that is part of a trial
-
-// coll_mcastcoll_request.c
-bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
-
-// coll_mcastcoll_pack.c
-static inline bool mcc_unpacks_derived(const MccJob* job) {
-    const MccAfterwards what = job->plan.afterwards;
-    return (kMccUnpack == what || kMccUnpackBlocks == what) &&
-           !ompi_datatype_is_predefined(job->plan.to.type);
-}
-// What is left to do when the provider is done. Once, in any case: lets go of datatypes and memory.
-bool mcc_finish_job(MccJob* job, bool good);
-int mcc_run_streamed(MccJob* job);
-
-#define MCC_VERBOSE(level, ...) opal_output_verbose(level, mca_coll_mcastcoll_component.output, __VA_ARGS__)
+// coll_mcastcoll_calls.c
+void (*mcc_entry(MccCollective collective, MccForm form))(void);
 
 #endif

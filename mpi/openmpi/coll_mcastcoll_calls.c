@@ -26,7 +26,7 @@ static enum fi_collective_op choose(const MccJob* job) {
 // By the parameters, of a message, a vector or a block of so many bytes.
 static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t bytes) {
     enum { kMostTogether = 1 << 30 };
-    const MccComponent* c = &mca_coll_mcastcoll_component;
+    const MccComponent* c = &mcc_component;
     const size_t together = c->max_message < kMostTogether ? c->max_message : kMostTogether;
     switch (job->collective) {
         case kMccBarrier:
@@ -56,7 +56,7 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
     const MccRoute route = mcc_route(job, chosen, bytes);
     if (kMccHere != route) return route;
     job->streamed = kMccBcast == call->collective && kMccBlocking == job->form &&
-                    bytes > mca_coll_mcastcoll_component.segment && NULL == mcc_contiguous(&call->out);
+                    bytes > mcc_component.segment && NULL == mcc_contiguous(&call->out);
     if (job->streamed) {
         job->plan.whole.collective = FI_BROADCAST;
         job->plan.whole.count = bytes;
@@ -64,11 +64,11 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
         job->plan.to = call->out;
         return kMccHere;
     }
-    const int error = mcc_lay(&job->plan, call, chosen);
+    const int error =
+        mcc_lay(&job->plan, call, chosen, kMccBlocking == job->form ? &job->module->bounce : &job->memory);
     if (0 == error) return kMccHere;
     // A local error, after all ranks had decided to be served here.
-    free(job->memory);
-    job->memory = NULL;
+    mcc_bounce_trim(&job->memory, 0);
     job->rc = mcc_fail(job->module->group, job, error);
     return kMccOver;
 }
@@ -83,7 +83,7 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     job->rc = 0;
     mcc_begin_plan(&job->plan, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
     job->divisible = job->streamed = false;
-    job->memory = NULL;
+    job->memory = (MccBounce){0};
     job->vectors = NULL;
     job->trial = NULL;
 }
@@ -155,7 +155,7 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
 // module.
 static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
                     const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
-    const MccComponent* c = &mca_coll_mcastcoll_component;
+    const MccComponent* c = &mcc_component;
     const MccModule* m = (MccModule*)module;
     if (kMccServing != m->state || m->group->failed || bytes > c->longest || bytes > c->max_message ||
         !mcc_group_has(m, request->collective) ||
@@ -191,7 +191,7 @@ static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int
                                                  .buffer = (void*)(uintptr_t)mcc_contiguous(&layout),
                                                  .count = bytes};
     int rc;
-    if (0 != bytes && bytes >= mca_coll_mcastcoll_component.bcast_min_message && NULL != request.buffer &&
+    if (0 != bytes && bytes >= mcc_component.bcast_min_message && NULL != request.buffer &&
         at_once(comm, module, kMccBcast, &request, bytes, &rc))
         return rc;
     return mcc_bcast(buffer, count, type, root, comm, module);
@@ -208,7 +208,7 @@ static int mcc_allreduce_at_once(MCC_ELEMENTS, ompi_communicator_t* comm, mca_co
     int rc;
     if (count > 0 && count <= kSmall && mcc_reduction(type, op, &request.datatype, &request.op, &width) &&
         request.count * width <= kSmall &&
-        mcc_provider_has(&mca_coll_mcastcoll_component.fabric, FI_ALLREDUCE, request.datatype, request.op) &&
+        mcc_provider_has(&mcc_component.fabric, FI_ALLREDUCE, request.datatype, request.op) &&
         at_once(comm, module, kMccAllreduce, &request, request.count * width, &rc))
         return rc;
     return mcc_allreduce(input, result, count, type, op, comm, module);

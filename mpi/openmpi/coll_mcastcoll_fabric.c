@@ -1,9 +1,4 @@
-// libfabric and the provider as the component opens them, what the provider says of operations, when its
-// queue is looked at, and by whom.
-//
-// libfabric is loaded when the first group forms, and not with the component: it brings the libraries of all
-// its providers, and two of these take a tenth of a second each to start, in every process. So what libfabric
-// exports and we use has its namesake here, which no other library sees.
+// The provider as the component opens it, what it says of operations, and who looks at its queue, and when.
 //
 // A thread that waits for an operation polls the queue itself and lets Open MPI progress in between. An
 // opal_progress callback polls while any group exists, so that others' losses are repaired while this rank
@@ -11,76 +6,18 @@
 // Open MPI's own callbacks of low priority. With calls that do not come by there a thread stands in
 // (core/stand_in.c); it completes no requests, since that may call back into MPI.
 
-#include <dlfcn.h>
-
 #include "coll_mcastcoll.h"
 #include "ompi/mca/rte/rte.h"
-
-#define MCC_LIBFABRIC(X) \
-    X(fi_version)        \
-    X(fi_dupinfo)        \
-    X(fi_freeinfo)       \
-    X(fi_getinfo)        \
-    X(fi_fabric)         \
-    X(fi_strerror)
-
-#define MCC_POINTER(name) __typeof__(name)* name;
-static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the component's lock held
-
-static bool load(char* reason) {
-    if (NULL != g_libfabric.fi_strerror) return true;
-    // It stays for good: other libraries in this process may use it as well.
-    void* library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
-    if (NULL == library) {
-        snprintf(reason, kMccReasonBytes, "libfabric: %.200s", dlerror());
-        return false;
-    }
-    bool good = true;
-#define MCC_FIND(name)                                    \
-    {                                                     \
-        void* found = dlsym(library, #name);              \
-        memcpy(&g_libfabric.name, &found, sizeof(found)); \
-        good = good && NULL != found;                     \
-    }
-    MCC_LIBFABRIC(MCC_FIND)
-    // Its structures may grow with a major version.
-    if (good && FI_MAJOR(g_libfabric.fi_version()) == FI_MAJOR_VERSION) return true;
-    snprintf(reason, kMccReasonBytes, "libfabric: another version than the component was built for");
-    memset(&g_libfabric, 0, sizeof(g_libfabric));
-    return false;
-}
-
-struct fi_info* fi_dupinfo(const struct fi_info* info) {
-    return g_libfabric.fi_dupinfo(info);
-}
-
-void fi_freeinfo(struct fi_info* info) {
-    g_libfabric.fi_freeinfo(info);
-}
-
-int fi_getinfo(uint32_t version, const char* node, const char* service, uint64_t flags,
-               const struct fi_info* hints, struct fi_info** info) {
-    return g_libfabric.fi_getinfo(version, node, service, flags, hints, info);
-}
-
-int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* context) {
-    return g_libfabric.fi_fabric(attr, fabric, context);
-}
-
-// Errors are explained where it could not be loaded, too.
-const char* fi_strerror(int error) {
-    return NULL != g_libfabric.fi_strerror ? g_libfabric.fi_strerror(error) : strerror(error);
-}
 
 // libfabric's own collectives, which most providers have, see only what the address vector held when its
 // first set was made, so that all addresses have to be there before.
 bool mcc_fabric_is_eager(void) {
-    return 0 != strcmp(mca_coll_mcastcoll_component.provider, "mcastcoll");
+    return 0 != strcmp(mcc_component.provider, "mcastcoll");
 }
 
 // What the provider can do decides what is served, beside the user's list.
 static bool open_fabric(const char* provider, size_t peers, char* reason) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     // The thread that stands in sleeps on a descriptor, where the provider has one.
     const bool sleeps = 0 != c->progress_thread;
     if (!(sleeps && mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_FD, reason)) &&
@@ -95,46 +32,33 @@ static bool open_fabric(const char* provider, size_t peers, char* reason) {
 
 // A failure is told to the others with this process's next card.
 void mcc_fabric_open(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     if (c->opened || '\0' != c->reason[0]) return;
-    c->opened = load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
+    c->opened = mcc_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
     if (!c->opened) return;
     const size_t most = c->fabric.info->ep_attr->max_msg_size;
     c->longest = c->segment < most ? c->segment : most;
 }
 
 // Never follow a context before it is known to be ours: some providers let internal completions out.
-static MccOperation* find_operation(const void* context) {
-    MccOperation* slot = mcc_find_slot(context);
-    if (NULL != slot) return slot;
-    for (MccJoin* j = mca_coll_mcastcoll_component.fabric.joins; NULL != j; j = j->next) {
-        MccOperation* operation = &((MccGroup*)j)->operation;
-        if (context == &operation->context) return operation;
-    }
-    return NULL;
-}
-
 static void ended(const void* context, int error, const char* text) {
-    MccOperation* operation = find_operation(context);
-    if (NULL == operation) {
-        if (0 != error)
-            MCC_VERBOSE(5, "coll/mcastcoll: an error without an operation: %s", fi_strerror(error));
+    if (mcc_slot_ended(context, error, text)) return;
+    for (MccJoin* j = mcc_component.fabric.joins; NULL != j; j = j->next) {
+        MccOperation* operation = &((MccGroup*)j)->operation;
+        if (context != &operation->context) continue;
+        if (0 != error) {
+            operation->error = error;
+            snprintf(operation->text, sizeof(operation->text), "%s", text);
+        }
+        operation->done = true;
         return;
     }
-    if (0 != error) {
-        operation->error = error;
-        snprintf(operation->text, sizeof(operation->text), "%s", text);
-    }
-    if (NULL != operation->request) {
-        mcc_slot_done(operation);
-    } else {
-        operation->done = true;
-    }
+    if (0 != error) MCC_VERBOSE(5, "coll/mcastcoll: an error without an operation: %s", fi_strerror(error));
 }
 
 // The lock is held.
 static int turn(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     const int events = mcc_poll(&c->fabric, ended);
     if (events < 0) c->broken = -events;
     if (0 != atomic_load(&c->backlog)) mcc_post_backlog();
@@ -166,8 +90,13 @@ static void choose_pace(MccComponent* c) {
     c->asked = asked;
 }
 
+void mcc_groups_reap(bool all) {
+    const int error = mcc_joins_reap(&mcc_component.fabric, all);
+    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(error));
+}
+
 static int progress(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     mcc_seen(&c->stand_in);
     if (c->waiting > 0) return 0;  // the waiting thread polls already
     const bool idle = !c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed);
@@ -181,7 +110,7 @@ static int progress(void) {
 }
 
 void mcc_wait_step(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     mcc_seen(&c->stand_in);
     pthread_mutex_lock(&c->fabric.lock);
     const int events = turn();
@@ -200,7 +129,7 @@ static bool thread_wanted(const MccComponent* c) {
 }
 
 void mcc_progress_start(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     c->poll_every_s = 1e-3;
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(progress);
     enum { kAwayNs = 12000000 };
@@ -209,7 +138,7 @@ void mcc_progress_start(void) {
 }
 
 void mcc_progress_stop(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     mcc_stand_in_stop(&c->stand_in);
     if (c->polling) (void)opal_progress_unregister(progress);
     c->polling = false;

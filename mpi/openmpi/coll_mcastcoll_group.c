@@ -10,15 +10,13 @@
 // heard is not known then, and no member may guess.
 
 #include "coll_mcastcoll.h"
+#include "ompi/group/group.h"
 #include "ompi/mca/pml/pml.h"
-
-void mcc_groups_reap(bool all) {
-    const int error = mcc_joins_reap(&mca_coll_mcastcoll_component.fabric, all);
-    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(error));
-}
+#include "ompi/mca/rte/rte.h"
+#include "ompi/proc/proc.h"
 
 void mcc_group_orphan(MccGroup* g) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
     mcc_join_end(&c->fabric, &g->join, c->linger_ms, true);
     mcc_groups_reap(false);
@@ -27,14 +25,68 @@ void mcc_group_orphan(MccGroup* g) {
 
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
     if (NULL == m->group) return true;
-    return 0 !=
-           ((mca_coll_mcastcoll_component.fabric.collectives & ~m->group->join.refused) >> collective & 1);
+    return 0 != ((mcc_component.fabric.collectives & ~m->group->join.refused) >> collective & 1);
+}
+
+static bool is_left(ompi_communicator_t* comm, const char* reason) {
+    if (0 == ompi_comm_rank(comm))
+        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: %s", comm->c_name, reason);
+    return false;
+}
+
+// The one line a user sees when nothing can be served, once.
+void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
+    MccComponent* c = &mcc_component;
+    if (MPI_COMM_WORLD != comm) {
+        (void)is_left(comm, reason);
+    } else if (0 == ompi_comm_rank(comm) && !c->reported) {
+        c->reported = true;
+        opal_output(0, "coll/mcastcoll is off, Open MPI's own collectives serve this job: %s", reason);
+    }
+}
+
+// The same answer on all members. More members than this host has of the job cannot all be here, and only
+// where they can are all processes looked up: Open MPI does not know them before somebody asks.
+static bool all_on_one_host(ompi_communicator_t* comm) {
+    const int size = ompi_comm_size(comm);
+    if (size > (int)ompi_process_info.num_local_peers + 1) return false;
+    for (int rank = 0; rank < size; ++rank) {
+        const ompi_proc_t* proc = ompi_group_peer_lookup(comm->c_local_group, rank);
+        if (NULL == proc) return false;
+        if (proc != ompi_proc_local() && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) return false;
+    }
+    return true;
+}
+
+static bool serve_single_host(const MccComponent* c) {
+    if (c->single_host >= 0) return 1 == c->single_host;
+    return mcc_pml_is("cm");
+}
+
+// Whether a group could serve it, by what all members know without a message: the same on all.
+static bool fits(MccModule* m, ompi_communicator_t* comm) {
+    MccComponent* c = &mcc_component;
+    char reason[kMccReasonBytes] = "";
+    const int size = ompi_comm_size(comm);
+    const bool one_host = all_on_one_host(comm);
+    if (!one_host && size < c->min_comm_size)
+        return is_left(comm, "few members (coll_mcastcoll_min_comm_size)");
+    if (!mcc_peers_agree(comm, reason)) {
+        mcc_report_off(comm, reason);
+        return false;
+    }
+    if (one_host && !serve_single_host(c))
+        return is_left(comm, "all on one host (coll_mcastcoll_single_host)");
+    m->hosts = one_host ? 1 : mcc_peers_hosts(comm);
+    // Two hosts at least, though they may have one name.
+    if (!one_host && m->hosts < 2) m->hosts = 2;
+    return mcc_select(c->rules, m, size);
 }
 
 // Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
 // when its first set was made, hence the whole world first.
 static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) {
-    MccProvider* fabric = &mca_coll_mcastcoll_component.fabric;
+    MccProvider* fabric = &mcc_component.fabric;
     const size_t everybody = mcc_fabric_is_eager() ? (size_t)ompi_comm_size(MPI_COMM_WORLD) : 0;
     for (size_t rank = 0; rank < everybody; ++rank) {
         fi_addr_t address;
@@ -49,11 +101,11 @@ static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) 
 static int go_on(void* nothing) {
     (void)nothing;
     mcc_wait_step();
-    return mca_coll_mcastcoll_component.broken;
+    return mcc_component.broken;
 }
 
 static int join(MccGroup* g) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     MCC_VERBOSE(2, "coll/mcastcoll: rank %d of %d joins the group of %s", g->join.rank, g->join.size,
                 g->name);
     (void)atomic_fetch_add(&c->waiting, 1);
@@ -63,7 +115,7 @@ static int join(MccGroup* g) {
 }
 
 static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* error) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     MccGroup* g = calloc(1, sizeof(*g));
     *error = FI_ENOMEM;
     if (NULL == g) return NULL;
@@ -141,7 +193,7 @@ static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* a
     Round* r = calloc(1, sizeof(*r) + (size_t)size * sizeof(r->of[0]));
     if (NULL == r) return OMPI_ERR_OUT_OF_RESOURCE;
     r->comm = comm;
-    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mca_coll_mcastcoll_component.join_timeout_ms;
+    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mcc_component.join_timeout_ms;
     r->size = size;
     r->mine = mcc_word(error, rank);
     const int rc = exchange(r, 0 == rank);
@@ -189,7 +241,7 @@ static int report_silence(ompi_communicator_t* comm, const char* step, int rc) {
 
 // Whether all members can take part, by their cards as they are now that the provider is open.
 static int is_possible(MccModule* m, ompi_communicator_t* comm, bool* possible) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
@@ -222,7 +274,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
         m->state = kMccServing;
         // Some rules hold inside a site only. A provider that does not tell has one.
         m->sites = 0 != g->join.sites ? g->join.sites : 1;
-        if (!mcc_select(mca_coll_mcastcoll_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;
+        if (!mcc_select(mcc_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;
         report(comm, m, step, who, 0);
         return OMPI_SUCCESS;
     }
@@ -239,7 +291,7 @@ int mcc_group_consider(MccModule* m, ompi_communicator_t* comm, MccCollective co
     if (kMccFresh == m->state) {
         m->seen += 1 + bytes / kBytesOfOne;
         if (m->seen <= m->wanted) return OMPI_SUCCESS;
-        m->state = mcc_module_fits(m, comm) ? kMccWorthy : kMccLeft;
+        m->state = fits(m, comm) ? kMccWorthy : kMccLeft;
     }
     if (kMccWorthy != m->state || kMccPrevious == mcc_selected(m, kMccBlocking, collective, bytes))
         return OMPI_SUCCESS;

@@ -47,19 +47,15 @@ static uint64_t digest_offers(const MccComponent* c) {
     return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, &c->longest, sizeof(c->longest)));
 }
 
-void mcc_peers_init(void) {
-    mca_coll_mcastcoll_component.peers = calloc(ompi_process_info.num_procs, sizeof(struct MccCard*));
-}
-
 void mcc_peers_close(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     for (size_t i = 0; NULL != c->peers && i < ompi_process_info.num_procs; ++i) free(c->peers[i]);
     free(c->peers);
     c->peers = NULL;
 }
 
 static void write_card(Card* card) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     memset(card, 0, sizeof(*card));
     card->version = kCardVersion;
     card->ready = c->ready;
@@ -74,12 +70,12 @@ static void write_card(Card* card) {
     card->address_bytes = (uint32_t)c->fabric.address_bytes;
 }
 
-int mcc_card_publish(void) {
+int mcc_peers_open(void) {
     Card card;
     int rc;
+    mcc_component.peers = calloc(ompi_process_info.num_procs, sizeof(struct MccCard*));
     write_card(&card);
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_coll_mcastcoll_component.super.collm_version, &card,
-                    sizeof(card));
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, mcc_component.base, &card, sizeof(card));
     return rc;
 }
 
@@ -91,7 +87,7 @@ static void read_card(Card* kept, const Card* card) {
 
 // NULL: no memory, or none of this job.
 static Card* find_peer(ompi_communicator_t* comm, int rank) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
     if (NULL == c->peers || name.vpid >= ompi_process_info.num_procs) return NULL;
     Card** peer = &c->peers[name.vpid];
@@ -99,7 +95,7 @@ static Card* find_peer(ompi_communicator_t* comm, int rank) {
     int rc;
     uint8_t* data = NULL;
     size_t bytes = 0;
-    OPAL_MODEX_RECV(rc, &c->super.collm_version, &name, &data, &bytes);
+    OPAL_MODEX_RECV(rc, c->base, &name, &data, &bytes);
     if (OPAL_SUCCESS == rc && NULL != data && sizeof(Card) == bytes) {
         Card card;
         memcpy(&card, data, sizeof(card));
@@ -110,7 +106,7 @@ static Card* find_peer(ompi_communicator_t* comm, int rank) {
 }
 
 bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     const int size = ompi_comm_size(comm);
     reason[0] = '\0';
     pthread_mutex_lock(&c->fabric.lock);
@@ -136,7 +132,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
 }
 
 int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     const int size = ompi_comm_size(comm);
     const MccPrevious* previous = &m->previous[kMccBlocking][kMccAllgather];
     Card own, *cards = malloc((size_t)size * sizeof(*cards));
@@ -166,7 +162,7 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
 }
 
 int mcc_peers_hosts(ompi_communicator_t* comm) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     const int size = ompi_comm_size(comm);
     uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
     if (NULL == hosts) return 0;

@@ -29,6 +29,20 @@ typedef struct MccRequest {
 } MccRequest;
 OBJ_CLASS_DECLARATION(MccRequest);
 
+// One operation handed to the provider, which may still hold its address after that was given up. Slots are
+// made by the chunk, and a context is one of ours if it is in a chunk.
+typedef struct MccSlot {
+    struct fi_context2 context;  // first
+    MccRequest* request;         // whose part it is
+    struct MccSlot* next_free;
+} MccSlot;
+
+enum { kSlots = 64 };
+typedef struct MccChunk {
+    struct MccChunk* next;
+    MccSlot slots[kSlots];
+} MccChunk;
+
 static int request_free(ompi_request_t** request) {
     MccRequest* r = (MccRequest*)*request;
     // MPI does not allow it for collectives.
@@ -50,47 +64,44 @@ static void request_construct(MccRequest* r) {
 }
 OBJ_CLASS_INSTANCE(MccRequest, ompi_request_t, request_construct, NULL);
 
-static MccOperation* take_slot(MccRequest* r) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+static MccSlot* take_slot(MccRequest* r) {
+    MccComponent* c = &mcc_component;
     if (NULL == c->free_slots) {
         MccChunk* chunk = calloc(1, sizeof(*chunk));
         if (NULL == chunk) return NULL;
         chunk->next = c->chunks;
         c->chunks = chunk;
-        for (int i = 0; i < kMccSlots; ++i) {
+        for (int i = 0; i < kSlots; ++i) {
             chunk->slots[i].next_free = c->free_slots;
             c->free_slots = &chunk->slots[i];
         }
     }
-    MccOperation* slot = c->free_slots;
+    MccSlot* slot = c->free_slots;
     c->free_slots = slot->next_free;
-    slot->error = 0;
-    slot->text[0] = '\0';
     slot->request = r;
     return slot;
 }
 
-static void give_slot(MccOperation* slot) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+static void give_slot(MccSlot* slot) {
+    MccComponent* c = &mcc_component;
     slot->request = NULL;
     slot->next_free = c->free_slots;
     c->free_slots = slot;
 }
 
-MccOperation* mcc_find_slot(const void* context) {
+static MccSlot* find_slot(const void* context) {
     const uintptr_t at = (uintptr_t)context;
-    for (MccChunk* chunk = mca_coll_mcastcoll_component.chunks; NULL != chunk; chunk = chunk->next) {
+    for (MccChunk* chunk = mcc_component.chunks; NULL != chunk; chunk = chunk->next) {
         const uintptr_t begin = (uintptr_t)chunk->slots;
-        if (at < begin || at >= begin + sizeof(chunk->slots) || 0 != (at - begin) % sizeof(MccOperation))
-            continue;
-        MccOperation* slot = &chunk->slots[(at - begin) / sizeof(MccOperation)];
+        if (at < begin || at >= begin + sizeof(chunk->slots) || 0 != (at - begin) % sizeof(MccSlot)) continue;
+        MccSlot* slot = &chunk->slots[(at - begin) / sizeof(MccSlot)];
         return NULL != slot->request ? slot : NULL;
     }
     return NULL;
 }
 
 void mcc_slots_free(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     for (MccChunk* next; NULL != c->chunks; c->chunks = next) {
         next = c->chunks->next;
         free(c->chunks);
@@ -106,28 +117,31 @@ static void append(MccRequest** first, MccRequest** last, MccRequest* r) {
 
 // Nothing of it is with the provider any more.
 static void check_finished(MccRequest* r) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     if (!r->all_posted || r->parts > 0) return;
     append(&c->finished, &c->finished_last, r);
     (void)atomic_fetch_add(&c->finished_count, 1);
 }
 
-void mcc_slot_done(MccOperation* slot) {
+bool mcc_slot_ended(const void* context, int error, const char* text) {
+    MccSlot* slot = find_slot(context);
+    if (NULL == slot) return false;
     MccRequest* r = slot->request;
-    if (0 != slot->error && 0 == r->error) {
-        r->error = slot->error;
-        snprintf(r->group->operation.text, sizeof(r->group->operation.text), "%s", slot->text);
+    if (0 != error && 0 == r->error) {
+        r->error = error;
+        snprintf(r->group->operation.text, sizeof(r->group->operation.text), "%s", text);
     }
     give_slot(slot);
     --r->parts;
     check_finished(r);
+    return true;
 }
 
 // 0, or FI_EAGAIN when there is no room, or what the provider said. After that nothing more is posted.
 static int post_parts(MccRequest* r) {
     MccGroup* g = r->group;
     while (!r->all_posted) {
-        MccOperation* slot = take_slot(r);
+        MccSlot* slot = take_slot(r);
         if (NULL == slot) return FI_EAGAIN;
         const struct fi_mcastcoll_request part = mcc_part(&r->job, r->offset);
         const ssize_t rc = mcc_post(g, &part, &slot->context);
@@ -150,7 +164,7 @@ static void end_early(MccRequest* r, int error) {
 }
 
 void mcc_post_backlog(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     for (MccJoin* j = c->fabric.joins; NULL != j; j = j->next) {
         MccGroup* g = (MccGroup*)j;
         while (NULL != g->first) {
@@ -169,12 +183,12 @@ static void wait_in_backlog(MccRequest* r) {
     MccGroup* g = r->group;
     append(&g->first, &g->last, r);
     (void)atomic_fetch_add(&g->waiting, 1);
-    (void)atomic_fetch_add(&mca_coll_mcastcoll_component.backlog, 1);
+    (void)atomic_fetch_add(&mcc_component.backlog, 1);
 }
 
 // 0: under way, or waiting for room; else it was not begun.
 static int begin(MccRequest* r) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     MccGroup* g = r->group;
     const unsigned bit = 1U << r->job.plan.whole.collective;
     for (;;) {
@@ -236,7 +250,7 @@ bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
 
 // Its communicator may be gone, so nothing of it or its module is touched.
 static void complete(MccRequest* r) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     MccGroup* g = r->group;
     if (!mcc_finish_job(&r->job, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
     r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->job, r->error);
@@ -248,7 +262,7 @@ static void complete(MccRequest* r) {
 }
 
 int mcc_complete_requests(void) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     if (0 == atomic_load(&c->finished_count)) return 0;
     pthread_mutex_lock(&c->fabric.lock);
     MccRequest* r = c->finished;

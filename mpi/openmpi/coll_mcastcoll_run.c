@@ -10,11 +10,10 @@
 #include "coll_mcastcoll.h"
 #include "ompi/errhandler/errhandler.h"
 
-// What the provider has is known on all members once there is a group.
-static bool is_offered(const MccJob* job, enum fi_collective_op needed) {
-    const struct fi_mcastcoll_request* whole = &job->plan.whole;
-    return mcc_group_has(job->module, needed) &&
-           mcc_provider_has(&mca_coll_mcastcoll_component.fabric, needed, whole->datatype, whole->op);
+// The same on all members once there is a group: what the provider has, and what the group refused.
+static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi_datatype type,
+                       enum fi_op op) {
+    return mcc_group_has(m, needed) && mcc_provider_has(&mcc_component.fabric, needed, type, op);
 }
 
 // Calls that the rules want measured: both ways by turns, then the agreement (MccTrial, and "What is
@@ -64,12 +63,6 @@ static void report_trial(const MccJob* job, const MccTrial* t, size_t bytes) {
                                         : "left to them");
 }
 
-// The same on all members: what a group refuses is known to all.
-static bool can_agree(const MccModule* m) {
-    return mcc_group_has(m, FI_ALLREDUCE) &&
-           mcc_provider_has(&mca_coll_mcastcoll_component.fabric, FI_ALLREDUCE, FI_UINT64, FI_MAX);
-}
-
 static int meet(const MccModule* m, ompi_communicator_t* comm) {
     const MccPrevious* barrier = &m->previous[kMccBlocking][kMccBarrier];
     if (NULL == barrier->module) return OMPI_SUCCESS;
@@ -94,7 +87,7 @@ static MccRoute measure(MccJob* job, size_t bytes) {
     MccModule* m = job->module;
     MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
     // What the previous module makes of this communicator's own collectives is part of its trial.
-    if (m->measuring || !can_agree(m)) return kMccHere;
+    if (m->measuring || !is_offered(m, FI_ALLREDUCE, FI_UINT64, FI_MAX)) return kMccHere;
     if (mcc_trial_rests(t)) return so_far(t);
     if (m->group->failed) return kMccHere;
     if (mcc_trial_is_over(t)) {
@@ -122,12 +115,12 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
         if (OMPI_SUCCESS != job->rc) return kMccOver;
         if (kMccServing != m->state) return kMccPrevious;
     }
-    if (!is_offered(job, needed)) return kMccPrevious;
-    if (!job->divisible && bytes > mca_coll_mcastcoll_component.longest) return kMccPrevious;
+    if (!is_offered(m, needed, job->plan.whole.datatype, job->plan.whole.op)) return kMccPrevious;
+    if (!job->divisible && bytes > mcc_component.longest) return kMccPrevious;
     MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
     if (kMccMeasured == who) who = measure(job, bytes);
     if (kMccHere != who || !m->group->failed) return who;
-    if (mca_coll_mcastcoll_component.disable_on_error) return kMccPrevious;
+    if (mcc_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
     return kMccOver;
 }
@@ -140,39 +133,8 @@ static int progress(void* nothing) {
     return !opal_progress_yield_when_idle;
 }
 
-ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* r, void* context) {
-    struct fid_ep* ep = mca_coll_mcastcoll_component.fabric.ep;
-    const fi_addr_t to = g->join.address, root = r->root;
-    const void* in = r->input;
-    void* out = r->buffer;
-    const size_t n = r->count;
-    const enum fi_datatype type = r->datatype;
-    switch (r->collective) {
-        case FI_BARRIER:
-            return fi_barrier(ep, to, context);
-        case FI_BROADCAST:
-            return fi_broadcast(ep, out, n, NULL, to, root, type, 0, context);
-        case FI_ALLREDUCE:
-            return fi_allreduce(ep, in, n, NULL, out, NULL, to, type, r->op, 0, context);
-        case FI_REDUCE:
-            return fi_reduce(ep, in, n, NULL, out, NULL, to, root, type, r->op, 0, context);
-        case FI_REDUCE_SCATTER:
-            return fi_reduce_scatter(ep, in, n, NULL, out, NULL, to, type, r->op, 0, context);
-        case FI_ALLGATHER:
-            return fi_allgather(ep, in, n, NULL, out, NULL, to, type, 0, context);
-        case FI_ALLTOALL:
-            return fi_alltoall(ep, in, n, NULL, out, NULL, to, type, 0, context);
-        case FI_GATHER:
-            return fi_gather(ep, in, n, NULL, out, NULL, to, root, type, 0, context);
-        case FI_SCATTER:
-            return fi_scatter(ep, in, n, NULL, out, NULL, to, root, type, 0, context);
-        default:
-            return -FI_ENOSYS;
-    }
-}
-
 static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request) {
-    MccComponent* c = &mca_coll_mcastcoll_component;
+    MccComponent* c = &mcc_component;
     MccOperation* op = &g->operation;
     ssize_t rc;
     (void)atomic_fetch_add(&c->waiting, 1);
@@ -195,7 +157,7 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 // while this one waits.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
-    mcc_seen(&mca_coll_mcastcoll_component.stand_in);
+    mcc_seen(&mcc_component.stand_in);
     while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
     return (int)-rc;
 }
@@ -205,28 +167,6 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
     while (0 != atomic_load(&g->waiting)) opal_progress();
     g->operation.text[0] = '\0';
     return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
-}
-
-// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one
-// right behind it. Each part is a round trip, though, so that none is made where that is long.
-static size_t longest_part(const MccJob* job) {
-    enum { kGathered = 65536 };
-    const size_t longest = mca_coll_mcastcoll_component.longest;
-    const bool reduces =
-        FI_REDUCE == job->plan.whole.collective || FI_ALLREDUCE == job->plan.whole.collective;
-    const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
-    return reduces && in_site && longest > kGathered ? kGathered : longest;
-}
-
-struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
-    struct fi_mcastcoll_request part = job->plan.whole;
-    if (!job->divisible) return part;
-    const size_t segment = longest_part(job) / job->plan.width, left = part.count - offset;
-    part.count = left < segment ? left : segment;
-    // Nobody but the root has a result when there is a root.
-    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->plan.width;
-    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->plan.width;
-    return part;
 }
 
 static int run_parts(const MccJob* job) {
@@ -240,10 +180,40 @@ static int run_parts(const MccJob* job) {
     return error;
 }
 
+// A large blocking broadcast of a derived datatype: packed and unpacked one segment at a time, so that the
+// bounce buffer stays a segment's size.
+static int run_streamed(const MccJob* job) {
+    // The convertor stops between basic elements; so much more completes any part.
+    enum { kPackSlack = 4096 };
+    const size_t segment = mcc_component.longest, room = segment + kPackSlack;
+    const bool am_root = job->plan.self == job->plan.whole.root;
+    size_t filled = 0;
+    uint8_t* bounce = mcc_bounce_take(&job->module->bounce, room);
+    if (NULL == bounce)
+        return FI_ENOMEM;  // the others' operation ends with the provider's error for a missing member
+    opal_convertor_t convertor;
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    int error = mcc_prepare(&convertor, am_root, &job->plan.to) ? 0 : FI_EOTHER;
+    for (size_t offset = 0; 0 == error && offset < job->plan.whole.count; offset += segment) {
+        struct fi_mcastcoll_request part = mcc_part(job, offset);
+        part.buffer = bounce;
+        if (am_root && !mcc_convert(&convertor, true, bounce, room, &filled, part.count)) error = FI_EOTHER;
+        if (0 == error) error = mcc_run(job->module->group, &part);
+        if (0 == error && !am_root &&
+            !mcc_convert(&convertor, false, bounce, part.count, &filled, part.count))
+            error = FI_EOTHER;
+        if (0 != error) break;
+        filled -= part.count;
+        memmove(bounce, bounce + part.count, filled);
+    }
+    OBJ_DESTRUCT(&convertor);
+    return error;
+}
+
 bool mcc_run_job(MccJob* job, MccRoute route) {
     if (kMccPrevious == route) return false;
     if (kMccOver == route) return true;
-    int error = job->streamed ? mcc_run_streamed(job) : run_parts(job);
+    int error = job->streamed ? run_streamed(job) : run_parts(job);
     if (!mcc_finish_job(job, 0 == error) && 0 == error) error = FI_EOTHER;
     if (FI_ENOSYS == error) {
         job->module->group->join.refused |= 1U << job->plan.whole.collective;
@@ -251,23 +221,6 @@ bool mcc_run_job(MccJob* job, MccRoute route) {
     }
     if (0 != error) job->rc = mcc_fail(job->module->group, job, error);
     return true;
-}
-
-int mcc_fail(MccGroup* g, const MccJob* job, int error) {
-    const bool more = '\0' != g->operation.text[0];
-    char size[48] = "", root[32] = "";
-    if (FI_BARRIER != job->plan.whole.collective)
-        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->plan.width);
-    if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
-        snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
-    if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
-        snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
-    g->failed = true;
-    opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
-                kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
-                g->name, g->join.rank, g->join.size, fi_strerror(error), more ? " (" : "",
-                more ? g->operation.text : "", more ? ")" : "");
-    return mcc_error_class(error);
 }
 
 void mcc_measured(MccJob* job) {

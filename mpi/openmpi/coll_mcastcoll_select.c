@@ -188,7 +188,7 @@ uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {
 }
 
 void mcc_rules_print(const MccRules* rules) {
-    const int output = mca_coll_mcastcoll_component.output;
+    const int output = mcc_component.output;
     opal_output(output, "coll/mcastcoll selection: operation members hosts bytes who pml");
     for (size_t i = 0; i < rules->count; ++i)
         opal_output(output, "  %s%s", rules->rules[i].text, rules->rules[i].in_site ? "  # in one site" : "");

@@ -11,6 +11,12 @@
 
 #include "pmpi.h"
 
+typedef struct {
+    PmpiGroup* g;
+    MccCollective operation;
+    MccPlan plan;
+} PmpiCall;
+
 // The call is left to PMPI.
 static bool leave(const PmpiCall* c) {
     (void)atomic_fetch_add_explicit(&pmpi.left[c->operation], 1, memory_order_relaxed);
@@ -79,10 +85,10 @@ static bool is_ours(PmpiCall* c, const MccCall* call) {
 static bool serve(const MccCall* call, MPI_Comm comm, int* rc) {
     PmpiCall c;
     c.operation = call->collective;
-    c.g = pmpi_group_of(comm);
+    c.g = MPI_COMM_NULL != comm && pmpi_open() ? pmpi_group_of(comm) : NULL;
     if (NULL == c.g) return false;
     if (!is_ours(&c, call)) return leave(&c);
-    return run(&c, mcc_lay(&c.plan, call, mcc_collective_ops[call->collective]), rc);
+    return run(&c, mcc_lay(&c.plan, call, mcc_collective_ops[call->collective], &c.g->bounce), rc);
 }
 
 // The signatures are MPI's, of one count type (int, MPI_Count) and one of displacements (int, MPI_Aint).

@@ -12,11 +12,6 @@
 
 #include "pmpi.h"
 
-void pmpi_groups_reap(bool all) {
-    const int error = mcc_joins_reap(&pmpi.provider, all);
-    if (0 != error) pmpi_say(1, "closing a group: %s", fi_strerror(error));
-}
-
 static void cancel(PmpiGroup* g) {
     if (MPI_REQUEST_NULL == g->never) return;
     PMPI_Cancel(&g->never);
@@ -173,7 +168,6 @@ static PmpiGroup* make(MPI_Comm comm) {
 }
 
 PmpiGroup* pmpi_group_of(MPI_Comm comm) {
-    if (MPI_COMM_NULL == comm || !pmpi_open()) return NULL;
     PmpiGroup* g = NULL;
     int found = 0;
     if (MPI_SUCCESS != PMPI_Comm_get_attr(comm, pmpi.comm_key, &g, &found)) return NULL;

@@ -90,10 +90,6 @@ bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
            at == (int)bytes;
 }
 
-uint8_t* mcc_memory(MccPlan* plan, size_t bytes) {
-    return mcc_bounce_take(&((PmpiCall*)plan)->g->bounce, bytes);
-}
-
 bool pmpi_packs_plainly(void) {
     const int32_t laid[4] = {0x01020304, -1, 0x05060708, -1}, expected[2] = {0x01020304, 0x05060708};
     int32_t packed[2] = {0, 0};

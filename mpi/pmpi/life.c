@@ -1,14 +1,10 @@
-// From the first collective to MPI_Finalize, and progress in between: of the provider while the program is
-// elsewhere, and of MPI while it is in the provider. MPI has no hook for the first, so a thread stands in
-// (core/stand_in.c). An operation that runs makes all progress itself.
+// From the first collective to MPI_Finalize.
 //
 // Nothing is done before the first interposed collective, so that a preloaded program that never makes one
 // costs nothing. Opening is local; whether it went well everywhere is agreed on for each communicator
 // (group.c).
 
 #include "pmpi.h"
-
-Pmpi pmpi = {.provider = {.lock = PTHREAD_MUTEX_INITIALIZER}, .own_comm = MPI_COMM_NULL};
 
 enum { kTermsVersion = 3, kPeersExpected = 64 };
 
@@ -101,38 +97,4 @@ bool pmpi_open(void) {
     }
     pthread_mutex_unlock(&pmpi.provider.lock);
     return kPmpiOpen == atomic_load(&pmpi.life);
-}
-
-// Operations run without completions, so none is ours; reading makes the provider move.
-static void ended(const void* context, int error, const char* text) {
-    (void)context, (void)text;
-    if (0 != error) pmpi_say(2, "an error without an operation: %s", fi_strerror(error));
-}
-
-void pmpi_poll(void) {
-    (void)mcc_poll(&pmpi.provider, ended);
-    mcc_poll_joins(&pmpi.provider);
-}
-
-// Testing a request that nobody ever completes is what makes every MPI go on with all it has. A probe does
-// not: MPICH answers one on a communicator of a single process without looking at anything else.
-int pmpi_meanwhile(void* group) {
-    int done;
-    PMPI_Test(&((PmpiGroup*)group)->never, &done, MPI_STATUS_IGNORE);
-    return !pmpi.settings.nap;
-}
-
-// Groups that end are closed in time, too.
-static int stand_in(void) {
-    enum { kReapMs = 50 };
-    pmpi_poll();
-    pmpi_groups_reap(false);
-    return pmpi.provider.ending > 0 ? kReapMs : -1;
-}
-
-void pmpi_progress_start(void) {
-    enum { kAwayNs = 4000000 };
-    if (pmpi.settings.progress_thread &&
-        !mcc_stand_in_start(&pmpi.stand_in, &pmpi.provider, kAwayNs, stand_in))
-        pmpi_say(1, "no thread can be made: repairs wait for this process's next call");
 }

@@ -10,6 +10,7 @@ libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/layout.c \
 	%reldir%/life.c \
 	%reldir%/pmpi.h \
+	%reldir%/progress.c \
 	%reldir%/settings.c
 libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(MPICH_CPPFLAGS)
 libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)

@@ -80,27 +80,22 @@ extern Pmpi pmpi;
 bool pmpi_settings_read(PmpiSettings* s, char* reason);
 void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-// life.c
-bool pmpi_open(void);            // false: MPI is not there yet or no more; opens everything at the first call
-void pmpi_progress_start(void);  // the lock is held
-void pmpi_poll(void);            // reads both queues; the lock is held
+// progress.c
+void pmpi_progress_start(void);   // the lock is held
+void pmpi_poll(void);             // reads both queues; the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
+void pmpi_groups_reap(bool all);  // the lock is held
 
 // group.c
 PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves, or complains
 int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra);
 void pmpi_group_break(PmpiGroup* g);  // an operation failed: the group is closed soon, and serves no more
-void pmpi_groups_reap(bool all);      // the lock is held
 void pmpi_groups_cancel(void);
-
-// calls.c
-typedef struct {
-    MccPlan plan;  // first: a plan's memory is its call's
-    PmpiGroup* g;
-    MccCollective operation;
-} PmpiCall;
 
 // layout.c
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
+
+// life.c
+bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "pmpi.h"
 
+Pmpi pmpi = {.provider = {.lock = PTHREAD_MUTEX_INITIALIZER}, .own_comm = MPI_COMM_NULL};
+
 #define PREFIX "MCASTCOLL_PMPI_"
 
 extern char** environ;

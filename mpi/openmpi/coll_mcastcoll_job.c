@@ -1,0 +1,92 @@
+// A job's operations as the provider is given them, and a job's end, whether or not somebody waits for it.
+
+#include "coll_mcastcoll.h"
+
+// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one
+// right behind it. Each part is a round trip, though, so that none is made where that is long.
+static size_t longest_part(const MccJob* job) {
+    enum { kGathered = 65536 };
+    const size_t longest = mcc_component.longest;
+    const bool reduces =
+        FI_REDUCE == job->plan.whole.collective || FI_ALLREDUCE == job->plan.whole.collective;
+    const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
+    return reduces && in_site && longest > kGathered ? kGathered : longest;
+}
+
+struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
+    struct fi_mcastcoll_request part = job->plan.whole;
+    if (!job->divisible) return part;
+    const size_t segment = longest_part(job) / job->plan.width, left = part.count - offset;
+    part.count = left < segment ? left : segment;
+    // Nobody but the root has a result when there is a root.
+    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->plan.width;
+    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->plan.width;
+    return part;
+}
+
+ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* r, void* context) {
+    struct fid_ep* ep = mcc_component.fabric.ep;
+    const fi_addr_t to = g->join.address, root = r->root;
+    const void* in = r->input;
+    void* out = r->buffer;
+    const size_t n = r->count;
+    const enum fi_datatype type = r->datatype;
+    switch (r->collective) {
+        case FI_BARRIER:
+            return fi_barrier(ep, to, context);
+        case FI_BROADCAST:
+            return fi_broadcast(ep, out, n, NULL, to, root, type, 0, context);
+        case FI_ALLREDUCE:
+            return fi_allreduce(ep, in, n, NULL, out, NULL, to, type, r->op, 0, context);
+        case FI_REDUCE:
+            return fi_reduce(ep, in, n, NULL, out, NULL, to, root, type, r->op, 0, context);
+        case FI_REDUCE_SCATTER:
+            return fi_reduce_scatter(ep, in, n, NULL, out, NULL, to, type, r->op, 0, context);
+        case FI_ALLGATHER:
+            return fi_allgather(ep, in, n, NULL, out, NULL, to, type, 0, context);
+        case FI_ALLTOALL:
+            return fi_alltoall(ep, in, n, NULL, out, NULL, to, type, 0, context);
+        case FI_GATHER:
+            return fi_gather(ep, in, n, NULL, out, NULL, to, root, type, 0, context);
+        case FI_SCATTER:
+            return fi_scatter(ep, in, n, NULL, out, NULL, to, root, type, 0, context);
+        default:
+            return -FI_ENOSYS;
+    }
+}
+
+bool mcc_unpacks_derived(const MccJob* job) {
+    const MccAfterwards what = job->plan.afterwards;
+    return (kMccUnpack == what || kMccUnpackBlocks == what) &&
+           !ompi_datatype_is_predefined(job->plan.to.type);
+}
+
+bool mcc_finish_job(MccJob* job, bool good) {
+    good = good && mcc_deliver(&job->plan);
+    if (kMccBlocking == job->form) {
+        mcc_bounce_trim(&job->module->bounce, kMccKeptBounce);
+        return good;
+    }
+    if (mcc_unpacks_derived(job)) OBJ_RELEASE(job->plan.to.type);
+    mcc_bounce_trim(&job->memory, 0);
+    free(job->vectors);
+    job->vectors = NULL;
+    return good;
+}
+
+int mcc_fail(MccGroup* g, const MccJob* job, int error) {
+    const bool more = '\0' != g->operation.text[0];
+    char size[48] = "", root[32] = "";
+    if (FI_BARRIER != job->plan.whole.collective)
+        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->plan.width);
+    if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
+        snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
+    if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
+        snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
+    g->failed = true;
+    opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
+                kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
+                g->name, g->join.rank, g->join.size, fi_strerror(error), more ? " (" : "",
+                more ? g->operation.text : "", more ? ")" : "");
+    return mcc_error_class(error);
+}

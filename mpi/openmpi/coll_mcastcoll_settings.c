@@ -1,0 +1,107 @@
+// The component's record, and its MCA parameters, which are a part of it.
+
+#include "coll_mcastcoll.h"
+#include "ompi/mca/pml/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
+
+MccComponent mcc_component = {.fabric = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+
+// A parameter's value unless somebody says otherwise, and what it says of itself.
+#define PARAMETER(name, field, type, level, value, help)                                                   \
+    do {                                                                                                   \
+        c->field = value;                                                                                  \
+        (void)mca_base_component_var_register(component, name, help, MCA_BASE_VAR_TYPE_##type, NULL, 0, 0, \
+                                              OPAL_INFO_LVL_##level, MCA_BASE_VAR_SCOPE_READONLY,          \
+                                              &c->field);                                                  \
+    } while (0)
+
+void mcc_settings_register(const mca_base_component_t* component) {
+    MccComponent* c = &mcc_component;
+    c->base = component;
+    PARAMETER("priority", priority, INT, 6, 90, "Priority of the component; 0 or less switches it off");
+    PARAMETER("provider", provider, STRING, 4, "mcastcoll",
+              "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"");
+    // What a group costs to form, in what small operations save with it, between two and sixteen hosts.
+    PARAMETER("form_after", form_after, INT, 5, 100,
+              "Blocking collectives on a communicator that are left to the other components before its group "
+              "forms, each 16 KiB of a long one counting as another; 0: it forms at the first");
+    // With two members on two hosts a broadcast is one message, and a multicast can only be slower.
+    PARAMETER(
+        "min_comm_size", min_comm_size, INT, 5, 3,
+        "Communicators over several hosts with fewer members are left to the other components (at least 2)");
+    PARAMETER("single_host", single_host, INT, 5, 1,
+              "Serve communicators whose members all share one host: 1 yes, 0 no, -1 only where "
+              "point-to-point has no shared memory of its own (pml cm)");
+    PARAMETER("bcast_min_message", bcast_min_message, SIZE_T, 5, 0,
+              "Broadcasts of fewer bytes are left to the other components");
+    PARAMETER("max_message", max_message, SIZE_T, 5, SIZE_MAX / 2,
+              "Messages of more bytes are left to the other components (no bound)");
+    PARAMETER(
+        "segment", segment, SIZE_T, 9, (size_t)32 << 20,
+        "A message of more bytes becomes several operations of the provider, one after the other; gathered "
+        "parts of more bytes are left to the other components; less where the provider takes less");
+    PARAMETER("enable", enable, STRING, 4, "all",
+              "Comma-separated list of the operations to serve, where the provider has them: all, none, "
+              "bcast, barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
+              "reduce_scatter, reduce_scatter_block; one with ^ before it is taken out");
+    PARAMETER("selection", selection, STRING, 5, "",
+              "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous|measured\", the first that fits "
+              "counts: what is left to the other components because they are faster, or found out by trying "
+              "both. They come before those built in (all are printed with coll_mcastcoll_verbose 2)");
+    PARAMETER("nonblocking", nonblocking, BOOL, 4, true, "Serve the non-blocking forms, too");
+    PARAMETER("reduce_scatter_small", reduce_scatter_small, SIZE_T, 9, (size_t)16 << 10,
+              "Vectors of up to so many bytes whose parts are not as even as the provider deals them become "
+              "an allreduce; larger ones are left to the other components");
+    PARAMETER("disable_on_error", disable_on_error, BOOL, 6, false,
+              "After a failed operation leave the communicator to the other components, instead of failing "
+              "every further operation on it at once");
+    PARAMETER("join_timeout", join_timeout_ms, INT, 6, 10000,
+              "Milliseconds to wait for a group to form, as long again for every 64 members; then the "
+              "communicator is left to the others, and tried again after some thousand collectives");
+    PARAMETER("linger", linger_ms, INT, 9, 2000,
+              "Milliseconds a group outlives its communicator, so that slower members can still have lost "
+              "data repaired");
+    PARAMETER("eager_progress", eager_progress, BOOL, 9, false,
+              "Poll the provider in every turn of Open MPI's progress loop, not only in every eighth: "
+              "quicker repair for others, slower point-to-point");
+    PARAMETER("progress_thread", progress_thread, INT, 5, -1,
+              "A thread that polls the provider while nobody else does, so that others need not wait for "
+              "this process's next MPI call: 1 yes, 0 no, -1 only where point-to-point can block without "
+              "Open MPI's progress (pml cm)");
+    PARAMETER("verbose", verbose, INT, 8, 0,
+              "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more");
+}
+
+// A size such as -5 arrives as a huge number.
+bool mcc_settings_check(void) {
+    MccComponent* c = &mcc_component;
+    const struct {
+        const char *name, *allowed;
+        int64_t value, low, high;
+    } numbers[] = {{"min_comm_size", "be 2 or more", c->min_comm_size, 2, INT64_MAX},
+                   {"form_after", "not be negative", c->form_after, 0, INT64_MAX},
+                   {"single_host", "be -1, 0 or 1", c->single_host, -1, 1},
+                   {"progress_thread", "be -1, 0 or 1", c->progress_thread, -1, 1},
+                   {"max_message", "be 1 or more", (int64_t)c->max_message, 1, INT64_MAX},
+                   {"bcast_min_message", "not be negative", (int64_t)c->bcast_min_message, 0, INT64_MAX},
+                   {"segment", "be 64 or more", (int64_t)c->segment, 64, INT64_MAX},
+                   {"join_timeout", "be 1 or more", c->join_timeout_ms, 1, INT64_MAX},
+                   {"linger", "not be negative", c->linger_ms, 0, INT64_MAX}};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
+        if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high) continue;
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_%s is %lld, must %s", numbers[i].name,
+                 (long long)numbers[i].value, numbers[i].allowed);
+        return false;
+    }
+    const char* text = NULL != c->enable ? c->enable : "";
+    if (!mcc_read_collectives("coll_mcastcoll_enable", text, &c->enabled, c->reason)) return false;
+    const bool named = NULL != c->provider && '\0' != c->provider[0];
+    if (named && 0 != c->enabled) return true;
+    snprintf(c->reason, sizeof(c->reason), "%s",
+             named ? "coll_mcastcoll_enable: no operation is left" : "coll_mcastcoll_provider is empty");
+    return false;
+}
+
+bool mcc_pml_is(const char* name) {
+    return 0 == strcmp(mca_pml_base_selected_component.pmlm_version.mca_component_name, name);
+}
