@@ -65,7 +65,7 @@ typedef struct {
     MccAfterwards afterwards;
     MccDeal deal;
     // What follows is set only where it is needed.
-    MccBounce* memory;
+    MccBounce* memory;  // while it is laid
     const uint8_t* from;
     size_t bytes;
     MccLayout to;
