@@ -1,119 +1,27 @@
 #include "datagram/endpoint.h"
 
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_collective.h>
-#include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
-
 #include <algorithm>
 
 #include "datagram/info.h"
 #include "datagram/sockets.h"
 
 namespace mcastcoll::ofi::datagram {
-namespace {
-
-ssize_t recv(Endpoint& ep, void* buffer, std::size_t length, void*, fi_addr_t, void* context) {
-    const iovec piece{buffer, length};
-    return ep.post({&piece, 1}, context, ep.receive_flags());
-}
-
-ssize_t recvv(Endpoint& ep, const iovec* pieces, void**, std::size_t count, fi_addr_t, void* context) {
-    return ep.post({pieces, count}, context, ep.receive_flags());
-}
-
-ssize_t recvmsg(Endpoint& ep, const fi_msg* message, std::uint64_t flags) {
-    if (message == nullptr) return -FI_EINVAL;
-    return ep.post({message->msg_iov, message->iov_count}, message->context, flags);
-}
-
-ssize_t send(Endpoint& ep, const void* buffer, std::size_t length, void*, fi_addr_t to, void* context) {
-    const iovec piece{const_cast<void*>(buffer), length};
-    return ep.send({{&piece, 1}, to, context, ep.send_flags()});
-}
-
-ssize_t sendv(Endpoint& ep, const iovec* pieces, void**, std::size_t count, fi_addr_t to, void* context) {
-    return ep.send({{pieces, count}, to, context, ep.send_flags()});
-}
-
-ssize_t sendmsg(Endpoint& ep, const fi_msg* message, std::uint64_t flags) {
-    if (message == nullptr) return -FI_EINVAL;
-    return ep.send({{message->msg_iov, message->iov_count}, message->addr, message->context, flags});
-}
-
-ssize_t inject(Endpoint& ep, const void* buffer, std::size_t length, fi_addr_t to) {
-    const iovec piece{const_cast<void*>(buffer), length};
-    return ep.send({{&piece, 1}, to, nullptr, ep.send_flags(), true});
-}
-
-void set_calls(fid_ep& endpoint) {
-    constexpr Refusal<-FI_ENOPROTOOPT> kNoOption;
-    static fi_ops_ep ops{sizeof(fi_ops_ep), kCall<&Endpoint::cancel>,
-                         kNoOption,         kNoOption,
-                         kRefuse,           kRefuse,
-                         kRefuse,           kRefuse};
-    static fi_ops_cm cm{sizeof(fi_ops_cm),
-                        kCall<&Endpoint::set_name>,
-                        kCall<&Endpoint::get_name>,
-                        kRefuse,
-                        kRefuse,
-                        kRefuse,
-                        kRefuse,
-                        kRefuse,
-                        kRefuse,
-                        kCall<&Membership::join>};
-    // There is no room for remote data in a datagram that is the message.
-    static fi_ops_msg messages{
-        sizeof(fi_ops_msg), kCall<&recv>,    kCall<&recvv>,  kCall<&recvmsg>, kCall<&send>,
-        kCall<&sendv>,      kCall<&sendmsg>, kCall<&inject>, kRefuse,         kRefuse};
-    // Tagged messages, RMA, atomics, collectives: who calls them anyway gets -FI_ENOSYS.
-    static fi_ops_tagged tagged = refuse_all<fi_ops_tagged>();
-    static fi_ops_rma rma = refuse_all<fi_ops_rma>();
-    static fi_ops_atomic atomic = refuse_all<fi_ops_atomic>();
-    static fi_ops_collective collective = refuse_all<fi_ops_collective>();
-    endpoint.ops = &ops;
-    endpoint.cm = &cm;
-    endpoint.msg = &messages;
-    endpoint.tagged = &tagged;
-    endpoint.rma = &rma;
-    endpoint.atomic = &atomic;
-    endpoint.collective = &collective;
-}
-
-}  // namespace
 
 Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address, void* context)
     : Object(domain.shared_from_this(), context),
       info_(std::move(info)),
       address_(address),
       directions_(directions_of(*info_)),
-      tells_source_((info_->caps & FI_SOURCE) != 0),
       max_message_(largest_message(domain.interface, address.family(), info_->ep_attr->type)) {
     sent_.default_flags = info_->tx_attr->op_flags;
     received_.default_flags = info_->rx_attr->op_flags;
     waiters_.reserve(4);
-    set_calls(*this);
 }
 
 // Closed descriptors drop out of whatever waits for them.
 Endpoint::~Endpoint() {
     const std::lock_guard lock(mutex());
     for (Waiter* waiter : waiters_) waiter->remove(*this);
-}
-
-int Endpoint::open(Domain& domain, const fi_info* info, fid_ep** endpoint, void* context) {
-    if (info == nullptr || endpoint == nullptr || info->ep_attr == nullptr || info->tx_attr == nullptr ||
-        info->rx_attr == nullptr ||
-        (info->ep_attr->type != FI_EP_DGRAM && info->ep_attr->type != FI_EP_RDM) ||
-        (info->tx_attr->op_flags & ~kSendFlags) != 0 || (info->rx_attr->op_flags & ~kReceiveFlags) != 0 ||
-        info->rx_attr->size > kMostOperations)
-        return -FI_EINVAL;
-    auto address = own_address(*info, domain.interface);
-    if (!address) return refuse("fi_endpoint", address.error());
-    InfoOwner copy(fi_dupinfo(info));
-    if (!copy) return -FI_ENOMEM;
-    return std::make_shared<Endpoint>(domain, std::move(copy), address.value(), context)->give_to(*endpoint);
 }
 
 int Endpoint::bind(Handle* other, std::uint64_t flags) {
@@ -127,6 +35,7 @@ int Endpoint::bind(Handle* other, std::uint64_t flags) {
     if (AddressVector* av = AddressVector::find(*other); av != nullptr) {
         if (addresses_ || &av->parent() != &parent()) return -FI_EINVAL;
         addresses_ = av->shared_from_this();
+        if ((info_->caps & FI_SOURCE) != 0) received_.senders = av;
         return 0;
     }
     if (CompletionQueue* cq = CompletionQueue::find(*other); cq != nullptr) {
@@ -145,11 +54,12 @@ int Endpoint::complete_to(Target& target, std::shared_ptr<Target> Channel::*plac
     const bool sends = (flags & FI_SEND) != 0, receives = (flags & FI_RECV) != 0;
     if ((sends && sent_.*place) || (receives && received_.*place)) return -FI_EINVAL;
     const std::lock_guard lock(mutex());
-    for (Channel* channel : {sends ? &sent_ : nullptr, receives ? &received_ : nullptr}) {
-        if (channel == nullptr) continue;
-        channel->*place = target.shared_from_this();
-        if ((flags & FI_SELECTIVE_COMPLETION) != 0) channel->selective = true;
-    }
+    const auto set = [&](Channel& channel) {
+        channel.*place = target.shared_from_this();
+        if ((flags & FI_SELECTIVE_COMPLETION) != 0) channel.selective = true;
+    };
+    if (sends) set(sent_);
+    if (receives) set(received_);
     // Reliable messages need attention after sending, too.
     if ((receives || is_reliable(*info_)) && target.add(*this)) waiters_.push_back(&target);
     return 0;
@@ -182,12 +92,12 @@ int Endpoint::enable() {
     if (!opened) return refuse("fi_enable", opened.error());
     auto bound = SocketAddress::of_socket(opened.value().get());
     if (!bound) return -bound.error().code;
-    auto ready = receiver_.open(std::max<std::size_t>(info_->rx_attr->size, 1));
-    if (ready) ready = receiver_.listen(opened.value().get(), false);
-    if (ready && verbs_) ready = receiver_.listen(*verbs_);
+    auto ready = received_.receiver.open(std::max<std::size_t>(info_->rx_attr->size, 1));
+    if (ready) ready = received_.receiver.listen(opened.value().get(), false);
+    if (ready && verbs_) ready = received_.receiver.listen(*verbs_);
     if (!ready) return -ready.error().code;
     if (is_reliable(*info_)) {
-        auto reliable = Reliable::open(*this, opened.value().get());
+        auto reliable = Reliable::open(parent(), received_, opened.value().get(), family());
         if (!reliable) return -reliable.error().code;
         reliable_ = std::move(reliable).value();
     }
@@ -223,11 +133,7 @@ int Endpoint::operation_flags(std::uint64_t* flags, bool set) {
 
 ssize_t Endpoint::cancel(void* context) {
     const std::lock_guard lock(mutex());
-    if (received_.full()) return -FI_EAGAIN;
-    PostedReceive cancelled;
-    if (!receiver_.cancel(context, cancelled)) return -FI_ENOENT;
-    received_.cancel(cancelled);
-    return 0;
+    return received_.cancel(context);
 }
 
 int Endpoint::set_name(void* address, std::size_t length) {
@@ -247,18 +153,9 @@ int Endpoint::get_name(void* buffer, std::size_t* length) {
 }
 
 std::shared_ptr<FileDescriptor> Endpoint::socket_of(const SocketAddress& group) const {
-    for (const auto& [number, membership] : memberships_)
-        if (membership->socket() && membership->group() == group) return membership->socket();
+    for (const auto& [number, joined] : joined_)
+        if (joined->socket && joined->group == group) return joined->socket;
     return nullptr;
-}
-
-void Endpoint::add(Membership& membership) {
-    membership.fi_addr = next_group_++;
-    memberships_.emplace(membership.fi_addr, &membership);
-}
-
-void Endpoint::remove(const Membership& membership) {
-    memberships_.erase(membership.fi_addr);
 }
 
 }  // namespace mcastcoll::ofi::datagram

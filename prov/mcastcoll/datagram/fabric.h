@@ -14,20 +14,13 @@
 namespace mcastcoll::ofi::datagram {
 
 // Nothing is its parent.
-class Fabric : public Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
-  public:
-    static int open(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
+struct Fabric : Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
     using Object::Object;
-
-  private:
-    int trywait(Handle** objects, int count);
 };
 
 // One network interface, and the one lock under which endpoints, queues, counters and address vectors of the
 // domain work.
-class Domain : public Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
-  public:
-    static int open(Fabric& fabric, const fi_info* info, fid_domain** domain, void* context);
+struct Domain : Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
     Domain(Fabric& fabric, Interface of, bool verbs, void* context)
         : Object(fabric.shared_from_this(), context), interface(std::move(of)), over_verbs(verbs) {}
 

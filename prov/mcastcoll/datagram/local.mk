@@ -3,9 +3,12 @@ noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 mcc_parts += \
 	%reldir%/address_vector.cc \
 	%reldir%/address_vector.h \
+	%reldir%/channel.cc \
+	%reldir%/channel.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
-	%reldir%/fabric.cc \
+	%reldir%/entry.cc \
+	%reldir%/entry.h \
 	%reldir%/fabric.h \
 	%reldir%/info.cc \
 	%reldir%/info.h \

@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include "base/clock.h"
-#include "datagram/endpoint.h"
 #include "datagram/info.h"
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"
@@ -33,7 +32,7 @@ Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
 }  // namespace
 
 Membership::Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context)
-    : Object(endpoint.shared_from_this(), context), group_(group), may_send_(may_send) {}
+    : Object(endpoint.shared_from_this(), context), joined_{group, may_send, {}, {}, {}} {}
 
 int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc,
                      void* context) {
@@ -54,9 +53,9 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     // Senders of reliable messages must hear who joins.
     const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
     auto joined = hears || endpoint.verbs() != nullptr ? made->listen(hears) : Result<void>();
-    if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, (wanted & FI_RECV) != 0);
-    if (!joined) made->may_send_ = false;
-    endpoint.add(*made);
+    if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, wanted);
+    if (!joined) made->joined_.may_send = false;
+    made->fi_addr = endpoint.add(made->joined_);
     *mc = made.get();
     if (!made->tell(joined)) return -FI_EAGAIN;
     undo.release();
@@ -83,7 +82,7 @@ bool Membership::tell_error(std::uint32_t event, int code, std::uint64_t data) {
 
 void Membership::tell_lost(const SocketAddress& member, feed::Loss how) {
     if (fi_addr == 0) return;  // the join has not ended yet
-    log_line(Level::info, "{}: {} {}", group_, member,
+    log_line(Level::info, "{}: {} {}", joined_.group, member,
              how == feed::Loss::silent     ? "has not been heard for the peer timeout"
              : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
                                            : "no longer has what is missing here");
@@ -93,36 +92,37 @@ void Membership::tell_lost(const SocketAddress& member, feed::Loss how) {
 
 Result<void> Membership::listen(bool receives) {
     if (VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
-        auto joined = verbs->join(without_port(group_));
+        auto joined = verbs->join(without_port(joined_.group));
         if (!joined) return joined.error();
         // Having been a member for a moment tells how groups are reached that can be sent to without.
-        if (receives || !verbs->sends_anywhere()) share_ = std::move(joined).value();
+        if (receives || !verbs->sends_anywhere()) joined_.share = std::move(joined).value();
         return {};
     }
-    socket_ = parent().socket_of(group_);
-    if (socket_) return {};
-    auto opened = open_group_socket(parent().parent().interface, parent().parent().settings, group_);
+    joined_.socket = parent().socket_of(joined_.group);
+    if (joined_.socket) return {};
+    auto opened = open_group_socket(parent().parent().interface, parent().parent().settings, joined_.group);
     if (!opened) return opened.error();
     if (auto listening = parent().receiver().listen(opened.value().get(), true); !listening) return listening;
-    socket_ = std::make_shared<FileDescriptor>(std::move(opened).value());
+    joined_.socket = std::make_shared<FileDescriptor>(std::move(opened).value());
     return {};
 }
 
 // Takes some hundredths of a second: others are to know of this member before it is told that it has joined.
-Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, bool receives) {
+Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions) {
     // A kernel without it hands over single packets.
-    (void)set_option(socket_->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
-    auto joined = parent().reliable()->join(*this, socket_->get(), receives);
+    (void)set_option(joined_.socket->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+    const auto lost = [this](const SocketAddress& member, feed::Loss how) { tell_lost(member, how); };
+    auto joined = parent().reliable()->join(joined_.group, joined_.socket->get(), directions, lost);
     if (!joined) return joined.error();
-    feed_ = std::move(joined).value();
-    while (!feed_->is_ready()) turn(lock);
+    joined_.feed = std::move(joined).value();
+    while (!joined_.feed->is_ready()) turn(lock);
     return {};
 }
 
 // What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
-    while (!feed_->is_settled() && !deadline.over()) {
+    while (!joined_.feed->is_settled() && !deadline.over()) {
         // Closing goes on whatever fails: what moves needs memory now and then.
         if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
     }
@@ -138,17 +138,17 @@ void Membership::turn(std::unique_lock<std::mutex>& lock) {
 
 // The last one closes the socket, which has the kernel leave the group.
 void Membership::leave() {
-    parent().remove(*this);
-    feed_.reset();
-    if (socket_ && socket_.use_count() == 1) parent().receiver().stop(socket_->get());
-    socket_.reset();
-    share_ = {};
+    parent().remove(fi_addr);
+    joined_.feed.reset();
+    if (joined_.socket && joined_.socket.use_count() == 1) parent().receiver().stop(joined_.socket->get());
+    joined_.socket.reset();
+    joined_.share = {};
 }
 
 void Membership::finish() {
     {
         std::unique_lock lock(parent().mutex());
-        if (feed_) linger(lock);
+        if (joined_.feed) linger(lock);
         leave();
     }
     parent().events()->forget(this->fid_mc::fid);

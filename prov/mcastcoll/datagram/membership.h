@@ -4,12 +4,9 @@
 
 #include <rdma/fi_cm.h>
 
-#include "datagram/fabric.h"
-#include "datagram/reliable.h"
+#include "datagram/endpoint.h"
 
 namespace mcastcoll::ofi::datagram {
-
-class Endpoint;
 
 class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
@@ -19,29 +16,18 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     // For fi_close(), before it is deleted.
     void finish();
 
-    const SocketAddress& group() const { return group_; }
-    bool may_send() const { return may_send_; }
-    // Null when it only sends, or could not be joined.
-    const std::shared_ptr<FileDescriptor>& socket() const { return socket_; }
-    // Of reliable messages. 0, or -FI_E*.
-    int send_reliably(Pieces pieces, std::size_t size) const { return feed_->send(pieces, size); }
-    void tell_lost(const SocketAddress& member, feed::Loss how);
-
   private:
     // With the endpoint's lock held.
     Result<void> listen(bool receives);
     void leave();
-    Result<void> probe(std::unique_lock<std::mutex>& lock, bool receives);
+    Result<void> probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions);
     void linger(std::unique_lock<std::mutex>& lock);
     void turn(std::unique_lock<std::mutex>& lock);
     bool tell(const Result<void>& joined);
+    void tell_lost(const SocketAddress& member, feed::Loss how);
     bool tell_error(std::uint32_t event, int code, std::uint64_t data);
 
-    const SocketAddress group_;
-    bool may_send_;
-    std::shared_ptr<FileDescriptor> socket_;
-    ::mcastcoll::Membership share_;          // over verbs
-    std::unique_ptr<Reliable::Group> feed_;  // of reliable messages
+    Joined joined_;
 };
 
 }  // namespace mcastcoll::ofi::datagram

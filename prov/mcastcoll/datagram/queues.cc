@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "datagram/endpoint.h"
-
 namespace mcastcoll::ofi::datagram {
 namespace {
 
@@ -33,21 +31,21 @@ const char* describe_error(Queue*, int error, const void*, char* buffer, std::si
 
 }  // namespace
 
-bool Waiter::add(Endpoint& endpoint) {
-    if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) != endpoints_.end()) return false;
-    endpoints_.push_back(&endpoint);
+bool Waiter::add(Source& source) {
+    if (std::find(sources_.begin(), sources_.end(), &source) != sources_.end()) return false;
+    sources_.push_back(&source);
     return true;
 }
 
 void Waiter::progress() {
-    for (Endpoint* endpoint : endpoints_) endpoint->receive();
+    for (Source* source : sources_) source->receive();
 }
 
 void Waiter::prepare() {
     wait_object_.reset();
     wait_object_.arm();
     progress();
-    for (Endpoint* endpoint : endpoints_) endpoint->watch();
+    for (Source* source : sources_) source->watch();
 }
 
 void Waiter::prepare_wait() {

@@ -13,23 +13,34 @@
 
 namespace mcastcoll::ofi::datagram {
 
-class Endpoint;
+// What has completions to make: an endpoint. It knows the queues and counters that it completes to, so they
+// know it as this only. With the domain's lock held.
+class Source {
+  public:
+    // Takes what its sockets hold.
+    virtual void receive() = 0;
+    // Before somebody sleeps: it looks at the sockets from now on, or no longer.
+    virtual void watch() = 0;
+
+  protected:
+    ~Source() = default;
+};
 
 // What somebody may want to sleep on until endpoints have received something: a completion queue, a counter.
-// It knows the endpoints that complete to it, has them take what their sockets hold, and sleeps on their
-// sockets. Everything but sleeping happens under the domain's lock.
+// It has the sources that complete to it receive, and sleeps on their sockets. Everything but sleeping
+// happens under the domain's lock.
 class Waiter {
   public:
     explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
 
     WaitObject& wait_object() { return wait_object_; }
-    bool add(Endpoint& endpoint);  // false: it is there already
-    void remove(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
+    bool add(Source& source);  // false: it is there already
+    void remove(Source& source) { std::erase(sources_, &source); }
     // Before somebody sleeps on the descriptor, without the lock.
     void prepare_wait();
 
   protected:
-    // All endpoints take what has come.
+    // All sources take what has come.
     void progress();
     // `ready` is called under the lock and says -FI_EAGAIN as long as there is nothing.
     template <typename Ready>
@@ -41,7 +52,7 @@ class Waiter {
 
     std::mutex& mutex_;
     WaitObject wait_object_;
-    std::vector<Endpoint*> endpoints_;
+    std::vector<Source*> sources_;
 };
 
 // It has as many places as were asked for, and never runs over: who would complete to a full one waits, in

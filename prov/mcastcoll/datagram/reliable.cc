@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/system.h"
-#include "datagram/endpoint.h"
 #include "datagram/sockets.h"
 
 namespace mcastcoll::ofi::datagram {
@@ -56,12 +55,13 @@ std::size_t largest_message(const Interface& interface, int family, fi_ep_type t
     return type == FI_EP_RDM ? std::min(kLargestMessage, kWindow / 4 * payload_of(datagram)) : datagram;
 }
 
-Reliable::Group::Group(Reliable& owner, Membership& member, int socket, const feed::Config& config)
+Reliable::Group::Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
+                       const feed::Config& config)
     : reliable_(owner),
-      member_(member),
-      address_(member.group()),
+      address_(address),
       key_(config.group),
       socket_(socket),
+      on_lost_(std::move(on_lost)),
       protocol_(config, *this, monotonic_now()) {
     reliable_.groups_.push_back(this);
 }
@@ -74,7 +74,7 @@ Reliable::Group::~Group() {
              "beats {}, expelled {}",
              address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
              done.beats, done.expelled);
-    for (auto& [member, partial] : partials_) reliable_.endpoint_.give_back(partial.posted);
+    for (auto& [member, partial] : partials_) reliable_.inbox_.give_back(partial.posted);
     std::erase(reliable_.groups_, this);
 }
 
@@ -135,7 +135,7 @@ bool Reliable::Group::deliver(feed::MemberId from, std::uint8_t flags, Bytes pie
     auto partial = partials_.find(from);
     if ((flags & feed::kFirst) != 0 && partial == partials_.end()) {
         Partial fresh;
-        if (!reliable_.endpoint_.begin_receive(fresh.posted)) return false;
+        if (!reliable_.inbox_.begin(fresh.posted)) return false;
         partial = partials_.emplace(from, fresh).first;
     }
     // Its beginning was before this member's.
@@ -146,34 +146,35 @@ bool Reliable::Group::deliver(feed::MemberId from, std::uint8_t flags, Bytes pie
         open.length += piece.size();
         return true;
     }
-    if (!reliable_.endpoint_.end_receive(open.posted, {where(from), open.length + piece.size(), true}))
-        return false;
+    if (!reliable_.inbox_.end(open.posted, {where(from), open.length + piece.size(), true})) return false;
     partials_.erase(partial);
     return true;
 }
 
 void Reliable::Group::lost(feed::MemberId member, feed::Loss how) {
     if (const auto partial = partials_.find(member); partial != partials_.end()) {
-        reliable_.endpoint_.give_back(partial->second.posted);
+        reliable_.inbox_.give_back(partial->second.posted);
         partials_.erase(partial);
     }
-    member_.tell_lost(where(member), how);
+    on_lost_(where(member), how);
 }
 
-Reliable::Reliable(Endpoint& endpoint, int own_socket, std::size_t payload)
-    : endpoint_(endpoint),
-      settings_(endpoint.parent().settings),
+Reliable::Reliable(const Settings& settings, Inbox& inbox, int own_socket, std::size_t payload)
+    : settings_(settings),
+      inbox_(inbox),
       own_socket_(own_socket),
       payload_(payload),
       batch_(kLargestPacket, true),
       spoiler_(settings_.fault.seed) {}
 
-Result<std::unique_ptr<Reliable>> Reliable::open(Endpoint& endpoint, int own_socket) {
-    const std::size_t largest = largest_message(endpoint.parent().interface, endpoint.family(), FI_EP_DGRAM);
+Result<std::unique_ptr<Reliable>> Reliable::open(const Domain& domain, Inbox& inbox, int own_socket,
+                                                 int family) {
+    const std::size_t largest = largest_message(domain.interface, family, FI_EP_DGRAM);
     if (largest <= feed::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
-    auto made = std::unique_ptr<Reliable>(new Reliable(endpoint, own_socket, payload_of(largest)));
+    auto made =
+        std::unique_ptr<Reliable>(new Reliable(domain.settings, inbox, own_socket, payload_of(largest)));
     if (auto opened = made->alarm_.open(); !opened) return opened.error();
-    auto listening = endpoint.receiver().listen(made->alarm_.descriptor(), false);
+    auto listening = inbox.receiver.listen(made->alarm_.descriptor(), false);
     if (!listening) return listening.error();
     return made;
 }
@@ -183,13 +184,15 @@ bool Reliable::has_joined(const SocketAddress& group) const {
                        [&](const Group* one) { return one->address_ == group; });
 }
 
-Result<std::unique_ptr<Reliable::Group>> Reliable::join(Membership& member, int socket, bool receives) {
+Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& group, int socket,
+                                                        std::uint64_t directions, OnLost on_lost) {
+    const bool receives = (directions & FI_RECV) != 0;
     std::uint64_t self = 0;
     if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&self, 1))); !drawn) return drawn.error();
     feed::Config config;
     config.self = static_cast<feed::MemberId>(self | 1);
-    config.group = stable_hash(member.group().address_bytes(), member.group().port());
-    config.sends = member.may_send();
+    config.group = stable_hash(group.address_bytes(), group.port());
+    config.sends = (directions & FI_SEND) != 0;
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
@@ -197,9 +200,9 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(Membership& member, int 
     config.room = buffer ? buffer.value() / datagram_cost(feed::kHeaderBytes + payload_) : kWindow;
     leave_out(socket, config.self, receives);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
-    auto group = std::make_unique<Group>(*this, member, socket, config);
-    group->protocol_.tick(monotonic_now());
-    return group;
+    auto joined = std::make_unique<Group>(*this, group, socket, std::move(on_lost), config);
+    joined->protocol_.tick(monotonic_now());
+    return joined;
 }
 
 void Reliable::progress() {

@@ -6,21 +6,19 @@
 
 #include <rdma/fi_endpoint.h>
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <unordered_map>
 #include <vector>
 
-#include "datagram/receiver.h"
+#include "datagram/channel.h"
+#include "datagram/fabric.h"
 #include "feed/feed.h"
-#include "provider/settings.h"
 #include "transport/multicast_hub.h"
 #include "transport/wait_set.h"
 
 namespace mcastcoll::ofi::datagram {
-
-class Endpoint;
-class Membership;
 
 // What a message holds at most. Of datagrams: what fits in one that is not fragmented.
 std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
@@ -29,23 +27,28 @@ class Reliable {
   public:
     class Group;
 
-    static Result<std::unique_ptr<Reliable>> open(Endpoint& endpoint, int own_socket);
+    // Told of a member that is no longer heard, and how it was lost.
+    using OnLost = std::function<void(const SocketAddress&, feed::Loss)>;
+
+    static Result<std::unique_ptr<Reliable>> open(const Domain& domain, Inbox& inbox, int own_socket,
+                                                  int family);
 
     bool has_joined(const SocketAddress& group) const;
-    // Of the member's address, which it hears by this socket.
-    Result<std::unique_ptr<Group>> join(Membership& member, int socket, bool receives);
+    // A group that is heard by this socket, in some of the directions FI_SEND and FI_RECV.
+    Result<std::unique_ptr<Group>> join(const SocketAddress& group, int socket, std::uint64_t directions,
+                                        OnLost on_lost);
     void progress();
     // Before somebody sleeps on the receiver's descriptor.
     void arm();
 
   private:
-    Reliable(Endpoint& endpoint, int own_socket, std::size_t payload);
+    Reliable(const Settings& settings, Inbox& inbox, int own_socket, std::size_t payload);
     bool drain(int socket, bool multicast);
     void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
     bool is_spoilt();
 
-    Endpoint& endpoint_;
     const Settings& settings_;
+    Inbox& inbox_;
     const int own_socket_;
     const std::size_t payload_;
     WaitSet alarm_;
@@ -63,7 +66,8 @@ class Reliable {
 // One member's part in a group; leaves it when it goes.
 class Reliable::Group final : private feed::Feed::Host {
   public:
-    Group(Reliable& owner, Membership& member, int socket, const feed::Config& config);
+    Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
+          const feed::Config& config);
     ~Group();
 
     // All who hear the group know of this endpoint, as far as can be told.
@@ -89,10 +93,10 @@ class Reliable::Group final : private feed::Feed::Host {
     SocketAddress where(feed::MemberId member) const;
 
     Reliable& reliable_;
-    Membership& member_;
     const SocketAddress address_;
     const std::uint64_t key_;
     const int socket_;
+    const OnLost on_lost_;
     feed::Feed protocol_;
     std::unordered_map<feed::MemberId, SocketAddress> addresses_;
     std::unordered_map<feed::MemberId, Partial> partials_;

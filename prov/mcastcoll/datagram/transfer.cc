@@ -16,15 +16,6 @@ int answer(int error) {
 
 }  // namespace
 
-void Endpoint::Channel::complete(std::uint64_t flags, const Completion& completion) {
-    if (counter) counter->count(completion.error != 0);
-    if (completion.error != 0 ? queue != nullptr : tells(flags)) queue->push(completion);
-}
-
-void Endpoint::Channel::cancel(const PostedReceive& posted) {
-    complete(posted.flags, {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
-}
-
 int Endpoint::send_to_peer(fi_addr_t to, Pieces pieces) const {
     if (reliable_) return -FI_EOPNOTSUPP;
     const SocketAddress* peer = addresses_->find(to);
@@ -32,15 +23,14 @@ int Endpoint::send_to_peer(fi_addr_t to, Pieces pieces) const {
 }
 
 int Endpoint::send_to_group(fi_addr_t to, Pieces pieces, std::size_t size) {
-    const auto found = memberships_.find(to);
-    if (found == memberships_.end()) return -FI_EINVAL;
-    const Membership& membership = *found->second;
-    if (!membership.may_send()) return -FI_EACCES;
-    if (reliable_) return membership.send_reliably(pieces, size);
-    if (!verbs_) return answer(transmit(socket_.get(), pieces, membership.group()));
+    const auto found = joined_.find(to);
+    if (found == joined_.end()) return -FI_EINVAL;
+    const Joined& joined = *found->second;
+    if (!joined.may_send) return -FI_EACCES;
+    if (reliable_) return joined.feed->send(pieces, size);
+    if (!verbs_) return answer(transmit(socket_.get(), pieces, joined.group));
     const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
-    const auto [accepted, error] =
-        verbs_->send(std::span(&datagram, 1), {without_port(membership.group()), true});
+    const auto [accepted, error] = verbs_->send(std::span(&datagram, 1), {without_port(joined.group), true});
     return accepted == 1 ? 0 : error == 0 ? -FI_EAGAIN : -error;
 }
 
@@ -74,7 +64,7 @@ ssize_t Endpoint::post(Pieces pieces, void* context, std::uint64_t flags) {
     const std::lock_guard lock(mutex());
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_RECV) == 0) return -FI_EOPNOTSUPP;
-    if (!receiver_.post(posted)) return -FI_EAGAIN;
+    if (!received_.receiver.post(posted)) return -FI_EAGAIN;
     // Who sleeps already looks at the sockets from now on; reliable messages that wait are taken at once.
     if (reliable_)
         wake();
@@ -89,15 +79,15 @@ void Endpoint::wake() {
 
 void Endpoint::watch() {
     if (reliable_) reliable_->arm();
-    const bool wanted = reliable_ || receiver_.posted() > 0;
+    const bool wanted = reliable_ || received_.receiver.posted() > 0;
     // It rings only when asked to, and not for what is there.
-    if (wanted && !receiver_.prepare_wait()) wake();
+    if (wanted && !received_.receiver.prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
     for (Waiter* waiter : waiters_) {
         if (!wanted) {
-            waiter->wait_object().remove(receiver_.descriptor());
-        } else if (!waiter->wait_object().add(receiver_.descriptor())) {
+            waiter->wait_object().remove(received_.receiver.descriptor());
+        } else if (!waiter->wait_object().add(received_.receiver.descriptor())) {
             // Nobody may sleep until the next try.
             watched_ = false;
             waiter->wait_object().wake();
@@ -107,13 +97,14 @@ void Endpoint::watch() {
 
 void Endpoint::receive() {
     if (reliable_) return reliable_->progress();
-    if (receiver_.posted() == 0) return;
+    if (received_.receiver.posted() == 0) return;
     const auto taking = [this](const PostedReceive& posted, const Datagram& datagram) {
         if (datagram.multicast && is_own(datagram.source)) return false;
-        complete_receive(posted, datagram);
+        received_.deliver(posted, datagram);
         return true;
     };
-    receiver_.receive(received_.queue ? received_.queue->room() : receiver_.posted(), taking);
+    received_.receiver.receive(received_.queue ? received_.queue->room() : received_.receiver.posted(),
+                               taking);
 }
 
 // Groups are heard by everybody but who sends.
@@ -123,35 +114,6 @@ bool Endpoint::is_own(const SocketAddress& source) const {
     const auto& own = parent().interface.addresses;
     return std::any_of(own.begin(), own.end(),
                        [&](const SocketAddress& address) { return address.same_host(source); });
-}
-
-void Endpoint::complete_receive(const PostedReceive& posted, const Datagram& datagram) {
-    const std::size_t room = size_of(posted.buffer());
-    Completion done{.op_context = posted.context,
-                    .flags = FI_RECV | FI_MSG | (datagram.multicast ? FI_MULTICAST : 0),
-                    .length = std::min(datagram.length, room)};
-    if (posted.count > 0) done.buffer = posted.pieces[0].iov_base;
-    if (tells_source_) done.source = addresses_->find(datagram.source);
-    if (datagram.length > room) {
-        done.error = FI_ETRUNC;
-        done.left_out = datagram.length - room;
-    }
-    received_.complete(posted.flags, done);
-}
-
-bool Endpoint::begin_receive(PostedReceive& posted) {
-    return !received_.full() && receiver_.take(posted);
-}
-
-bool Endpoint::end_receive(const PostedReceive& posted, const Datagram& message) {
-    if (received_.full()) return false;
-    complete_receive(posted, message);
-    return true;
-}
-
-void Endpoint::give_back(const PostedReceive& posted) {
-    // If others were posted in its place meanwhile, it is told of as cancelled.
-    if (!receiver_.post(posted) && !received_.full()) received_.cancel(posted);
 }
 
 }  // namespace mcastcoll::ofi::datagram

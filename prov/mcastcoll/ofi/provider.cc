@@ -4,7 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "datagram/fabric.h"
+#include "datagram/entry.h"
 #include "datagram/info.h"
 #include "ofi/fabric.h"
 #include "ofi/inner.h"
@@ -67,7 +67,7 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
 int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexcept {
     return guard([&] {
         if (attr == nullptr || attr->name == nullptr || fabric == nullptr) return -FI_EINVAL;
-        if (attr->name == datagram::kFabricName) return datagram::Fabric::open(*attr, fabric, context);
+        if (attr->name == datagram::kFabricName) return datagram::open_fabric(*attr, fabric, context);
         if (const int rc = open_named_fabric(*attr, fabric, context); rc != 0) return rc;
         // What ofi_rxm gets is the core provider's own.
         if (parse_message_name(attr->name)) return 0;
