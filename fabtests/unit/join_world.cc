@@ -82,7 +82,7 @@ void JoinProcess::on_hello(const wire::Hello& greeting) {
 void JoinProcess::on_word(Bytes word) {
     if (!join) return;
     if (const auto said = wire::decode_welcome(word)) {
-        if (said->id != id_ || error != 0 || !join->accept(*said)) return;
+        if (!group::welcomes(*said, self_, id_) || error != 0 || !join->accept(*said)) return;
         if (welcome) world_.complain(fmt::format("rank {} takes a welcome twice", index_of(self_)));
         welcome_by(*said);
     } else if (const auto answer = wire::decode_answer(word)) {
@@ -113,9 +113,12 @@ void JoinProcess::follow() {
         made.epoch = static_cast<Epoch>(world_.random_.next());
         made.range_of.assign(world_.size(), 0);
         group::fit_datagrams(made, guests, group::placement_of(made), false);
-        if (const int code = join->welcome(made); code != 0) return fail(code);
-        made.id = id_;
+        join->welcome();
         welcome_by(made);
+        std::vector<group::Outbox::Peer> everybody;
+        for (std::uint32_t rank = 1; rank < world_.size(); ++rank)
+            everybody.push_back(peer(made.peers[rank].private_address).value());
+        if (const int code = tell(std::move(everybody), wire::encode(made)); code != 0) return fail(code);
     }
     if (!over() && join->error() != 0) fail(join->error());
     outbox_.flush(*this);
@@ -259,8 +262,8 @@ std::string JoinWorld::why_not_all_welcomed() {
         if (one.welcome->key != first.key || one.welcome->epoch != first.epoch ||
             one.welcome->peers != first.peers)
             return fmt::format("rank {} was told of another group", rank);
-        if (one.welcome->id != one.hello.id)
-            return fmt::format("rank {} was told by an id that it does not know the join by", rank);
+        if (one.welcome->id != process(0).hello.id)
+            return fmt::format("rank {} was told by an id that rank 0 does not know the join by", rank);
     }
     return {};
 }

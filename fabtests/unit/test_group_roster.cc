@@ -193,7 +193,8 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
 // Its last member, welcomed.
 struct Member {
     void welcome(bool two_on_a_host = false) {
-        group.on_welcome(welcome_of_many(two_on_a_host), Nanoseconds{1});
+        const wire::Welcome welcome = welcome_of_many(two_on_a_host);
+        group.on_welcome(welcome, wire::encode(welcome), Nanoseconds{1});
     }
     void run() {
         for (std::int64_t ms = 2; ms < 100; ++ms)

@@ -1,6 +1,7 @@
 // What rank 0 puts into a welcome, and what a member does not accept.
 #include <criterion/criterion.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "group/welcome.h"
@@ -139,9 +140,15 @@ Test(welcome, places_and_wishes_travel) {
     Guests guests = guests_at({"host=a", "host=b"});
     guests[1]->peer.place.clear();
     const GroupSettings settings{engine::Repair::push, 5, engine::RootSync::adaptive, 77};
-    const wire::JoinId id{9, 4};
+    const wire::JoinId id{9, 4}, started_again{9, 2};
+    guests[0]->id = id;
+    guests[1]->id = started_again;
     const wire::Welcome welcome = make_welcome(id, guests, settings, topology::Policy{}, {});
-    cr_assert(welcome.id == id && welcome.sequence == 4);
+    cr_assert(welcome.id == id);
+    cr_assert(welcomes(welcome, rank_of(0), id) && welcomes(welcome, rank_of(1), started_again));
+    cr_assert_not(welcomes(welcome, rank_of(1), id));
+    cr_assert_not(welcomes(welcome, rank_of(1), {8, 2}), "another list");
+    cr_assert_not(welcomes(welcome, rank_of(2), id), "nobody");
     cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
     cr_assert_eq(welcome.channels, 5U);
     cr_assert_eq(welcome.root_sync, static_cast<std::uint8_t>(engine::RootSync::adaptive));
@@ -149,4 +156,34 @@ Test(welcome, places_and_wishes_travel) {
     cr_assert(welcome.peers[0].place == guests[0]->peer.place && welcome.peers[1].place.empty());
     cr_assert_eq(placement_of(welcome).hosts(), 2U);
     cr_assert(levels::Selection::decode(welcome.selection).has_value());
+}
+
+// Each is told once, by somebody who has been, and nobody tells many.
+Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
+    const struct {
+        std::uint32_t hosts, ranks;
+        bool dealt;  // to one host after the other
+        std::size_t steps;
+    } cases[] = {{1, 1, false, 0},   {1, 2, false, 1},   {1, 17, false, 1},  {1, 18, false, 2},
+                 {17, 1, false, 1},  {18, 1, false, 2},  {32, 32, false, 4}, {32, 32, true, 4},
+                 {1, 300, false, 3}, {1024, 2, true, 4}, {300, 3, false, 4}};
+    for (const auto& [hosts, ranks, dealt, steps] : cases) {
+        std::vector<levels::MemberPlace> places;
+        for (std::uint32_t rank = 0; rank < hosts * ranks; ++rank)
+            places.push_back({0, dealt ? rank % hosts : rank / ranks, 0});
+        std::vector<std::size_t> told_at(places.size(), SIZE_MAX);
+        std::vector<std::uint32_t> told{0};
+        told_at[0] = 0;
+        for (std::size_t next = 0; next < told.size(); ++next) {
+            const auto whom = whom_to_welcome(levels::Placement(told[next], places));
+            cr_assert_leq(whom.size(), 32U);
+            for (const std::uint32_t rank : whom) {
+                cr_assert_eq(told_at[rank], SIZE_MAX, "rank %u is told twice", rank);
+                told_at[rank] = told_at[told[next]] + 1;
+                told.push_back(rank);
+            }
+        }
+        cr_assert_eq(told.size(), places.size());
+        cr_assert_eq(*std::max_element(told_at.begin(), told_at.end()), steps, "%u of %u", hosts, ranks);
+    }
 }

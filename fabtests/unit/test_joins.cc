@@ -79,6 +79,7 @@ Test(joins, a_word_of_no_group_does_nothing) {
     welcome.id = {7, 1};
     welcome.peers.resize(2);
     welcome.range_of.resize(2);
+    welcome.sequences.resize(2);
     cr_assert(joins.on_word(wire::encode(welcome), Nanoseconds{1}));
     cr_assert(joins.on_word(wire::encode(wire::Ended{{7, 1}, 104}), Nanoseconds{1}));
     cr_assert_not(joins.on_word(greeting(wire::kJoinVersion), Nanoseconds{1}), "it comes as a datagram");

@@ -48,28 +48,30 @@ void Group::welcome_everybody(Nanoseconds now) {
     const Guests guests = join_.guests();
     wire::Welcome welcome = make_welcome(plan_.id, guests, plan_.settings, plan_.policy, plan_.selection);
     if (const int error = port_.multicast().offer(welcome, guests); error != 0) return end_join(error);
-    if (const int error = join_.welcome(welcome); error != 0) return end_join(error);
-    begin(welcome, now);
+    join_.welcome();
+    begin(welcome, wire::encode(welcome), now);
 }
 
-void Group::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
-    if (join_.accept(welcome)) begin(welcome, now);
+void Group::on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now) {
+    if (join_.accept(welcome)) begin(welcome, word, now);
 }
 
-void Group::begin(const wire::Welcome& welcome, Nanoseconds now) {
+void Group::begin(const wire::Welcome& welcome, Bytes word, Nanoseconds now) {
     roster_.fill(welcome.peers, plan_.self);
     agreed_ = {.repair = static_cast<engine::Repair>(welcome.repair),
                .channels = welcome.channels,
                .root_sync = static_cast<engine::RootSync>(welcome.root_sync),
                .root_delay_us = welcome.root_delay_us};
-    sequence_ = welcome.sequence;
+    sequence_ = welcome.id.sequence;
     // All or nothing: who has no memory for the levels has none of them.
     levels::Owner& owner = *this;
     auto levels = std::make_unique<LevelSet>(welcome, plan_.self, plan_.means, roster_, port_, owner);
+    const std::vector<std::uint32_t> next = whom_to_welcome(levels->placement());
+    const int untold = port_.tell(roster_.peers_of(next, port_), {word.begin(), word.end()});
     const int error = levels->start(now);
     levels_ = std::move(levels);
     state_ = State::forming;
-    fail({kNoRank, error}, now);
+    fail({kNoRank, untold != 0 ? untold : error}, now);
     port_.keyed();
     move(now);
 }

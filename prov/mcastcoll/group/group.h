@@ -64,7 +64,8 @@ class Group final : private levels::Owner {
     void start(Nanoseconds now);
     // Something of the join has come: Join does it, and the group follows.
     void on_join(FunctionRef<void(Join&)> it, Nanoseconds now);
-    void on_welcome(const wire::Welcome& welcome, Nanoseconds now);
+    // word: the same, to be passed on.
+    void on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now);
     // Somebody says so, who may be anybody: only the watch can tell that the member is gone.
     void doubt(Rank rank, Nanoseconds now);
     // A member says so of its part of this group, or of its join; because of whom, if it knows.
@@ -101,7 +102,7 @@ class Group final : private levels::Owner {
 
   private:
     void welcome_everybody(Nanoseconds now);
-    void begin(const wire::Welcome& welcome, Nanoseconds now);
+    void begin(const wire::Welcome& welcome, Bytes word, Nanoseconds now);
     void check_formed(Nanoseconds now);
     // Moves everything that can be moved.
     void move(Nanoseconds now);

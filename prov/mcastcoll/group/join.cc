@@ -96,14 +96,6 @@ Nanoseconds Join::next_deadline() const {
     return state_ == State::greeting ? std::min(next, greet_at_) : next;
 }
 
-int Join::welcome(wire::Welcome& welcome) {
-    state_ = State::welcomed;
-    return tell_guests([&](const wire::JoinId& id) {
-        welcome.id = id;
-        return wire::encode(welcome);
-    });
-}
-
 bool Join::accept(const wire::Welcome& welcome) {
     if (leads() || !acceptable(welcome, members_)) return false;
 #ifndef MCC_BREAK_WELCOME_ONCE  // the simulator must notice: a welcome is taken again
@@ -117,25 +109,20 @@ void Join::fail(int error) {
     state_ = State::failed;
     if (!leads()) return;
     port_.withdraw();
-    wire::Answer answer{wire::JoinKind::abort, id_, static_cast<std::uint32_t>(error)};
-    tell_guests([&](const wire::JoinId& id) {
-        answer.id = id;
-        return wire::encode(answer);
-    });
+    tell_guests(error);
 }
 
-// One word to all who have greeted, each by the id that it knows the join by. 0 or FI_E*.
-int Join::tell_guests(FunctionRef<wire::ByteString(const wire::JoinId&)> word) {
+// All who have greeted, each by the id that it knows the join by. Who cannot be reached has a deadline.
+void Join::tell_guests(int error) {
     std::map<wire::JoinId, std::vector<Outbox::Peer>> peers;
     for (std::size_t rank = 1; rank < guests_.size(); ++rank) {
         if (!guests_[rank]) continue;
-        auto peer = port_.peer(guests_[rank]->peer.private_address);
-        if (!peer) return peer.error().code;
-        peers[guests_[rank]->id].push_back(peer.value());
+        if (auto peer = port_.peer(guests_[rank]->peer.private_address))
+            peers[guests_[rank]->id].push_back(peer.value());
     }
     for (auto& [id, to] : peers)
-        if (const int error = port_.tell(std::move(to), word(id)); error != 0) return error;
-    return 0;
+        port_.tell(std::move(to),
+                   wire::encode(wire::Answer{wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)}));
 }
 
 }  // namespace mcastcoll::group

@@ -2,8 +2,7 @@
 //
 //     others          greet rank 0 by datagram, again and again, until it welcomes them
 //     rank 0          gathers greetings; surveys the networks (group/survey.h); when it is complete()
-//     its
-//                     caller makes the welcome (group/welcome.h), which it tells everybody reliably
+//                     its caller makes the welcome (group/welcome.h), which members pass on to each other
 //
 // Every greeting may be lost, doubled or late, and whoever sends one may be anybody: the caller has looked
 // where it came from. Before a join is over everybody has a deadline, so nobody waits for a member that never
@@ -46,14 +45,15 @@ class Join {
     State state() const { return state_; }
     // Of rank 0: the welcome is to be made.
     bool complete() const { return state_ == State::surveying && survey_.over(); }
+    Rank self() const { return self_; }
     bool leads() const { return self_ == rank_of(0); }
     // Positive FI_E* code of a join that has failed by itself; 0 otherwise.
     int error() const { return error_; }
 
     // Rank 0, when complete: who has greeted, by rank, in the sites that were found.
     Guests guests() const { return survey_.settle(guests_); }
-    // Rank 0, when complete: tells it to all. 0 or FI_E*.
-    int welcome(wire::Welcome& welcome);
+    // Rank 0, when complete: there is a welcome.
+    void welcome() { state_ = State::welcomed; }
     // Others: whether this is the welcome that was waited for, and one that can be followed.
     bool accept(const wire::Welcome& welcome);
     // It is over without a group. Rank 0 tells those who have greeted, so that they need not wait for their
@@ -68,7 +68,7 @@ class Join {
     void greet(Nanoseconds now);
     void adopt_miscounted(Nanoseconds now);
     void survey(Nanoseconds now);
-    int tell_guests(FunctionRef<wire::ByteString(const wire::JoinId&)> word);
+    void tell_guests(int error);
 
     const wire::JoinId id_;
     const Rank self_;

@@ -32,6 +32,13 @@ Joins::Member* Joins::find(const wire::JoinId& id) const {
     return found == members_.end() ? nullptr : *found;
 }
 
+Joins::Member* Joins::find_welcomed(const wire::Welcome& welcome) const {
+    const auto found = std::find_if(members_.begin(), members_.end(), [&](Member* one) {
+        return welcomes(welcome, one->core().join().self(), one->join_id());
+    });
+    return found == members_.end() ? nullptr : *found;
+}
+
 Joins::Member* Joins::find_called(const wire::JoinId& id) const {
     const auto found =
         std::find_if(members_.begin(), members_.end(), [&](Member* one) { return one->core().id() == id; });
@@ -56,7 +63,7 @@ void Joins::remember_ended(Member& member, int error) {
     if (member.core().join().leads())
         memory_.keep_failed(member.join_id(), error);
     else
-        memory_.keep_given_up(member.join_id(), member.members().front());
+        memory_.keep_given_up(member.join_id(), member.core().join().self(), member.members().front());
 }
 
 void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
@@ -151,7 +158,7 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
 
 bool Joins::on_word(Bytes word, Nanoseconds now) {
     if (const auto welcome = wire::decode_welcome(word)) {
-        on_welcome(*welcome, now);
+        on_welcome(*welcome, word, now);
     } else if (const auto ended = wire::decode_ended(word)) {
         if (Member* member = find_called(ended->id))
             member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
@@ -165,20 +172,19 @@ bool Joins::on_word(Bytes word, Nanoseconds now) {
     return true;
 }
 
-void Joins::on_welcome(const wire::Welcome& welcome, Nanoseconds now) {
-    Member* member = find(welcome.id);
+void Joins::on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now) {
+    Member* member = find_welcomed(welcome);
     if (member != nullptr && !was_given_up(member->core()))
-        member->within(now, [&] { member->core().on_welcome(welcome, now); });
+        member->within(now, [&] { member->core().on_welcome(welcome, word, now); });
     if (member != nullptr && !was_given_up(member->core())) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
     // once, and only where the leader of that join can be: anybody may send a welcome.
     if (welcome.peers.empty()) return;
-    const auto leader = memory_.take_given_up(welcome.id);
+    const auto leader = memory_.take_given_up(welcome);
     const wire::ByteString& to = welcome.peers.front().private_address;
     if (!leader || !port_.same_host(*leader, to)) return;
     if (auto peer = port_.peer(to))
-        port_.tell({peer.value()},
-                   wire::encode(wire::Ended{{welcome.id.list_hash, welcome.sequence}, ECANCELED}));
+        port_.tell({peer.value()}, wire::encode(wire::Ended{welcome.id, ECANCELED}));
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {

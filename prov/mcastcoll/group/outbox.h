@@ -2,8 +2,7 @@
 // is said to one member outside the protocols that know how to wait.
 //
 // A word is kept once, however many it is for, and goes to one after the other as room comes. All of them go
-// in the order in which they were posted, so that no member hears an abort before the welcome that it takes
-// back.
+// in the order in which they were posted.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,6 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
                            const topology::Policy& policy, std::span<const levels::Row> selection) {
     wire::Welcome welcome;
     welcome.id = id;
-    welcome.sequence = id.sequence;
     welcome.repair = static_cast<std::uint8_t>(settings.repair);
     welcome.channels = settings.channels;
     welcome.root_sync = static_cast<std::uint8_t>(settings.root_sync);
@@ -47,10 +46,31 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
     const auto encoded = topology::encode(policy);
     welcome.policy.assign(encoded.begin(), encoded.end());
     welcome.peers.reserve(guests.size());
-    for (const auto& guest : guests) welcome.peers.push_back(guest->peer);
+    for (const auto& guest : guests) {
+        welcome.peers.push_back(guest->peer);
+        welcome.sequences.push_back(guest->id.sequence);
+    }
     const levels::Placement placement = placement_of(welcome);
     welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
     return welcome;
+}
+
+bool welcomes(const wire::Welcome& welcome, Rank rank, const wire::JoinId& join) {
+    return welcome.id.list_hash == join.list_hash && index_of(rank) < welcome.sequences.size() &&
+           welcome.sequences[index_of(rank)] == join.sequence;
+}
+
+std::vector<std::uint32_t> whom_to_welcome(const levels::Placement& placement) {
+    constexpr std::size_t kArity = 16;
+    std::vector<std::uint32_t> whom;
+    const auto add_below = [&](const std::vector<std::uint32_t>& ranks, std::size_t place) {
+        for (std::size_t child = kArity * place + 1; child <= kArity * (place + 1) && child < ranks.size();
+             ++child)
+            whom.push_back(ranks[child]);
+    };
+    if (placement.leads_host()) add_below(placement.host_leaders(), placement.host_of(placement.self()));
+    add_below(placement.host(), placement.host_self());
+    return whom;
 }
 
 levels::Placement placement_of(const wire::Welcome& welcome) {

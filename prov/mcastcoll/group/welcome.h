@@ -41,6 +41,11 @@ inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBy
 // Of these guests, who are all there, as rank 0 wishes. selection: the user's rows.
 wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
                            const topology::Policy& policy, std::span<const levels::Row> selection);
+// Whether it welcomes this member, which knows the join so.
+bool welcomes(const wire::Welcome& welcome, Rank rank, const wire::JoinId& join);
+// Whom a member passes a welcome on to: hosts' leaders hand it down a tree of hosts, and each host's members
+// down a tree of their own. So it is told in O(log members) steps, and nobody tells it to many.
+std::vector<std::uint32_t> whom_to_welcome(const levels::Placement& placement);
 // Where they are, seen from rank 0.
 levels::Placement placement_of(const wire::Welcome& welcome);
 

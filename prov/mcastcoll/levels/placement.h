@@ -33,8 +33,9 @@ class Placement {
     std::uint32_t host_of(std::uint32_t rank) const { return places_[rank].host; }
     std::uint32_t host_leader(std::uint32_t rank) const { return host_leaders_[places_[rank].host]; }
 
-    // Ranks of this member's own host, of the leaders of its segment's hosts, and of the leaders of all
-    // segments.
+    // Ranks of the leaders of all hosts, of this member's own host, of the leaders of its segment's hosts,
+    // and of the leaders of all segments.
+    const std::vector<std::uint32_t>& host_leaders() const { return host_leaders_; }
     const std::vector<std::uint32_t>& host() const { return host_; }
     const std::vector<std::uint32_t>& segment() const { return segment_; }
     const std::vector<std::uint32_t>& segments() const { return segment_leaders_; }

@@ -46,12 +46,12 @@ void fields(auto& io, Some<Hello> auto& hello) {
 }
 
 void fields(auto& io, Some<Welcome> auto& welcome) {
-    io(welcome.id, welcome.sequence, welcome.key, welcome.epoch, welcome.plan);
+    io(welcome.id, welcome.key, welcome.epoch, welcome.plan);
     io.template list<std::uint8_t>(welcome.group_addresses, kMostGroupAddresses);
     io(welcome.fragment_bytes, welcome.window, welcome.repair, welcome.channels, welcome.root_sync,
        welcome.root_delay_us, welcome.policy);
     io.template list<std::uint16_t>(welcome.selection, kMostTableBytes);
-    io.peer_table(welcome.peers, welcome.range_of);
+    io.peer_table(welcome);
 }
 
 void fields(auto& io, Some<Answer> auto& answer) {
@@ -98,9 +98,9 @@ class Writer {
         for (const Item& value : values) one(value);
     }
     // The last field of its message: it has no length.
-    void peer_table(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of) {
-        one(static_cast<std::uint32_t>(peers.size()));
-        const ByteString packed = pack(peers, range_of);
+    void peer_table(const Welcome& welcome) {
+        one(static_cast<std::uint32_t>(welcome.peers.size()));
+        const ByteString packed = pack(welcome.peers, welcome.range_of, welcome.sequences);
         bytes_.insert(bytes_.end(), packed.begin(), packed.end());
     }
     ByteString finish() {
@@ -142,13 +142,14 @@ class Reader {
         values.resize(count);
         for (Item& value : values) one(value);
     }
-    void peer_table(std::vector<Peer>& peers, std::vector<std::uint8_t>& range_of) {
+    void peer_table(Welcome& welcome) {
         const auto members = number<std::uint32_t>();
-        auto table = unpack(rest_, members);
+        auto table = members <= kMaxWelcomed ? unpack(rest_, members) : std::nullopt;
         good_ = good_ && table.has_value();
         if (!good_) return;
-        peers = std::move(table->peers);
-        range_of = std::move(table->range_of);
+        welcome.peers = std::move(table->peers);
+        welcome.range_of = std::move(table->range_of);
+        welcome.sequences = std::move(table->sequences);
         rest_ = {};
     }
     bool good() const { return good_; }

@@ -8,15 +8,14 @@
 #include <optional>
 #include <vector>
 
-#include "base/types.h"
+#include "wire/peer.h"
 
 namespace mcastcoll::wire {
 
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 5;
-inline constexpr std::size_t kMostAddressBytes = 128;
+inline constexpr std::uint8_t kJoinVersion = 6;
 inline constexpr std::size_t kMostTableBytes = 4096;
 // Members that one welcome can surely name: each on a host and in a subnet of its own, with names, addresses
 // and identities that have nothing in common, they are nearly the 64 KiB of a message (test_wire_peers).
@@ -31,7 +30,7 @@ inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 enum class JoinKind : std::uint8_t {
     hello = 1,    // datagram to the leader: I have called join, here is how to reach me
     ack = 2,      // datagram back: noted, be patient
-    welcome = 3,  // message from the leader: the group exists
+    welcome = 3,  // message from the leader, which members pass on: the group exists
     abort = 4,    // datagram or message: this join has failed
     // Datagrams by which rank 0 finds out how far networks are from each other.
     survey = 5,    // to a member: measure round trips to these
@@ -46,16 +45,6 @@ struct JoinId {
     std::uint64_t list_hash = 0;  // of all members' addresses in rank order
     std::uint32_t sequence = 0;   // how many joins of that list this member had called before
     auto operator<=>(const JoinId&) const = default;
-};
-
-using ByteString = std::vector<std::byte>;
-
-struct Peer {
-    ByteString private_address;   // of the private inner endpoint
-    ByteString multicast_source;  // encoded address that its multicasts come from; empty without multicast
-    ByteString watch_point;       // encoded, see transport/watch_point.h
-    ByteString place{};           // encoded, see topology/place.h; empty: nothing is known
-    bool operator==(const Peer&) const = default;
 };
 
 // UD multicast over RDMA, as one member can have it.
@@ -80,8 +69,7 @@ struct Hello {
 };
 
 struct Welcome {
-    JoinId id;                   // as the receiver knows the join
-    std::uint32_t sequence = 0;  // as rank 0 does: the group's words bear it, for everybody
+    JoinId id;  // as rank 0 knows the join: the group's words bear it, for everybody
     GroupKey key{};
     Epoch epoch{};
     std::uint8_t plan = 0;  // which addresses these are, engine::Plan
@@ -93,10 +81,12 @@ struct Welcome {
     std::uint32_t channels = 0;
     std::uint8_t root_sync = 0;
     std::uint32_t root_delay_us = 0;
-    ByteString policy{};                 // of the topology, encoded: which levels count, and how
-    ByteString selection{};              // of algorithms, encoded: levels/selection.h
-    std::vector<Peer> peers;             // by rank
-    std::vector<std::uint8_t> range_of;  // by rank: which of the addresses it listens to
+    ByteString policy{};     // of the topology, encoded: which levels count, and how
+    ByteString selection{};  // of algorithms, encoded: levels/selection.h
+    // By rank: everybody; which of the addresses it listens to; the sequence by which it knows the join.
+    std::vector<Peer> peers;
+    std::vector<std::uint8_t> range_of;
+    std::vector<std::uint32_t> sequences;
 };
 
 struct Answer {  // ack and abort

@@ -5,6 +5,7 @@ mcc_parts += \
 	%reldir%/join.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h \
+	%reldir%/peer.h \
 	%reldir%/peer_table.cc \
 	%reldir%/peer_table.h
 nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc

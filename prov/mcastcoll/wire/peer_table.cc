@@ -47,31 +47,36 @@ Order by_length(Order order, const std::vector<Peer>& peers, ByteString Peer::*s
     return order;
 }
 
-// Ranks as their distances from the one before, which repeat where ranks are dealt to hosts in any regular
-// way.
-void put_order(ByteString& table, const Order& order) {
+// Numbers as their distances from the one before, which repeat where ranks are dealt to hosts in any regular
+// way, and where everybody knows the join by the same sequence.
+void put_numbers(ByteString& table, const std::vector<std::uint32_t>& numbers) {
     for (std::size_t byte = 0; byte < sizeof(std::uint32_t); ++byte) {
         std::uint32_t last = UINT32_MAX;
-        for (const std::uint32_t rank : order)
-            table.push_back(static_cast<std::byte>((rank - last) >> (24 - 8 * byte))), last = rank;
+        for (const std::uint32_t number : numbers)
+            table.push_back(static_cast<std::byte>((number - last) >> (24 - 8 * byte))), last = number;
     }
 }
 
-// Nothing: a rank is none, or there twice.
-std::optional<Order> get_order(Bytes columns, std::size_t members) {
-    Order order(members);
-    std::vector<bool> seen(members);
+std::vector<std::uint32_t> get_numbers(Bytes columns) {
+    std::vector<std::uint32_t> numbers(columns.size() / sizeof(std::uint32_t));
     std::uint32_t last = UINT32_MAX;
-    for (std::size_t row = 0; row < members; ++row) {
+    for (std::size_t row = 0; row < numbers.size(); ++row) {
         std::uint32_t distance = 0;
         for (std::size_t byte = 0; byte < sizeof distance; ++byte)
-            distance = distance << 8 | std::to_integer<std::uint32_t>(columns[byte * members + row]);
-        last += distance;
-        if (last >= members || seen[last]) return {};
-        seen[last] = true;
-        order[row] = last;
+            distance = distance << 8 | std::to_integer<std::uint32_t>(columns[byte * numbers.size() + row]);
+        numbers[row] = last += distance;
     }
-    return order;
+    return numbers;
+}
+
+// Whether each rank is there once.
+bool is_order(const Order& order) {
+    std::vector<bool> seen(order.size());
+    for (const std::uint32_t rank : order) {
+        if (rank >= seen.size() || seen[rank]) return false;
+        seen[rank] = true;
+    }
+    return true;
 }
 
 void put_columns(ByteString& table, const std::vector<Peer>& peers, const Order& order,
@@ -135,37 +140,44 @@ std::optional<ByteString> decompress(Bytes packed, std::size_t most) {
 }
 
 ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of,
-                const Order& order) {
+                const std::vector<std::uint32_t>& sequences, const Order& order) {
     ByteString table;
     for (const std::uint8_t range : range_of) table.push_back(static_cast<std::byte>(range));
-    put_order(table, order);
+    put_numbers(table, order);
+    put_numbers(table, sequences);
     for (const auto string : kStrings) put_columns(table, peers, order, string);
     return compress(table);
 }
 
 }  // namespace
 
-ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of) {
-    assert(peers.size() == range_of.size());
-    ByteString ranked = pack(peers, range_of, by_rank(peers.size()));
-    ByteString placed = pack(peers, range_of, by_place(peers));
+ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of,
+                const std::vector<std::uint32_t>& sequences) {
+    assert(peers.size() == range_of.size() && peers.size() == sequences.size());
+    ByteString ranked = pack(peers, range_of, sequences, by_rank(peers.size()));
+    ByteString placed = pack(peers, range_of, sequences, by_place(peers));
     return placed.size() < ranked.size() ? placed : ranked;
 }
 
 std::optional<PeerTable> unpack(Bytes packed, std::size_t members) {
-    if (members > kMaxWelcomed) return {};
     const auto table = decompress(packed, members * kMaxUnpackedBytes);
-    if (!table || table->size() < members * (1 + sizeof(Order::value_type))) return {};
+    const std::size_t numbers = members * sizeof(Order::value_type);
+    if (!table || table->size() < members + 2 * numbers) return {};
     std::optional<Bytes> rest = *table;
-    PeerTable result{std::vector<Peer>(members), std::vector<std::uint8_t>(members)};
-    for (std::size_t rank = 0; rank < members; ++rank)
-        result.range_of[rank] = std::to_integer<std::uint8_t>((*rest)[rank]);
-    rest = rest->subspan(members);
-    const auto order = get_order(*rest, members);
-    if (!order) return {};
-    rest = rest->subspan(members * sizeof(Order::value_type));
+    const auto take = [&](std::size_t bytes) {
+        const Bytes columns = rest->first(bytes);
+        rest = rest->subspan(bytes);
+        return columns;
+    };
+    PeerTable result;
+    result.peers.resize(members);
+    for (const std::byte range : take(members))
+        result.range_of.push_back(std::to_integer<std::uint8_t>(range));
+    const Order order = get_numbers(take(numbers));
+    if (!is_order(order)) return {};
+    result.sequences = get_numbers(take(numbers));
     for (const auto string : kStrings)
-        if (rest) rest = get_columns(*rest, result.peers, *order, string);
+        if (rest) rest = get_columns(*rest, result.peers, order, string);
     if (!rest || !rest->empty()) return {};
     return result;
 }
