@@ -2,9 +2,9 @@
 # mpi_measured.sh [--hosts N] [--count N] -- long broadcasts are tried both ways, and go on with the faster one.
 #
 # Over N hosts (default 4), in jobs of N broadcasts (default 600) of three classes of sizes, from all roots, of all layouts, every
-# byte compared: as it comes; with multicast that loses much, which leaves them to Open MPI; with Open MPI's in tiny segments, which
-# are served here; by a rule of its own for small ones; with threads on communicators of their own; and where nothing is to be tried: by
-# a rule, and because the program handles errors.
+# byte compared: as it comes; with multicast that loses much; with Open MPI's in tiny segments, which are served here; by a rule of its
+# own for small ones; with threads on communicators of their own; and where nothing is to be tried: by a rule, and because the program
+# handles errors.  Which way is faster is the machine's business: what is checked is that each decision follows from the times.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -37,31 +37,44 @@ job() { # job LOG OPTIONS AND PROGRAM...; sets code
     STACK=mcastcoll bounded 240 "$LAB/run" --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
 }
 broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K --fatal)
-judge() { # judge WHAT LOG TRIALS SERVED LEFT: at least so many trials, 0 being none, and at least so many that found this
-    local lines served left
+# The decisions that do not follow from the times of their trials: the way that is faster by 5 % serves, but it takes two trials in a
+# row to change that (coll_mcastcoll_select.c). Times are rounded, so that a tie may go either way.
+wrong_decisions() { # wrong_decisions LOG
+    sed -n "s/.*coll\/mcastcoll: bcast of \([0-9]*\) to .*: \([0-9]*\) us here, \([0-9]*\) us by Open MPI's own: /\1 \2 \3 /p" "$1" | awk '
+        { class = $1; limit = $3 * 1.05; said = $4
+          faster = limit < $2 ? "left" : "served"
+          if (!(class in serves)) serves[class] = "served"
+          if (limit - $2 < 2 && $2 - limit < 2) faster = said != "a" ? said : serves[class] == "left" ? "served" : "left"
+          doubts[class] = faster != serves[class] && !doubts[class]
+          if (!doubts[class]) serves[class] = faster
+          if (said != (doubts[class] ? "a" : faster)) print }'
+}
+judge() { # judge WHAT LOG TRIALS SERVED: at least so many trials, 0 being none, and at least so many that found this
+    local lines served left wrong
+    wrong=$(wrong_decisions "$work/$2")
     lines=$(grep -c 'coll/mcastcoll: bcast of .* bytes on MPI_COMM_WORLD: ' "$work/$2" || true)
     served=$(grep -c ' by Open MPI.s own: served here' "$work/$2" || true)
     left=$(grep -c ' by Open MPI.s own: left to them' "$work/$2" || true)
-    if [ "$code" = 0 ] && ((lines >= $3 && (lines > 0) == ($3 > 0))) && ((served >= $4 && left >= $5)) && grep -q ' 0 bad' "$work/$2"; then
+    if [ "$code" = 0 ] && ((lines >= $3 && (lines > 0) == ($3 > 0))) && ((served >= $4)) && [ -z "$wrong" ] && grep -q ' 0 bad' "$work/$2"; then
         pass "$1: $served served here, $left left"
     else
         tail -n 20 "$work/$2" | sed 's/^/     /'
-        fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)'), $lines trials, $served served here, $left left"
+        fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)'), $lines trials, $served served here, $left left${wrong:+, wrong: $wrong}"
     fi
 }
 
 for pml in ob1 cm; do
     job "$pml" --mca pml $pml "${broadcasts[@]}"
-    judge "pml $pml" "$pml" 3 0 0
+    judge "pml $pml" "$pml" 3 0
 done
 # Contiguous ones: tuned cuts segments by the count of elements, and fails where layouts differ.
 job segments --mca pml ob1 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm 3 \
     --mca coll_tuned_bcast_algorithm_segmentsize 64 "${broadcasts[@]}" --contiguous
-judge "Open MPI's in tiny segments" segments 3 3 0
+judge "Open MPI's in tiny segments" segments 3 3
 job handler --mca pml ob1 "${broadcasts[@]:0:${#broadcasts[@]}-1}"
-judge "a program that handles errors" handler 0 0 0
+judge "a program that handles errors" handler 0 0
 job none --mca pml ob1 --mca coll_mcastcoll_selection "$TOP/fabtests/cluster/broadcasts_here.conf" "${broadcasts[@]}"
-judge "a file that has none measured" none 0 0 0
+judge "a file that has none measured" none 0 0
 echo 'all * * * measured' >"$work/rule"
 job everything --mca pml ob1 --mca coll_mcastcoll_selection "$work/rule" "$programs/mpi_coll_threads" --threads 4 --count 60000 --max 32
 if [ $code = 0 ] && grep -q ' 0 bad' "$work/everything" && grep -q ' by Open MPI.s own: ' "$work/everything"; then
@@ -73,5 +86,5 @@ fi
 "$LAB/loss" 90 >/dev/null
 # Of one class, so that there are two trials.
 job loss --mca pml ob1 "${broadcasts[@]}" --count 140 --max 120K
-judge "90 % of the multicast lost" loss 2 0 1
+judge "90 % of the multicast lost" loss 2 0
 finish
