@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gateway/gateway.h"
+#include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
 namespace {
@@ -37,7 +37,7 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
     set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, 10);
     set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
     if (!preface) return;
-    peer.waiting()[this] = peer.gateway().now() + kConnectTime;
+    peer.waiting()[this] = peer.shared().now() + kConnectTime;
     preface_ = relay::encode_preface(*preface);
 }
 
@@ -62,7 +62,7 @@ void Connection::on_events(std::uint32_t events) {
 
 void Connection::connected() {
     if (option_of<int>(socket_.get(), SOL_SOCKET, SO_ERROR) != 0) {
-        ++peer_.gateway().counters().targets_failed;
+        ++peer_.shared().counters.targets_failed;
         return fail();
     }
     connecting_ = false;
@@ -79,7 +79,7 @@ void Connection::pump() {
     for (unsigned reads = 0; readable_ && !read_all_ && socket_.valid(); ++reads) {
         const std::size_t most = peer_.trunk().may_send(channel_);
         if (most == 0) {
-            if (broken_) peer_.waiting().try_emplace(this, peer_.gateway().now() + kBrokenTime);
+            if (broken_) peer_.waiting().try_emplace(this, peer_.shared().now() + kBrokenTime);
             return;
         }
         if (reads == kReadsInARow) return peer_.again_later(channel_);
@@ -124,9 +124,8 @@ std::size_t Connection::deliver(Bytes bytes) {
         fail();
     else if (done < bytes.size())
         writable_ = false;
-    const Nanoseconds now = peer_.gateway().now();
-    if (last_write_.value != 0 && now - last_write_ > kIdleTime)
-        ++peer_.gateway().counters().lan_idle_restarts;
+    const Nanoseconds now = peer_.shared().now();
+    if (last_write_.value != 0 && now - last_write_ > kIdleTime) ++peer_.shared().counters.lan_idle_restarts;
     last_write_ = now;
     return done;
 }
@@ -143,7 +142,7 @@ void Connection::check_end() {
 }
 
 void Connection::fail() {
-    ++peer_.gateway().counters().lan_resets;
+    ++peer_.shared().counters.lan_resets;
     peer_.trunk().reset(channel_);
     peer_.has_work();
     close(true);
@@ -152,7 +151,7 @@ void Connection::fail() {
 void Connection::close(bool with_reset) {
     if (!socket_.valid()) return;
     if (const auto info = option_of<tcp_info>(socket_.get(), IPPROTO_TCP, TCP_INFO))
-        peer_.gateway().counters().lan_retransmissions += info->tcpi_total_retrans;
+        peer_.shared().counters.lan_retransmissions += info->tcpi_total_retrans;
     if (with_reset)
         close_with_reset(socket_);
     else
@@ -162,7 +161,7 @@ void Connection::close(bool with_reset) {
 
 void Connection::on_deadline() {
     if (!socket_.valid()) return;
-    if (connecting_) ++peer_.gateway().counters().targets_failed;
+    if (connecting_) ++peer_.shared().counters.targets_failed;
     fail();
 }
 

@@ -5,41 +5,10 @@
 #include <list>
 #include <string_view>
 
-#include "gateway/loop.h"
 #include "gateway/peer.h"
-#include "gateway/secure.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
-
-// So long one has to say who one is.
-inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
-
-// What a gateway is told when it starts.
-struct Settings {
-    relay::Sites sites;
-    std::size_t own = 0;  // index of our site
-    Endpoint listen;
-    std::optional<Secret> key;  // what read_key() made of its file
-    std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
-    Nanoseconds heartbeat;  // of a stream that is idle
-    Nanoseconds silence;    // of a stream, then it is broken
-    Nanoseconds patience;   // with a trunk without streams
-    Nanoseconds drain;      // at the end
-    Nanoseconds spin;       // before it sleeps
-    bool verbose = false;
-
-    const relay::Site& own_site() const { return sites.sites[own]; }
-};
-
-// Of the gateway's own, besides what each trunk counts.
-struct GatewayCounters {
-    std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
-    std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
-                  over_limit = 0;
-    std::uint64_t connections = 0, targets = 0, targets_failed = 0, trunk_down = 0, status_pages = 0;
-    std::uint64_t lan_retransmissions = 0, lan_idle_restarts = 0, lan_resets = 0;
-};
 
 class Gateway;
 
@@ -71,6 +40,7 @@ class Newcomer final : public Watched {
     void reply();
 
     Gateway& gateway_;
+    Shared& shared_;
     FileDescriptor socket_;
     const Endpoint host_;
     const bool ours_, stranger_;
@@ -91,20 +61,11 @@ class Gateway final : public Watched {
     // Until it is told to end: 0, or 1 if connections had to be cut.
     int run();
 
-    const Settings& settings() const { return settings_; }
-    GatewayCounters& counters() { return counters_; }
-    const GatewayCounters& counters() const { return counters_; }
-    Loop& loop() { return loop_; }
-    Nanoseconds now() const { return loop_.now(); }
+    Shared& shared() { return shared_; }
+    const Shared& shared() const { return shared_; }
     Nanoseconds started() const { return started_; }
-    bool draining() const { return draining_; }
-    trunk::WindowPool& pool() { return pool_; }
     const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
     std::size_t newcomers() const { return newcomers_.size(); }
-    std::size_t connections() const;
-    bool full() const { return draining_ || connections() >= settings_.max_connections; }
-
-    trunk::Config trunk_config(bool connects) const;
 
     // A process of this site, or somebody on this machine.
     bool is_ours(const Endpoint& from, const Endpoint& to) const;
@@ -112,12 +73,9 @@ class Gateway final : public Watched {
     bool is_gateway(const Endpoint& host) const;
     // None of our own site, and of nullptr.
     Peer* peer_of(const relay::Site* site) const;
-    // Where trunks are connected from, so that the others know us.
-    std::optional<Endpoint> wan_source() const;
 
     FileDescriptor take(Newcomer& newcomer, FileDescriptor& socket);
     void forget(Newcomer& newcomer);
-    void say(const std::string& what) const;
 
     void on_events(std::uint32_t events) override;
 
@@ -129,14 +87,11 @@ class Gateway final : public Watched {
     void begin_to_end();
     Nanoseconds next_deadline() const;
 
-    const Settings settings_;
-    Loop loop_;
-    GatewayCounters counters_;
-    trunk::WindowPool pool_;
+    Shared shared_;
     FileDescriptor listener_, signals_;
     std::list<std::unique_ptr<Newcomer>> newcomers_;  // the oldest first
     std::vector<std::unique_ptr<Peer>> peers_;
-    bool accepting_ = false, draining_ = false, end_now_ = false;
+    bool accepting_ = false, end_now_ = false;
     Nanoseconds started_{0}, accept_again_ = kNever, drained_at_ = kNever, look_at_{0};
 };
 

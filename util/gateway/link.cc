@@ -12,7 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include "gateway/gateway.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::gateway {
@@ -66,14 +65,17 @@ void StreamRoom::fit_buffers(int socket) const {
         set_option(socket, SOL_SOCKET, SO_SNDBUF, wanted);
 }
 
-Link::Link(Peer& peer, FileDescriptor socket, Greeting greeting, bool connecting)
-    : peer_(peer),
+Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket, Greeting greeting,
+           bool connecting)
+    : owner_(owner),
+      shared_(shared),
+      trunk_(trunk),
       stream_(greeting.ours.stream),
       socket_(std::move(socket)),
       state_(connecting ? State::connecting : State::welcome),
       readable_(!connecting),
       writable_(!connecting),
-      deadline_(peer.gateway().now() + kGreetingTime),
+      deadline_(shared.now() + kGreetingTime),
       greeting_(std::move(greeting)) {
     const int descriptor = socket_.get();
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -81,10 +83,10 @@ Link::Link(Peer& peer, FileDescriptor socket, Greeting greeting, bool connecting
     // The kernel paces a socket that has a limit, at a rate of its own making, so that not all goes out at
     // once after a pause; this limit is never reached.
     set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);
-    const Nanoseconds silence = peer_.gateway().settings().silence;
+    const Nanoseconds silence = shared_.settings.silence;
     set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
     // That the system has it was found out at the start; on a socket that was accepted it is set again.
-    const std::string& congestion = peer_.gateway().settings().sites.trunks.congestion;
+    const std::string& congestion = shared_.settings.sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
     if (!connecting) encrypt(greeting_.derived.from_acceptor, greeting_.derived.from_connector);
 }
@@ -112,16 +114,15 @@ void Link::connected() {
 
 // The connector's side.
 bool Link::on_hello(Bytes bytes) {
-    GatewayCounters& counters = peer_.gateway().counters();
+    GatewayCounters& counters = shared_.counters;
     const auto hello = trunk::decode_hello(bytes);
     if (!hello || hello->from != greeting_.ours.to || hello->to != greeting_.ours.from)
         return refuse(counters.refused_hellos, "the gateway there is another's");
     if (hello->with_key != greeting_.ours.with_key)
         return refuse(counters.refused_hellos, "only one of us has a key");
     if (hello->with_key) {
-        const auto derived =
-            derive_keys(peer_.gateway().settings().key.value(), greeting_.keys, hello->public_key,
-                        greeting_.our_bytes, bytes.first(trunk::kHelloSize));
+        const auto derived = derive_keys(shared_.settings.key.value(), greeting_.keys, hello->public_key,
+                                         greeting_.our_bytes, bytes.first(trunk::kHelloSize));
         if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize)))
             return refuse(counters.wrong_keys, "it has another key");
         greeting_.derived = *derived;
@@ -143,9 +144,9 @@ void Link::welcome(const trunk::Welcome& words) {
 
 bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
     if (header.type != trunk::FrameType::welcome)
-        return refuse(peer_.gateway().counters().garbage, "it does not begin with a welcome");
+        return refuse(shared_.counters.garbage, "it does not begin with a welcome");
     const trunk::Welcome welcome = trunk::decode_welcome(payload);
-    if (!peer_.welcomed(*this, welcome)) {
+    if (!owner_.welcomed(*this, welcome)) {
         close("its state and ours do not belong together");
         return false;
     }
@@ -156,7 +157,7 @@ bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
 void Link::come_up(std::uint32_t window) {
     state_ = State::up;
     deadline_ = kNever;
-    peer_.link_up(*this, window);
+    owner_.link_up(*this, window);
 }
 
 void Link::on_events(std::uint32_t events) {
@@ -185,7 +186,7 @@ void Link::read() {
             // That was all, and the kernel says when there is more; of an end that has come it has said so
             // already.
             if (static_cast<std::size_t>(size) < room && !peer_closed_) readable_ = false;
-            if (is_up()) peer_.trunk().heard(stream_, peer_.gateway().now());
+            if (is_up()) trunk_.heard(stream_, shared_.now());
             if (!parse()) return;
         } else if (size == 0) {
             return close("the peer has closed it");
@@ -199,7 +200,7 @@ void Link::read() {
 
 // False if the link is closed.
 bool Link::parse() {
-    GatewayCounters& counters = peer_.gateway().counters();
+    GatewayCounters& counters = shared_.counters;
     if (state_ == State::hello) {
         constexpr std::size_t kSize = trunk::kHelloSize + trunk::kProofSize;
         if (arrived().size() < kSize) return true;
@@ -232,12 +233,11 @@ bool Link::parse() {
 bool Link::on_frame(Bytes frame) {
     const auto header = trunk::get_header(frame);
     if (!header || frame.size() != trunk::kHeaderSize + header->length)
-        return refuse(peer_.gateway().counters().garbage, kNoFrame);
+        return refuse(shared_.counters.garbage, kNoFrame);
     const Bytes payload = frame.subspan(trunk::kHeaderSize);
     if (state_ == State::welcome) return on_welcome(*header, payload);
-    const auto done = peer_.trunk().on_frame(stream_, *header, payload, peer_.gateway().now());
-    peer_.has_work();
-    if (!done) peer_.violated(done.error().message);
+    const auto done = trunk_.on_frame(stream_, *header, payload, shared_.now());
+    if (!done) owner_.violated(done.error().message);
     return done.ok();
 }
 
@@ -251,9 +251,9 @@ bool Link::write(Nanoseconds now, std::size_t most) {
 }
 
 bool Link::write_plain(Nanoseconds now, std::size_t most) {
-    const auto& writing = peer_.trunk().stream(stream_).writing();
+    const auto& writing = trunk_.stream(stream_).writing();
     for (std::size_t bytes = unsent(); writing.size() < kBatchFrames && bytes < std::min(most, kBatch);) {
-        const trunk::Frame* frame = peer_.trunk().next(stream_, now);
+        const trunk::Frame* frame = trunk_.next(stream_, now);
         if (frame == nullptr) break;
         bytes += frame->bytes().size();
     }
@@ -271,20 +271,19 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
         std::size_t frames = 0;
         for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
             first_sent_ -= writing[frames]->bytes().size();
-        peer_.trunk().written(stream_, frames);
+        trunk_.written(stream_, frames);
         if (!writing.empty()) writable_ = false;  // a short write: the kernel says when there is room
     }
     if (!writable_) {  // what this stream has no room for may go sooner on another
         const std::size_t begun = first_sent_ > 0 ? 1 : 0;
-        peer_.trunk().give_back(stream_, writing.size() - begun);
+        trunk_.give_back(stream_, writing.size() - begun);
     }
     return sent && writable_;
 }
 
 std::size_t Link::unsent() const {
     std::size_t bytes = sealed_.size() - sealed_sent_ - first_sent_;
-    for (const trunk::FramePointer& frame : peer_.trunk().stream(stream_).writing())
-        bytes += frame->bytes().size();
+    for (const trunk::FramePointer& frame : trunk_.stream(stream_).writing()) bytes += frame->bytes().size();
     return bytes;
 }
 
@@ -295,10 +294,10 @@ bool Link::write_sealed(Nanoseconds now, std::size_t most) {
         sealed_.clear();
         sealed_sent_ = 0;
         while (sealed_.size() < std::min(most, kSealedBatch)) {
-            trunk::Frame* frame = peer_.trunk().next(stream_, now);
+            trunk::Frame* frame = trunk_.next(stream_, now);
             if (frame == nullptr) break;
             sealer_->seal(frame->bytes(), sealed_);
-            peer_.trunk().written(stream_, 1);
+            trunk_.written(stream_, 1);
         }
     }
     if (sealed_.empty()) return false;
@@ -345,7 +344,7 @@ void Link::close(const char* why) {
     const bool was_up = state_ == State::up;
     state_ = State::closed;
     socket_.reset();
-    peer_.link_closed(*this, was_up, why);
+    owner_.link_closed(*this, was_up, why);
 }
 
 }  // namespace mcastcoll::gateway

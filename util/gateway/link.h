@@ -3,15 +3,14 @@
 
 #include <sys/uio.h>
 
-#include "gateway/loop.h"
 #include "gateway/secure.h"
+#include "gateway/shared.h"
 #include "gateway/sockets.h"
 #include "trunk/frame.h"
 #include "trunk/hello.h"
+#include "trunk/trunk.h"
 
 namespace mcastcoll::gateway {
-
-class Peer;
 
 // How much a stream takes: what its kernel says of the congestion window, and what has been given to it
 // since.
@@ -48,6 +47,22 @@ struct Greeting {
     StreamKeys derived;
 };
 
+class Link;
+
+// Whoever has the links of a trunk: it alone knows its session and which stream is whose, so it says whether
+// a link belongs to it, and is told when one comes and goes.  Frames go straight to the trunk.
+class LinkOwner {
+  public:
+    // The connector's: false if the link is of no use.
+    virtual bool welcomed(Link& link, const trunk::Welcome& welcome) = 0;
+    virtual void link_up(Link& link, std::uint32_t window) = 0;
+    virtual void link_closed(Link& link, bool was_up, const char* why) = 0;
+    virtual void violated(const std::string& what) = 0;
+
+  protected:
+    ~LinkOwner() = default;
+};
+
 class Link final : public Watched {
   public:
     struct Counters {
@@ -56,7 +71,8 @@ class Link final : public Watched {
 
     // connecting: the greeting has our hello only, and is said once the connection is there.  Otherwise we
     // were connected to, and it is over but for the welcome.
-    Link(Peer& peer, FileDescriptor socket, Greeting greeting, bool connecting);
+    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket, Greeting greeting,
+         bool connecting);
 
     void on_events(std::uint32_t events) override;
     // The acceptor's first frame; separate, since it may fail.
@@ -96,7 +112,9 @@ class Link final : public Watched {
     std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
-    Peer& peer_;
+    LinkOwner& owner_;
+    Shared& shared_;
+    trunk::Trunk& trunk_;
     const unsigned stream_;
     FileDescriptor socket_;
     State state_;

@@ -14,6 +14,8 @@ mcc_parts += \
 	%reldir%/peer_writing.cc \
 	%reldir%/secure.cc \
 	%reldir%/secure.h \
+	%reldir%/shared.cc \
+	%reldir%/shared.h \
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h
 if HAVE_SODIUM

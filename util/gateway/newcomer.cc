@@ -13,11 +13,12 @@ constexpr std::uint32_t kGet = 0x47455420;  // "GET "
 
 Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from)
     : gateway_(gateway),
+      shared_(gateway.shared()),
       socket_(std::move(socket)),
       host_{from.family, 0, from.address},
       ours_(gateway.is_ours(host_, name_of(socket_.get()))),
       stranger_(!ours_ && !gateway.is_gateway(host_)),
-      deadline_(gateway.now() + kGreetingTime) {}
+      deadline_(shared_.now() + kGreetingTime) {}
 
 void Newcomer::on_events(std::uint32_t) {
     if (!socket_.valid()) return;
@@ -53,7 +54,7 @@ void Newcomer::listen() {
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
         } else if (size == 0) {
-            if (size_ > 0 && !greeting_) ++gateway_.counters().garbage;
+            if (size_ > 0 && !greeting_) ++shared_.counters.garbage;
             return close();
         } else if (errno == EAGAIN) {
             return;
@@ -79,34 +80,34 @@ void Newcomer::decide() {
         case kGet:
             return on_get();
         default:
-            return refuse(gateway_.counters().garbage);
+            return refuse(shared_.counters.garbage);
     }
 }
 
 void Newcomer::on_preface(Bytes words) {
-    GatewayCounters& counters = gateway_.counters();
+    GatewayCounters& counters = shared_.counters;
     const auto preface = relay::decode_preface(words);
     if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
-    Peer* peer = gateway_.peer_of(gateway_.settings().sites.site_of(preface->target));
+    Peer* peer = gateway_.peer_of(shared_.settings.sites.site_of(preface->target));
     if (peer == nullptr) return refuse(counters.no_route);
-    if (gateway_.full()) return refuse(counters.over_limit);
+    if (shared_.full()) return refuse(counters.over_limit);
     peer->adopt(gateway_.take(*this, socket_), *preface);
 }
 
 void Newcomer::on_hello(Bytes words) {
-    GatewayCounters& counters = gateway_.counters();
-    const auto& key = gateway_.settings().key;
+    GatewayCounters& counters = shared_.counters;
+    const auto& key = shared_.settings.key;
     const auto hello = trunk::decode_hello(words);
-    if (!hello || hello->to != gateway_.settings().own_site().name || hello->stream >= trunk::kMaxStreams ||
+    if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= trunk::kMaxStreams ||
         hello->with_key != key.has_value())
         return refuse(counters.refused_hellos);
-    peer_ = gateway_.peer_of(gateway_.settings().sites.named(hello->from));
-    if (peer_ == nullptr || peer_->connects() || gateway_.draining()) return refuse(counters.refused_hellos);
+    peer_ = gateway_.peer_of(shared_.settings.sites.named(hello->from));
+    if (peer_ == nullptr || peer_->connects() || shared_.draining) return refuse(counters.refused_hellos);
     // Without a key an address is all that tells the site's gateway from anybody else.
     if (!hello->with_key && !host_.same_host(peer_->site().wan)) {
-        gateway_.say(fmt::format("{} says that it is the gateway of {}, which is at {}: refused",
-                                 host_.to_string(), hello->from, peer_->site().wan.to_string()));
+        shared_.say(fmt::format("{} says that it is the gateway of {}, which is at {}: refused",
+                                host_.to_string(), hello->from, peer_->site().wan.to_string()));
         return refuse(counters.foreign_hellos);
     }
     greeting_ = peer_->greet(hello->stream);
@@ -125,13 +126,13 @@ void Newcomer::on_hello(Bytes words) {
 }
 
 void Newcomer::on_proof(Bytes proof) {
-    if (!equal(greeting_->derived.connector_proof, proof)) return refuse(gateway_.counters().wrong_keys);
+    if (!equal(greeting_->derived.connector_proof, proof)) return refuse(shared_.counters.wrong_keys);
     peer_->accept(gateway_.take(*this, socket_), std::move(*greeting_));
 }
 
 void Newcomer::on_get() {
-    if (!ours_) return refuse(gateway_.counters().strangers);
-    ++gateway_.counters().status_pages;
+    if (!ours_) return refuse(shared_.counters.strangers);
+    ++shared_.counters.status_pages;
     const bool json = text().starts_with("GET /json");
     const std::string body = json ? status_as_json(gateway_) : status_as_text(gateway_);
     reply_ = fmt::format(

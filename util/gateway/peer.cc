@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "gateway/gateway.h"
-
 namespace mcastcoll::gateway {
 namespace {
 
@@ -16,18 +14,18 @@ constexpr unsigned kRounds = 8;
 
 }  // namespace
 
-Peer::Peer(Gateway& gateway, const relay::Site& site)
-    : gateway_(gateway),
+Peer::Peer(Shared& shared, const relay::Site& site)
+    : shared_(shared),
       site_(site),
-      connects_(gateway.settings().own_site().name < site.name),
-      trunk_(gateway.trunk_config(connects_), gateway.pool(), *this),
+      connects_(shared.settings.own_site().name < site.name),
+      trunk_(shared.settings.trunk_config(connects_), shared.pool, *this),
       session_(random_number()),
-      down_since_(gateway.now()) {
+      down_since_(shared.now()) {
     connect_pause_.fill(kFirstPause);
 }
 
 Greeting Peer::greet(unsigned stream) const {
-    const Settings& settings = gateway_.settings();
+    const Settings& settings = shared_.settings;
     Greeting greeting;
     if (settings.key) greeting.keys = KeyPair::make();
     greeting.ours = {.with_key = settings.key.has_value(),
@@ -45,31 +43,31 @@ Greeting Peer::greet(unsigned stream) const {
 }
 
 void Peer::connect_streams(Nanoseconds now) {
-    if (!connects_ || gateway_.draining()) return;
-    for (unsigned i = 0; i < gateway_.settings().sites.trunks.streams; ++i) {
+    if (!connects_ || shared_.draining) return;
+    for (unsigned i = 0; i < shared_.settings.sites.trunks.streams; ++i) {
         if (links_[i] != nullptr || connect_at_[i] > now) continue;
         connect_at_[i] = now + connect_pause_[i];
         connect_pause_[i] = std::min(Nanoseconds{connect_pause_[i].value * 2}, kLongestPause);
-        auto socket = connect_to(site_.wan, gateway_.wan_source());
+        auto socket = connect_to(site_.wan, shared_.settings.wan_source());
         if (!socket) {
             last_failure_ = socket.error().message;
             continue;
         }
-        install(std::make_unique<Link>(*this, std::move(socket.value()), greet(i), true));
+        install(std::make_unique<Link>(*this, shared_, trunk_, std::move(socket.value()), greet(i), true));
     }
 }
 
 void Peer::install(std::unique_ptr<Link> link) {
     Link& installed = *link;
     links_[link->stream()] = std::move(link);
-    if (!gateway_.loop().add(installed.descriptor(), installed)) installed.close("cannot be watched");
+    if (!shared_.loop.add(installed.descriptor(), installed)) installed.close("cannot be watched");
 }
 
 void Peer::accept(FileDescriptor socket, Greeting greeting) {
     const std::uint64_t theirs = greeting.theirs.session;
     const auto binding = trunk::bind(session_, bound_to_, greeting.theirs);
     if (binding == trunk::Binding::renewed) abandon("the gateway there has started anew");
-    auto link = std::make_unique<Link>(*this, std::move(socket), std::move(greeting), false);
+    auto link = std::make_unique<Link>(*this, shared_, trunk_, std::move(socket), std::move(greeting), false);
     Link& accepted = *link;
     if (binding != trunk::Binding::refused) {
         bound_to_ = theirs;
@@ -80,7 +78,6 @@ void Peer::accept(FileDescriptor socket, Greeting greeting) {
     accepted.welcome({session_, link == nullptr ? bound_to_ : 0, trunk_.config().first_window});
 }
 
-// The connector's: false if the link is of no use.
 bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
     if (link.session() != session_) return false;  // said hello before the state was dropped
     if (welcome.peer_session != session_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
@@ -92,34 +89,32 @@ bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
 }
 
 void Peer::link_up(Link& link, std::uint32_t window) {
-    const Nanoseconds now = gateway_.now();
-    if (trunk_.streams_up() == 0) gateway_.say(fmt::format("trunk to {} is up", site_.name));
+    const Nanoseconds now = shared_.now();
+    if (trunk_.streams_up() == 0) shared_.say(fmt::format("trunk to {} is up", site_.name));
     trunk_.set_peer_window(window);
     trunk_.stream_up(link.stream(), now);
     connect_pause_[link.stream()] = kFirstPause;
     last_failure_.clear();
-    has_work_ = true;
 }
 
 void Peer::link_closed(Link& link, bool was_up, const char* why) {
-    const Nanoseconds now = gateway_.now();
+    const Nanoseconds now = shared_.now();
     last_failure_ = fmt::format("stream {}: {}", link.stream(), why);
     if (was_up) {
         trunk_.stream_down(link.stream());
         connect_at_[link.stream()] = now;  // at once, then with pauses
         if (trunk_.streams_up() == 0) {
             down_since_ = now;
-            gateway_.say(fmt::format("trunk to {} is down: {}", site_.name, last_failure_));
+            shared_.say(fmt::format("trunk to {} is down: {}", site_.name, last_failure_));
         }
     }
-    if (auto& place = links_[link.stream()]; place.get() == &link) gateway_.loop().bury(std::move(place));
-    has_work_ = true;
+    if (auto& place = links_[link.stream()]; place.get() == &link) shared_.loop.bury(std::move(place));
 }
 
 // All connections are reset; what comes from the session before means nothing any more.
 void Peer::abandon(const std::string& why) {
     if (bound_to_ != 0 || trunk_.channels() > 0)
-        gateway_.say(fmt::format("the state of the trunk to {} is dropped: {}", site_.name, why));
+        shared_.say(fmt::format("the state of the trunk to {} is dropped: {}", site_.name, why));
     for (auto& link : links_)
         if (link != nullptr) link->close("the trunk's state was dropped");
     session_ = random_number();
@@ -130,38 +125,37 @@ void Peer::abandon(const std::string& why) {
 void Peer::install(trunk::ChannelId channel, FileDescriptor socket,
                    const std::optional<relay::Preface>& preface) {
     auto& place = connections_[channel];
+    if (place == nullptr) ++shared_.connections;
     place = std::make_unique<Connection>(*this, channel, std::move(socket), preface);
-    if (gateway_.loop().add(place->descriptor(), *place)) return;
+    if (shared_.loop.add(place->descriptor(), *place)) return;
     trunk_.reset(channel);
     place->close(true);
 }
 
 void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
-    GatewayCounters& counters = gateway_.counters();
+    GatewayCounters& counters = shared_.counters;
     const auto refuse = [&](std::uint64_t& counter) {
         ++counter;
         close_with_reset(socket);
     };
-    if (trunk_.streams_up() == 0 && gateway_.now() - down_since_ >= gateway_.settings().patience)
+    if (trunk_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.patience)
         return refuse(counters.trunk_down);
     const auto channel = trunk_.open_channel(relay::encode_preface(preface));
     if (!channel) return refuse(counters.over_limit);
     ++counters.connections;
     install(*channel, std::move(socket), std::nullopt);
-    has_work_ = true;
 }
 
 void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
-    has_work_ = true;
-    GatewayCounters& counters = gateway_.counters();
+    GatewayCounters& counters = shared_.counters;
     const auto refuse = [&](std::uint64_t& counter) {
         ++counter;
         trunk_.reset(channel);
     };
     const auto preface = relay::decode_preface(bytes);
-    const relay::Site* where = preface ? gateway_.settings().sites.site_of(preface->target) : nullptr;
-    if (where != &gateway_.settings().own_site()) return refuse(counters.no_route);
-    if (gateway_.full()) return refuse(counters.over_limit);
+    const relay::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
+    if (where != &shared_.settings.own_site()) return refuse(counters.no_route);
+    if (shared_.full()) return refuse(counters.over_limit);
     auto socket = connect_to(preface->target);
     if (!socket) return refuse(counters.targets_failed);
     ++counters.targets;
@@ -190,8 +184,9 @@ void Peer::remove(trunk::ChannelId channel) {
     const auto found = connections_.find(channel);
     if (found == connections_.end()) return;
     waiting_.erase(found->second.get());
-    gateway_.loop().bury(std::move(found->second));
+    shared_.loop.bury(std::move(found->second));
     connections_.erase(found);
+    --shared_.connections;
 }
 
 void Peer::reset_all() {
@@ -204,19 +199,18 @@ void Peer::reset_all() {
 }
 
 void Peer::check_time(Nanoseconds now) {
-    if (const Nanoseconds lost = gateway_.loop().overslept(); lost > gateway_.settings().heartbeat) {
+    if (const Nanoseconds lost = shared_.loop.overslept(); lost > shared_.settings.heartbeat) {
         trunk_.forgive(now);
         down_since_ = std::min(now, down_since_ + lost);
     }
     trunk_.on_time(now);
     for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
-        if (trunk_.stream(i).is_silent(gateway_.settings().silence, now))
+        if (trunk_.stream(i).is_silent(shared_.settings.silence, now))
             links_[i]->close("silent for too long");
         if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no greeting in time");
     }
-    if (trunk_.streams_up() == 0 && now - down_since_ >= gateway_.settings().patience &&
-        trunk_.channels() > 0)
-        abandon(fmt::format("no stream for {} s", gateway_.settings().patience.value / 1'000'000'000));
+    if (trunk_.streams_up() == 0 && now - down_since_ >= shared_.settings.patience && trunk_.channels() > 0)
+        abandon(fmt::format("no stream for {} s", shared_.settings.patience.value / 1'000'000'000));
     if (!violation_.empty()) abandon(std::exchange(violation_, {}));
     connect_streams(now);
     check_waiting(now);
@@ -258,10 +252,10 @@ Nanoseconds Peer::next_deadline() const {
     for (const auto& link : links_)
         if (link != nullptr) deadline = std::min(deadline, link->deadline());
     if (connects_)
-        for (unsigned i = 0; i < gateway_.settings().sites.trunks.streams; ++i)
+        for (unsigned i = 0; i < shared_.settings.sites.trunks.streams; ++i)
             if (links_[i] == nullptr) deadline = std::min(deadline, connect_at_[i]);
     if (trunk_.streams_up() == 0 && trunk_.channels() > 0)
-        deadline = std::min(deadline, down_since_ + gateway_.settings().patience);
+        deadline = std::min(deadline, down_since_ + shared_.settings.patience);
     if (!waiting_.empty()) deadline = std::min(deadline, waiting_checked_ + kWaitingEach);
     return deadline;
 }

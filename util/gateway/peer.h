@@ -12,11 +12,10 @@
 #include "gateway/link.h"
 #include "relay/preface.h"
 #include "relay/sites.h"
-#include "trunk/trunk.h"
 
 namespace mcastcoll::gateway {
 
-class Gateway;
+class Peer;
 
 // A connection of one of the site's processes: its socket on one side, a channel of a trunk on the other.
 class Connection final : public Watched {
@@ -52,11 +51,10 @@ class Connection final : public Watched {
     std::array<std::byte, relay::kPrefaceSize> preface_{};
 };
 
-class Peer final : public trunk::Host {
+class Peer final : public trunk::Host, public LinkOwner {
   public:
-    Peer(Gateway& gateway, const relay::Site& site);
+    Peer(Shared& shared, const relay::Site& site);
 
-    Gateway& gateway() { return gateway_; }
     trunk::Trunk& trunk() { return trunk_; }
     const trunk::Trunk& trunk() const { return trunk_; }
     const relay::Site& site() const { return site_; }
@@ -73,16 +71,20 @@ class Peer final : public trunk::Host {
     // The gateway there has connected to us, and has proved who it is.
     void accept(FileDescriptor socket, Greeting greeting);
 
-    // Of links.
-    bool welcomed(Link& link, const trunk::Welcome& welcome);
-    void link_up(Link& link, std::uint32_t window);
-    void link_closed(Link& link, bool was_up, const char* why);
-    void violated(const std::string& what) { violation_ = "the gateway there breaks the protocol: " + what; }
+    // LinkOwner.
+    bool welcomed(Link& link, const trunk::Welcome& welcome) override;
+    void link_up(Link& link, std::uint32_t window) override;
+    void link_closed(Link& link, bool was_up, const char* why) override;
+    void violated(const std::string& what) override {
+        violation_ = "the gateway there breaks the protocol: " + what;
+    }
 
     // Of connections.
+    Shared& shared() { return shared_; }
     trunk::FramePointer& scratch() { return scratch_; }
     // How many bytes a frame of bulk should have.
     std::size_t frame_size() const { return frame_size_; }
+    // There is more to write in this round.
     void has_work() { has_work_ = true; }
     void again_later(trunk::ChannelId channel) { again_.push_back(channel); }
     void remove(trunk::ChannelId channel);
@@ -114,7 +116,7 @@ class Peer final : public trunk::Host {
     void install(trunk::ChannelId channel, FileDescriptor socket,
                  const std::optional<relay::Preface>& preface);
 
-    Gateway& gateway_;
+    Shared& shared_;
     const relay::Site& site_;
     const bool connects_;
     trunk::Trunk trunk_;

@@ -1,7 +1,7 @@
 // Which stream gets what.
 #include <algorithm>
 
-#include "gateway/gateway.h"
+#include "gateway/peer.h"
 
 namespace mcastcoll::gateway {
 namespace {

@@ -78,17 +78,18 @@ Json trunk_as_json(const Peer& peer, unsigned streams) {
 }
 
 Json as_object(const Gateway& gateway) {
-    Json object{{"site", gateway.settings().own_site().name},
-                {"listen", gateway.settings().listen.to_string()},
-                {"seconds", (gateway.now() - gateway.started()).value / 1'000'000'000},
-                {"draining", gateway.draining()},
-                {"encrypted", gateway.settings().key.has_value()},
-                {"connections", gateway.connections()},
+    const Shared& shared = gateway.shared();
+    Json object{{"site", shared.settings.own_site().name},
+                {"listen", shared.settings.listen.to_string()},
+                {"seconds", (shared.now() - gateway.started()).value / 1'000'000'000},
+                {"draining", shared.draining},
+                {"encrypted", shared.settings.key.has_value()},
+                {"connections", shared.connections},
                 {"newcomers", gateway.newcomers()},
-                {"counters", nlohmann::json(gateway.counters())},
+                {"counters", nlohmann::json(shared.counters)},
                 {"trunks", Json::array()}};
     for (const auto& peer : gateway.peers())
-        object["trunks"].push_back(trunk_as_json(*peer, gateway.settings().sites.trunks.streams));
+        object["trunks"].push_back(trunk_as_json(*peer, shared.settings.sites.trunks.streams));
     return object;
 }
 

@@ -1,0 +1,44 @@
+#include "gateway/shared.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace mcastcoll::gateway {
+
+// How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
+// windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
+Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {}
+
+trunk::Config Settings::trunk_config(bool connects) const {
+    const std::size_t memory = memory_mib << 20;
+    const std::size_t peers = std::max<std::size_t>(sites.sites.size() - 1, 1);
+    trunk::Config config;
+    config.even = connects;
+    config.first_window = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(memory / 2 / max_connections, trunk::kMinWindow, 64 * 1024));
+    config.send_memory = std::max<std::size_t>(memory / 4 / peers, 1024 * 1024);
+    config.max_channels = 2 * max_connections;
+    config.cap_bytes_per_second = sites.trunks.cap_mbit * 125'000;
+    config.heartbeat = heartbeat;
+    config.silence = silence;
+    return config;
+}
+
+std::optional<Endpoint> Settings::wan_source() const {
+    if (own_site().wan.family != listen.family) return std::nullopt;
+    Endpoint source = own_site().wan;
+    Endpoint any = listen;
+    any.address.fill(std::byte{0});
+    // Behind a translator of addresses the gateway has another one than the others see.
+    if (!source.same_host(listen) && !listen.same_host(any)) return std::nullopt;
+    source.port = 0;
+    return source;
+}
+
+void Shared::say(const std::string& what) const {
+    if (settings.verbose) fmt::print(stderr, "mcastcoll-gateway: {}: {}\n", settings.own_site().name, what);
+}
+
+}  // namespace mcastcoll::gateway
