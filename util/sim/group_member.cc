@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "group/welcome.h"
-#include "group_world.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
@@ -208,7 +207,7 @@ constexpr int kMostTurns = 10'000;
 
 }  // namespace
 
-GroupProcess::GroupProcess(GroupWorld& world, Address self)
+GroupProcess::GroupProcess(GroupEnvironment& world, Address self)
     : world_(world), self_(self), endpoint_(world.endpoint_of(self)) {}
 GroupProcess::~GroupProcess() = default;
 

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "group/joins.h"
-#include "shared_plan.h"
+#include "group_options.h"
+#include "host_memory.h"
 
 namespace mcastcoll::sim {
-
-class GroupMember;
-class GroupWorld;
 
 // A process as messages reach it: its number, and how often it was started before. Datagrams go to whoever
 // has the number.
@@ -23,13 +21,59 @@ constexpr std::uint32_t number_of(Address address) {
     return static_cast<std::uint32_t>(address);
 }
 
+class GroupMember;
+class GroupProcess;
+
+// What a process and its members know of the world around them, and what they ask of it: whatever concerns
+// other processes is the world's.
+class GroupEnvironment : public Simulation {
+  public:
+    const GroupOptions& options() const { return options_; }
+    Random& random() { return random_; }
+    using Simulation::network;
+    Network& network() { return network_; }
+    SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
+    std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
+    // A process that is started again has the endpoint behind all others.
+    std::uint32_t endpoint_of(Address process) const {
+        return process == number_of(process) ? number_of(process) : processes();
+    }
+
+    // How many operations of this group a member may have posted by now.
+    virtual std::size_t may_post(std::uint32_t group) const = 0;
+    // A member has joined, or come through one more operation.
+    virtual void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
+                              bool joined) = 0;
+    virtual bool may_send(std::uint32_t endpoint) = 0;
+    virtual void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) = 0;
+    virtual void watch(std::uint32_t endpoint, Address peer) = 0;
+    // Null: its leader has not made it yet.
+    virtual std::shared_ptr<HostMemory> memory(const group::HostMembers& members,
+                                               const GroupProcess& process) = 0;
+    // What is left of a member when its process lets go of it.
+    virtual void retire(std::unique_ptr<GroupMember> member) = 0;
+
+  protected:
+    GroupEnvironment(const Conditions& conditions, std::uint32_t endpoints, GroupOptions&& options)
+        : Simulation(conditions, first_numbers(endpoints), std::vector<std::uint32_t>(endpoints),
+                     options.groups.size()),
+          options_(std::move(options)) {
+        for (const GroupPlan& plan : options_.groups)
+            shared_plans_.emplace_back(shared_plans_.size() + 1, plan);
+    }
+    std::uint32_t processes() const { return static_cast<std::uint32_t>(options_.host_of.size()); }
+
+    const GroupOptions options_;
+    std::vector<SharedPlan> shared_plans_;  // by group
+};
+
 // What the provider's station is, in virtual time: the groups of one process, and how its messages go out.
 class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
   public:
-    GroupProcess(GroupWorld& world, Address self);
+    GroupProcess(GroupEnvironment& world, Address self);
     ~GroupProcess();
 
-    GroupWorld& world() const { return world_; }
+    GroupEnvironment& world() const { return world_; }
     std::uint32_t endpoint() const { return endpoint_; }
     std::uint32_t number() const { return number_of(self_); }
     // That it has given to joins of the same members.
@@ -75,7 +119,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     }
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
-    GroupWorld& world_;
+    GroupEnvironment& world_;
     const Address self_;
     const std::uint32_t endpoint_;
     std::size_t under_way_ = 0;  // messages
@@ -172,7 +216,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void flush() override {}
     void forget_payloads() override {}
 
-    GroupWorld& world() const { return process_.world(); }
+    GroupEnvironment& world() const { return process_.world(); }
     std::uint32_t group() const { return static_cast<std::uint32_t>(shared_.number() - 1); }
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);

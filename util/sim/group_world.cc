@@ -54,11 +54,9 @@ std::uint64_t most_steps(const GroupOptions& options) {
 }
 
 GroupWorld::GroupWorld(GroupOptions options)
-    : Simulation({model_of(options), options.faults, options.seed}, first_numbers(endpoints_of(options)),
-                 std::vector<std::uint32_t>(endpoints_of(options)), options.groups.size()),
-      options_(std::move(options)),
+    : GroupEnvironment({model_of(options), options.faults, options.seed}, endpoints_of(options),
+                       std::move(options)),
       slots_(endpoints_of(options_)) {
-    for (const GroupPlan& plan : options_.groups) shared_plans_.emplace_back(shared_plans_.size() + 1, plan);
     for (std::uint32_t endpoint = 0; endpoint < slots_.size(); ++endpoint)
         network_.listen(endpoint, Network::kNoRange);
     for (std::uint32_t number = 0; number < processes(); ++number)
@@ -177,8 +175,18 @@ std::shared_ptr<HostMemory> GroupWorld::memory(const group::HostMembers& members
     return memory;
 }
 
-void GroupWorld::look_at_memory(std::uint32_t endpoint) {
+void GroupWorld::look(std::uint32_t endpoint) {
     wake(endpoint, now() + options_.model.memory.latency);
+}
+
+void GroupWorld::has_read(std::uint32_t endpoint, std::size_t bytes) {
+    network_.occupy(endpoint, options_.model.memory.copy_time(bytes));
+}
+
+void GroupWorld::retire(std::unique_ptr<GroupMember> member) {
+    const Unmetered own;
+    retired_.push_back(std::move(member));
+    left_at_ = now();
 }
 
 void GroupWorld::came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined) {

@@ -7,39 +7,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "group_member.h"
-#include "host_memory.h"
 #include "memory_meter.h"
-#include "simulation.h"
 
 namespace mcastcoll::sim {
-
-struct GroupOptions : Conditions {       // the model's layout follows from the rest
-    std::vector<std::uint32_t> host_of;  // of each process
-    std::vector<std::uint32_t> site_of;  // of each host
-    std::vector<GroupPlan> groups;       // joined by each of their processes in this order
-    double words_doubled = 0;            // of a join, later, as by somebody who has heard them
-    std::size_t messages_at_once = 32;   // that one process may have under way
-    bool tells_failed_sends = true;      // to processes that are gone
-    Nanoseconds watch_delay = Nanoseconds::from_ms(20);
-    Nanoseconds calls_within;  // joins are called up to this late
-    Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);
-    // after: all members together have completed that many. Hosts are processes here.
-    std::optional<Strike> death, pause;
-    std::optional<Strike> restart;   // dies, and another starts in its place, which counts its joins anew
-    std::optional<Strike> gives_up;  // closes what it has not joined yet
-    std::uint32_t counted = 0;       // joins of the same members before, by processes that have not restarted
-    std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
-    Nanoseconds pause_length;
-    Nanoseconds stall_timeout = kNever;                    // after which whoever is waited for is given up
-    std::optional<std::uint32_t> no_memory, no_multicast;  // a process that has none
-};
 
 // One group of all processes of a layout, which can have as many messages under way as links hold.
 GroupOptions one_group(Model model);
@@ -47,13 +23,11 @@ GroupOptions one_group(Model model);
 // Events after which a world of these is held to go on for ever.
 std::uint64_t most_steps(const GroupOptions& options);
 
-class GroupWorld final : public Simulation {
+class GroupWorld final : public GroupEnvironment, public MemoryReaders {
   public:
     explicit GroupWorld(GroupOptions options);
     std::string run() override;
 
-    const GroupOptions& options() const { return options_; }
-    Random& random() { return random_; }
     std::uint64_t completions() const { return completions_; }
     std::uint64_t events() const { return steps_; }
     // When the last process so far has let go of a group.
@@ -61,33 +35,6 @@ class GroupWorld final : public Simulation {
     // What the provider's groups and joins have allocated in this process, and still have after a turn of its
     // own, at most.
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
-
-    // For processes and members.
-    SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
-    // A member has joined, or come through one more operation.
-    void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined);
-    // How many operations of this group a member may have posted by now.
-    std::size_t may_post(std::uint32_t group) const;
-    using Simulation::network;
-    Network& network() { return network_; }
-    // A process that is started again has the endpoint behind all others.
-    std::uint32_t endpoint_of(Address process) const {
-        return process == number_of(process) ? number_of(process) : processes();
-    }
-    bool may_send(std::uint32_t endpoint);
-    void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload);
-    void watch(std::uint32_t endpoint, Address peer);
-    // Null: its leader has not made it yet.
-    std::shared_ptr<HostMemory> memory(const group::HostMembers& members, const GroupProcess& process);
-    std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
-    // Something has changed in the memory that this endpoint shares.
-    void look_at_memory(std::uint32_t endpoint);
-    // What is left of a member when its process lets go of it.
-    void retire(std::unique_ptr<GroupMember> member) {
-        const Unmetered own;
-        retired_.push_back(std::move(member));
-        left_at_ = now();
-    }
 
   private:
     // For a process at a moment: a join to call, a peer that is lost, a word that comes again, or only a
@@ -100,6 +47,19 @@ class GroupWorld final : public Simulation {
         std::int64_t bytes = 0, peak_bytes = 0;
         std::vector<std::pair<Nanoseconds, Errand>> errands;
     };
+    // GroupEnvironment.
+    std::size_t may_post(std::uint32_t group) const override;
+    void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined) override;
+    bool may_send(std::uint32_t endpoint) override;
+    void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) override;
+    void watch(std::uint32_t endpoint, Address peer) override;
+    std::shared_ptr<HostMemory> memory(const group::HostMembers& members,
+                                       const GroupProcess& process) override;
+    void retire(std::unique_ptr<GroupMember> member) override;
+    // MemoryReaders.
+    void look(std::uint32_t endpoint) override;
+    void has_read(std::uint32_t endpoint, std::size_t bytes) override;
+    // Sink.
     void on_packet(std::uint32_t endpoint, Bytes datagram) override;
     void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) override;
     void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;
@@ -116,7 +76,6 @@ class GroupWorld final : public Simulation {
     Address address_at(std::uint32_t endpoint) const {
         return endpoint < processes() ? endpoint : address_of(options_.restart->host, 1);
     }
-    std::uint32_t processes() const { return static_cast<std::uint32_t>(options_.host_of.size()); }
     std::uint32_t endpoint_now(std::uint32_t number) const {
         return restarted_ && options_.restart->host == number ? processes() : number;
     }
@@ -127,10 +86,8 @@ class GroupWorld final : public Simulation {
     bool harmed(const GroupPlan& plan) const;
     std::string judge_group(std::uint32_t number) const;
 
-    const GroupOptions options_;
     Nanoseconds harmed_at_{};                              // when somebody died or gave up, the last of them
     Nanoseconds called_at_{};                              // the last that a join is called
-    std::vector<SharedPlan> shared_plans_;                 // by group
     std::vector<Slot> slots_;                              // by endpoint
     std::set<std::pair<std::uint32_t, Address>> watches_;  // by endpoint
     std::map<std::pair<GroupKey, std::uint32_t>, std::shared_ptr<HostMemory>> memories_;  // by host

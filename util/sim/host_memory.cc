@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "group_world.h"
 #include "script.h"
 
 namespace mcastcoll::sim {
@@ -29,11 +28,7 @@ void HostMemory::fail(int error, std::uint32_t because_of) {
 }
 
 void HostMemory::changed() {
-    for (const std::uint32_t reader : endpoints) world_.look_at_memory(reader);
-}
-
-void HostMemory::copied(std::uint32_t member, std::size_t bytes) {
-    world_.network().occupy(endpoints[member], world_.options().model.memory.copy_time(bytes));
+    for (const std::uint32_t reader : endpoints) readers_.look(reader);
 }
 
 void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {

@@ -13,13 +13,23 @@
 
 namespace mcastcoll::sim {
 
-class GroupWorld;
+// The processes of a host, which are at work elsewhere: when they look into the memory is not its business.
+class MemoryReaders {
+  public:
+    // Something has changed for this one.
+    virtual void look(std::uint32_t endpoint) = 0;
+    // It has read so much, which takes its processor's time.
+    virtual void has_read(std::uint32_t endpoint, std::size_t bytes) = 0;
+
+  protected:
+    ~MemoryReaders() = default;
+};
 
 class HostMemory {
   public:
     // At first all places are held to be this endpoint's.
-    HostMemory(GroupWorld& world, std::uint32_t members, std::uint32_t endpoint)
-        : endpoints(members, endpoint), dead_from(members, kNever), world_(world) {}
+    HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t endpoint)
+        : endpoints(members, endpoint), dead_from(members, kNever), readers_(readers) {}
 
     struct Part {
         bool posted = false;
@@ -48,8 +58,7 @@ class HostMemory {
     void fail(int error, std::uint32_t because_of);
     // Has everybody look.
     void changed();
-    // A member has read so much, which takes its processor's time.
-    void copied(std::uint32_t member, std::size_t bytes);
+    void copied(std::uint32_t member, std::size_t bytes) { readers_.has_read(endpoints[member], bytes); }
     // The others can tell from a moment on.
     void dies(std::uint32_t endpoint, Nanoseconds known);
 
@@ -60,7 +69,7 @@ class HostMemory {
     std::vector<Nanoseconds> dead_from;    // as far as those who are left can tell
 
   private:
-    GroupWorld& world_;
+    MemoryReaders& readers_;
     std::map<std::uint64_t, Operation> operations_;
 };
 

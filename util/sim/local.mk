@@ -15,6 +15,7 @@ mcc_parts += \
 	%reldir%/figures/two_stage.cc \
 	%reldir%/group_member.cc \
 	%reldir%/group_member.h \
+	%reldir%/group_options.h \
 	%reldir%/group_world.cc \
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \
