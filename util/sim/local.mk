@@ -29,8 +29,10 @@ mcc_parts += \
 	%reldir%/message_tree.h \
 	%reldir%/network.cc \
 	%reldir%/network.h \
-	%reldir%/program.cc \
-	%reldir%/program.h \
+	%reldir%/program/command.cc \
+	%reldir%/program/command.h \
+	%reldir%/program/program.cc \
+	%reldir%/program/program.h \
 	%reldir%/random.h \
 	%reldir%/scenario.cc \
 	%reldir%/scenario.h \
@@ -50,27 +52,27 @@ mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsim_la_LIBADD = prov/mcastcoll/transport/libmcctransport.la
 
 bin_PROGRAMS += %reldir%/mcastcoll-sim
-%canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/main.cc
+%canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/program/main.cc
 %canon_reldir%_mcastcoll_sim_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
 # What is broken on purpose, the campaign must catch.  The engine or the group is compiled anew, without optimisation, and its archive
 # has nothing left to give.
 check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome %reldir%/broken-death
-%canon_reldir%_broken_duplicates_SOURCES = %reldir%/main.cc
+%canon_reldir%_broken_duplicates_SOURCES = %reldir%/program/main.cc
 nodist_%canon_reldir%_broken_duplicates_SOURCES = prov/mcastcoll/engine/all.cc
 %canon_reldir%_broken_duplicates_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DUPLICATE_CHECK
 %canon_reldir%_broken_duplicates_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
-%canon_reldir%_broken_ring_SOURCES = %reldir%/main.cc
+%canon_reldir%_broken_ring_SOURCES = %reldir%/program/main.cc
 nodist_%canon_reldir%_broken_ring_SOURCES = prov/mcastcoll/engine/all.cc
 %canon_reldir%_broken_ring_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_LAST_RING_EDGE
 %canon_reldir%_broken_ring_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-%canon_reldir%_broken_welcome_SOURCES = %reldir%/main.cc
+%canon_reldir%_broken_welcome_SOURCES = %reldir%/program/main.cc
 nodist_%canon_reldir%_broken_welcome_SOURCES = prov/mcastcoll/group/all.cc
 %canon_reldir%_broken_welcome_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_WELCOME_ONCE
 %canon_reldir%_broken_welcome_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-%canon_reldir%_broken_death_SOURCES = %reldir%/main.cc
+%canon_reldir%_broken_death_SOURCES = %reldir%/program/main.cc
 nodist_%canon_reldir%_broken_death_SOURCES = prov/mcastcoll/group/all.cc
 %canon_reldir%_broken_death_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_BREAK_DEATH_PASSED_ON
 %canon_reldir%_broken_death_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)

@@ -31,6 +31,13 @@ const Named* named(std::span<const Named> all, std::string_view name) {
     return nullptr;
 }
 
+template <typename Named>
+std::vector<std::string> names_of(std::span<const Named> all) {
+    std::vector<std::string> names;
+    for (const Named& one : all) names.emplace_back(one.name);
+    return names;
+}
+
 struct FigureOptions {
     std::uint64_t seed = 1;
     bool quick = false;  // fewer and smaller points

@@ -1,0 +1,33 @@
+// The command line of mcastcoll-sim, understood.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure.h"
+#include "scenario.h"
+
+namespace mcastcoll::sim {
+
+struct Command {
+    Experiment experiment;
+    std::string policy = "pull";
+    double loss_percent = 0;
+    bool json = false;
+    Campaign campaign;                   // without seeds: measure
+    std::optional<std::uint32_t> hosts;  // of a whole group
+    std::uint32_t per_host = 1;
+    std::vector<CollectiveKind> collectives{CollectiveKind::broadcast};
+    std::string figure, out, network;
+    bool quick = false, acceptance = false, full = false;
+    std::string replay;  // this command again
+};
+
+// What the program ends with at once, after --help or after a complaint on stderr.
+std::optional<int> parse(int argc, char** argv, Command& command);
+
+// Returns the exit code for a command line that makes no sense.
+int complain(const std::string& what);
+
+}  // namespace mcastcoll::sim
