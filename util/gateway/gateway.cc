@@ -1,7 +1,6 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>

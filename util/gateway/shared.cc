@@ -26,10 +26,10 @@ trunk::Config Settings::trunk_config(bool connects) const {
     return config;
 }
 
-std::optional<Endpoint> Settings::wan_source() const {
+std::optional<relay::Endpoint> Settings::wan_source() const {
     if (own_site().wan.family != listen.family) return std::nullopt;
-    Endpoint source = own_site().wan;
-    Endpoint any = listen;
+    relay::Endpoint source = own_site().wan;
+    relay::Endpoint any = listen;
     any.address.fill(std::byte{0});
     // Behind a translator of addresses the gateway has another one than the others see.
     if (!source.same_host(listen) && !listen.same_host(any)) return std::nullopt;

@@ -11,8 +11,6 @@
 
 namespace mcastcoll::gateway {
 
-using relay::Endpoint;
-
 // So long one has to say who one is.
 inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
 
@@ -20,7 +18,7 @@ inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
 struct Settings {
     relay::Sites sites;
     std::size_t own = 0;  // index of our site
-    Endpoint listen;
+    relay::Endpoint listen;
     std::optional<trunk::Secret> key;  // what read_key() made of its file
     std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
     Nanoseconds heartbeat;  // of a stream that is idle
@@ -33,7 +31,7 @@ struct Settings {
     const relay::Site& own_site() const { return sites.sites[own]; }
     trunk::Config trunk_config(bool connects) const;
     // Where trunks are connected from, so that the others know us.
-    std::optional<Endpoint> wan_source() const;
+    std::optional<relay::Endpoint> wan_source() const;
 };
 
 // Of the gateway's own, besides what each trunk counts.
