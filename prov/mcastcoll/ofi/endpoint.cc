@@ -2,6 +2,7 @@
 
 #include <rdma/fi_cm.h>
 
+#include "ofi/queues.h"
 #include "ofi/station.h"
 
 namespace mcastcoll::ofi {
@@ -123,7 +124,7 @@ int bind(fid* object, fid* other, std::uint64_t flags) noexcept {
         if (other->fclass == FI_CLASS_AV) endpoint.av = reinterpret_cast<fid_av*>(other);
         if (other->fclass == FI_CLASS_EQ) endpoint.eq = reinterpret_cast<fid_eq*>(other);
         if (Cq* cq = Cq::find(*other); cq != nullptr && (flags & FI_TRANSMIT) != 0) {
-            endpoint.tx = cq;
+            endpoint.tx = &cq->own();
             endpoint.selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
         }
         return 0;
@@ -189,7 +190,8 @@ void install(Endpoint& endpoint) {
 }  // namespace
 
 Endpoint::Endpoint(Domain& its_domain, InfoOwner inner_info)
-    : domain(its_domain), info(std::move(inner_info)) {
+    : BoundEndpoint{its_domain.fabric().mutex(), its_domain.fabric().wait_objects(), std::move(inner_info)},
+      domain(its_domain) {
     object_graft.prepare(nullptr);
     cm_graft.prepare(nullptr);
     collective_graft.prepare(nullptr);

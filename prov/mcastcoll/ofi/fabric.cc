@@ -1,16 +1,11 @@
 #include "ofi/fabric.h"
 
 #include <pthread.h>
-#include <rdma/fi_endpoint.h>
 #include <sched.h>
 #include <time.h>
 
 #include <csignal>
 
-#include "ofi/av.h"
-#include "ofi/endpoint.h"
-#include "ofi/inner.h"
-#include "ofi/queues.h"
 #include "ofi/station.h"
 
 namespace mcastcoll::ofi {
@@ -27,68 +22,12 @@ std::uint64_t coarse_tick() {
     return static_cast<std::uint64_t>(now.tv_sec) << 32 | static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-WaitObject* wait_object_of(fid& object) {
-    WaitObject* one = nullptr;
-    if (Cq* cq = Cq::find(object); cq != nullptr) one = &cq->wait_object();
-    if (Eq* eq = Eq::find(object); eq != nullptr) one = &eq->wait_object();
-    return one != nullptr && one->is_open() ? one : nullptr;
-}
-
 }  // namespace
-
-void Fabric::graft(fid_fabric& inner) {
-    const Fabric& fabric = take(inner);
-    fi_ops_fabric& ops = *inner.ops;
-    ops.domain = [](fid_fabric* object, fi_info* info, fid_domain** domain, void* context) noexcept {
-        return open_domain(object, info, domain, 0, context);
-    };
-    if (has(&fabric.inner_ops(), &fi_ops_fabric::domain2)) ops.domain2 = &Fabric::open_domain;
-    ops.eq_open = [](fid_fabric* object, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
-        return guard([&] { return Eq::open(of(*object), attr, eq, context); });
-    };
-    ops.trywait = [](fid_fabric* object, fid** objects, int count) noexcept {
-        return guard([&] { return of(*object).trywait(objects, count); });
-    };
-}
-
-int Fabric::open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                        void* context) noexcept {
-    return guard([&] {
-        if (info == nullptr || domain == nullptr) return -FI_EINVAL;
-        const InfoOwner inner = to_inner(*info);
-        if (!inner) return -FI_ENOMEM;
-        Fabric& self = of(*fabric);
-        const int rc = flags == 0 ? self.inner_ops().domain(fabric, inner.get(), domain, context)
-                                  : self.inner_ops().domain2(fabric, inner.get(), domain, flags, context);
-        if (rc == 0) Domain::graft(self, **domain, *info);
-        return rc;
-    });
-}
-
-int Fabric::trywait(fid** objects, int count) {
-    for (int i = 0; i < count; ++i)
-        if (WaitObject* one = wait_object_of(*objects[i]); one != nullptr) {
-            one->reset();
-            one->arm();
-        }
-    if (active() && !prepare_wait()) return -FI_EAGAIN;
-    for (int i = 0; i < count; ++i)
-        if (Cq* cq = Cq::find(*objects[i]); cq != nullptr && cq->has_own()) return -FI_EAGAIN;
-    for (int i = 0; i < count; ++i)
-        if (const int rc = inner_trywait(*objects[i]); rc != 0) return rc;
-    return 0;
-}
 
 int Fabric::inner_trywait(fid& object) {
     if (!has(&inner_ops(), &fi_ops_fabric::trywait)) return -FI_ENOSYS;
     fid* objects[1] = {&object};
-    if (const int rc = inner_ops().trywait(&inner_, objects, 1); rc != 0) return rc;
-    // The provider "net" says 0 whatever there is, and leaves its descriptor readable for what has long been
-    // read: who believes it spins. Only its blocking read clears that.
-    const WaitObject* one = wait_object_of(object);
-    if (one == nullptr || !one->inner_readable()) return 0;
-    Cq* cq = Cq::find(object);
-    return (cq != nullptr ? cq->inner_pending() : Eq::find(object)->inner_pending()) ? -FI_EAGAIN : 0;
+    return inner_ops().trywait(&inner_, objects, 1);
 }
 
 void Fabric::progress_on_read() {
@@ -142,67 +81,12 @@ void Fabric::remove_wait_object(WaitObject& one) {
     std::erase(wait_objects_, &one);
 }
 
-bool Fabric::somebody_sleeps() const {
-    return std::any_of(wait_objects_.begin(), wait_objects_.end(),
-                       [](const WaitObject* one) { return one->armed(); });
-}
-
 Result<std::shared_ptr<ProgressThread>> Fabric::progress_thread() {
     const std::lock_guard lock(thread_mutex_);
     if (auto running = thread_.lock()) return running;
     auto started = ProgressThread::start(*this);
     if (started) thread_ = started.value();
     return started;
-}
-
-void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
-    Domain& domain = take(inner, fabric);
-    domain.collective_ = (info.caps & FI_COLLECTIVE) != 0;
-    domain.automatic_ =
-        info.domain_attr != nullptr && (info.domain_attr->data_progress == FI_PROGRESS_AUTO ||
-                                        info.domain_attr->control_progress == FI_PROGRESS_AUTO);
-    fi_ops_domain& ops = *inner.ops;
-    ops.endpoint = [](fid_domain* object, fi_info* its_info, fid_ep** endpoint, void* context) noexcept {
-        return open_endpoint(object, its_info, endpoint, 0, context);
-    };
-    if (has(&domain.inner_ops(), &fi_ops_domain::endpoint2)) ops.endpoint2 = &Domain::open_endpoint;
-    if (!domain.collective_) return;
-    ops.cq_open = [](fid_domain* object, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {
-        return guard([&] { return Cq::open(of(*object), attr, cq, context); });
-    };
-    ops.av_open = [](fid_domain* object, fi_av_attr* attr, fid_av** av, void* context) noexcept {
-        return guard([&] {
-            if (attr == nullptr || av == nullptr) return -FI_EINVAL;
-            const int rc = of(*object).inner_ops().av_open(object, attr, av, context);
-            if (rc == 0) Av::graft(**av, *attr);
-            return rc;
-        });
-    };
-    // A set of the inner provider's would never tell of a collective.
-    ops.poll_open = [](fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
-        log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
-        return -FI_ENOSYS;
-    };
-    ops.query_collective = &query_collective;
-}
-
-int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
-                          void* context) noexcept {
-    return guard([&] {
-        if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
-        InfoOwner inner = to_inner(*info);
-        if (!inner) return -FI_ENOMEM;
-        Domain& self = of(*domain);
-        const auto open = [&](fi_info* with) {
-            return flags == 0 ? self.inner_ops().endpoint(domain, with, endpoint, context)
-                              : self.inner_ops().endpoint2(domain, with, endpoint, flags, context);
-        };
-        if (!self.collective_ || (info->caps & FI_COLLECTIVE) == 0) return open(inner.get());
-        auto prepared = std::make_unique<Endpoint>(self, std::move(inner));
-        if (const int rc = open(prepared->info.get()); rc != 0) return rc;
-        Endpoint::graft(std::move(prepared), **endpoint);
-        return 0;
-    });
 }
 
 Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {

@@ -58,15 +58,12 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     void progress_on_read();
     // Before sleeping on a descriptor: moves everything. False: something is pending, do not sleep.
     bool prepare_wait();
-    // Whether this queue's owner may sleep as far as the inner provider is concerned: 0, -FI_EAGAIN or
-    // another -FI_E*.
+    // What the inner provider says to fi_trywait().
     int inner_trywait(fid& object);
 
     // All with the lock held.
     int add_station(Station& station);  // 0, or -FI_E*: nobody would be woken for it
     void remove_station(Station& station);
-    // Some thread sleeps until a descriptor wakes it, or is about to.
-    bool somebody_sleeps() const;
 
     // For every endpoint whose station is to move by itself. Call it, and let go of it, without the lock,
     // which the thread needs.
@@ -75,12 +72,9 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     // Who has to wake for stations. These take the lock.
     int add_wait_object(WaitObject& object);  // 0 or -FI_E*
     void remove_wait_object(WaitObject& object);
+    const std::vector<WaitObject*>& wait_objects() const { return wait_objects_; }  // look with the lock held
 
   private:
-    static int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
-                           void* context) noexcept;
-    int trywait(fid** objects, int count);
-
     std::mutex mutex_;
     std::atomic<bool> active_{false};
     unsigned reads_ = 0;
@@ -92,9 +86,8 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     std::weak_ptr<ProgressThread> thread_;
 };
 
-// It hands out grafted endpoints, queues and address vectors when the
-// application asked for FI_COLLECTIVE; otherwise it only translates infos and everything is purely the inner
-// provider's.
+// It hands out grafted endpoints, queues and address vectors (fabric_open.cc) when the application asked for
+// FI_COLLECTIVE; otherwise it only translates infos and everything is purely the inner provider's.
 class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
   public:
     // If anything is thrown the inner domain has been closed.

@@ -1,18 +1,21 @@
-#include "ofi/station.h"
+#include "ofi/group.h"
+
+#include "provider/guard.h"
 
 namespace mcastcoll::ofi {
 
-Group::Group(Station& station, JoinPlan plan)
+Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
     : fid_mc{},
-      station_(station),
-      shared_(station),
+      shared_(shared),
+      groups_(groups),
       plan_(std::move(plan)),
-      multicast_(station.multicast, station.settings.plan, plan_.name(), plan_.members,
+      multicast_(shared.multicast, shared.settings.plan, plan_.name(), plan_.members,
                  [this](const std::vector<wire::ByteString>& listeners) {
-                     return station_.groups_.find_loan(plan_.parent, listeners);
+                     return groups_.find_loan(plan_.parent, listeners);
                  }),
       core_(plan_.core, *this) {
-    open_fid();
+    fid = {FI_CLASS_MC, plan_.context, &calls};
+    fi_addr = plan_.token;
 }
 
 std::array<GroupKey, 2> Group::keys() const {
@@ -63,7 +66,7 @@ ssize_t Group::why_not_open() const {
 ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (const ssize_t refused = why_not_open(); refused != 0) return refused;
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
-    if (over == nullptr && !station_.endpoint().tx->reserve()) return -FI_EAGAIN;
+    if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
     // What is sent is where it belongs.
     if (request.copies && request.kind == Kind::broadcast && request.root == self())
@@ -82,7 +85,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     }
     if (open) return 0;
     if (operations_.at(cookie).is_open) operations_.close(cookie);
-    if (over == nullptr) station_.endpoint().tx->release();
+    if (over == nullptr) shared_.endpoint.tx->release();
     return -refused;
 }
 
@@ -110,7 +113,15 @@ void Group::add_counters(engine::Counters& sum, group::LevelCounters& levels) co
 
 // Greetings and words of the join.
 wire::Hello Group::own_hello() const {
-    return station_.own_hello(join_id(), self(), size());
+    wire::Hello hello;
+    hello.id = join_id();
+    hello.rank = self();
+    hello.members = static_cast<std::uint32_t>(size());
+    hello.peer.private_address = shared_.messenger->address();
+    hello.peer.watch_point = shared_.watch.own_point();
+    hello.peer.place = shared_.place;
+    shared_.multicast.offer(hello);
+    return hello;
 }
 
 void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
@@ -134,13 +145,13 @@ int Group::tell(std::vector<fi_addr_t> to, wire::ByteString word) {
 }
 
 void Group::keyed() {
-    station_.groups_.keyed(*this);
+    groups_.keyed(*this);
 }
 
 void Group::changed() {
     team_alone_ = core_.state() == group::Group::State::joined && core_.levels().host() != nullptr &&
                   core_.levels().placement().hosts() == 1 && shared_.settings.stall_timeout_s == 0;
-    station_.report_due_ = true;
+    shared_.report_due = true;
 }
 
 void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
@@ -151,14 +162,14 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
     entry.err = error;
     // libfabric's own queues take errors under this flag, which has no public name.
     constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
-    if (fi_eq_write(station_.endpoint().eq, event, &entry, sizeof entry, kErrorEvent) < 0)
+    if (fi_eq_write(shared_.endpoint.eq, event, &entry, sizeof entry, kErrorEvent) < 0)
         log_line(Level::warn, "the event queue did not take the error of a group");
 }
 
 void Group::join_ended(int error) {
     if (error != 0) return write_error(FI_JOIN_COMPLETE, error, 0);
     fi_eq_entry good{&fid, fid.context, 0};
-    if (fi_eq_write(station_.endpoint().eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
+    if (fi_eq_write(shared_.endpoint.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
         log_line(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
 }
 
@@ -174,7 +185,7 @@ void Group::completed(std::uint64_t cookie, int error) {
         *operation.over = error;
         return;
     }
-    const Endpoint& endpoint = station_.endpoint();
+    const BoundEndpoint& endpoint = shared_.endpoint;
     const fi_tx_attr* const usual = endpoint.info->tx_attr;
     const std::uint64_t flags = operation.flags | (usual != nullptr ? usual->op_flags : 0);
     if (error != 0 || !endpoint.selective || (flags & FI_COMPLETION) != 0)
@@ -188,6 +199,66 @@ std::string Group::address_of(Rank rank) const {
     const auto address = SocketAddress::from_bytes(bytes);
     return address ? fmt::format("{}", address.value())
                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+void GroupTable::add(std::unique_ptr<Group>&& group) {
+    groups_.reserve(groups_.size() + 1);
+    by_token_[group->fi_addr] = group.get();
+    groups_.push_back(std::move(group));
+}
+
+void GroupTable::remove(Group& group) noexcept {
+    group.add_counters(ended_counters_, ended_levels_);
+    by_token_.erase(group.fi_addr);
+    if (group.core().formed())
+        for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
+    const auto place = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& candidate) { return candidate.get() == &group; });
+    if (place != groups_.end()) groups_.erase(place);
+}
+
+Group* GroupTable::find(fi_addr_t token) const {
+    const auto found = by_token_.find(token);
+    return found == by_token_.end() ? nullptr : found->second;
+}
+
+Group* GroupTable::find_keyed(GroupKey key) const {
+    const auto found = by_key_.find(static_cast<std::uint64_t>(key));
+    return found == by_key_.end() ? nullptr : found->second;
+}
+
+std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
+                                          const std::vector<wire::ByteString>& listeners) const {
+    std::optional<Loan> best;
+    std::size_t size = 0;  // of the group that lends
+    const auto consider = [&](Group* group) {
+        if (group == nullptr || (best && size <= group->size())) return;
+        auto loan = group->lend(listeners);
+        if (!loan) return;
+        best = std::move(loan);
+        size = group->size();
+    };
+    consider(find(named));
+    if (best) return best;
+    for (const auto& group : groups_) consider(group.get());
+    return best;
+}
+
+bool GroupTable::any_greeting() const {
+    return std::ranges::any_of(
+        groups_, [](const auto& group) { return group->core().state() == group::Group::State::greeting; });
+}
+
+Nanoseconds GroupTable::next_deadline() const {
+    Nanoseconds next = kNever;
+    for (const auto& group : groups_) next = std::min(next, group->core().next_deadline());
+    return next;
+}
+
+void GroupTable::sum_counters(engine::Counters& counters, group::LevelCounters& levels) const {
+    counters = ended_counters_;
+    levels = ended_levels_;
+    for (const auto& group : groups_) group->add_counters(counters, levels);
 }
 
 }  // namespace mcastcoll::ofi

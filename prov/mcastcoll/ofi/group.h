@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "ofi/bound_endpoint.h"
 #include "ofi/request.h"
 #include "ports/greetings.h"
 #include "ports/group_multicast.h"
@@ -17,10 +18,13 @@
 
 namespace mcastcoll::ofi {
 
-class Station;
+class GroupTable;
 
 // What an endpoint has for all of its groups.
 struct Facilities {
+    explicit Facilities(BoundEndpoint& its_endpoint) : endpoint(its_endpoint) {}
+
+    BoundEndpoint& endpoint;
     const Settings settings = provider_settings();
     MulticastSockets multicast{settings};
     Greetings greetings;
@@ -30,6 +34,8 @@ struct Facilities {
     WaitSet wait_set;
     group::Joins joins{greetings};
     group::RoundTrips round_trips;
+    wire::ByteString place;   // of this process, as greetings tell it
+    bool report_due = false;  // something changed that mcastcoll-topo shows
 };
 
 // What the application asks of a join, in the words of groups.
@@ -92,11 +98,12 @@ class OpenOperations {
 // the joins', each a line or two for one of the facilities.
 class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
-    Group(Station& station, JoinPlan plan);
+    // `calls`: what the application may call on its fid_mc.
+    Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
-    Station& station() { return station_; }
+    Facilities& facilities() { return shared_; }
     static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
     const wire::JoinId& join_id() const override { return plan_.core.id; }
     std::size_t size() const { return plan_.members.size(); }
@@ -112,10 +119,19 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // A multicast datagram with this group's key.
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
 
+    // 0 or -FI_E*: no operation can begin now, or ever.
+    ssize_t why_not_open() const;
     // 0 or -FI_E*. over: where the outcome of a blocking call goes; null: to the completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
-    // The public extension's: posts and waits.
-    ssize_t run(const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument);
+    // A blocking call may go straight to the host's shared memory, past everything else and without the lock.
+    // If it does it leaves afterwards.
+    bool enter_team() {
+        return operations_.empty() && team_alone_.load(std::memory_order_acquire) &&
+               !in_team_.exchange(true, std::memory_order_acquire);
+    }
+    void leave_team() { in_team_.store(false, std::memory_order_release); }
+    // Once the host's leader has made it.
+    host::Team& team() { return static_cast<TeamLevel*>(core_.levels().host())->team(); }
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until it is done.
     int close(Nanoseconds now);
     // Adds this group's counters to the sums.
@@ -125,19 +141,6 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
   private:
-    // group_calls.cc. A blocking call goes straight to the host's shared memory, past everything else and
-    // without the lock.
-    void open_fid();
-    bool enter_team() {
-        return operations_.empty() && team_alone_.load(std::memory_order_acquire) &&
-               !in_team_.exchange(true, std::memory_order_acquire);
-    }
-    ssize_t run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument);
-    ssize_t run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument);
-    bool nap(const int& over);
-    ssize_t why_not_open() const;
-    // Once the host's leader has made it.
-    host::Team& team() { return static_cast<TeamLevel*>(core_.levels().host())->team(); }
     void write_error(std::uint32_t event, int error, std::uint64_t data);
 
     // group::Port
@@ -185,8 +188,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::string address_of(Rank rank) const override;
     std::string text_of(int error) const override { return fi_strerror(error); }
 
-    Station& station_;
     Facilities& shared_;
+    GroupTable& groups_;
     const JoinPlan plan_;
     GroupMulticast multicast_;
     std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
@@ -194,6 +197,57 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // Blocking calls may go straight to the host's shared memory, and one does.
     std::atomic<bool> team_alone_{false}, in_team_{false};
     group::Group core_;
+};
+
+// The groups of one endpoint, including closed ones that still linger for others' sake: by what the
+// application calls them and by the keys of what comes for them; and what those that are gone have counted.
+class GroupTable {
+  public:
+    // Takes it over, or throws and leaves it where it is.
+    void add(std::unique_ptr<Group>&& group);
+    // Also of one that could not be added.
+    void remove(Group& group) noexcept;
+    // By what the application calls it, until it has closed it.
+    Group* find(fi_addr_t token) const;
+    void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
+    bool has_open() const { return !by_token_.empty(); }
+    // By a key of its own, once it has them.
+    void keyed(Group& group) {
+        for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
+    }
+    Group* find_keyed(GroupKey key) const;
+
+    // What a new group can borrow of another's address, for those who are to listen: of the group that the
+    // application names, if it can lend; else of the smallest that has all the members.
+    std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
+
+    bool any_busy() const {
+        return std::ranges::any_of(groups_, [](const auto& group) { return group->core().busy(); });
+    }
+    bool any_greeting() const;
+    Nanoseconds next_deadline() const;
+
+    // Of all groups that are here, and of those that were.
+    void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
+    // What came for nobody.
+    engine::Counters& strays() { return ended_counters_; }
+
+    // The last ones to come go first.
+    void clear() {
+        while (!groups_.empty()) groups_.pop_back();
+    }
+    bool empty() const { return groups_.empty(); }
+    std::size_t size() const { return groups_.size(); }
+    Group& operator[](std::size_t index) const { return *groups_[index]; }
+    auto begin() const { return groups_.begin(); }
+    auto end() const { return groups_.end(); }
+
+  private:
+    std::vector<std::unique_ptr<Group>> groups_;
+    std::unordered_map<fi_addr_t, Group*> by_token_;
+    std::unordered_map<std::uint64_t, Group*> by_key_;
+    engine::Counters ended_counters_;
+    group::LevelCounters ended_levels_;
 };
 
 }  // namespace mcastcoll::ofi

@@ -2,6 +2,7 @@
 // and the public extension, mcastcoll/mcastcoll.h.
 #include <sched.h>
 
+#include "ofi/graft.h"
 #include "ofi/station.h"
 #include "reduce/kernels.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 int close_mc(fid* object) noexcept {
     Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
-    return guard([&] { return group.station().close_group(group); });
+    return guard([&] { return Station::of(group).close_group(group); });
 }
 
 // What there is to tell of a group that has joined.
@@ -18,7 +19,7 @@ template <typename Tell>
 int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
     Group& group = Group::of(*mc);
-    const auto lock = group.station().endpoint().lock();
+    const auto lock = Station::of(group).endpoint.lock();
     return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
 }
 
@@ -58,18 +59,6 @@ const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
         if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
     });
     return name;
-}
-
-ssize_t run(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
-            void* argument) noexcept {
-    if (mc == nullptr || request == nullptr) return -FI_EINVAL;
-    return guard([&] { return Group::of(*mc).run(*request, meanwhile, argument); });
-}
-
-int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
-    static fi_mcastcoll_group_ops group_operations = {
-        sizeof(fi_mcastcoll_group_ops), &get_settings, &run, &advice, &get_shape, &get_asked};
-    return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
 }
 
 // Turns between two calls of the caller's own, and how long before the thread naps.
@@ -113,69 +102,69 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
            !overlap(operation.input, operation.bytes, operation.buffer, operation.bytes);
 }
 
-}  // namespace
-
-void Group::open_fid() {
-    static fi_ops operations = own_operations(&close_mc, &open_operations);
-    fid = {FI_CLASS_MC, plan_.context, &operations};
-    fi_addr = plan_.token;
-}
-
 // Blocking collectives (fi_mcastcoll_group_ops.run): posted and waited for in one call, without a completion
 // queue between. On a single host they go straight to the shared memory, past the station and its lock,
 // because there a whole broadcast takes less time than a look at the sockets.
 
-ssize_t Group::run(const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument) {
-    host::Operation operation;
-    if (fill_plainly(request, self(), size(), operation) && enter_team())
-        return run_in_team(operation, meanwhile, argument);
-    auto made = make_request(request, fi_addr);
-    if (!made) return -made.error().code;
-    if (const auto fits = fit_to_group(made.value(), self(), size()); !fits) return -fits.error().code;
-    if (enter_team()) {
-        operation = host::operation_of(made.value());
-        return run_in_team(operation, meanwhile, argument);
-    }
-    {
-        const auto held = station_.endpoint().lock();
-        if (const ssize_t refused = why_not_open(); refused != 0) return refused;
-        if (core_.error() != 0) return -core_.error();
-    }
-    return run_over_levels(made.value(), meanwhile, argument);
-}
-
-ssize_t Group::run_in_team(host::Operation& operation, int (*meanwhile)(void*), void* argument) {
+ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
         meanwhile = [](void* station) {
-            const auto held = static_cast<Station*>(station)->endpoint().lock();
+            const auto held = static_cast<Station*>(station)->endpoint.lock();
             static_cast<Station*>(station)->progress();
             return 0;
         };
-        argument = &station_;
+        argument = &Station::of(group);
     }
-    const int error = team().run(operation, meanwhile, argument);
-    in_team_.store(false, std::memory_order_release);
+    const int error = group.team().run(operation, meanwhile, argument);
+    group.leave_team();
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
-        const auto held = station_.endpoint().lock();
-        core_.fail({core_.levels().lost_here(), error}, monotonic_now());
+        const auto held = Station::of(group).endpoint.lock();
+        group.core().fail({group.core().levels().lost_here(), error}, monotonic_now());
     }
     return -error;
 }
 
-ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), void* argument) {
+// Who does not lead its host waits for what its leader publishes in shared memory, unless blocks come to it
+// from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
+bool nap(Group& group, const int& over) {
+    Station& station = Station::of(group);
+    bool follows = false;
+    host::Nap prepared;
+    {
+        const auto held = station.endpoint.lock();
+        const group::LevelSet& levels = group.core().levels();
+        follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
+        if (follows) prepared = group.team().prepare_nap();
+        const bool may_sleep = station.prepare_wait() && over == kNotOver &&
+                               (!follows || group.team().awaited() == prepared.awaited);
+        if (!may_sleep && follows) host::Team::end_nap(prepared);
+        if (!may_sleep) return false;
+    }
+    if (follows) {
+        host::Team::nap(prepared, Nanoseconds::from_ms(kNapMs));
+        host::Team::end_nap(prepared);
+    } else {
+        station.wait_set.sleep(kNapMs);
+    }
+    return true;
+}
+
+ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(void*), void* argument) {
+    Station& station = Station::of(group);
     int over = kNotOver;
     {
-        const auto held = station_.endpoint().lock();
-        if (const ssize_t refused = submit(request, &over, monotonic_now()); refused != 0) return refused;
+        const auto held = station.endpoint.lock();
+        if (const ssize_t refused = group.submit(request, &over, monotonic_now()); refused != 0)
+            return refused;
         if (over != kNotOver) return -over;
     }
     Nanoseconds idle_since = monotonic_now();
     for (unsigned turn = 1;; ++turn) {
         bool idle = false;
         {
-            const auto held = station_.endpoint().lock();
-            station_.progress();
+            const auto held = station.endpoint.lock();
+            station.progress();
             if (over != kNotOver) return -over;
             idle = monotonic_now() - idle_since > kAwake;
         }
@@ -184,32 +173,47 @@ ssize_t Group::run_over_levels(const Request& request, int (*meanwhile)(void*), 
             idle_since = monotonic_now();
             idle = false;
         }
-        if (!idle || !nap(over)) ::sched_yield();
+        if (!idle || !nap(group, over)) ::sched_yield();
     }
 }
 
-// Who does not lead its host waits for what its leader publishes in shared memory, unless blocks come to it
-// from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
-bool Group::nap(const int& over) {
-    bool follows = false;
-    host::Nap prepared;
+ssize_t run(Group& group, const fi_mcastcoll_request& request, int (*meanwhile)(void*), void* argument) {
+    host::Operation operation;
+    if (fill_plainly(request, group.self(), group.size(), operation) && group.enter_team())
+        return run_in_team(group, operation, meanwhile, argument);
+    auto made = make_request(request, group.fi_addr);
+    if (!made) return -made.error().code;
+    if (const auto fits = fit_to_group(made.value(), group.self(), group.size()); !fits)
+        return -fits.error().code;
+    if (group.enter_team()) {
+        operation = host::operation_of(made.value());
+        return run_in_team(group, operation, meanwhile, argument);
+    }
     {
-        const auto held = station_.endpoint().lock();
-        const group::LevelSet& levels = core_.levels();
-        follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
-        if (follows) prepared = team().prepare_nap();
-        const bool may_sleep =
-            station_.prepare_wait() && over == kNotOver && (!follows || team().awaited() == prepared.awaited);
-        if (!may_sleep && follows) host::Team::end_nap(prepared);
-        if (!may_sleep) return false;
+        const auto held = Station::of(group).endpoint.lock();
+        if (const ssize_t refused = group.why_not_open(); refused != 0) return refused;
+        if (group.core().error() != 0) return -group.core().error();
     }
-    if (follows) {
-        host::Team::nap(prepared, Nanoseconds::from_ms(kNapMs));
-        host::Team::end_nap(prepared);
-    } else {
-        station_.wait_set.sleep(kNapMs);
-    }
-    return true;
+    return run_over_levels(group, made.value(), meanwhile, argument);
+}
+
+ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
+                     void* argument) noexcept {
+    if (mc == nullptr || request == nullptr) return -FI_EINVAL;
+    return guard([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
+}
+
+int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
+    static fi_mcastcoll_group_ops group_operations = {
+        sizeof(fi_mcastcoll_group_ops), &get_settings, &run_blocking, &advice, &get_shape, &get_asked};
+    return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
+}
+
+}  // namespace
+
+fi_ops& Station::group_calls() {
+    static fi_ops operations = own_operations(&close_mc, &open_operations);
+    return operations;
 }
 
 }  // namespace mcastcoll::ofi

@@ -6,10 +6,12 @@ lib/libmcastcoll-fi.so: | %reldir%/libmcastcoll-fi.la
 mcc_parts += \
 	%reldir%/av.cc \
 	%reldir%/av.h \
+	%reldir%/bound_endpoint.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
 	%reldir%/fabric.cc \
 	%reldir%/fabric.h \
+	%reldir%/fabric_open.cc \
 	%reldir%/graft.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \

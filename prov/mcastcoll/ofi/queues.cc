@@ -2,15 +2,7 @@
 
 #include <sched.h>
 
-#include <cassert>
-
 namespace mcastcoll::ofi {
-namespace {
-
-constexpr std::size_t kFirstRing = 64;
-constexpr std::size_t kMostCompletions = 65536;
-
-}  // namespace
 
 int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     if (attr == nullptr || cq == nullptr) return -FI_EINVAL;
@@ -72,23 +64,6 @@ void Cq::fill(fi_ops_cq& ops) {
     };
 }
 
-bool Cq::reserve() {
-    const std::size_t needed = own_.size() + reserved_ + 1;
-    if (needed > kMostCompletions) return false;
-    if (needed > own_.capacity()) own_.grow(std::max(kFirstRing, 2 * own_.capacity()));
-    ++reserved_;
-    return true;
-}
-
-void Cq::complete(void* op_context, int error) {
-    assert(reserved_ > 0);
-    --reserved_;
-    own_.push({.op_context = op_context, .flags = FI_COLLECTIVE, .error = error});
-    // Another thread may sleep, and the one that did the work left nothing that its descriptors would tell
-    // of.
-    wait_object_.wake();
-}
-
 ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
     if (!has_own()) return -FI_EAGAIN;
     const std::lock_guard lock(fabric_.mutex());
@@ -137,7 +112,7 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
             sched_yield();
             continue;
         }
-        if (const int rc = sleep(deadline, [this] { return has_own(); }); rc != 0) return rc;
+        if (const int rc = sleep(deadline); rc != 0) return rc;
     }
 }
 
@@ -188,7 +163,7 @@ ssize_t Eq::read_blocking(std::uint32_t* event, void* buffer, std::size_t length
         const ssize_t got = read(event, buffer, length, flags);
         if (got != -FI_EAGAIN) return got;
         if (deadline.over()) return -FI_EAGAIN;
-        if (const int rc = sleep(deadline, [] { return false; }); rc != 0) return rc;
+        if (const int rc = sleep(deadline); rc != 0) return rc;
     }
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/clock.h"
+#include "ofi/bound_endpoint.h"
 #include "ofi/fabric.h"
-#include "provider/completions.h"
 
 namespace mcastcoll::ofi {
 
@@ -20,7 +20,21 @@ class Queue : public Grafted<Self, Fid, Ops> {
         const bool ours = object.fclass == kClass && object.ops->close == &Queue::close;
         return ours ? &Base::of_object(object) : nullptr;
     }
-    WaitObject& wait_object() { return wait_object_; }
+    // Somebody is about to sleep on the descriptor, if there is one.
+    void arm() {
+        if (!wait_object_.is_open()) return;
+        wait_object_.reset();
+        wait_object_.arm();
+    }
+    // Whether he may as far as this queue is concerned: 0, -FI_EAGAIN or another -FI_E*.
+    int trywait() {
+        if (static_cast<Self*>(this)->has_own()) return -FI_EAGAIN;
+        if (const int rc = fabric_.inner_trywait(inner_.fid); rc != 0) return rc;
+        // The provider "net" says 0 whatever there is, and leaves its descriptor readable for what has long
+        // been read: who believes it spins. Only its blocking read clears that.
+        if (!wait_object_.is_open() || !wait_object_.inner_readable()) return 0;
+        return static_cast<Self*>(this)->inner_pending() ? -FI_EAGAIN : 0;
+    }
 
   protected:
     Queue(Fabric& fabric, Fid& inner) : Base(inner), fabric_(fabric) {}
@@ -55,15 +69,14 @@ class Queue : public Grafted<Self, Fid, Ops> {
         Base::install();
         inner_.fid.ops->control = &Queue::control;
     }
-    // Until there may be something to read: 0, or -FI_E*. `has_own`: of ours.
-    template <typename HasOwn>
-    int sleep(const Deadline& deadline, HasOwn has_own) {
+    // Until there may be something to read: 0, or -FI_E*.
+    int sleep(const Deadline& deadline) {
         const WaitObject::Sleeper sleeper(wait_object_);
         wait_object_.reset();
         // What was taken from others that sleep here is looked at below, or by the next read.
         if (wait_object_.has_signal()) return 0;
-        if (fabric_.active() && (!fabric_.prepare_wait() || has_own())) return 0;
-        if (const int rc = fabric_.inner_trywait(inner_.fid); rc != 0) return rc == -FI_EAGAIN ? 0 : rc;
+        if (fabric_.active() && !fabric_.prepare_wait()) return 0;
+        if (const int rc = trywait(); rc != 0) return rc == -FI_EAGAIN ? 0 : rc;
         return wait_object_.sleep(deadline.left_ms());
     }
 
@@ -82,21 +95,17 @@ class Queue : public Grafted<Self, Fid, Ops> {
 // provider's.
 //
 // As with libfabric's own software collectives, a collective completes to the queue bound with FI_TRANSMIT.
-// Room for its completion is made when it is submitted, so that completing can neither fail nor allocate.
 class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
   public:
     static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
-    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format) : Queue(fabric, inner), own_(format, 0) {}
+    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format)
+        : Queue(fabric, inner), own_(format, wait_object_) {}
 
     // Lets the inner queue clear its descriptor; true when it has something to read.
     bool inner_pending();
     bool has_own() const { return own_.any(); }
-
-    // All with the fabric's lock held. False: too much is under way.
-    bool reserve();
-    void release() { --reserved_; }
-    // Uses up a reservation; error is 0 or a positive FI_E* code.
-    void complete(void* op_context, int error);
+    // Where collectives complete to.
+    CollectiveCompletions& own() { return own_; }
 
   private:
     static void fill(fi_ops_cq& ops);
@@ -109,8 +118,7 @@ class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
     ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
 
     bool yields_ = false;  // blocking reads turn round instead of sleeping, as the inner provider's do
-    Completions own_;
-    std::size_t reserved_ = 0;
+    CollectiveCompletions own_;
 };
 
 // Our share of an event queue: reading it moves collectives too, since a join completes into it while the
@@ -121,6 +129,7 @@ class Eq final : public Queue<Eq, fid_eq, fi_ops_eq, FI_CLASS_EQ> {
     static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
     Eq(Fabric& fabric, fid_eq& inner) : Queue(fabric, inner) {}
 
+    static bool has_own() { return false; }
     // Lets the inner queue clear its descriptor; true when it has something to read.
     bool inner_pending();
 

@@ -40,7 +40,7 @@ void Station::progress() {
         });
     });
     bury_done();
-    if (report_due_ && time >= next_report_) succeeds([&] { write_report(time); });
+    if (report_due && time >= next_report_) succeeds([&] { write_report(time); });
     messenger->flush_told();
     keep_alarm();
 }
@@ -123,12 +123,12 @@ bool Station::prepare_wait() {
 }
 
 void Station::keep_alarm() {
-    if (!endpoint_.domain.fabric().somebody_sleeps()) return;
+    if (!endpoint.somebody_sleeps()) return;
     wait_set.bring_forward(messenger->must_poll() ? Nanoseconds{} : next_deadline());
 }
 
 int Station::close_group(Group& group) {
-    const auto lock = endpoint_.lock();
+    const auto lock = endpoint.lock();
     const Nanoseconds time = monotonic_now();
     int rc = 0;
     group.within(time, [&] { rc = group.close(time); });
@@ -147,14 +147,14 @@ void Station::bury_done() noexcept {
         }
         joins.remove(group);
         groups_.remove(group);
-        report_due_ = true;
+        report_due = true;
     }
 }
 
 // For mcastcoll-topo. Not more often than now and then, because a program may join thousands of groups.
 // Nobody needs it, so what goes wrong is told once and no more.
 void Station::write_report(Nanoseconds time) {
-    report_due_ = false;
+    report_due = false;
     next_report_ = time + kReportInterval;
     if (report_given_up_) return;
     topology::Report report;
@@ -181,72 +181,6 @@ void Station::write_report(Nanoseconds time) {
     if (written) return;
     report_given_up_ = true;
     log_line(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
-}
-
-void GroupTable::add(std::unique_ptr<Group>&& group) {
-    groups_.reserve(groups_.size() + 1);
-    by_token_[group->fi_addr] = group.get();
-    groups_.push_back(std::move(group));
-}
-
-void GroupTable::remove(Group& group) noexcept {
-    group.add_counters(ended_counters_, ended_levels_);
-    by_token_.erase(group.fi_addr);
-    if (group.core().formed())
-        for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
-    const auto place = std::find_if(groups_.begin(), groups_.end(),
-                                    [&](const auto& candidate) { return candidate.get() == &group; });
-    if (place != groups_.end()) groups_.erase(place);
-}
-
-Group* GroupTable::find(fi_addr_t token) const {
-    const auto found = by_token_.find(token);
-    return found == by_token_.end() ? nullptr : found->second;
-}
-
-Group* GroupTable::find_keyed(GroupKey key) const {
-    const auto found = by_key_.find(static_cast<std::uint64_t>(key));
-    return found == by_key_.end() ? nullptr : found->second;
-}
-
-std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
-                                          const std::vector<wire::ByteString>& listeners) const {
-    std::optional<Loan> best;
-    std::size_t size = 0;  // of the group that lends
-    const auto consider = [&](Group* group) {
-        if (group == nullptr || (best && size <= group->size())) return;
-        auto loan = group->lend(listeners);
-        if (!loan) return;
-        best = std::move(loan);
-        size = group->size();
-    };
-    consider(find(named));
-    if (best) return best;
-    for (const auto& group : groups_) consider(group.get());
-    return best;
-}
-
-bool GroupTable::any_busy() const {
-    return std::any_of(groups_.begin(), groups_.end(),
-                       [](const auto& group) { return group->core().busy(); });
-}
-
-bool GroupTable::any_greeting() const {
-    return std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
-        return group->core().state() == group::Group::State::greeting;
-    });
-}
-
-Nanoseconds GroupTable::next_deadline() const {
-    Nanoseconds next = kNever;
-    for (const auto& group : groups_) next = std::min(next, group->core().next_deadline());
-    return next;
-}
-
-void GroupTable::sum_counters(engine::Counters& counters, group::LevelCounters& levels) const {
-    counters = ended_counters_;
-    levels = ended_levels_;
-    for (const auto& group : groups_) group->add_counters(counters, levels);
 }
 
 }  // namespace mcastcoll::ofi

@@ -5,64 +5,14 @@
 #pragma once
 
 #include "base/clock.h"
-#include "ofi/endpoint.h"
 #include "ofi/group.h"
 #include "topology/report.h"
 
 namespace mcastcoll::ofi {
 
-// The groups of one endpoint, including closed ones that still linger for others' sake: by what the
-// application calls them and by the keys of what comes for them; and what those that are gone have counted.
-class GroupTable {
-  public:
-    // Takes it over, or throws and leaves it where it is.
-    void add(std::unique_ptr<Group>&& group);
-    // Also of one that could not be added.
-    void remove(Group& group) noexcept;
-    // By what the application calls it, until it has closed it.
-    Group* find(fi_addr_t token) const;
-    void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
-    bool has_open() const { return !by_token_.empty(); }
-    // By a key of its own, once it has them.
-    void keyed(Group& group) {
-        for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
-    }
-    Group* find_keyed(GroupKey key) const;
-
-    // What a new group can borrow of another's address, for those who are to listen: of the group that the
-    // application names, if it can lend; else of the smallest that has all the members.
-    std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
-
-    bool any_busy() const;
-    bool any_greeting() const;
-    Nanoseconds next_deadline() const;
-
-    // Of all groups that are here, and of those that were.
-    void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
-    // What came for nobody.
-    engine::Counters& strays() { return ended_counters_; }
-
-    // The last ones to come go first.
-    void clear() {
-        while (!groups_.empty()) groups_.pop_back();
-    }
-    bool empty() const { return groups_.empty(); }
-    std::size_t size() const { return groups_.size(); }
-    Group& operator[](std::size_t index) const { return *groups_[index]; }
-    auto begin() const { return groups_.begin(); }
-    auto end() const { return groups_.end(); }
-
-  private:
-    std::vector<std::unique_ptr<Group>> groups_;
-    std::unordered_map<fi_addr_t, Group*> by_token_;
-    std::unordered_map<std::uint64_t, Group*> by_key_;
-    engine::Counters ended_counters_;
-    group::LevelCounters ended_levels_;
-};
-
 class Station final : public Facilities, private Messenger::Receiver {
   public:
-    explicit Station(Endpoint& endpoint) : endpoint_(endpoint) {}
+    explicit Station(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
     ~Station();
     // Once, before anything else.
     Result<void> open();
@@ -87,12 +37,11 @@ class Station final : public Facilities, private Messenger::Receiver {
     // further, may have earlier ones, and that thread need not come back.
     void keep_alarm();
     int close_group(Group& group);
-    Endpoint& endpoint() { return endpoint_; }
+    static Station& of(Group& group) { return static_cast<Station&>(group.facilities()); }
 
   private:
-    friend Group;  // which plugs its life into what is here
+    static fi_ops& group_calls();  // what applications may call on a group's fid_mc: group_calls.cc
     void open_multicast();
-    wire::Hello own_hello(const wire::JoinId& id, Rank self, std::size_t members) const;
     Nanoseconds next_deadline() const;
 
     void on_message(Bytes message) override;
@@ -107,8 +56,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     void write_report(Nanoseconds now);
     void write_statistics() const;
 
-    Endpoint& endpoint_;
-    wire::ByteString own_address_, place_;
+    wire::ByteString own_address_;
     GroupTable groups_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
@@ -119,7 +67,7 @@ class Station final : public Facilities, private Messenger::Receiver {
 
     // What mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).
     std::optional<topology::JobReport> report_;
-    bool report_due_ = false, report_given_up_ = false;
+    bool report_given_up_ = false;
     Nanoseconds next_report_{};  // not earlier
 };
 

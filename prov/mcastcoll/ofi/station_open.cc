@@ -8,6 +8,7 @@
 #include <new>
 
 #include "host/segment.h"
+#include "ofi/av.h"
 #include "ofi/inner.h"
 #include "ofi/station.h"
 #include "topology/discover.h"
@@ -84,11 +85,11 @@ void unmap_pages(std::byte* pages, std::size_t bytes) {
 Result<void> Station::open() {
     std::byte name[wire::kMostAddressBytes];
     std::size_t length = sizeof name;
-    if (const int rc = fi_getname(&endpoint_.inner->fid, name, &length); rc != 0 || length > sizeof name)
+    if (const int rc = fi_getname(&endpoint.inner->fid, name, &length); rc != 0 || length > sizeof name)
         return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
     own_address_ = normalise_address(Bytes(name, length));
     const topology::Discovery found = find_own_place(settings.topology, own_address_);
-    place_ = topology::encode(found.place);
+    place = topology::encode(found.place);
     const std::string text = found.place.to_string();
     log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
@@ -97,7 +98,7 @@ Result<void> Station::open() {
 
     const bool chosen = settings.inner.empty() || settings.inner == "tcp";  // by us, so ours may differ
     const InfoOwner inner =
-        chosen ? for_own_messages(*endpoint_.info) : InfoOwner(fi_dupinfo(endpoint_.info.get()));
+        chosen ? for_own_messages(*endpoint.info) : InfoOwner(fi_dupinfo(endpoint.info.get()));
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
@@ -118,7 +119,7 @@ Result<void> Station::open() {
 }
 
 void Station::open_multicast() {
-    const fi_fabric_attr* attr = endpoint_.info->fabric_attr;
+    const fi_fabric_attr* attr = endpoint.info->fabric_attr;
     const std::string_view inner = attr != nullptr && attr->prov_name != nullptr ? attr->prov_name : "";
     multicast.open(own_address_, inner.find("verbs") != std::string_view::npos);
     if (!multicast) return;
@@ -128,21 +129,9 @@ void Station::open_multicast() {
     }
 }
 
-wire::Hello Station::own_hello(const wire::JoinId& id, Rank self, std::size_t members) const {
-    wire::Hello hello;
-    hello.id = id;
-    hello.rank = self;
-    hello.members = static_cast<std::uint32_t>(members);
-    hello.peer.private_address = messenger->address();
-    hello.peer.watch_point = watch.own_point();
-    hello.peer.place = place_;
-    multicast.offer(hello);
-    return hello;
-}
-
 int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
     if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
-    if (endpoint_.eq == nullptr) {
+    if (endpoint.eq == nullptr) {
         log_line(Level::warn,
                  "fi_join: the endpoint has no event queue, so the join could never be reported");
         return -FI_ENOEQ;
@@ -153,7 +142,7 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
         return -plan.error().code;
     }
     const wire::JoinId id = plan.value().core.id;
-    auto made = std::make_unique<Group>(*this, std::move(plan).value());
+    auto made = std::make_unique<Group>(*this, groups_, group_calls(), std::move(plan).value());
     Group& group = *made;
     try {
         groups_.add(std::move(made));
@@ -182,7 +171,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
         return Error{FI_EINVAL, "the address is neither FI_ADDR_NOTAVAIL, nor the set's, nor a group's"};
-    auto listed = addresses_of(set, endpoint_.av);
+    auto listed = addresses_of(set, endpoint.av);
     if (!listed) return listed.error();
     std::vector<wire::ByteString>& members = listed.value();
     const auto own = std::find(members.begin(), members.end(), own_address_);
