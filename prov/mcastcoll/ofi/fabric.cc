@@ -25,9 +25,8 @@ std::uint64_t coarse_tick() {
 }  // namespace
 
 int Fabric::inner_trywait(fid& object) {
-    if (!has(&inner_ops(), &fi_ops_fabric::trywait)) return -FI_ENOSYS;
-    fid* objects[1] = {&object};
-    return inner_ops().trywait(&inner_, objects, 1);
+    fid* one = &object;
+    return has(&inner_ops(), &fi_ops_fabric::trywait) ? inner_ops().trywait(&inner_, &one, 1) : -FI_ENOSYS;
 }
 
 void Fabric::progress_on_read() {

@@ -5,7 +5,7 @@
 namespace mcastcoll::ofi {
 
 Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
-    : fid_mc{},
+    : fid_mc{{FI_CLASS_MC, plan.context, &calls}, plan.token},
       shared_(shared),
       groups_(groups),
       plan_(std::move(plan)),
@@ -13,10 +13,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
                  [this](const std::vector<wire::ByteString>& listeners) {
                      return groups_.find_loan(plan_.parent, listeners);
                  }),
-      core_(plan_.core, *this) {
-    fid = {FI_CLASS_MC, plan_.context, &calls};
-    fi_addr = plan_.token;
-}
+      core_(plan_.core, *this) {}
 
 std::array<GroupKey, 2> Group::keys() const {
     const group::LevelSet& levels = core_.levels();
@@ -65,6 +62,7 @@ ssize_t Group::why_not_open() const {
 
 ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (const ssize_t refused = why_not_open(); refused != 0) return refused;
+    if (over != nullptr && core_.error() != 0) return -core_.error();
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
@@ -212,19 +210,7 @@ void GroupTable::remove(Group& group) noexcept {
     by_token_.erase(group.fi_addr);
     if (group.core().formed())
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
-    const auto place = std::find_if(groups_.begin(), groups_.end(),
-                                    [&](const auto& candidate) { return candidate.get() == &group; });
-    if (place != groups_.end()) groups_.erase(place);
-}
-
-Group* GroupTable::find(fi_addr_t token) const {
-    const auto found = by_token_.find(token);
-    return found == by_token_.end() ? nullptr : found->second;
-}
-
-Group* GroupTable::find_keyed(GroupKey key) const {
-    const auto found = by_key_.find(static_cast<std::uint64_t>(key));
-    return found == by_key_.end() ? nullptr : found->second;
+    std::erase_if(groups_, [&](const auto& candidate) { return candidate.get() == &group; });
 }
 
 std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
@@ -242,11 +228,6 @@ std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
     if (best) return best;
     for (const auto& group : groups_) consider(group.get());
     return best;
-}
-
-bool GroupTable::any_greeting() const {
-    return std::ranges::any_of(
-        groups_, [](const auto& group) { return group->core().state() == group::Group::State::greeting; });
 }
 
 Nanoseconds GroupTable::next_deadline() const {

@@ -1,11 +1,11 @@
-// One collective group of an endpoint: the fid_mc that fi_join_collective hands out, around one member's life
-// in the group (group/group.h). It is fed by the station, and answers what that life asks of its process by
-// the station's sockets, messages and watch; what it tells goes to the fid_mc and the application's queues.
+// The collective groups of an endpoint. Each is the fid_mc that fi_join_collective hands out, around one
+// member's life in the group (group/group.h). It is fed by the station, and answers what that life asks of
+// its process by the station's sockets, messages and watch; what it tells goes to the fid_mc and the
+// application's queues.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <mutex>
 
 #include "ofi/bound_endpoint.h"
 #include "ofi/request.h"
@@ -119,8 +119,6 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // A multicast datagram with this group's key.
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
 
-    // 0 or -FI_E*: no operation can begin now, or ever.
-    ssize_t why_not_open() const;
     // 0 or -FI_E*. over: where the outcome of a blocking call goes; null: to the completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
     // A blocking call may go straight to the host's shared memory, past everything else and without the lock.
@@ -141,6 +139,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
   private:
+    ssize_t why_not_open() const;
     void write_error(std::uint32_t event, int error, std::uint64_t data);
 
     // group::Port
@@ -208,14 +207,14 @@ class GroupTable {
     // Also of one that could not be added.
     void remove(Group& group) noexcept;
     // By what the application calls it, until it has closed it.
-    Group* find(fi_addr_t token) const;
+    Group* find(fi_addr_t token) const { return look_up(by_token_, token); }
     void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
     bool has_open() const { return !by_token_.empty(); }
     // By a key of its own, once it has them.
     void keyed(Group& group) {
         for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
     }
-    Group* find_keyed(GroupKey key) const;
+    Group* find_keyed(GroupKey key) const { return look_up(by_key_, static_cast<std::uint64_t>(key)); }
 
     // What a new group can borrow of another's address, for those who are to listen: of the group that the
     // application names, if it can lend; else of the smallest that has all the members.
@@ -224,7 +223,11 @@ class GroupTable {
     bool any_busy() const {
         return std::ranges::any_of(groups_, [](const auto& group) { return group->core().busy(); });
     }
-    bool any_greeting() const;
+    bool any_greeting() const {
+        return std::ranges::any_of(groups_, [](const auto& group) {
+            return group->core().state() == group::Group::State::greeting;
+        });
+    }
     Nanoseconds next_deadline() const;
 
     // Of all groups that are here, and of those that were.
@@ -243,9 +246,14 @@ class GroupTable {
     auto end() const { return groups_.end(); }
 
   private:
+    using Index = std::unordered_map<std::uint64_t, Group*>;
+    static Group* look_up(const Index& index, std::uint64_t key) {
+        const auto found = index.find(key);
+        return found == index.end() ? nullptr : found->second;
+    }
+
     std::vector<std::unique_ptr<Group>> groups_;
-    std::unordered_map<fi_addr_t, Group*> by_token_;
-    std::unordered_map<std::uint64_t, Group*> by_key_;
+    Index by_token_, by_key_;
     engine::Counters ended_counters_;
     group::LevelCounters ended_levels_;
 };

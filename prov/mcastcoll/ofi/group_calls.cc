@@ -189,11 +189,6 @@ ssize_t run(Group& group, const fi_mcastcoll_request& request, int (*meanwhile)(
         operation = host::operation_of(made.value());
         return run_in_team(group, operation, meanwhile, argument);
     }
-    {
-        const auto held = Station::of(group).endpoint.lock();
-        if (const ssize_t refused = group.why_not_open(); refused != 0) return refused;
-        if (group.core().error() != 0) return -group.core().error();
-    }
     return run_over_levels(group, made.value(), meanwhile, argument);
 }
 
