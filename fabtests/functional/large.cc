@@ -1,8 +1,12 @@
 // One group of as many members as wished: the join, broadcasts from up to a hundred roots, barrier, allreduce
-// and allgather, each byte checked, and the leaving. It says how long the join took, what memory a process
-// has, and what went over the wires. Members poll and yield: where a thousand share two cores, those that
+// and allgather, each byte checked, groups of its rows and columns, and the leaving. It says how long joins
+// took, what memory a process has, and what went over the wires. And one that loses a member. Members poll
+// and yield: where a thousand share two cores, those that
 // sleep in poll() take several times as long, since each wakes up every millisecond to look at its host's
 // memory.
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -25,8 +29,16 @@ enum Word : std::size_t {
     kPssWorked,
     kMostWorked,
     kMulticasts,
-    kSegments
+    kSegments,
+    kSplitBegun,
+    kSplitUs,
+    kDiedAt,
+    kHeardUs
 };
+
+// How long a member's death may stay unknown to others: its host is told of it by the kernel, and what is
+// told of it goes few ways, but a thousand processes share the cores.
+constexpr std::chrono::seconds kMustBeHeardWithin{120};
 
 void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
     for (std::uint64_t seen = word; seen < value && !word.compare_exchange_weak(seen, value);) {
@@ -68,10 +80,7 @@ class Large {
         count(kPssBefore, pss_kib());
         multicasts_ = network_count("Udp", "OutDatagrams");
         segments_ = network_count("Tcp", "OutSegs");
-        me.meet();
-        std::uint64_t nobody = 0;
-        word(kBegun).compare_exchange_strong(nobody, now_us());
-        me.stage("joining");
+        begin(kBegun, "joining");
         group_ = me.start_join(set_.get());
         me.finish(*group_);
         raise(word(kJoinUs), now_us() - word(kBegun));
@@ -121,6 +130,51 @@ class Large {
                 if (all[rank * kEach + i] != mix(rank, i)) fail("word {} of member {} is wrong", i, rank);
     }
 
+    // A matrix of members, as square as they can be: each joins its row and then its column.
+    void split() {
+        unsigned width = 1;
+        for (unsigned i = 2; i * i <= me_.size(); ++i)
+            if (me_.size() % i == 0) width = i;
+        std::vector<unsigned> row, column;
+        for (unsigned rank = 0; rank < me_.size(); ++rank) {
+            if (rank / width == me_.rank() / width) row.push_back(rank);
+            if (rank % width == me_.rank() % width) column.push_back(rank);
+        }
+        const auto row_set = me_.set_of(row), column_set = me_.set_of(column);
+        begin(kSplitBegun, "joining rows and columns");
+        const auto row_group = me_.join(row_set.get()), column_group = me_.join(column_set.get());
+        raise(word(kSplitUs), now_us() - word(kSplitBegun));
+        for (const auto& [group, ranks] : {std::pair(&row_group, &row), std::pair(&column_group, &column)}) {
+            std::uint64_t mine = mix(me_.rank(), 7), sum = 0, right = 0;
+            for (const unsigned rank : *ranks) right += mix(rank, 7);
+            me_.finish(me_.allreduce(**group, &mine, &sum, 1, FI_UINT64, FI_SUM));
+            if (sum != right) fail("the sum over a row or column is {} instead of {}", sum, right);
+        }
+        me_.meet();
+    }
+
+    // Whatever is open ends for everybody.
+    void lose(unsigned victim) {
+        me_.meet();
+        if (me_.rank() == victim) {
+            word(kDiedAt) = now_us();
+            kill(getpid(), SIGKILL);
+        }
+        me_.stage("in a barrier with a member that dies");
+        Ticket& ticket = me_.new_ticket();
+        const ssize_t refused = fi_barrier(me_.ep(), group_->address(), &ticket);
+        if (refused != 0) me_.drop(ticket);
+        if (refused == 0 && (!me_.settle(ticket, kMustBeHeardWithin) || ticket.error == 0))
+            fail("a barrier did not end with an error within {} s of a member's death",
+                 kMustBeHeardWithin.count());
+        raise(word(kHeardUs), now_us() - word(kDiedAt));
+        group_.reset();
+        me_.meet(me_.size() - 1);
+        if (me_.rank() + 1 == me_.size())
+            fmt::print("     {} members: a death was known to all within {:.0f} ms\n", me_.size(),
+                       static_cast<double>(word(kHeardUs)) / 1000);
+    }
+
     void leave() {
         const std::uint64_t pss = pss_kib();
         count(kPssWorked, pss);
@@ -142,12 +196,22 @@ class Large {
     void count(Word total, std::uint64_t value) { word(total) += value; }
     std::uint64_t mean(Word total) { return word(total) / me_.size(); }
 
+    // Together.
+    void begin(Word at, const char* stage) {
+        me_.meet();
+        std::uint64_t nobody = 0;
+        word(at).compare_exchange_strong(nobody, now_us());
+        me_.stage(stage);
+    }
+
     void tell() {
         fmt::print(
-            "     {} members: the join took {:.0f} ms; a process had {} KiB before it, {} with the group, {} "
+            "     {} members: the join took {:.0f} ms, those of rows and columns {:.0f} ms; a process had {} "
+            "KiB before it, {} with the group, {} "
             "after work (most: {}); the host that sent most sent {} datagrams and {} segments of TCP\n",
-            me_.size(), static_cast<double>(word(kJoinUs)) / 1000, mean(kPssBefore), mean(kPssJoined),
-            mean(kPssWorked), word(kMostWorked).load(), word(kMulticasts).load(), word(kSegments).load());
+            me_.size(), static_cast<double>(word(kJoinUs)) / 1000, static_cast<double>(word(kSplitUs)) / 1000,
+            mean(kPssBefore), mean(kPssJoined), mean(kPssWorked), word(kMostWorked).load(),
+            word(kMulticasts).load(), word(kSegments).load());
     }
 
     Member& me_;
@@ -162,14 +226,23 @@ void everything(Member& me) {
     group.barrier();
     group.allreduce();
     group.allgather();
+    group.split();
     group.leave();
+}
+
+template <unsigned kVictim>
+void death(Member& me) {
+    Large group(me);
+    group.barrier();
+    group.lose(kVictim);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     Program program("fi_mcc_large", "one group of as many members as wished");
-    Case one{"everything", everything};
-    program.add(one);
+    program.add({"everything", everything});
+    program.add({.name = "a member dies", .body = death<1>, .victims = {1}, .only_mcastcoll = true});
+    program.add({.name = "rank 0 dies", .body = death<0>, .victims = {0}, .only_mcastcoll = true});
     return program.run(argc, argv);
 }
