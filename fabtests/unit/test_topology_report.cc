@@ -33,6 +33,7 @@ Report example() {
     group.rank = rank_of(1);
     group.state = "failed: \"why\" \xff";
     group.places = test::grid({.sites = 2, .hosts = 2, .packages = 1, .cores = 2});
+    group.members = static_cast<std::uint32_t>(group.places.size());
     group.policy.off.add(Level::numa);
     group.levels = describe_levels(Map(group.places, group.policy));
     return {{group}, {{"sent", 3}}};
@@ -79,6 +80,28 @@ Test(topology_report, is_read_as_it_was_written) {
     cr_assert_neq(::access(path.c_str(), F_OK), 0, "it goes with its writer");
 }
 
+// Only leaders of hosts say where all are; the others' words say who is there.
+Test(topology_report, a_group_is_shown_by_who_knows_all_places) {
+    Report member = example(), leader = example();
+    member.groups[0].rank = rank_of(0);
+    member.groups[0].places.clear();
+    leader.groups[0].rank = rank_of(2);
+    Report unknown = member;
+    unknown.groups[0].key = 7;
+    topo::LoadedReports loaded;
+    for (const Report& report : {member, leader, unknown})
+        loaded.reports.push_back({loaded.reports.size() + 1, "host", "program", "", report});
+    auto groups = topo::groups_of(loaded);
+    cr_assert_eq(groups.size(), 1, "where the members of the other one are nobody says");
+    cr_assert(groups[0].group.rank == rank_of(2) && groups[0].group.places == leader.groups[0].places);
+    cr_assert(groups[0].reporting == std::vector<Rank>({rank_of(0), rank_of(2)}));
+    topo::keep_only(1, loaded, groups);
+    cr_assert(loaded.reports.size() == 1 && groups.size() == 1 && !groups[0].group.places.empty());
+    cr_assert(groups[0].reporting == std::vector<Rank>({rank_of(0)}));
+    topo::keep_only(3, loaded, groups);
+    cr_assert(loaded.reports.empty() && groups.empty());
+}
+
 Test(topology_report, spoilt_ones_are_refused) {
     const Folder folder;
     auto job = JobReport::open(0, {folder.path});
@@ -95,7 +118,7 @@ Test(topology_report, spoilt_ones_are_refused) {
         refused += topo::parse_report(bad).ok() ? 0 : 1;
     }
     cr_assert_gt(refused, 1000);
-    for (const char* text : {"", "{}", "[]", "3", "{\"version\":2}", "{\"version\":1,\"pid\":-1}"})
+    for (const char* text : {"", "{}", "[]", "3", "{\"version\":1}", "{\"version\":2,\"pid\":-1}"})
         cr_assert_not(topo::parse_report(text).ok(), "%s", text);
 }
 

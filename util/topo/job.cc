@@ -52,6 +52,7 @@ ReportedGroup group_from(const json& object) {
     if (error != std::errc() || end != key.data() + key.size())
         throw std::runtime_error("a key that is none");
     group.rank = static_cast<Rank>(object.at("rank").get<std::uint32_t>());
+    group.members = object.at("members").get<std::uint32_t>();
     group.state = object.at("state").get<std::string>();
     const auto policy_bytes = unhex(object.at("policy").get<std::string>());
     const auto policy = policy_bytes ? topology::decode_policy(*policy_bytes) : std::nullopt;
@@ -64,7 +65,9 @@ ReportedGroup group_from(const json& object) {
         if (!place) throw std::runtime_error("a place that is not understood");
         group.places.push_back(*place);
     }
-    if (index_of(group.rank) >= group.places.size()) throw std::runtime_error("a rank beyond its group");
+    if (index_of(group.rank) >= group.members) throw std::runtime_error("a rank beyond its group");
+    if (!group.places.empty() && group.places.size() != group.members)
+        throw std::runtime_error("places of other members than the group's");
     return group;
 }
 
@@ -80,7 +83,7 @@ Result<std::string> read_report(int folder, const std::string& name) {
 Result<LoadedReport> parse_report(const std::string& text) {
     try {
         const json object = json::parse(text);
-        if (object.at("version").get<int>() != 1) return Error{EINVAL, "its version is not known"};
+        if (object.at("version").get<int>() != 2) return Error{EINVAL, "its version is not known"};
         LoadedReport loaded;
         loaded.pid = object.at("pid").get<std::uint64_t>();
         loaded.host = object.at("host").get<std::string>();
@@ -125,18 +128,33 @@ std::vector<JobGroup> groups_of(const LoadedReports& loaded) {
     for (const LoadedReport& one : loaded.reports) {
         for (const ReportedGroup& group : one.report.groups) {
             auto found = std::find_if(groups.begin(), groups.end(), [&group](const JobGroup& known) {
-                return known.group->key == group.key && known.group->places.size() == group.places.size();
+                return known.group.key == group.key && known.group.members == group.members;
             });
-            if (found == groups.end()) found = groups.insert(groups.end(), JobGroup{&group, &one, {}});
-            if (group.rank < found->group->rank) {
-                found->group = &group;
-                found->speaker = &one;
+            if (found == groups.end()) found = groups.insert(groups.end(), JobGroup{group, one.program, {}});
+            const auto trust = [](const ReportedGroup& word) {
+                return std::pair(word.places.empty(), word.rank);
+            };
+            if (trust(group) < trust(found->group)) {
+                found->group = group;
+                found->program = one.program;
             }
             found->reporting.push_back(group.rank);
         }
     }
-    for (JobGroup& group : groups) std::sort(group.reporting.begin(), group.reporting.end());
+    std::erase_if(groups, [](const JobGroup& job) { return job.group.places.empty(); });
+    for (JobGroup& job : groups) std::sort(job.reporting.begin(), job.reporting.end());
     return groups;
+}
+
+void keep_only(std::uint64_t pid, LoadedReports& loaded, std::vector<JobGroup>& groups) {
+    std::erase_if(loaded.reports, [&](const LoadedReport& one) { return one.pid != pid; });
+    for (JobGroup& job : groups) {
+        job.reporting.clear();
+        for (const LoadedReport& one : loaded.reports)
+            for (const ReportedGroup& group : one.report.groups)
+                if (group.key == job.group.key) job.reporting.push_back(group.rank);
+    }
+    std::erase_if(groups, [](const JobGroup& job) { return job.reporting.empty(); });
 }
 
 }  // namespace mcastcoll::topo

@@ -23,10 +23,13 @@ Result<LoadedReport> parse_report(const std::string& text);
 
 // A group, and those of its processes that report.
 struct JobGroup {
-    const topology::ReportedGroup* group = nullptr;  // the lowest rank's word
-    const LoadedReport* speaker = nullptr;
+    topology::ReportedGroup group;  // the word of the lowest rank that knows where all are
+    std::string program;            // that it runs
     std::vector<Rank> reporting;
 };
+// Of which somebody here knows where all are.
 std::vector<JobGroup> groups_of(const LoadedReports& loaded);
+// Leaves this process's report and groups only.
+void keep_only(std::uint64_t pid, LoadedReports& loaded, std::vector<JobGroup>& groups);
 
 }  // namespace mcastcoll::topo

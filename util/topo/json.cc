@@ -47,10 +47,10 @@ Json as_object(const Map& map, const Tree& tree, const std::vector<ReportedLevel
 }
 
 Json as_object(const JobGroup& job, Rank root) {
-    const Map map(job.group->places, job.group->policy);
-    Json object = as_object(map, topology::Tree(map, root), job.group->levels);
-    object["key"] = fmt::format("{:016x}", job.group->key);
-    object["state"] = job.group->state;
+    const Map map(job.group.places, job.group.policy);
+    Json object = as_object(map, topology::Tree(map, root), job.group.levels);
+    object["key"] = fmt::format("{:016x}", job.group.key);
+    object["state"] = job.group.state;
     object["reporting"] = Json::array();
     for (const Rank rank : job.reporting) object["reporting"].push_back(index_of(rank));
     return object;

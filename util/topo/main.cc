@@ -97,24 +97,23 @@ int show_job(const Command& command) {
     const auto folders =
         command.folder.empty() ? topology::report_folders() : std::vector<std::string>{command.folder};
     LoadedReports loaded = load_reports(folders);
-    if (command.pid != 0)
-        std::erase_if(loaded.reports, [&](const LoadedReport& one) { return one.pid != command.pid; });
     for (const std::string& what : loaded.complaints) complain(what);
-    const std::vector<JobGroup> groups = groups_of(loaded);
+    std::vector<JobGroup> groups = groups_of(loaded);
+    if (command.pid != 0) keep_only(command.pid, loaded, groups);
     if (!command.json && loaded.reports.empty())
         fmt::print("no process of this user reports a group on this host ({})\n", fmt::join(folders, ", "));
     for (const JobGroup& job : groups) {
-        const topology::Map map(job.group->places, job.group->policy);
+        const topology::Map map(job.group.places, job.group.policy);
         if (command.root >= map.members())
             return complain(fmt::format("--root {}: group {:016x} has ranks 0 to {}", command.root,
-                                        job.group->key, map.members() - 1));
+                                        job.group.key, map.members() - 1));
         const topology::Tree tree(map, rank_of(command.root));
         if (&job == &groups.front() && !write_svg(command, map, tree))
             return complain(fmt::format("cannot write {}", command.svg), 1);
         if (command.json) continue;
-        fmt::print("group {:016x} of {}: {} members, {}; ranks {} report here\n\n{}\n{}\n", job.group->key,
-                   job.speaker->program, map.members(), job.group->state, ranges(job.reporting),
-                   levels_as_text(map, job.group->levels), tree_as_text(map, tree));
+        fmt::print("group {:016x} of {}: {} members, {}; ranks {} report here\n\n{}\n{}\n", job.group.key,
+                   job.program, map.members(), job.group.state, ranges(job.reporting),
+                   levels_as_text(map, job.group.levels), tree_as_text(map, tree));
     }
     if (command.json) {
         fmt::print("{}", job_as_json(loaded, groups, rank_of(command.root)));

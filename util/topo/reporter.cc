@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
         place.set(Level::core, static_cast<std::uint64_t>(i % 2));
         group.places.push_back(place);
     }
+    group.members = static_cast<std::uint32_t>(group.places.size());
     const Map map(group.places, group.policy);
     group.levels = describe_levels(map);
     group.levels[index_of(Level::segment)].lane = "messages";

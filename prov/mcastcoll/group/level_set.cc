@@ -75,7 +75,8 @@ LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, 
       site_level_(placement_, {message_config(welcome, placement_, means),
                                map_.policy().algorithms.at(topology::Level::wan),
                                map_.policy().algorithms.at(topology::Level::site)}) {
-    for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
+    if (placement_.leads_host())
+        for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
     if (placement_.leads_host() && placement_.segment().size() > 1) make_engine(welcome, means);
     if (placement_.hosts() > 1)
         exchange_level_ = std::make_unique<levels::ExchangeLevel>(

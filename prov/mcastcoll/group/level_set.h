@@ -101,7 +101,7 @@ class LevelSet {
     const GroupKey key_;
     const Epoch epoch_;
     const std::size_t most_open_;
-    std::vector<wire::ByteString> places_;  // by rank, encoded
+    std::vector<wire::ByteString> places_;  // of a host's leader: by rank, encoded, for its report
     const topology::Map map_;
     const levels::Placement placement_;
     const levels::Selection selection_;

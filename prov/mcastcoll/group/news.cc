@@ -135,6 +135,7 @@ topology::ReportedGroup LevelSet::report() const {
     topology::ReportedGroup report;
     report.key = static_cast<std::uint64_t>(key_);
     report.rank = rank_of(placement_.self());
+    report.members = placement_.members();
     for (const wire::ByteString& place : places_) report.places.push_back(decode_place(place));
     report.policy = map_.policy();
     report.levels = topology::describe_levels(map_);

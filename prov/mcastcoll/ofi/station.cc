@@ -172,10 +172,13 @@ void Station::write_report(Nanoseconds time) {
     Result<void> written;
     if (!report_) {
         static std::atomic<unsigned> parts{0};  // endpoints of one process have a file each
-        if (auto opened = topology::JobReport::open(parts++))
+        if (auto opened = topology::JobReport::open(parts++)) {
             report_.emplace(std::move(opened).value());
-        else
+            const auto led = [](const topology::ReportedGroup& group) { return !group.places.empty(); };
+            if (std::ranges::any_of(report.groups, led)) report_->remove_dead();
+        } else {
             written = opened.error();
+        }
     }
     if (written) written = report_->write(report);
     if (written) return;

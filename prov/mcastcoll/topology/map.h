@@ -93,6 +93,9 @@ std::vector<ReportedLevel> describe_levels(const Map& map);
 struct ReportedGroup {
     std::uint64_t key = 0;
     Rank rank{};  // of the process that reports
+    std::uint32_t members = 0;
+    // Of all of them. Only who leads its host says them, so that a host's reports do not grow with the square
+    // of its processes; the others' are empty.
     std::vector<Place> places;
     Policy policy;
     std::vector<ReportedLevel> levels;

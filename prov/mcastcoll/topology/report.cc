@@ -36,8 +36,12 @@ std::string program_name() {
 }
 
 std::string hex(Bytes bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
     std::string text;
-    for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+    text.reserve(2 * bytes.size());
+    for (const std::byte byte : bytes)
+        text += {kDigits[std::to_integer<unsigned>(byte >> 4)],
+                 kDigits[std::to_integer<unsigned>(byte & std::byte{15})]};
     return text;
 }
 
@@ -91,8 +95,8 @@ std::string list_of(const Items& items, Text text) {
 
 std::string to_json(const ReportedGroup& group) {
     return fmt::format(
-        R"({{"key": "{:016x}", "rank": {}, "state": {}, "policy": "{}", "levels": {}, "places": {}}})",
-        group.key, index_of(group.rank), quoted(group.state), hex(encode(group.policy)),
+        R"({{"key": "{:016x}", "rank": {}, "members": {}, "state": {}, "policy": "{}", "levels": {}, "places": {}}})",
+        group.key, index_of(group.rank), group.members, quoted(group.state), hex(encode(group.policy)),
         list_of(group.levels, [](const ReportedLevel& level) { return to_json(level); }),
         list_of(group.places, [](const Place& place) { return '"' + hex(encode(place)) + '"'; }));
 }
@@ -182,7 +186,10 @@ JobReport::JobReport(std::string folder_name, FileDescriptor folder, unsigned pa
     ReportName name{static_cast<std::uint64_t>(owner_), 0, own_pid_namespace(), part, true};
     if (auto start = process_start_time(owner_)) name.start_time = start.value();
     file_name_ = to_string(name);
-    list_reports(folder_);  // removes what the dead have left
+}
+
+void JobReport::remove_dead() const {
+    list_reports(folder_);
 }
 
 JobReport::~JobReport() {
@@ -194,7 +201,7 @@ Result<void> JobReport::write(const Report& report) {
     for (const auto& [name, value] : report.counters)
         counters += fmt::format("{}{}: {}", counters.empty() ? "" : ", ", quoted(name), value);
     const std::string text = fmt::format(
-        "{{\"version\": 1, \"pid\": {}, \"host\": {}, \"program\": {},\n \"groups\": {},\n "
+        "{{\"version\": 2, \"pid\": {}, \"host\": {}, \"program\": {},\n \"groups\": {},\n "
         "\"counters\": {{{}}}}}\n",
         owner_, quoted(host_name()), quoted(program_name()),
         list_of(report.groups, [](const ReportedGroup& group) { return to_json(group); }), counters);

@@ -6,7 +6,7 @@
 //
 // The name tells which process it is of: its number, start time and pid namespace (containers may share the
 // folder), and a part, since a process may have several writers. Files of processes that have died are
-// removed by whoever opens the folder next, unless they are of another pid namespace, where nobody here can
+// removed by readers and by leaders of hosts, unless they are of another pid namespace, where nobody here can
 // tell.
 #pragma once
 
@@ -34,6 +34,8 @@ class JobReport {
     JobReport& operator=(JobReport&&) = delete;
     ~JobReport();
 
+    // What dead processes have left: a look at each report of this host.
+    void remove_dead() const;
     // Replaces what was written before.
     Result<void> write(const Report& report);
     std::string path() const { return folder_name_ + '/' + file_name_; }
