@@ -84,6 +84,7 @@ class Large {
         group_ = me.start_join(set_.get());
         me.finish(*group_);
         raise(word(kJoinUs), now_us() - word(kBegun));
+        me.meet();
         count(kPssJoined, pss_kib());
     }
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # variants.sh [NAME=VALUE...] -- broadcasts, barriers, reductions and joins over every inner provider and with other settings.
 #
-# Runs in the top folder of a build. Each argument is environment for one run; without any it takes its own list.
+# Runs in the top folder of a build. Each argument is environment for one run; without any it takes its own list, in
+# which settings that do not touch each other share a run.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 variants=("$@")
@@ -10,15 +11,10 @@ variants=("$@")
     FI_MCASTCOLL_INNER=tcp
     FI_MCASTCOLL_INNER=shm
     FI_MCASTCOLL_MULTICAST=off
-    FI_MCASTCOLL_REPAIR=push
-    FI_MCASTCOLL_REPAIR=sync
-    'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1'
-    FI_MCASTCOLL_REPAIR=auto
-    FI_MCASTCOLL_ROOT_SYNC=delay:200
-    FI_MCASTCOLL_ROOT_SYNC=random
-    FI_MCASTCOLL_ROOT_SYNC=adaptive
-    FI_MCASTCOLL_WINDOW=4
-    FI_MCASTCOLL_RCVBUF=16384
+    'FI_MCASTCOLL_REPAIR=push FI_MCASTCOLL_WINDOW=4'
+    'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_ROOT_SYNC=delay:200'
+    'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive'
+    'FI_MCASTCOLL_REPAIR=auto FI_MCASTCOLL_ROOT_SYNC=random FI_MCASTCOLL_RCVBUF=16384'
 )
 [ -z "${MCC_QUICK:-}" ] || variants=('FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive' FI_MCASTCOLL_INNER=shm)
 failed=0
