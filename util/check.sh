@@ -228,7 +228,7 @@ step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/m
 await asan-build
 sanitized=$?
 step large 1500 "jobs of 34 to 257 ranks" bash -c '"$TOP/fabtests/cluster/mpi_large.sh" --one-host 34,64 && "$TOP/fabtests/cluster/mpi_large.sh" --one-host 257 --hosts 0 --pml ob1'
-step thousand 600 "a group of 1,024 members on 32 hosts" "$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1
+step thousand 600 "a group of 1,024 members on 32 hosts, and deaths among 256" bash -c '"$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1 --case everything && "$TOP/fabtests/cluster/large_groups.sh" --members 256 --loss 1 --case dies'
 step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'

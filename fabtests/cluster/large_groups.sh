@@ -1,25 +1,28 @@
 #!/bin/bash
-# large_groups.sh [--hosts N] [--members N,N,..] [--loss PCT,..] -- groups of up to 1,024 members on the hosts of a cluster
+# large_groups.sh [--hosts N] [--members N,N,..] [--loss PCT,..] [--case NAME] -- groups of up to 1,024 members on the hosts of a cluster
 #
 #   --hosts N        of the cluster (default 32)
 #   --members N,..   of a group, as many on each host (default 16,64,256,1024)
 #   --loss PCT,..    of multicast datagrams at each receiver (default 0,1)
+#   --case NAME      only the cases of fi_mcc_large whose names contain this (default: all)
 #
-# Each group joins, broadcasts from a hundred roots, has a barrier, allreduces and allgathers, checks every byte, and leaves: fi_mcc_large.
-# It says how long the join took, what memory a process had, and what the host that sent most has sent. All processes share this
-# machine's cores, so a join takes processor time of all members one after the other; compare figures of one run only.
+# Each group joins, broadcasts from a hundred roots, has a barrier, allreduces and allgathers, checks every byte, joins groups of its
+# rows and columns, and leaves; others lose a member, and rank 0: fi_mcc_large. It says how long joins took, what memory a process had,
+# and what the host that sent most has sent. All processes share this machine's cores, so a join takes processor time of all members one
+# after the other; compare figures of one run only.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-hosts=32 members=16,64,256,1024 loss=0,1
+hosts=32 members=16,64,256,1024 loss=0,1 case=''
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --hosts | --members | --loss) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts | --members | --loss | --case) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
         --hosts) hosts=$2; shift 2 ;;
         --members) members=$2; shift 2 ;;
         --loss) loss=$2; shift 2 ;;
+        --case) case=$2; shift 2 ;;
         *) bad_usage "'$1' is no option" ;;
     esac
 done
@@ -35,7 +38,7 @@ for percent in ${loss//,/ }; do
     "$LAB/loss" "$percent" >/dev/null
     for count in ${members//,/ }; do
         what="$count members on $hosts hosts, $percent % lost" code=0 start=$SECONDS
-        bounded 600 "$program" --cluster "$VC" --members "$count" --timeout 580 --wait 300 >"$work/out" 2>&1 || code=$?
+        bounded 600 "$program" ${case:+--case "$case"} --cluster "$VC" --members "$count" --timeout 580 --wait 300 >"$work/out" 2>&1 || code=$?
         if [ $code = 0 ]; then
             grep '^     ' "$work/out" || :
             pass "$what ($((SECONDS - start)) s)"
