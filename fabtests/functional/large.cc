@@ -1,9 +1,9 @@
 // One group of as many members as wished: the join, broadcasts from up to a hundred roots, barrier, allreduce
-// and allgather, each byte checked, groups of its rows and columns, and the leaving. It says how long joins
-// took, what memory a process has, and what went over the wires. And one that loses a member. Members poll
-// and yield: where a thousand share two cores, those that
-// sleep in poll() take several times as long, since each wakes up every millisecond to look at its host's
-// memory.
+// and allgather, each byte checked, groups of its rows and columns, and the leaving; other groups lose a
+// member. It says how long joins took, what memory a process has, and what went over the wires.
+//
+// Members poll and yield: where a thousand share two cores, those that sleep in poll() take several times as
+// long, since each wakes up every millisecond to look at its host's memory.
 #include <signal.h>
 #include <unistd.h>
 
@@ -36,8 +36,8 @@ enum Word : std::size_t {
     kHeardUs
 };
 
-// How long a member's death may stay unknown to others: its host is told of it by the kernel, and what is
-// told of it goes few ways, but a thousand processes share the cores.
+// How long a member's death may stay unknown to others. Only to tell late from never: a thousand processes
+// share the cores.
 constexpr std::chrono::seconds kMustBeHeardWithin{120};
 
 void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
@@ -197,7 +197,7 @@ class Large {
     void count(Word total, std::uint64_t value) { word(total) += value; }
     std::uint64_t mean(Word total) { return word(total) / me_.size(); }
 
-    // Together.
+    // All meet, so that the first who goes on begins the time.
     void begin(Word at, const char* stage) {
         me_.meet();
         std::uint64_t nobody = 0;

@@ -174,6 +174,7 @@ void Station::write_report(Nanoseconds time) {
         static std::atomic<unsigned> parts{0};  // endpoints of one process have a file each
         if (auto opened = topology::JobReport::open(parts++)) {
             report_.emplace(std::move(opened).value());
+            // For all of its host.
             const auto led = [](const topology::ReportedGroup& group) { return !group.places.empty(); };
             if (std::ranges::any_of(report.groups, led)) report_->remove_dead();
         } else {
