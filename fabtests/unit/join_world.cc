@@ -68,7 +68,9 @@ void JoinProcess::on_datagram(Rank from, Bytes bytes) {
 }
 
 void JoinProcess::on_hello(const wire::Hello& greeting) {
+    ++heard;
     if (join && greeting.id == id_) {
+        if (!join->gathers(greeting.rank)) return world_.complain("somebody greets the wrong one");
         const wire::JoinKind kind = error != 0 ? wire::JoinKind::abort : wire::JoinKind::ack;
         send(greeting.rank, 0,
              wire::encode(wire::Answer{kind, greeting.id, static_cast<std::uint32_t>(error)}));
@@ -80,11 +82,20 @@ void JoinProcess::on_hello(const wire::Hello& greeting) {
 }
 
 void JoinProcess::on_word(Bytes word) {
+    ++heard;
     if (!join) return;
-    if (const auto said = wire::decode_welcome(word)) {
-        if (!group::welcomes(*said, self_, id_) || error != 0 || !join->accept(*said)) return;
+    if (const auto part = wire::decode_part(word)) {
+        if (part->head.to != id_ || error != 0 || !arrival_.add(*part, SIZE_MAX)) return;
+        const auto said = wire::decode_welcome(arrival_.take(), world_.size());
+        if (!said) return world_.complain("a welcome that is none");
+        if (!join->accept(*said)) return;
         if (welcome) world_.complain(fmt::format("rank {} takes a welcome twice", index_of(self_)));
         welcome_by(*said);
+    } else if (const auto head = wire::decode_collect(word)) {
+        if (head->to == id_) join->on_collect(*head);
+    } else if (const auto guests = wire::decode_guests(word)) {
+        if (guests->id == id_) join->on_guests(*guests, world_.now());
+        follow();
     } else if (const auto answer = wire::decode_answer(word)) {
         if (answer->id == id_ && error == 0) fail(static_cast<int>(answer->error));
     }
@@ -115,10 +126,11 @@ void JoinProcess::follow() {
         group::fit_datagrams(made, guests, group::placement_of(made), false);
         join->welcome();
         welcome_by(made);
-        std::vector<group::Outbox::Peer> everybody;
+        const wire::ByteString whole = wire::encode(made);
         for (std::uint32_t rank = 1; rank < world_.size(); ++rank)
-            everybody.push_back(peer(made.peers[rank].private_address).value());
-        if (const int code = tell(std::move(everybody), wire::encode(made)); code != 0) return fail(code);
+            for (wire::ByteString& part :
+                 group::parts_of(whole, {{kListHash, made.sequences[rank]}, id_.sequence, {}}))
+                tell({peer(made.peers[rank].private_address).value()}, std::move(part));
     }
     if (!over() && join->error() != 0) fail(join->error());
     outbox_.flush(*this);
@@ -133,13 +145,13 @@ void JoinProcess::end() {
     over_at = world_.now();
 }
 
-void JoinProcess::greet(std::uint32_t, Bytes bytes) {
+void JoinProcess::greet(Rank to, std::uint32_t, Bytes bytes) {
     if (failing_greetings > 0) {
         --failing_greetings;
         throw std::bad_alloc();
     }
     ++greetings;
-    world_.datagram(self_, rank_of(0), bytes);
+    world_.datagram(self_, to, bytes);
 }
 
 void JoinProcess::send(Rank to, std::uint32_t, Bytes datagram) {
@@ -160,11 +172,10 @@ Result<group::Outbox::Peer> JoinProcess::peer(const wire::ByteString& address) {
     return word;
 }
 
-int JoinProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
-    if (word.size() > world_.network_.word_bytes) return EMSGSIZE;
+void JoinProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
+    if (word.size() > group::kMessageBytes) world_.complain("a word is too long");
     outbox_.post(std::move(to), std::move(word), kOwner);
     outbox_.flush(*this);
-    return 0;
 }
 
 void JoinProcess::send_word(group::Outbox::Peer to, Bytes word) {

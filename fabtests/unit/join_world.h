@@ -23,7 +23,6 @@ struct JoinNetwork {
     Nanoseconds delay = Nanoseconds::from_us(50);   // at least; of datagrams and words
     Nanoseconds jitter = Nanoseconds::from_us(50);  // on top of it, different for each
     std::size_t words_at_once = 32;                 // that one member may have under way
-    std::size_t word_bytes = 65536 + 128;           // at most; kMessageBytes, ports/messenger.h
 };
 
 // A process of a rank, with what its station does around a join: it keeps greetings for joins that it has not
@@ -51,6 +50,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     Nanoseconds deadline = kNever;
     Nanoseconds over_at = kNever;  // the latest: an abort may follow a welcome
     std::size_t greetings = 0, echoes_sent = 0;
+    std::size_t heard = 0;           // greetings and words
     unsigned failing_greetings = 0;  // for want of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;
@@ -58,12 +58,12 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
 
   private:
     wire::Hello own_hello() const override { return hello; }
-    void greet(std::uint32_t attempt, Bytes bytes) override;
+    void greet(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override;
     group::RoundTrips& round_trips() override { return measured; }
     Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
-    int tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
+    void tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
     void withdraw() override { outbox_.withdraw(kOwner); }
     void explain(std::string_view sentence) override { sentences.emplace_back(sentence); }
     bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
@@ -77,6 +77,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     JoinWorld& world_;
     const Rank self_;
     const wire::JoinId id_;
+    group::Arrival arrival_;
     group::Outbox outbox_;
     std::size_t under_way_ = 0, most_under_way_ = 0;
     std::vector<wire::Hello> early_;

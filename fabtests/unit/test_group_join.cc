@@ -123,7 +123,7 @@ Test(join, another_process_that_greets_for_a_rank_is_told_apart) {
     cr_assert(leader.greeted_by_another(other));
     other.rank = rank_of(3);
     cr_assert_not(leader.greeted_by_another(other), "there is no such rank");
-    cr_assert_not(world.process(1).join->greeted_by_another(known), "only rank 0 knows");
+    cr_assert_not(world.process(2).join->greeted_by_another(known), "rank 0 knows");
 }
 
 Test(join, a_greeting_without_sense_changes_nothing) {
@@ -136,10 +136,13 @@ Test(join, a_greeting_without_sense_changes_nothing) {
     wrong.members = 3;
     wrong.rank = rank_of(3);
     leader.join->on_hello(wrong, world.now());
-    leader.join->on_hello(world.process(2).hello, world.now());
-    leader.join->on_hello(world.process(2).hello, world.now());
-    cr_assert_eq(leader.join->state(), group::Join::State::greeting);
+    wire::Hello first = world.process(1).hello, second = world.process(2).hello;
+    first.gathered = second.gathered = 1;
+    leader.join->on_hello(second, world.now());
+    leader.join->on_hello(second, world.now());
     leader.join->on_hello(world.process(1).hello, world.now());
+    cr_assert_eq(leader.join->state(), group::Join::State::greeting, "it has not gathered all of its own");
+    leader.join->on_hello(first, world.now());
     cr_assert(leader.join->complete());
 }
 
@@ -295,34 +298,44 @@ void give_addresses(JoinWorld& world, const std::vector<wire::Peer>& peers) {
 
 }  // namespace
 
-Test(join, one_welcome_names_as_many_as_it_is_sure_to_hold) {
-    JoinWorld world(wire::kMaxWelcomed);
-    give_addresses(world, PeerMaker({wire::kMaxWelcomed, 1, Order::shuffled, true}).make());
-    world.call_all(ms(20));
+// And each hears from few: of 3,000 members rank 0 from 31 of the first 32, 31 collectors of 32 and two of
+// 1,024.
+Test(join, a_welcome_of_thousands_travels_in_parts) {
+    constexpr std::uint32_t kMembers = 3000;
+    JoinWorld world(kMembers);
+    give_addresses(world, PeerMaker({kMembers, 1, Order::shuffled, true}).make());
+    world.call_all(Nanoseconds{1});
     world.run();
     cr_assert(world.wrong().empty(), "%s", world.wrong().c_str());
-    for (std::uint32_t rank = 0; rank < wire::kMaxWelcomed; ++rank) {
+    for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
         const JoinProcess& one = world.process(rank);
         cr_assert(one.error == 0 && one.welcome && one.welcome->key == world.process(0).welcome->key,
                   "rank %u", rank);
     }
-    cr_assert(world.process(wire::kMaxWelcomed - 1).welcome->peers == world.process(0).welcome->peers);
+    cr_assert(world.process(kMembers - 1).welcome->peers == world.process(0).welcome->peers);
+    constexpr std::size_t kWords = 3000 / wire::kMostGuests + 2 * 64;
+    cr_assert_leq(world.process(0).heard, 3 * 64 + kWords, "%zu", world.process(0).heard);
 }
 
-Test(join, a_welcome_that_is_too_long_ends_the_join_of_all) {
-    JoinNetwork network;
-    network.word_bytes = 2048;
-    for (const std::uint32_t hosts : {1, 100}) {
-        JoinWorld world(100, network);
-        give_addresses(world, PeerMaker({hosts, 100 / hosts}).make());
-        world.call_all(ms(20));
-        world.run();
-        if (hosts == 1)
-            expect_all_welcomed(world);
-        else
-            for (std::uint32_t rank = 0; rank < 100; ++rank) {
-                cr_assert_eq(world.process(rank).error, EMSGSIZE, "rank %u", rank);
-                cr_assert_leq(world.process(rank).over_at.value, ms(1000).value);
-            }
+Test(join, whoever_gathers_may_have_been_started_again) {
+    for (const std::uint32_t again : {0U, 32U, 33U, 64U})
+        for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+            JoinWorld world(70, {.seed = seed, .loss = static_cast<double>(seed % 3) * 0.2});
+            for (std::uint32_t rank = 0; rank < 70; ++rank) world.start_again(rank, rank == again ? 0 : 3);
+            world.call_all(ms(20));
+            world.run();
+            expect_all_welcomed(world, seed);
+        }
+}
+
+Test(join, who_gives_up_tells_those_who_greet_it) {
+    JoinWorld world(40);
+    for (std::uint32_t rank = 1; rank < 40; ++rank) world.process(rank).call(world.now() + ms(10'000));
+    world.at(ms(100), [&] { world.process(32).fail(ECANCELED); });
+    world.at(ms(200), [&] { world.process(0).call(world.now() + ms(1'000)); });
+    world.run();
+    for (std::uint32_t rank = 0; rank < 40; ++rank) {
+        cr_assert_eq(world.process(rank).error, rank < 32 ? ETIMEDOUT : ECANCELED, "rank %u", rank);
+        cr_assert_leq(world.process(rank).over_at.value, ms(rank < 32 ? 1'210 : 110).value);
     }
 }

@@ -151,17 +151,18 @@ class Members {
         std::uint32_t rank, lost;
         bool by_word;
     };
-    static bool has(const Ranks& ranks, std::uint32_t rank) {
+    static bool has(levels::Ranks ranks, std::uint32_t rank) {
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
-    void find_among(Ranks ranks, std::uint32_t lost, const Dead& dead, sim::Random& random) {
+    void find_among(levels::Ranks all, std::uint32_t lost, const Dead& dead, sim::Random& random) {
+        Ranks ranks(all.begin(), all.end());
         std::erase_if(ranks, [&](std::uint32_t rank) { return rank == lost || dead.contains(rank); });
         if (!ranks.empty()) find_by(ranks[random.below(ranks.size())], lost);
     }
     // A host's memory and an engine know only their own members.
     void hear(const Heard& one) {
         const Placement& view = views_[one.rank];
-        const auto pass_on = [&](const Ranks& ranks) {
+        const auto pass_on = [&](levels::Ranks ranks) {
             const std::uint32_t lost = has(ranks, one.lost) ? one.lost : index_of(kNoRank);
             for (const std::uint32_t next : ranks) heard_.push_back({next, lost, false});
         };

@@ -17,7 +17,7 @@ namespace {
 // Reaches everybody whose address is not empty, at its first byte.
 struct Endpoint final : JoinPort {
     wire::Hello own_hello() const override { return {}; }
-    void greet(std::uint32_t, Bytes) override {}
+    void greet(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
     RoundTrips& round_trips() override { return measured; }
@@ -27,20 +27,25 @@ struct Endpoint final : JoinPort {
         if (address.empty()) return Error{EADDRNOTAVAIL, "nowhere"};
         return static_cast<Outbox::Peer>(address.front());
     }
-    int tell(std::vector<Outbox::Peer>, wire::ByteString) override { return 0; }
+    void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
     void withdraw() override {}
     void explain(std::string_view) override {}
     unsigned inserts = 0;
 };
 
-std::vector<wire::Peer> peers_at(std::initializer_list<int> addresses) {
-    std::vector<wire::Peer> peers;
+std::vector<std::byte> laid_out(const wire::Welcome& welcome) {
+    return MemberTable::lay_out(welcome, levels::Places::lay_out(places_in(make_map(welcome))));
+}
+
+MemberTable members_at(std::initializer_list<int> addresses) {
+    wire::Welcome welcome;
     for (const int address : addresses) {
-        wire::Peer& peer = peers.emplace_back();
+        wire::Peer& peer = welcome.peers.emplace_back();
         if (address != 0) peer.private_address = {static_cast<std::byte>(address)};
         peer.watch_point.assign(static_cast<std::size_t>(address), std::byte{1});
+        welcome.sequences.push_back(static_cast<std::uint32_t>(address));
     }
-    return peers;
+    return MemberTable::own(laid_out(welcome));
 }
 
 }  // namespace
@@ -48,7 +53,7 @@ std::vector<wire::Peer> peers_at(std::initializer_list<int> addresses) {
 Test(roster, inserts_the_address_of_who_is_spoken_to) {
     Endpoint endpoint;
     Roster roster;
-    roster.fill(peers_at({7, 8, 9, 8}), rank_of(2));
+    roster.fill(members_at({7, 8, 9, 8}), rank_of(2));
     cr_assert_eq(roster.size(), 4U);
     cr_assert_eq(endpoint.inserts, 0U);
     cr_assert(roster.ranks_at(8).empty(), "nobody has spoken to them");
@@ -66,7 +71,7 @@ Test(roster, inserts_the_address_of_who_is_spoken_to) {
 
 Test(roster, keeps_where_everybody_is) {
     Roster roster;
-    roster.fill(peers_at({7, 0, 9}), rank_of(0));
+    roster.fill(members_at({7, 0, 9}), rank_of(0));
     cr_assert(roster.address(0) == wire::ByteString{std::byte{7}});
     cr_assert(roster.address(1).empty() && roster.watch_point(1).empty());
     cr_assert(roster.address(2) == wire::ByteString{std::byte{9}});
@@ -74,10 +79,35 @@ Test(roster, keeps_where_everybody_is) {
     cr_assert_eq(roster.watch_point(2).size(), 9U);
 }
 
+// What the leader has put into shared memory is read, whatever is in it.
+Test(roster, a_table_that_is_spoilt_is_none) {
+    wire::Welcome welcome;
+    for (std::uint32_t rank = 0; rank < 5; ++rank) {
+        welcome.peers.push_back({{std::byte{7}}, {}, wire::ByteString(rank), {}});
+        welcome.sequences.push_back(rank * 7);
+    }
+    const std::vector<std::byte> good = laid_out(welcome);
+    const auto table = MemberTable::read({nullptr, good});
+    cr_assert(table && table->size() == 5 && table->sequence(4) == 28 && table->watch_point(3).size() == 3);
+    for (std::size_t length = 0; length < good.size(); ++length)
+        cr_assert(!MemberTable::read({nullptr, Bytes(good).first(length)}), "%zu", length);
+    for (std::size_t at = 0; at < good.size(); ++at)
+        for (const std::byte value : {std::byte{1}, std::byte{0x7f}, std::byte{0xff}}) {
+            std::vector<std::byte> bad = good;
+            bad[at] ^= value;
+            const auto read = MemberTable::read({nullptr, bad});
+            for (std::uint32_t rank = 0; read && rank < read->size(); ++rank) {
+                const levels::Placement placement(rank, read->places());
+                cr_assert_leq(read->address(rank).size() + read->watch_point(rank).size(), good.size());
+                cr_assert_leq(placement.host().size() + placement.segment().size(), 2 * good.size());
+            }
+        }
+}
+
 Test(roster, who_cannot_be_reached_is_told_once_and_the_others_can_be_told) {
     Endpoint endpoint;
     Roster roster;
-    roster.fill(peers_at({7, 8, 0, 9}), rank_of(0));
+    roster.fill(members_at({7, 8, 0, 9}), rank_of(0));
     cr_assert(roster.peers_of(std::vector<std::uint32_t>{1, 2, 3}, endpoint) == (PeerList{8, 9}));
     cr_assert(roster.has_unreached());
     const auto unreached = roster.take_unreached();
@@ -90,7 +120,7 @@ Test(roster, who_cannot_be_reached_is_told_once_and_the_others_can_be_told) {
 
 Test(roster, answers_each_member_once_and_nobody_else) {
     Roster roster;
-    roster.fill(peers_at({7, 8, 9}), rank_of(1));
+    roster.fill(members_at({7, 8, 9}), rank_of(1));
     cr_assert(roster.answer(rank_of(0)) && roster.answer(rank_of(2)));
     cr_assert_not(roster.answer(rank_of(0)), "twice");
     cr_assert_not(roster.answer(rank_of(1)), "itself");
@@ -99,7 +129,7 @@ Test(roster, answers_each_member_once_and_nobody_else) {
 
 Test(roster, is_doubted_once_a_second) {
     Roster roster;
-    roster.fill(peers_at({7, 8}), rank_of(0));
+    roster.fill(members_at({7, 8}), rank_of(0));
     cr_assert_not(roster.doubted(rank_of(1)));
     Nanoseconds now = Nanoseconds::from_ms(5);
     cr_assert(roster.doubt(rank_of(1), now));
@@ -110,10 +140,26 @@ Test(roster, is_doubted_once_a_second) {
 
 namespace {
 
+// The memory of a host where nothing happens.
+struct QuietHost final : HostLevel {
+    int post(levels::Leg&, Nanoseconds) override { return 0; }
+    void advance(levels::Leg&, Nanoseconds) override {}
+    bool progress(Nanoseconds) override { return false; }
+    Nanoseconds next_deadline() const override { return kNever; }
+    void fail(int, Nanoseconds) override {}
+    void end_because_of(std::uint32_t, int) override {}
+    int failure() const override { return 0; }
+    std::uint32_t lost() const override { return 0; }
+    std::uint32_t awaited() const override { return 0; }
+    std::string explain() const override { return {}; }
+    void add_counters(LevelCounters&) const override {}
+    SharedBytes table() const override { return {}; }
+};
+
 // What a group needs around it; the member at the address `unreachable` cannot be reached.
 struct Process final : Port, Multicast {
     wire::Hello own_hello() const override { return {}; }
-    void greet(std::uint32_t, Bytes) override {}
+    void greet(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
     RoundTrips& round_trips() override { return measured; }
@@ -123,7 +169,7 @@ struct Process final : Port, Multicast {
         inserted.insert(at);
         return at;
     }
-    int tell(std::vector<Outbox::Peer>, wire::ByteString) override { return 0; }
+    void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
     void withdraw() override {}
     void explain(std::string_view) override {}
 
@@ -146,7 +192,10 @@ struct Process final : Port, Multicast {
     }
     void watch(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
     void look_at(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
-    Result<std::unique_ptr<HostLevel>> open_host(const HostMembers&) override { return Error{EAGAIN, ""}; }
+    Result<SharedBytes> find_table(const HostMemoryName&) override { return SharedBytes{nullptr, table}; }
+    Result<std::unique_ptr<HostLevel>> open_host(const HostMembers&) override {
+        return std::unique_ptr<HostLevel>(std::make_unique<QuietHost>());
+    }
     void keyed() override {}
     void changed() override {}
     void join_ended(int error) override { join_error = error; }
@@ -157,6 +206,7 @@ struct Process final : Port, Multicast {
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int error) const override { return std::to_string(error); }
 
+    std::vector<std::byte> table;  // of the host
     bool short_of_memory = false;
     Outbox::Peer unreachable = 0;
     std::set<Outbox::Peer> inserted;
@@ -174,7 +224,7 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
     place.set_named(topology::Level::host, "the last host");
     Guests guests(kMembers);
     for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
-        wire::Hello& hello = guests[rank].emplace();
+        wire::Hello& hello = guests[rank];
         hello.rank = rank_of(rank);
         hello.members = kMembers;
         hello.address_family = 4;
@@ -194,7 +244,11 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
 struct Member {
     void welcome(bool two_on_a_host = false) {
         const wire::Welcome welcome = welcome_of_many(two_on_a_host);
-        group.on_welcome(welcome, wire::encode(welcome), Nanoseconds{1});
+        const wire::WordHead head{{7, 1}, 1, welcome.peers.front().private_address};
+        process.table = laid_out(welcome);
+        if (two_on_a_host) return group.on_host_welcome({head, {}, welcome}, Nanoseconds{1});
+        for (const wire::ByteString& part : parts_of(wire::encode(welcome), head))
+            group.on_part(*wire::decode_part(part), Nanoseconds{1});
     }
     void run() {
         for (std::int64_t ms = 2; ms < 100; ++ms)

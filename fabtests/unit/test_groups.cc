@@ -121,15 +121,6 @@ Test(groups, a_word_that_is_heard_twice_counts_once) {
     cr_assert_eq(expect_fine(std::move(options)), 9 * all_kinds(9).size());
 }
 
-// As the provider's messenger has it: a join finds out that its welcome is too long.
-Test(groups, a_word_longer_than_a_message_is_refused) {
-    GroupWorld world(everybody(1, 2, 1));
-    GroupProcess process(world, address_of(0, 0));
-    for (const std::size_t bytes : {group::kMessageBytes - 1, group::kMessageBytes})
-        cr_assert_eq(process.tell({1}, wire::ByteString(bytes), 1), 0);
-    cr_assert_eq(process.tell({1}, wire::ByteString(group::kMessageBytes + 1), 1), EMSGSIZE);
-}
-
 Test(groups, every_member_of_every_group_gives_something_else) {
     const GroupOptions options = everybody(1, 3'000, 1);
     GroupPlan plan = options.groups[0];

@@ -15,14 +15,6 @@ wire::Hello hello_of(std::uint32_t sequence, std::uint32_t rank) {
     return hello;
 }
 
-// Which rank 1 knows by this sequence, and rank 0 by the tenth.
-wire::Welcome welcome_of(std::uint32_t sequence) {
-    wire::Welcome welcome;
-    welcome.id = {7, 10};
-    welcome.sequences = {10, sequence};
-    return welcome;
-}
-
 std::size_t early_count(JoinMemory& memory) {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& early : memory.early()) ++count;
@@ -45,11 +37,11 @@ Test(join_memory, the_latest_greeting_from_a_place_counts) {
 
 Test(join_memory, a_join_that_was_given_up_is_told_of_once) {
     JoinMemory memory;
-    memory.keep_given_up({7, 0}, rank_of(1), wire::ByteString{std::byte{3}});
-    cr_assert_not(memory.take_given_up(welcome_of(1)).has_value());
-    const auto leader = memory.take_given_up(welcome_of(0));
+    memory.keep_given_up({7, 0}, wire::ByteString{std::byte{3}});
+    cr_assert_not(memory.take_given_up({7, 1}).has_value());
+    const auto leader = memory.take_given_up({7, 0});
     cr_assert(leader.has_value() && *leader == wire::ByteString{std::byte{3}});
-    cr_assert_not(memory.take_given_up(welcome_of(0)).has_value());
+    cr_assert_not(memory.take_given_up({7, 0}).has_value());
 }
 
 // One less, exactly, one more than it remembers.
@@ -58,13 +50,13 @@ Test(join_memory, forgets_the_oldest) {
         JoinMemory memory;
         for (std::uint32_t i = 0; i < count; ++i) {
             memory.keep_failed({7, i}, 100);
-            memory.keep_given_up({7, i}, rank_of(1), {});
+            memory.keep_given_up({7, i}, {});
             memory.keep_failed_group({{{7, i}, 104, kNoRank}, {}, {}});
         }
         const bool remembers = count <= 64;
         cr_assert_eq(memory.failed({7, 0}) != nullptr, remembers);
         cr_assert_eq(memory.failed_group({7, 0}) != nullptr, remembers);
-        cr_assert_eq(memory.take_given_up(welcome_of(0)).has_value(), remembers);
+        cr_assert_eq(memory.take_given_up({7, 0}).has_value(), remembers);
         cr_assert_eq(memory.failed({7, count - 1})->error, 100U);
         cr_assert_eq(memory.failed_group({7, count - 1})->word.error, 104U);
     }
@@ -76,7 +68,8 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     hello.peer.watch_point.resize(wire::kMostAddressBytes);
     const auto each = [&] { return JoinMemory::EarlyHello{hello, {}}.bytes(); };
     cr_assert_geq(each(), sizeof hello + 2 * wire::kMostAddressBytes);
-    cr_assert_gt(JoinMemory::kEarlyBytes / each(), 2 * wire::kMaxWelcomed, "the greetings of whole groups");
+    cr_assert_gt(JoinMemory::kEarlyBytes / each(), 64 * 32,
+                 "of dozens of joins that this member gathers for");
     hello.peer.place.resize(10'000);  // fewer of them, for a quick test
     const std::size_t most = JoinMemory::kEarlyBytes / each();
     for (const std::size_t count : {most - 1, most, most + 1}) {

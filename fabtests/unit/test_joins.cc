@@ -75,12 +75,12 @@ Test(joins, who_was_not_asked_for_is_a_stranger) {
 Test(joins, a_word_of_no_group_does_nothing) {
     Replies port;
     Joins joins(port);
-    wire::Welcome welcome;
-    welcome.id = {7, 1};
-    welcome.peers.resize(2);
-    welcome.range_of.resize(2);
-    welcome.sequences.resize(2);
-    cr_assert(joins.on_word(wire::encode(welcome), Nanoseconds{1}));
+    const wire::WordHead head{{7, 1}, 1, wire::ByteString(8)};
+    cr_assert(
+        joins.on_word(wire::encode(wire::WelcomePart{head, 0, 9, wire::ByteString(9)}), Nanoseconds{1}));
+    cr_assert(joins.on_word(wire::encode(wire::HostWelcome{head, {}, {}}), Nanoseconds{1}));
+    cr_assert(joins.on_word(wire::encode_collect(head), Nanoseconds{1}));
+    cr_assert(joins.on_word(wire::encode(wire::Guests{{7, 1}, rank_of(1), {}}), Nanoseconds{1}));
     cr_assert(joins.on_word(wire::encode(wire::Ended{{7, 1}, 104}), Nanoseconds{1}));
     cr_assert_not(joins.on_word(greeting(wire::kJoinVersion), Nanoseconds{1}), "it comes as a datagram");
     cr_assert_eq(port.told, 0U);

@@ -18,9 +18,9 @@
 extern "C" {
 #endif
 
-/* Of a group: what the message that names all members is sure to hold. More are refused with -FI_E2BIG. The
+/* Of a group: ranks have 32 bits, of which one value is nobody's. More are refused with -FI_E2BIG. The
  * provider at hand says its own in fi_query_collective(). */
-#define FI_MCASTCOLL_MAX_MEMBERS 1024
+#define FI_MCASTCOLL_MAX_MEMBERS UINT32_MAX
 
 /* The name for fi_open_ops() on an address vector set. */
 #define FI_MCASTCOLL_SET_OPS "mcastcoll_set_ops_v1"

@@ -156,8 +156,8 @@ wire::Hello GroupMember::own_hello() const {
     return hello;
 }
 
-void GroupMember::greet(std::uint32_t, Bytes bytes) {
-    world().network().send_datagram(process_.endpoint(), plan_.members.front(), bytes);
+void GroupMember::greet(Rank to, std::uint32_t attempt, Bytes bytes) {
+    send(to, attempt, bytes);
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
@@ -170,9 +170,17 @@ void GroupMember::watch(Address peer, const wire::ByteString&, Nanoseconds) {
 
 Result<std::unique_ptr<group::HostLevel>> GroupMember::open_host(const group::HostMembers& members) {
     if (world().options().no_memory == process_.number()) return Error{ENOMEM, "none"};
-    auto memory = world().memory(members, process_);
-    if (!memory) return Error{EAGAIN, "not yet"};
+    auto memory = members.self == 0 ? world().make_memory(members, process_)
+                                    : world().find_memory(members.name.key, process_);
+    if (!memory) return Error{ENOENT, "none"};
+    memory->endpoints[members.self] = process_.endpoint();
     return std::unique_ptr<group::HostLevel>(std::make_unique<MemoryLevel>(std::move(memory), members.self));
+}
+
+Result<group::SharedBytes> GroupMember::find_table(const group::HostMemoryName& name) {
+    const auto memory = world().find_memory(name.key, process_);
+    if (!memory) return Error{ENOENT, "none"};
+    return group::SharedBytes{memory, memory->table};
 }
 
 int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
@@ -182,7 +190,7 @@ int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
     welcome.epoch = static_cast<Epoch>(random.next());
     welcome.range_of.assign(plan_.members.size(), 0);
     group::fit_datagrams(welcome, guests, placement, false);
-    if (guests.front()->datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
+    if (guests.front().datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
     welcome.group_addresses = {bytes_of(random.next())};
     return 0;
 }
@@ -307,16 +315,10 @@ bool GroupProcess::can_send() {
     return has_room(0) && outbox_.empty() && world_.may_send(endpoint_);
 }
 
-int GroupProcess::tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner) {
-    if (word.size() > group::kMessageBytes) return EMSGSIZE;
+void GroupProcess::tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner) {
+    if (word.size() > group::kMessageBytes)
+        world_.complain(fmt::format("process {}: a word of {} bytes", number(), word.size()));
     outbox_.post(std::move(to), std::move(word), owner);
-    return 0;
-}
-
-void GroupProcess::tell_for_good(std::vector<Address> to, wire::ByteString word) {
-    const std::size_t bytes = word.size();
-    if (tell(std::move(to), std::move(word), group::Outbox::kNobody) != 0)
-        world_.complain(fmt::format("process {}: a word of {} bytes", number(), bytes));
 }
 
 void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {

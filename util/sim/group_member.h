@@ -47,9 +47,10 @@ class GroupEnvironment : public Simulation {
     virtual bool may_send(std::uint32_t endpoint) = 0;
     virtual void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) = 0;
     virtual void watch(std::uint32_t endpoint, Address peer) = 0;
-    // Null: its leader has not made it yet.
-    virtual std::shared_ptr<HostMemory> memory(const group::HostMembers& members,
-                                               const GroupProcess& process) = 0;
+    // Of the processes of this one's host: made by their leader, found by the others. Null: there is none.
+    virtual std::shared_ptr<HostMemory> make_memory(const group::HostMembers& members,
+                                                    const GroupProcess& leader) = 0;
+    virtual std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const = 0;
     // What is left of a member when its process lets go of it.
     virtual void retire(std::unique_ptr<GroupMember> member) = 0;
 
@@ -94,10 +95,8 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
 
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
-    // 0, or EMSGSIZE as the provider has it.
-    int tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner);
-    // What must not be too long.
-    void tell_for_good(std::vector<Address> to, wire::ByteString word);
+    // No word is longer than a message.
+    void tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
     group::RoundTrips& round_trips() { return round_trips_; }
@@ -115,7 +114,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
         return value_of<Address>(private_address);
     }
     void tell(std::vector<Address> to, wire::ByteString word) override {
-        tell_for_good(std::move(to), std::move(word));
+        tell(std::move(to), std::move(word), group::Outbox::kNobody);
     }
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
@@ -169,7 +168,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     };
     // group::JoinPort
     wire::Hello own_hello() const override;
-    void greet(std::uint32_t attempt, Bytes bytes) override;
+    void greet(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
         return process_.joins().miscounted_hello(*this, rank);
@@ -178,8 +177,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     Result<Address> peer(const wire::ByteString& private_address) override {
         return value_of<Address>(private_address);
     }
-    int tell(std::vector<Address> to, wire::ByteString word) override {
-        return process_.tell(std::move(to), std::move(word), id_.list_hash);
+    void tell(std::vector<Address> to, wire::ByteString word) override {
+        process_.tell(std::move(to), std::move(word), id_.list_hash);
     }
     void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
@@ -190,12 +189,13 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         process_.send_now(to, header, payload);
     }
     void tell_for_good(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell_for_good(std::move(to), std::move(word));
+        process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
     }
     void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
     void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {
         watch(peer, point, now);
     }
+    Result<group::SharedBytes> find_table(const group::HostMemoryName& name) override;
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override;
     void keyed() override {}
     void changed() override {}

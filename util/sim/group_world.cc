@@ -163,16 +163,16 @@ void GroupWorld::watch(std::uint32_t endpoint, Address peer) {
     watches_.emplace(endpoint, peer);
 }
 
-std::shared_ptr<HostMemory> GroupWorld::memory(const group::HostMembers& members,
-                                               const GroupProcess& process) {
+std::shared_ptr<HostMemory> GroupWorld::make_memory(const group::HostMembers& members,
+                                                    const GroupProcess& leader) {
     const Unmetered own;
-    const std::pair name{members.key, host_of(process.number())};
-    const auto found = memories_.find(name);
-    if (found == memories_.end() && members.self != 0) return nullptr;
-    std::shared_ptr<HostMemory>& memory = memories_[name];
-    if (!memory) memory = std::make_shared<HostMemory>(*this, members.size, process.endpoint());
-    memory->endpoints[members.self] = process.endpoint();
-    return memory;
+    auto memory = std::make_shared<HostMemory>(*this, members.size, leader.endpoint(), members.table);
+    return memories_[{members.name.key, host_of(leader.number())}] = std::move(memory);
+}
+
+std::shared_ptr<HostMemory> GroupWorld::find_memory(GroupKey key, const GroupProcess& process) const {
+    const auto found = memories_.find({key, host_of(process.number())});
+    return found == memories_.end() ? nullptr : found->second;
 }
 
 void GroupWorld::look(std::uint32_t endpoint) {

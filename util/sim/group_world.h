@@ -53,8 +53,9 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     bool may_send(std::uint32_t endpoint) override;
     void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) override;
     void watch(std::uint32_t endpoint, Address peer) override;
-    std::shared_ptr<HostMemory> memory(const group::HostMembers& members,
-                                       const GroupProcess& process) override;
+    std::shared_ptr<HostMemory> make_memory(const group::HostMembers& members,
+                                            const GroupProcess& leader) override;
+    std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const override;
     void retire(std::unique_ptr<GroupMember> member) override;
     // MemoryReaders.
     void look(std::uint32_t endpoint) override;

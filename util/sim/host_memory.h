@@ -27,9 +27,12 @@ class MemoryReaders {
 
 class HostMemory {
   public:
-    // At first all places are held to be this endpoint's.
-    HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t endpoint)
-        : endpoints(members, endpoint), dead_from(members, kNever), readers_(readers) {}
+    // At first all places are held to be the leader's.
+    HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t leader, Bytes its_table)
+        : table(its_table.begin(), its_table.end()),
+          endpoints(members, leader),
+          dead_from(members, kNever),
+          readers_(readers) {}
 
     struct Part {
         bool posted = false;
@@ -63,6 +66,7 @@ class HostMemory {
     void dies(std::uint32_t endpoint, Nanoseconds known);
 
     static constexpr std::uint32_t kNobody = UINT32_MAX;
+    const std::vector<std::byte> table;  // the leader's, for the others
     int failure = 0;
     std::uint32_t lost = kNobody;
     std::vector<std::uint32_t> endpoints;  // by place; those that have opened it
@@ -91,6 +95,7 @@ class MemoryLevel final : public group::HostLevel {
     std::uint32_t lost() const override { return memory_->lost; }
     std::uint32_t awaited() const override { return awaited_; }
     std::string explain() const override { return "simulated"; }
+    group::SharedBytes table() const override { return {memory_, memory_->table}; }
     void add_counters(group::LevelCounters&) const override {}
 
   private:

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/result.h"
+#include "wire/peer_table.h"
 
 namespace mcastcoll::group {
 namespace {
@@ -49,31 +50,105 @@ void Group::welcome_everybody(Nanoseconds now) {
     wire::Welcome welcome = make_welcome(plan_.id, guests, plan_.settings, plan_.policy, plan_.selection);
     if (const int error = port_.multicast().offer(welcome, guests); error != 0) return end_join(error);
     join_.welcome();
-    begin(welcome, wire::encode(welcome), now);
+    lead_host(welcome, wire::encode(welcome), now);
 }
 
-void Group::on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now) {
-    if (join_.accept(welcome)) begin(welcome, word, now);
+void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
+    constexpr std::size_t kMostBeside = 65536;  // beside the table
+    if (!arrival_.add(part, kMostBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
+    const wire::ByteString whole = arrival_.take();
+    const auto welcome = wire::decode_welcome(whole, plan_.members);
+    if (welcome && join_.accept(*welcome)) lead_host(*welcome, whole, now);
 }
 
-void Group::begin(const wire::Welcome& welcome, Bytes word, Nanoseconds now) {
-    roster_.fill(welcome.peers, plan_.self);
-    agreed_ = {.repair = static_cast<engine::Repair>(welcome.repair),
-               .channels = welcome.channels,
-               .root_sync = static_cast<engine::RootSync>(welcome.root_sync),
-               .root_delay_us = welcome.root_delay_us};
+// Makes what the processes of this host share.
+void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now) {
+    leader_address_ = welcome.peers.front().private_address;
     sequence_ = welcome.id.sequence;
+    const topology::Map map = make_map(welcome);
+    const std::vector<std::uint32_t> numbers = levels::Places::lay_out(places_in(map));
+    std::vector<std::byte> bytes = MemberTable::lay_out(welcome, numbers);
+    const levels::Places places = levels::Places::read(numbers).value();
+    const levels::Ranks here = places.members_of(places.host_of(index_of(plan_.self)));
+    std::unique_ptr<HostLevel> host;
+    if (here.size() > 1) {
+        auto made = port_.open_host(
+            {.name = {welcome.key, welcome.epoch, welcome.peers[index_of(plan_.self)].watch_point},
+             .size = static_cast<std::uint32_t>(here.size()),
+             .clusters = clusters_in_host(map, here),
+             .table = bytes});
+        if (!made) return refuse_memory(made.error(), here.size());
+        host = std::move(made).value();
+    }
+    const MemberTable table =
+        host ? MemberTable::read(host->table()).value() : MemberTable::own(std::move(bytes));
+    begin({welcome, table, std::move(host), &welcome, &map}, whole, now);
+}
+
+// Finds that. The memory is the leader's work, and so trusted as far as that.
+void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
+    const wire::Agreement& agreement = welcome.agreement;
+    if (!join_.accept(agreement)) return;
+    leader_address_ = welcome.head.answer_to;
+    sequence_ = welcome.head.sequence;
+    HostMembers members{.name = {agreement.key, agreement.epoch, welcome.host_point}};
+    const auto shared = port_.find_table(members.name);
+    if (!shared) return refuse_memory(shared.error(), 2);
+    const auto table = MemberTable::read(shared.value());
+    if (!table || table->size() != plan_.members) return end_join(EPROTO);
+    const levels::Placement placement(index_of(plan_.self), table->places());
+    members.self = placement.host_self();
+    members.size = static_cast<std::uint32_t>(placement.host().size());
+    members.memory = shared.value().owner;
+    if (members.self == 0 || members.self == levels::kNotThere) return end_join(EPROTO);
+    auto found = port_.open_host(members);
+    if (!found) return refuse_memory(found.error(), members.size);
+    begin({agreement, *table, std::move(found).value()}, {}, now);
+}
+
+void Group::refuse_memory(const Error& error, std::size_t members) {
+    port_.warn(
+        fmt::format("no shared memory with {} other processes of this host: {}", members - 1, error.message));
+    end_join(error.code);
+}
+
+// whole: the welcome as it travels, of a host's leader.
+void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
+    const wire::Agreement& agreement = standing.agreement;
+    roster_.fill(standing.table, plan_.self);
+    agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
+               .channels = agreement.channels,
+               .root_sync = static_cast<engine::RootSync>(agreement.root_sync),
+               .root_delay_us = agreement.root_delay_us};
     // All or nothing: who has no memory for the levels has none of them.
     levels::Owner& owner = *this;
-    auto levels = std::make_unique<LevelSet>(welcome, plan_.self, plan_.means, roster_, port_, owner);
-    const std::vector<std::uint32_t> next = whom_to_welcome(levels->placement());
-    const int untold = port_.tell(roster_.peers_of(next, port_), {word.begin(), word.end()});
-    const int error = levels->start(now);
+    auto levels =
+        std::make_unique<LevelSet>(std::move(standing), plan_.self, plan_.means, roster_, port_, owner);
+    pass_on(agreement, levels->placement(), whole);
+    levels->start(now);
     levels_ = std::move(levels);
     state_ = State::forming;
-    fail({kNoRank, untold != 0 ? untold : error}, now);
     port_.keyed();
     move(now);
+}
+
+// To each in its own words: it may know the join by another sequence.
+void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole) {
+    const auto tell = [&](const std::vector<std::uint32_t>& ranks, auto&& words_to) {
+        std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
+        for (const std::uint32_t rank : ranks) by_sequence[roster_.table().sequence(rank)].push_back(rank);
+        for (const auto& [sequence, alike] : by_sequence) {
+            const wire::WordHead head{{plan_.id.list_hash, sequence}, sequence_, leader_address_};
+            const std::vector<Outbox::Peer> peers = roster_.peers_of(alike, port_);
+            for (wire::ByteString& word : words_to(head)) port_.tell(peers, std::move(word));
+        }
+    };
+    const Below below = whom_to_welcome(placement);
+    const wire::ByteString host_point = roster_.watch_point(placement.host().front());
+    tell(below.leaders, [&](const wire::WordHead& head) { return parts_of(whole, head); });
+    tell(below.on_host, [&](const wire::WordHead& head) {
+        return std::vector<wire::ByteString>{wire::encode(wire::HostWelcome{head, host_point, agreement})};
+    });
 }
 
 // A join over several levels ends with a barrier over all of them.
@@ -212,7 +287,7 @@ void Group::pump(Nanoseconds now) {
     if (state_ == State::greeting) return on_join([&](Join& join) { join.on_timeout(now); }, now);
     if (!formed()) return;
     if (state_ == State::forming && plan_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
-    fail({kNoRank, levels_->on_timeout(now)}, now);
+    levels_->on_timeout(now);
     for (const Roster::Unreached& one : roster_.take_unreached())
         losses_.add(one.rank, one.error, "it cannot be reached: " + one.reason);
     for (const Losses::Loss& loss : losses_.take_found()) on_lost(loss, now);
@@ -277,9 +352,9 @@ void Group::end_join(int error) {
     attempt([&] {
         port_.remember_ended(error);
         join_.fail(error);
-        if (join_.leads() || roster_.size() == 0) return;
-        if (const auto leader = roster_.peer(0, port_))
-            port_.tell_for_good({*leader},
+        if (join_.leads() || leader_address_.empty()) return;
+        if (const auto leader = port_.peer(leader_address_))
+            port_.tell_for_good({leader.value()},
                                 wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
     });
     port_.join_ended(error);

@@ -64,8 +64,9 @@ class Group final : private levels::Owner {
     void start(Nanoseconds now);
     // Something of the join has come: Join does it, and the group follows.
     void on_join(FunctionRef<void(Join&)> it, Nanoseconds now);
-    // word: the same, to be passed on.
-    void on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now);
+    // This member leads its host, or another does.
+    void on_part(const wire::WelcomePart& part, Nanoseconds now);
+    void on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now);
     // Somebody says so, who may be anybody: only the watch can tell that the member is gone.
     void doubt(Rank rank, Nanoseconds now);
     // A member says so of its part of this group, or of its join; because of whom, if it knows.
@@ -102,7 +103,10 @@ class Group final : private levels::Owner {
 
   private:
     void welcome_everybody(Nanoseconds now);
-    void begin(const wire::Welcome& welcome, Bytes word, Nanoseconds now);
+    void lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now);
+    void begin(Standing&& standing, Bytes whole, Nanoseconds now);
+    void pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);
+    void refuse_memory(const Error& error, std::size_t members);
     void check_formed(Nanoseconds now);
     // Moves everything that can be moved.
     void move(Nanoseconds now);
@@ -119,6 +123,8 @@ class Group final : private levels::Owner {
     Port& port_;
     State state_ = State::greeting;
     Join join_;
+    Arrival arrival_;
+    wire::ByteString leader_address_;  // rank 0's private one, once it is welcomed
     Roster roster_;
     Losses losses_;
     Losses::Loss failure_;

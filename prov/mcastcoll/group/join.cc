@@ -23,60 +23,94 @@ Join::Join(const wire::JoinId& id, Rank self, std::size_t members, Nanoseconds d
       members_(members),
       deadline_(deadline),
       port_(port),
+      gathering_(self, static_cast<std::uint32_t>(members)),
       survey_(id, self, members, port) {}
 
 void Join::start(Nanoseconds now) {
+    gathering_.add(port_.own_hello());
+    if (gathering_.span() > 1) adopt_at_ = now + kMiscountGrace;
     if (!leads()) return greet(now);
-    greet_at_ = now + kMiscountGrace;
-    guests_.resize(members_);
-    on_hello(port_.own_hello(), now);
+    pass_on_if_complete(now);
 }
 
 void Join::greet(Nanoseconds now) {
-    // Quick at first, then patient: a leader that has not called join yet keeps greetings, one that is not
-    // there cannot.
+    // Quick at first, then patient: who has not called join yet keeps greetings, who is not there cannot.
     const std::int64_t wait_ms =
         acknowledged_ ? kPatientMs
                       : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kImpatientMs);
     greet_at_ = now + Nanoseconds::from_ms(wait_ms);
     try {
-        port_.greet(attempt_++, wire::encode(port_.own_hello()));
+        wire::Hello hello = port_.own_hello();
+        hello.gathered = gathering_.complete() ? 1 : 0;
+        port_.greet(parent(), attempt_++, wire::encode(hello));
     } catch (const std::bad_alloc&) {
         // One that is not sent is as good as lost: the next one comes.
     }
 }
 
 void Join::on_hello(const wire::Hello& hello, Nanoseconds now) {
-    if (!leads() || state_ != State::greeting) return;
-    if (hello.members != members_ || index_of(hello.rank) >= members_) return;
-    std::optional<wire::Hello>& known = guests_[index_of(hello.rank)];
-    if (known) return;
-    known = hello;
-    if (++guest_count_ == members_) survey(now);
+    if (state_ == State::greeting && hello.members == members_ && gathers(hello.rank) && take(hello))
+        pass_on_if_complete(now);
+}
+
+// False: not now. Who has gathered others' greetings is asked for them.
+bool Join::take(const wire::Hello& hello) {
+    if (hello.gathered == 0 || gathering_.of(hello.rank) != nullptr) return false;
+    if (greeting_span(hello.rank, hello.members) > 1) {
+        const auto peer = port_.peer(hello.peer.private_address);
+        if (!peer) return false;
+        port_.tell({peer.value()}, wire::encode_collect(
+                                       {hello.id, id_.sequence, gathering_.of(self_)->peer.private_address}));
+    }
+    gathering_.add(hello);
+    return true;
+}
+
+void Join::on_guests(const wire::Guests& guests, Nanoseconds now) {
+    if (state_ != State::greeting || gathering_.complete()) return;
+    gathering_.add_from(guests.from, guests.hellos);
+    pass_on_if_complete(now);
+}
+
+// Rank 0 goes on; who gathers for others tells that it has everybody's.
+void Join::pass_on_if_complete(Nanoseconds now) {
+    if (!gathering_.complete()) return;
+    adopt_at_ = kNever;
+    if (!leads()) return greet(now);
+    survey_.lead(gathering_.guests(), deadline_ - Nanoseconds::from_ms(1), now);
+    state_ = State::surveying;
+}
+
+void Join::on_collect(const wire::WordHead& head) {
+    const auto peer = port_.peer(head.answer_to);
+    if (!peer || state_ != State::greeting || !gathering_.complete()) return;
+    std::vector<wire::Hello> hellos = gathering_.guests();
+    // This one's own is known there.
+    for (std::size_t first = 1; first < hellos.size(); first += wire::kMostGuests) {
+        const std::size_t end = std::min(first + wire::kMostGuests, hellos.size());
+        port_.tell({peer.value()},
+                   wire::encode(wire::Guests{
+                       head.answer_id(), self_, {hellos.begin() + first, hellos.begin() + end}}));
+    }
 }
 
 bool Join::greeted_by_another(const wire::Hello& hello) const {
-    if (index_of(hello.rank) >= guests_.size()) return false;
-    const std::optional<wire::Hello>& known = guests_[index_of(hello.rank)];
-    return known && known->peer != hello.peer;
+    const wire::Hello* known = gathering_.of(hello.rank);
+    return known != nullptr && known->peer != hello.peer;
 }
 
 // A process that was started again counts its joins from zero. So when everybody greets, but not for the same
 // join, and goes on doing so, it is the same join all the same.
 void Join::adopt_miscounted(Nanoseconds now) {
-    greet_at_ = now + kMiscountGrace;
-    for (std::size_t rank = 0; rank < guests_.size(); ++rank)
-        if (!guests_[rank] && port_.miscounted_hello(rank_of(rank)) == nullptr) return;
-    for (std::size_t rank = 0; rank < guests_.size(); ++rank)
-        if (!guests_[rank]) guests_[rank] = *port_.miscounted_hello(rank_of(rank));
-    port_.explain("a member was started again and counts its joins anew");
-    guest_count_ = guests_.size();
-    survey(now);
-}
-
-void Join::survey(Nanoseconds now) {
-    survey_.lead(guests_, deadline_ - Nanoseconds::from_ms(1), now);
-    state_ = State::surveying;
+    adopt_at_ = now + kMiscountGrace;
+    const std::vector<Rank> missing = gathering_.missing();
+    for (const Rank rank : missing)
+        if (port_.miscounted_hello(rank) == nullptr) return;
+    bool adopted = false;
+    for (const Rank rank : missing)
+        if (take(*port_.miscounted_hello(rank))) adopted = true;
+    if (adopted) port_.explain("a member was started again and counts its joins anew");
+    pass_on_if_complete(now);
 }
 
 void Join::on_timeout(Nanoseconds now) {
@@ -87,39 +121,37 @@ void Join::on_timeout(Nanoseconds now) {
         return;
     }
     survey_.on_timeout(now);
-    if (state_ == State::greeting && greet_at_ <= now) leads() ? adopt_miscounted(now) : greet(now);
+    if (state_ == State::greeting && adopt_at_ <= now) adopt_miscounted(now);
+    if (state_ == State::greeting && greet_at_ <= now) greet(now);
 }
 
 Nanoseconds Join::next_deadline() const {
     if (!under_way()) return kNever;
     const Nanoseconds next = std::min(survey_.next_deadline(), deadline_);
-    return state_ == State::greeting ? std::min(next, greet_at_) : next;
+    return state_ == State::greeting ? std::min({next, greet_at_, adopt_at_}) : next;
 }
 
-bool Join::accept(const wire::Welcome& welcome) {
-    if (leads() || !acceptable(welcome, members_)) return false;
+bool Join::accept(const wire::Agreement& agreement) {
+    if (leads() || !acceptable(agreement)) return false;
 #ifndef MCC_BREAK_WELCOME_ONCE  // the simulator must notice: a welcome is taken again
     if (state_ != State::greeting) return false;
 #endif
-    state_ = State::welcomed;
+    welcome();
     return true;
 }
 
 void Join::fail(int error) {
     state_ = State::failed;
-    if (!leads()) return;
     port_.withdraw();
     tell_guests(error);
 }
 
-// All who have greeted, each by the id that it knows the join by. Who cannot be reached has a deadline.
+// Those who have greeted here, each by the id that it knows the join by. Who cannot be reached has a
+// deadline.
 void Join::tell_guests(int error) {
     std::map<wire::JoinId, std::vector<Outbox::Peer>> peers;
-    for (std::size_t rank = 1; rank < guests_.size(); ++rank) {
-        if (!guests_[rank]) continue;
-        if (auto peer = port_.peer(guests_[rank]->peer.private_address))
-            peers[guests_[rank]->id].push_back(peer.value());
-    }
+    for (const wire::Hello* guest : gathering_.heard())
+        if (auto peer = port_.peer(guest->peer.private_address)) peers[guest->id].push_back(peer.value());
     for (auto& [id, to] : peers)
         port_.tell(std::move(to),
                    wire::encode(wire::Answer{wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)}));

@@ -1,8 +1,11 @@
 // How one member comes into a group, up to the welcome.
 //
-//     others          greet rank 0 by datagram, again and again, until it welcomes them
-//     rank 0          gathers greetings; surveys the networks (group/survey.h); when it is complete()
-//                     its caller makes the welcome (group/welcome.h), which members pass on to each other
+//     others          greet rank 0 by datagram, or one who gathers greetings for it (group/gathering.h),
+//     again
+//                     and again, until they are welcomed
+//     rank 0          has all greetings in the end; surveys the networks (group/survey.h); when it is
+//                     complete() its caller makes the welcome (group/welcome.h), which members pass on to
+//                     each other
 //
 // Every greeting may be lost, doubled or late, and whoever sends one may be anybody: the caller has looked
 // where it came from. Before a join is over everybody has a deadline, so nobody waits for a member that never
@@ -10,6 +13,7 @@
 #pragma once
 
 #include "base/function_ref.h"
+#include "group/gathering.h"
 #include "group/survey.h"
 
 namespace mcastcoll::group {
@@ -28,8 +32,11 @@ class Join {
     // Begins to greet; rank 0 alone is complete at once.
     void start(Nanoseconds now);
     void on_hello(const wire::Hello& hello, Nanoseconds now);
-    // Rank 0 knows of this member: no hurry.
+    // Whoever this member greets knows of it: no hurry.
     void on_ack() { acknowledged_ = true; }
+    // It is to pass on what it has gathered; somebody else does.
+    void on_collect(const wire::WordHead& head);
+    void on_guests(const wire::Guests& guests, Nanoseconds now);
     void on_survey(const wire::Survey& survey, Nanoseconds now) {
         if (state_ == State::greeting) survey_.on_survey(survey, now);
     }
@@ -51,23 +58,30 @@ class Join {
     int error() const { return error_; }
 
     // Rank 0, when complete: who has greeted, by rank, in the sites that were found.
-    Guests guests() const { return survey_.settle(guests_); }
-    // Rank 0, when complete: there is a welcome.
-    void welcome() { state_ = State::welcomed; }
-    // Others: whether this is the welcome that was waited for, and one that can be followed.
-    bool accept(const wire::Welcome& welcome);
-    // It is over without a group. Rank 0 tells those who have greeted, so that they need not wait for their
+    Guests guests() const { return survey_.settle(gathering_.guests()); }
+    // Rank 0, when complete; there is a welcome.
+    void welcome() {
+        state_ = State::welcomed;
+        gathering_.passed_on();
+    }
+    // Others: whether a welcome is waited for, and this is one that can be followed.
+    bool accept(const wire::Agreement& agreement);
+    // It is over without a group. Those who have greeted here are told, so that they need not wait for their
     // deadline, instead of the welcome that some may still be waiting for.
     void fail(int error);
 
-    // Rank 0: another process than the one that has greeted greets for this rank.
+    // Whom this member greets; another than rank 0 only.
+    Rank parent() const { return greeting_parent(self_); }
+    // Whether this rank greets here; and it is another process than the one that has.
+    bool gathers(Rank rank) const { return gathering_.expects(rank); }
     bool greeted_by_another(const wire::Hello& hello) const;
 
   private:
     bool under_way() const { return state_ == State::greeting || state_ == State::surveying; }
     void greet(Nanoseconds now);
+    bool take(const wire::Hello& hello);
     void adopt_miscounted(Nanoseconds now);
-    void survey(Nanoseconds now);
+    void pass_on_if_complete(Nanoseconds now);
     void tell_guests(int error);
 
     const wire::JoinId id_;
@@ -77,11 +91,11 @@ class Join {
     JoinPort& port_;
     State state_ = State::greeting;
     int error_ = 0;
-    Nanoseconds greet_at_{};
+    Nanoseconds greet_at_ = kNever;  // of others than rank 0
+    Nanoseconds adopt_at_ = kNever;  // of who gathers
     std::uint32_t attempt_ = 0;
     bool acknowledged_ = false;
-    Guests guests_;  // of rank 0
-    std::size_t guest_count_ = 0;
+    Gathering gathering_;
     SurveyRound survey_;
 };
 

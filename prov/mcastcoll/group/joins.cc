@@ -32,13 +32,6 @@ Joins::Member* Joins::find(const wire::JoinId& id) const {
     return found == members_.end() ? nullptr : *found;
 }
 
-Joins::Member* Joins::find_welcomed(const wire::Welcome& welcome) const {
-    const auto found = std::find_if(members_.begin(), members_.end(), [&](Member* one) {
-        return welcomes(welcome, one->core().join().self(), one->join_id());
-    });
-    return found == members_.end() ? nullptr : *found;
-}
-
 Joins::Member* Joins::find_called(const wire::JoinId& id) const {
     const auto found =
         std::find_if(members_.begin(), members_.end(), [&](Member* one) { return one->core().id() == id; });
@@ -60,10 +53,8 @@ void Joins::remove(Member& member) noexcept {
 }
 
 void Joins::remember_ended(Member& member, int error) {
-    if (member.core().join().leads())
-        memory_.keep_failed(member.join_id(), error);
-    else
-        memory_.keep_given_up(member.join_id(), member.core().join().self(), member.members().front());
+    memory_.keep_failed(member.join_id(), error);
+    if (!member.core().join().leads()) memory_.keep_given_up(member.join_id(), member.members().front());
 }
 
 void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
@@ -88,7 +79,7 @@ void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
 void Joins::on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now) {
     if (Member* member = find(hello.id); member != nullptr && !was_given_up(member->core())) {
         const Join& known = member->core().join();
-        if (!known.leads() || member->members().size() != hello.members) return;
+        if (!known.gathers(hello.rank) || member->members().size() != hello.members) return;
         if (!member->comes_from(hello.rank, source)) {
             ++foreign_datagrams_;
             return;
@@ -121,7 +112,7 @@ void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, 
 void Joins::on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now) {
     Member* member = find(answer.id);
     if (member == nullptr || !greets(member->core()) || member->core().join().leads()) return;
-    if (!member->comes_from(rank_of(0), source))
+    if (!member->comes_from(member->core().join().parent(), source))
         ++foreign_datagrams_;
     else if (answer.kind == wire::JoinKind::ack)
         bring(*member, now, [](Join& join) { join.on_ack(); });
@@ -157,8 +148,18 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
 }
 
 bool Joins::on_word(Bytes word, Nanoseconds now) {
-    if (const auto welcome = wire::decode_welcome(word)) {
-        on_welcome(*welcome, word, now);
+    if (const auto part = wire::decode_part(word)) {
+        welcome(
+            part->head, [&](Group& group) { group.on_part(*part, now); }, now);
+    } else if (const auto here = wire::decode_host_welcome(word)) {
+        welcome(
+            here->head, [&](Group& group) { group.on_host_welcome(*here, now); }, now);
+    } else if (const auto head = wire::decode_collect(word)) {
+        on_guests(
+            head->to, [&](Join& join) { join.on_collect(*head); }, now);
+    } else if (const auto guests = wire::decode_guests(word)) {
+        on_guests(
+            guests->id, [&](Join& join) { join.on_guests(*guests, now); }, now);
     } else if (const auto ended = wire::decode_ended(word)) {
         if (Member* member = find_called(ended->id))
             member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
@@ -172,19 +173,21 @@ bool Joins::on_word(Bytes word, Nanoseconds now) {
     return true;
 }
 
-void Joins::on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now) {
-    Member* member = find_welcomed(welcome);
-    if (member != nullptr && !was_given_up(member->core()))
-        member->within(now, [&] { member->core().on_welcome(welcome, word, now); });
+void Joins::on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now) {
+    Member* member = find(id);
+    if (member != nullptr && greets(member->core())) bring(*member, now, it);
+}
+
+void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now) {
+    Member* member = find(head.to);
+    if (member != nullptr && !was_given_up(member->core())) member->within(now, [&] { it(member->core()); });
     if (member != nullptr && !was_given_up(member->core())) return;
     // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
     // once, and only where the leader of that join can be: anybody may send a welcome.
-    if (welcome.peers.empty()) return;
-    const auto leader = memory_.take_given_up(welcome);
-    const wire::ByteString& to = welcome.peers.front().private_address;
-    if (!leader || !port_.same_host(*leader, to)) return;
-    if (auto peer = port_.peer(to))
-        port_.tell({peer.value()}, wire::encode(wire::Ended{welcome.id, ECANCELED}));
+    const auto leader = memory_.take_given_up(head.to);
+    if (!leader || !port_.same_host(*leader, head.answer_to)) return;
+    if (auto peer = port_.peer(head.answer_to))
+        port_.tell({peer.value()}, wire::encode(wire::Ended{head.answer_id(), ECANCELED}));
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {

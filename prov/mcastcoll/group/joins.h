@@ -93,12 +93,12 @@ class JoinMemory {
     }
 
     // A join that this member has given up, whose leader has not been told; and where the leader is.
-    void keep_given_up(const wire::JoinId& id, Rank self, const wire::ByteString& leader) {
-        given_up_.keep({id, self, leader});
+    void keep_given_up(const wire::JoinId& id, const wire::ByteString& leader) {
+        given_up_.keep({id, leader});
     }
     // Once.
-    std::optional<wire::ByteString> take_given_up(const wire::Welcome& welcome) {
-        const auto of_this = [&](const GivenUp& one) { return welcomes(welcome, one.self, one.id); };
+    std::optional<wire::ByteString> take_given_up(const wire::JoinId& id) {
+        const auto of_this = [&](const GivenUp& one) { return one.id == id; };
         const GivenUp* found = given_up_.latest(of_this);
         if (found == nullptr) return {};
         std::optional<wire::ByteString> leader = found->leader;
@@ -121,7 +121,6 @@ class JoinMemory {
   private:
     struct GivenUp {
         wire::JoinId id;
-        Rank self;
         wire::ByteString leader;
     };
     Recent<EarlyHello, kEarlyBytes> early_;
@@ -185,7 +184,6 @@ class Joins {
 
   private:
     Member* find(const wire::JoinId& id) const;
-    Member* find_welcomed(const wire::Welcome& welcome) const;
     Member* find_called(const wire::JoinId& id) const;
     void on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now);
     void on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now);
@@ -194,7 +192,8 @@ class Joins {
     void on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
                    const Source& source, Nanoseconds now);
     void on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now);
-    void on_welcome(const wire::Welcome& welcome, Bytes word, Nanoseconds now);
+    void welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
+    void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
     std::vector<Member*> members_;

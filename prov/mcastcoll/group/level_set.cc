@@ -15,15 +15,15 @@ constexpr std::uint32_t kMostRetransmit = 65536;
 // Longer vectors are worth being combined piece by piece while the rest is still under way.
 constexpr std::uint32_t kMostGathered = 65536;
 
-// Between two looks for shared memory that the host's leader has not made yet.
-constexpr Nanoseconds kAttachInterval = Nanoseconds::from_us(500);
+// Members of the largest group whose places a host's leader reports: a larger picture is none.
+constexpr std::size_t kMostReported = 4096;
 
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 
-levels::MessageConfig message_config(const wire::Welcome& welcome, const levels::Placement& placement,
+levels::MessageConfig message_config(const wire::Agreement& agreement, const levels::Placement& placement,
                                      const Means& means) {
-    return {.key = welcome.key,
-            .epoch = welcome.epoch,
+    return {.key = agreement.key,
+            .epoch = agreement.epoch,
             .self = placement.self(),
             .members = placement.members(),
             .message_bytes = means.message_bytes};
@@ -61,27 +61,33 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
 
 }  // namespace
 
-LevelSet::LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, Roster& roster, Port& port,
+LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& roster, Port& port,
                    levels::Owner& owner)
     : roster_(roster),
       port_(port),
-      owner_(owner),
-      key_(welcome.key),
-      epoch_(welcome.epoch),
-      most_open_(means.most_open),
-      map_(make_map(welcome)),
-      placement_(index_of(self), places_in(map_)),
-      selection_(levels::Selection::decode(welcome.selection).value_or(levels::Selection())),
-      site_level_(placement_, {message_config(welcome, placement_, means),
-                               map_.policy().algorithms.at(topology::Level::wan),
-                               map_.policy().algorithms.at(topology::Level::site)}) {
-    if (placement_.leads_host())
-        for (const wire::Peer& peer : welcome.peers) places_.push_back(peer.place);
-    if (placement_.leads_host() && placement_.segment().size() > 1) make_engine(welcome, means);
+      key_(standing.agreement.key),
+      epoch_(standing.agreement.epoch),
+      policy_(topology::decode_policy(standing.agreement.policy).value_or(topology::Policy{})),
+      placement_(index_of(self), standing.table.places()),
+      selection_(levels::Selection::decode(standing.agreement.selection).value_or(levels::Selection())),
+      site_level_(placement_, {message_config(standing.agreement, placement_, means),
+                               policy_.algorithms.at(topology::Level::wan),
+                               policy_.algorithms.at(topology::Level::site)}),
+      host_level_(std::move(standing.host)) {
+    if (placement_.leads_host()) {
+        connections_ = topology::describe_levels(*standing.map);
+        if (placement_.members() <= kMostReported)
+            for (const wire::Peer& peer : standing.welcome->peers) places_.push_back(peer.place);
+        if (placement_.segment().size() > 1) make_engine(*standing.welcome, means);
+    }
     if (placement_.hosts() > 1)
         exchange_level_ = std::make_unique<levels::ExchangeLevel>(
-            levels::ExchangeConfig{message_config(welcome, placement_, means)});
-    make_planner();
+            levels::ExchangeConfig{message_config(standing.agreement, placement_, means)});
+    planner_ = std::make_unique<levels::Planner>(
+        placement_,
+        std::array<levels::Level*, levels::kLevels>{host_level_.get(), segment_level_.get(), &site_level_,
+                                                    exchange_level_.get()},
+        means.most_open, owner, selection_);
 }
 
 void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
@@ -91,7 +97,7 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     config.multicast = multicast.joined();
     no_multicast_ = multicast.why_not();
     // A segment's other algorithms are chain and K-ary: trees of messages, which are the engine's.
-    const topology::Algorithm algorithm = map_.policy().algorithms.at(topology::Level::segment);
+    const topology::Algorithm algorithm = policy_.algorithms.at(topology::Level::segment);
     if (algorithm.shape().name != "multicast") {
         config.multicast = false;
         no_multicast_ = fmt::format("FI_MCASTCOLL_TOPOLOGY={}@segment", algorithm.name());
@@ -103,50 +109,9 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_);
 }
 
-void LevelSet::make_planner() {
-    planner_ = std::make_unique<levels::Planner>(
-        placement_,
-        std::array<levels::Level*, levels::kLevels>{host_level_.get(), segment_level_.get(), &site_level_,
-                                                    exchange_level_.get()},
-        most_open_, owner_, selection_);
-}
-
-int LevelSet::start(Nanoseconds now) {
+void LevelSet::start(Nanoseconds now) {
     site_level_.start(now);
     if (engine_) engine_->start(now);
-    return placement_.host().size() == 1 ? 0 : make_host(now);
-}
-
-// The leader's exists at once; the others look for it until it is there or the join's time is over.
-int LevelSet::make_host(Nanoseconds now) {
-    attach_at_ = kNever;
-    const auto members = static_cast<std::uint32_t>(placement_.host().size());
-    auto opened = port_.open_host({.key = key_,
-                                   .epoch = epoch_,
-                                   .self = placement_.host_self(),
-                                   .size = members,
-                                   .clusters = clusters_in_host(map_, placement_.host()),
-                                   .leader_point = roster_.watch_point(placement_.host().front())});
-    if (!opened) {
-        const int error = opened.error().code;
-        if (!placement_.leads_host() && (error == ENOENT || error == EAGAIN)) {
-            attach_at_ = now + kAttachInterval;
-            return 0;
-        }
-        port_.warn(fmt::format("no shared memory with {} other processes of this host: {}", members - 1,
-                               opened.error().message));
-        return error;
-    }
-    host_level_ = std::move(opened).value();
-    try {
-        make_planner();
-    } catch (...) {
-        // The planner there is knows nothing of it.
-        host_level_.reset();
-        attach_at_ = now + kAttachInterval;
-        throw;
-    }
-    return 0;
 }
 
 void LevelSet::on_message(Bytes message, Nanoseconds now) {
@@ -158,9 +123,8 @@ void LevelSet::on_message(Bytes message, Nanoseconds now) {
         engine_->on_message(message, now);
 }
 
-int LevelSet::on_timeout(Nanoseconds now) {
+void LevelSet::on_timeout(Nanoseconds now) {
     if (engine_ && engine_->next_deadline() <= now) engine_->on_timeout(now);
-    return attach_at_ <= now ? make_host(now) : 0;
 }
 
 bool LevelSet::carry_out(Nanoseconds now) {
@@ -254,9 +218,8 @@ Rank LevelSet::awaited() const {
 }
 
 void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
-    attach_at_ = kNever;
     if (host_level_) {
-        const auto& here = placement_.host();
+        const auto here = placement_.host();
         const auto found = std::find(here.begin(), here.end(), index_of(lost));
         if (found != here.end())
             host_level_->end_because_of(static_cast<std::uint32_t>(found - here.begin()), error);

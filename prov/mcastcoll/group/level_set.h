@@ -1,10 +1,10 @@
 // The levels of a group that one member takes part in: which there are, how they come to be, what goes
 // between them and the process.
 //
-// Everybody reads the places of all members in the welcome and comes to the same clusters. A host's leader
-// makes its shared memory and the engine; the others find the memory by the group's key. When there is more
-// than one level a join ends with a barrier over all of them (Group), so that nobody speaks to a member that
-// does not know the group yet.
+// A host's leader reads the places of all members in the welcome, and makes the engine and what its host
+// shares: the memory, and the table of all members in it, which the others find (Group). When there is more
+// than one level a join ends with a barrier over all of them, so that nobody speaks to a member that does not
+// know the group yet.
 #pragma once
 
 #include "engine/engine.h"
@@ -26,19 +26,28 @@ struct Means {
     Nanoseconds stall_timeout = kNever;
 };
 
+// What a member has once it is welcomed.
+struct Standing {
+    const wire::Agreement& agreement;
+    MemberTable table;
+    std::unique_ptr<HostLevel> host{};  // null: it is alone on its host
+    // Of a host's leader.
+    const wire::Welcome* welcome = nullptr;
+    const topology::Map* map = nullptr;
+};
+
 class LevelSet {
   public:
-    // owner: of the operations.
-    LevelSet(const wire::Welcome& welcome, Rank self, const Means& means, Roster& roster, Port& port,
+    // owner: of the operations. roster: filled with the same table.
+    LevelSet(Standing&& standing, Rank self, const Means& means, Roster& roster, Port& port,
              levels::Owner& owner);
-    // 0, or the error that this member cannot take part with.
-    int start(Nanoseconds now);
+    void start(Nanoseconds now);
 
     const levels::Placement& placement() const { return placement_; }
     levels::Planner& planner() const { return *planner_; }
     // Among the leaders of this segment's hosts, for those only; else null.
     engine::Engine* engine() const { return engine_.get(); }
-    // Null until the host's leader has made it, and for whoever is alone on its host.
+    // Null for whoever is alone on its host.
     HostLevel* host() const { return host_level_.get(); }
     bool several() const {
         return placement_.hosts() < placement_.members() || placement_.segments().size() > 1;
@@ -48,12 +57,11 @@ class LevelSet {
     // The engine's own join is over, if there is one.
     bool engine_joined() const { return !engine_ || engine_joined_; }
     // A barrier over all levels can begin.
-    bool connected() const { return site_level_.greeted() && (placement_.host().size() == 1 || host_level_); }
+    bool connected() const { return site_level_.greeted(); }
 
     void on_message(Bytes message, Nanoseconds now);
-    // Timers of the engine, and looks for the host's memory. 0, or the error that ends the group.
-    int on_timeout(Nanoseconds now);
-    Nanoseconds next_deadline() const { return std::min(planner_->next_deadline(), attach_at_); }
+    void on_timeout(Nanoseconds now);
+    Nanoseconds next_deadline() const { return planner_->next_deadline(); }
     // What the engine wants done, what goes between segments and among all members: true if there was
     // anything.
     bool carry_out(Nanoseconds now);
@@ -92,18 +100,13 @@ class LevelSet {
 
   private:
     void make_engine(const wire::Welcome& welcome, const Means& means);
-    void make_planner();
-    int make_host(Nanoseconds now);
 
     Roster& roster_;
     Port& port_;
-    levels::Owner& owner_;
     const GroupKey key_;
     const Epoch epoch_;
-    const std::size_t most_open_;
-    std::vector<wire::ByteString> places_;  // of a host's leader: by rank, encoded, for its report
-    const topology::Map map_;
-    const levels::Placement placement_;
+    const topology::Policy policy_;
+    const levels::Placement placement_;  // the numbers are the roster's
     const levels::Selection selection_;
 
     std::unique_ptr<engine::Engine> engine_;
@@ -112,11 +115,13 @@ class LevelSet {
     std::unique_ptr<levels::ExchangeLevel> exchange_level_;  // in groups of more than one host
     std::unique_ptr<HostLevel> host_level_;
     std::unique_ptr<levels::Planner> planner_;
-    Nanoseconds attach_at_ = kNever;  // when to look for the host's memory again
     bool engine_joined_ = false;
     Losses::Loss engine_failure_;
     std::vector<std::uint32_t> awaited_long_;
     std::string no_multicast_;  // why this member has no multicast
+    // Of a host's leader, for its report: what the levels connect, and the places by rank, encoded.
+    std::vector<topology::ReportedLevel> connections_;
+    std::vector<wire::ByteString> places_;
     // Of the engine's decisions, the last ones that were told.
     std::uint32_t told_verdict_ = 0;
     std::uint64_t told_policy_changes_ = 0;

@@ -1,6 +1,8 @@
 # The life of a group, pure.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
+	%reldir%/gathering.cc \
+	%reldir%/gathering.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
 	%reldir%/join.cc \
@@ -9,6 +11,8 @@ mcc_parts += \
 	%reldir%/joins.h \
 	%reldir%/level_set.cc \
 	%reldir%/level_set.h \
+	%reldir%/member_table.cc \
+	%reldir%/member_table.h \
 	%reldir%/members.cc \
 	%reldir%/members.h \
 	%reldir%/news.cc \

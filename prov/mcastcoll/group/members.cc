@@ -17,7 +17,7 @@ using Ranks = std::vector<std::uint32_t>;
 
 // Those beside one of these ranks in a ring, two on each side, and in a tree over them. Without any two of
 // them the others still hold together.
-void add_beside(Ranks& to, const Ranks& ranks, std::uint32_t rank) {
+void add_beside(Ranks& to, levels::Ranks ranks, std::uint32_t rank) {
     constexpr std::size_t kArity = 4;
     const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
     const std::size_t count = ranks.size();
@@ -61,7 +61,7 @@ class Bereaved {
     }
 
   private:
-    static bool has(const Ranks& ranks, std::uint32_t rank) {
+    static bool has(levels::Ranks ranks, std::uint32_t rank) {
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
 
@@ -70,21 +70,6 @@ class Bereaved {
 };
 
 }  // namespace
-
-void Roster::fill(std::span<const wire::Peer> peers, Rank self) {
-    self_ = self;
-    std::size_t address_bytes = 0, point_bytes = 0;
-    for (const wire::Peer& peer : peers) {
-        address_bytes += peer.private_address.size();
-        point_bytes += peer.watch_point.size();
-    }
-    addresses_.reserve(peers.size(), address_bytes);
-    watch_points_.reserve(peers.size(), point_bytes);
-    for (const wire::Peer& peer : peers) {
-        addresses_.add(peer.private_address);
-        watch_points_.add(peer.watch_point);
-    }
-}
 
 std::optional<Outbox::Peer> Roster::peer(std::uint32_t rank, JoinPort& port) {
     if (rank_of(rank) == self_) return {};

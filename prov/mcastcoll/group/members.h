@@ -10,28 +10,6 @@
 
 namespace mcastcoll::group {
 
-// Byte strings by number, end to end: a large group has very many short ones.
-class PackedStrings {
-  public:
-    void reserve(std::size_t count, std::size_t bytes) {
-        ends_.reserve(count);
-        bytes_.reserve(bytes);
-    }
-    void add(Bytes one) {
-        bytes_.insert(bytes_.end(), one.begin(), one.end());
-        ends_.push_back(static_cast<std::uint32_t>(bytes_.size()));
-    }
-    std::size_t size() const { return ends_.size(); }
-    wire::ByteString at(std::size_t number) const {
-        const std::uint32_t begin = number == 0 ? 0 : ends_[number - 1];
-        return {bytes_.begin() + begin, bytes_.begin() + ends_[number]};
-    }
-
-  private:
-    std::vector<std::byte> bytes_;
-    std::vector<std::uint32_t> ends_;
-};
-
 // From the welcome on. Most members of a large group are never spoken to: of those it keeps where they are,
 // and nothing else is made for them.
 class Roster {
@@ -42,12 +20,15 @@ class Roster {
         std::string reason;
     };
 
-    // From a welcome.
-    void fill(std::span<const wire::Peer> peers, Rank self);
+    void fill(const MemberTable& table, Rank self) {
+        table_ = table;
+        self_ = self;
+    }
 
-    std::size_t size() const { return addresses_.size(); }
-    wire::ByteString address(std::uint32_t rank) const { return addresses_.at(rank); }
-    wire::ByteString watch_point(std::uint32_t rank) const { return watch_points_.at(rank); }
+    const MemberTable& table() const { return *table_; }
+    std::size_t size() const { return table_ ? table_->size() : 0; }
+    wire::ByteString address(std::uint32_t rank) const { return table_->address(rank); }
+    wire::ByteString watch_point(std::uint32_t rank) const { return table_->watch_point(rank); }
 
     // How a member is spoken to: its address is inserted at the first time. Nothing for this member itself,
     // and for whoever cannot be reached, which take_unreached() says.
@@ -74,7 +55,7 @@ class Roster {
     static constexpr Outbox::Peer kNobody = UINT64_MAX;
 
     Rank self_ = kNoRank;
-    PackedStrings addresses_, watch_points_;                 // by rank
+    std::optional<MemberTable> table_;                       // once it is filled
     std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kNobody: cannot be reached
     std::multimap<Outbox::Peer, Rank> ranks_;                // several may be at one place
     std::vector<Unreached> unreached_;

@@ -137,8 +137,8 @@ topology::ReportedGroup LevelSet::report() const {
     report.rank = rank_of(placement_.self());
     report.members = placement_.members();
     for (const wire::ByteString& place : places_) report.places.push_back(decode_place(place));
-    report.policy = map_.policy();
-    report.levels = topology::describe_levels(map_);
+    report.policy = policy_;
+    report.levels = connections_;
     for (topology::ReportedLevel& level : report.levels) {
         if (level.level == topology::Level::host && host_level_) {
             level.lane = "shared memory";

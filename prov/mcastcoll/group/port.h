@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "group/member_table.h"
 #include "group/outbox.h"
 #include "levels/level.h"
-#include "levels/placement.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::group {
@@ -62,6 +62,8 @@ class HostLevel : public levels::Level {
     virtual std::uint32_t awaited() const = 0;
     virtual std::string explain() const = 0;
     virtual void add_counters(LevelCounters& sum) const = 0;
+    // What the leader has put there for the others.
+    virtual SharedBytes table() const = 0;
 };
 
 // Round trips between networks that were measured for one join and need not be measured for the next.
@@ -89,8 +91,8 @@ class JoinPort {
   public:
     // This member's greeting for this join.
     virtual wire::Hello own_hello() const = 0;
-    // A greeting to where rank 0 very likely has its service address: each attempt tries another place.
-    virtual void greet(std::uint32_t attempt, Bytes hello) = 0;
+    // A greeting to where a member very likely has its service address: each attempt tries another place.
+    virtual void greet(Rank to, std::uint32_t attempt, Bytes hello) = 0;
     // A datagram to where a member was heard from. Before it was, as greet().
     virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
     // The latest greeting of this rank for another join of the same list, which this process has not called;
@@ -101,8 +103,7 @@ class JoinPort {
 
     // A member's private endpoint, to be told reliably. The error's code is an errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-    // 0, or EMSGSIZE: the word is too long, and nobody is told.
-    virtual int tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+    virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
     // What this join has told and what is not under way yet will not be.
     virtual void withdraw() = 0;
 
@@ -113,8 +114,8 @@ class JoinPort {
     ~JoinPort() = default;
 };
 
-// Greetings by rank; empty where nobody has greeted yet.
-using Guests = std::vector<std::optional<wire::Hello>>;
+// Everybody's greeting, by rank.
+using Guests = std::vector<wire::Hello>;
 
 // The addresses that rank 0 chooses for a group and that the leaders of its hosts listen to.
 class Multicast {
@@ -140,13 +141,23 @@ class Multicast {
     ~Multicast() = default;
 };
 
-// The members of a host that share memory.
-struct HostMembers {
+// What tells the memory of a host's members from all others.
+struct HostMemoryName {
     GroupKey key{};
     Epoch epoch{};
+    wire::ByteString leader_point;  // how the leader's process is watched
+};
+
+// The members of a host that share memory.
+struct HostMembers {
+    HostMemoryName name;
     std::uint32_t self = 0, size = 0;
-    std::vector<std::vector<std::uint32_t>> clusters;  // of each member, outside in
-    wire::ByteString leader_point;                     // how the leader's process is watched
+    // Of the leader, at place 0, which makes the memory: each member's clusters, outside in, and what is to
+    // lie there for the others.
+    std::vector<std::vector<std::uint32_t>> clusters{};
+    Bytes table{};
+    // Of the others: what find_table() has found.
+    std::shared_ptr<const void> memory{};
 };
 
 class Port : public JoinPort {
@@ -164,7 +175,8 @@ class Port : public JoinPort {
     // The same, of a process that may be gone: if so, it is to follow soon.
     virtual void look_at(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
 
-    // The leader, at place 0, makes the memory; for the others it is EAGAIN until it has.
+    // The leader makes the memory before it welcomes the others, who find it by its name.
+    virtual Result<SharedBytes> find_table(const HostMemoryName& name) = 0;
     virtual Result<std::unique_ptr<HostLevel>> open_host(const HostMembers& members) = 0;
 
     // The group has its keys: what comes with them is for it.

@@ -17,7 +17,7 @@ constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(100);
 std::vector<topology::Place> places_of(const Guests& guests) {
     std::vector<topology::Place> places;
     places.reserve(guests.size());
-    for (const auto& hello : guests) places.push_back(decode_place(hello->peer.place));
+    for (const auto& hello : guests) places.push_back(decode_place(hello.peer.place));
     return places;
 }
 
@@ -83,7 +83,7 @@ SurveyRound::SurveyRound(const wire::JoinId& id, Rank self, std::size_t members,
 
 void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now) {
     sites_.emplace(places_of(guests));
-    const auto sequence_of = [&](Rank rank) { return guests[index_of(rank)]->id.sequence; };
+    const auto sequence_of = [&](Rank rank) { return guests[index_of(rank)].id.sequence; };
     for (std::size_t one = 0; one < sites_->networks(); ++one) {
         const Rank whom = sites_->representative(one);
         wire::Survey ask{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
@@ -178,7 +178,7 @@ Guests SurveyRound::settle(Guests guests) const {
     sites_->apply(places);
     for (const std::string& line : sites_->explain()) port_.explain(line);
     for (std::size_t rank = 0; rank < places.size(); ++rank)
-        if (wire::ByteString& place = guests[rank]->peer.place; !place.empty())
+        if (wire::ByteString& place = guests[rank].peer.place; !place.empty())
             place = topology::encode(places[rank]);
     return guests;
 }

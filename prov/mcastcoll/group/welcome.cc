@@ -24,8 +24,7 @@ std::vector<levels::MemberPlace> places_in(const topology::Map& map) {
     return result;
 }
 
-std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map,
-                                                         const std::vector<std::uint32_t>& members) {
+std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map, levels::Ranks members) {
     std::vector<std::vector<std::uint32_t>> result;
     for (const std::uint32_t rank : members) {
         std::vector<std::uint32_t>& clusters = result.emplace_back();
@@ -47,29 +46,25 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
     welcome.policy.assign(encoded.begin(), encoded.end());
     welcome.peers.reserve(guests.size());
     for (const auto& guest : guests) {
-        welcome.peers.push_back(guest->peer);
-        welcome.sequences.push_back(guest->id.sequence);
+        welcome.peers.push_back(guest.peer);
+        welcome.sequences.push_back(guest.id.sequence);
     }
     const levels::Placement placement = placement_of(welcome);
     welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
     return welcome;
 }
 
-bool welcomes(const wire::Welcome& welcome, Rank rank, const wire::JoinId& join) {
-    return welcome.id.list_hash == join.list_hash && index_of(rank) < welcome.sequences.size() &&
-           welcome.sequences[index_of(rank)] == join.sequence;
-}
-
-std::vector<std::uint32_t> whom_to_welcome(const levels::Placement& placement) {
+Below whom_to_welcome(const levels::Placement& placement) {
     constexpr std::size_t kArity = 16;
-    std::vector<std::uint32_t> whom;
-    const auto add_below = [&](const std::vector<std::uint32_t>& ranks, std::size_t place) {
-        for (std::size_t child = kArity * place + 1; child <= kArity * (place + 1) && child < ranks.size();
-             ++child)
-            whom.push_back(ranks[child]);
+    const auto below = [=](levels::Ranks ranks, std::size_t place) {
+        const std::size_t first = std::min(kArity * place + 1, ranks.size());
+        const levels::Ranks children = ranks.subspan(first, std::min(kArity, ranks.size() - first));
+        return std::vector<std::uint32_t>(children.begin(), children.end());
     };
-    if (placement.leads_host()) add_below(placement.host_leaders(), placement.host_of(placement.self()));
-    add_below(placement.host(), placement.host_self());
+    Below whom;
+    if (placement.leads_host())
+        whom.leaders = below(placement.host_leaders(), placement.host_of(placement.self()));
+    whom.on_host = below(placement.host(), placement.host_self());
     return whom;
 }
 
@@ -78,10 +73,10 @@ levels::Placement placement_of(const wire::Welcome& welcome) {
 }
 
 Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement) {
-    const wire::VerbsOffer& own = guests.front()->verbs;
+    const wire::VerbsOffer& own = guests.front().verbs;
     for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
         if (placement.host_leader(rank) != rank) continue;
-        const wire::VerbsOffer& offer = guests[rank]->verbs;
+        const wire::VerbsOffer& offer = guests[rank].verbs;
         const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
                           : offer.room == 0                          ? "can join no further group"
                           : offer.source.size() != own.source.size() ? "is on another kind of fabric"
@@ -94,9 +89,9 @@ Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& plac
 void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
                    bool verbs) {
     std::uint32_t datagram = kMostFragment + wire::kHeaderBytes, window = kMostWindow;
-    const std::uint8_t family = guests.front()->address_family;
+    const std::uint8_t family = guests.front().address_family;
     for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
-        const wire::Hello& hello = *guests[rank];
+        const wire::Hello& hello = guests[rank];
         if (placement.host_leader(rank) != rank) continue;
         if (verbs) {
             datagram = std::min(datagram, hello.verbs.datagram_bytes);
@@ -114,13 +109,32 @@ void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::P
     welcome.window = std::max(window, kLeastWindow);
 }
 
-bool acceptable(const wire::Welcome& welcome, std::size_t members) {
-    return welcome.peers.size() == members && welcome.fragment_bytes >= kLeastFragment &&
-           welcome.fragment_bytes <= kMostFragment && welcome.window >= kLeastWindow &&
-           welcome.window <= kMostWindow && welcome.repair < engine::kRepairCount &&
-           welcome.root_sync < engine::kRootSyncCount && welcome.channels >= 1 &&
-           welcome.channels <= kMostChannels && welcome.root_delay_us <= kMostRootDelayUs &&
-           levels::Selection::decode(welcome.selection).has_value();
+bool acceptable(const wire::Agreement& agreement) {
+    return agreement.fragment_bytes >= kLeastFragment && agreement.fragment_bytes <= kMostFragment &&
+           agreement.window >= kLeastWindow && agreement.window <= kMostWindow &&
+           agreement.repair < engine::kRepairCount && agreement.root_sync < engine::kRootSyncCount &&
+           agreement.channels >= 1 && agreement.channels <= kMostChannels &&
+           agreement.root_delay_us <= kMostRootDelayUs &&
+           levels::Selection::decode(agreement.selection).has_value();
+}
+
+bool Arrival::add(const wire::WelcomePart& part, std::size_t most_bytes) {
+    if (part.offset == 0) bytes_.clear();
+    if (part.offset != bytes_.size() || part.total > most_bytes) return false;
+    bytes_.insert(bytes_.end(), part.bytes.begin(), part.bytes.end());
+    return bytes_.size() == part.total;
+}
+
+std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::WordHead& head) {
+    std::vector<wire::ByteString> parts;
+    for (std::size_t offset = 0; offset < welcome.size(); offset += wire::kPartBytes) {
+        const Bytes bytes = welcome.subspan(offset, std::min(wire::kPartBytes, welcome.size() - offset));
+        parts.push_back(wire::encode(wire::WelcomePart{head,
+                                                       static_cast<std::uint32_t>(offset),
+                                                       static_cast<std::uint32_t>(welcome.size()),
+                                                       {bytes.begin(), bytes.end()}}));
+    }
+    return parts;
 }
 
 }  // namespace mcastcoll::group

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "engine/config.h"
+#include "group/member_table.h"
 #include "group/port.h"
 #include "levels/selection.h"
 #include "topology/map.h"
@@ -30,8 +31,7 @@ topology::Place decode_place(const wire::ByteString& place);
 topology::Map make_map(const wire::Welcome& welcome);
 std::vector<levels::MemberPlace> places_in(const topology::Map& map);
 // For each of these members of one host, its clusters inside the host, outside in.
-std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map,
-                                                         const std::vector<std::uint32_t>& members);
+std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map, levels::Ranks members);
 
 inline constexpr std::uint32_t kLeastFragment = 512, kMostFragment = 8192;
 inline constexpr std::uint32_t kLeastWindow = 16, kMostWindow = 512;
@@ -41,11 +41,12 @@ inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBy
 // Of these guests, who are all there, as rank 0 wishes. selection: the user's rows.
 wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
                            const topology::Policy& policy, std::span<const levels::Row> selection);
-// Whether it welcomes this member, which knows the join so.
-bool welcomes(const wire::Welcome& welcome, Rank rank, const wire::JoinId& join);
 // Whom a member passes a welcome on to: hosts' leaders hand it down a tree of hosts, and each host's members
 // down a tree of their own. So it is told in O(log members) steps, and nobody tells it to many.
-std::vector<std::uint32_t> whom_to_welcome(const levels::Placement& placement);
+struct Below {
+    std::vector<std::uint32_t> leaders, on_host;
+};
+Below whom_to_welcome(const levels::Placement& placement);
 // Where they are, seen from rank 0.
 levels::Placement placement_of(const wire::Welcome& welcome);
 
@@ -62,7 +63,20 @@ Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& plac
 void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
                    bool verbs);
 
-// Whether a group of so many can work as this says.
-bool acceptable(const wire::Welcome& welcome, std::size_t members);
+// Whether a group can work as this says.
+bool acceptable(const wire::Agreement& agreement);
+
+// A welcome as it comes to a host's leader, part after part, from one who sends them in order.
+class Arrival {
+  public:
+    // True: that was the last one. most_bytes: that a welcome can have.
+    bool add(const wire::WelcomePart& part, std::size_t most_bytes);
+    wire::ByteString take() { return std::exchange(bytes_, {}); }
+
+  private:
+    wire::ByteString bytes_;
+};
+// To who knows the join as the head says.
+std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::WordHead& head);
 
 }  // namespace mcastcoll::group

@@ -55,8 +55,10 @@ Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config) {
                                      : config.size <= 8     ? 8192
                                      : config.size <= 16    ? 6144
                                                             : 4096;
-    auto segment = Segment::create(config.name, Rings::bytes_for(config.size, slots, slot_bytes));
+    const std::size_t rings = Rings::bytes_for(config.size, slots, slot_bytes);
+    auto segment = Segment::create(config.name, rings + config.table.size());
     if (!segment) return segment.error();
+    std::ranges::copy(config.table, segment.value()->data() + rings);
     Header& header = *reinterpret_cast<Header*>(segment.value()->data());
     header.key = config.key;
     header.layout = kLayout;
@@ -67,33 +69,49 @@ Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config) {
     return segment;
 }
 
-Result<std::shared_ptr<Segment>> find_segment(const TeamConfig& config) {
-    std::shared_ptr<Segment> segment = config.segment;
-    if (!segment) {
-        auto opened = Segment::open(config.name, sizeof(Header));
-        if (!opened) return opened.error();
-        segment = std::move(opened).value();
-    }
-    const Header& header = *reinterpret_cast<const Header*>(segment->data());
+std::size_t rings_bytes(const Header& header) {
+    return Rings::bytes_for(header.size, header.slots, header.slot_bytes);
+}
+
+Result<void> check_segment(const Segment& segment, std::uint64_t key) {
+    const Header& header = *reinterpret_cast<const Header*>(segment.data());
     const std::uint64_t magic = header.magic.load(std::memory_order_acquire);
-    if (magic == 0) return Error{EAGAIN, fmt::format("{} is still being made", segment->name())};
+    if (magic == 0) return Error{EAGAIN, fmt::format("{} is still being made", segment.name())};
     if (magic != kMagic || header.layout != kLayout)
-        return Error{EPROTO, fmt::format("{} is no team's memory of this version", segment->name())};
-    if (header.key != config.key || header.size != config.size)
-        return Error{EPROTO, fmt::format("{} is another team's: {} members instead of {}, or another key",
-                                         segment->name(), header.size, config.size)};
-    if (header.slots < 2 || header.slots > kLines || header.slot_bytes % kLineBytes != 0 ||
-        header.slot_bytes == 0 || header.slot_bytes > kMaxSlotBytes ||
-        segment->bytes() < Rings::bytes_for(header.size, header.slots, header.slot_bytes))
-        return Error{EPROTO, fmt::format("{} has not the size that it says", segment->name())};
-    return segment;
+        return Error{EPROTO, fmt::format("{} is no team's memory of this version", segment.name())};
+    if (header.key != key)
+        return Error{EPROTO, fmt::format("{} is another team's: it has another key", segment.name())};
+    if (header.size < 1 || header.size > kMaxMembers || header.slots < 2 || header.slots > kLines ||
+        header.slot_bytes % kLineBytes != 0 || header.slot_bytes == 0 || header.slot_bytes > kMaxSlotBytes ||
+        segment.bytes() < rings_bytes(header))
+        return Error{EPROTO, fmt::format("{} has not the size that it says", segment.name())};
+    return {};
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Segment>> Formation::open_segment(const TeamConfig& config) {
     if (auto checked = check(config); !checked) return checked.error();
-    return config.self == 0 ? make_segment(config) : find_segment(config);
+    if (config.self == 0) return make_segment(config);
+    auto segment = config.segment ? config.segment : find_segment(config.name, config.key);
+    if (!segment) return segment.error();
+    const Header& header = *reinterpret_cast<const Header*>(segment.value()->data());
+    if (header.size != config.size)
+        return Error{EPROTO, fmt::format("{} is another team's: {} members instead of {}",
+                                         segment.value()->name(), header.size, config.size)};
+    return segment;
+}
+
+Result<std::shared_ptr<Segment>> Formation::find_segment(const std::string& name, std::uint64_t key) {
+    auto segment = Segment::open(name, sizeof(Header));
+    if (!segment) return segment.error();
+    if (auto checked = check_segment(*segment.value(), key); !checked) return checked.error();
+    return segment;
+}
+
+std::span<const std::byte> Formation::table_of(const Segment& segment) {
+    const std::size_t rings = rings_bytes(*reinterpret_cast<const Header*>(segment.data()));
+    return {segment.data() + rings, segment.bytes() - rings};
 }
 
 Formation::Formation(const TeamConfig& config, std::shared_ptr<Segment> segment)

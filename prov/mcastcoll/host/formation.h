@@ -24,6 +24,8 @@ struct TeamConfig {
     std::uint64_t key = 0;
     std::uint32_t self = 0;
     std::uint32_t size = 1;
+    // Member 0's: what is to lie in the memory for the others, from the beginning.
+    std::span<const std::byte> table{};
     // By member: its clusters, outside in (NUMA node, shared cache ...). May be empty. Member 0 alone uses
     // them.
     std::vector<Clusters::Ids> clusters{};
@@ -35,8 +37,8 @@ struct TeamConfig {
     std::uint32_t slot_bytes = 0;  // a multiple of 128, up to 64 KiB
     Thresholds thresholds{};
     enum class Crowding { measured, crowded, roomy } crowding = Crowding::measured;
-    // For members that are threads of one process: the mapping of member 0's team. Thread sanitizers see only
-    // addresses.
+    // What find_segment() has found. Or, of members that are threads of one process, the mapping of member
+    // 0's team: thread sanitizers see only addresses.
     std::shared_ptr<Segment> segment{};
 };
 
@@ -53,6 +55,9 @@ class Formation {
   public:
     // Member 0 makes it, the others find it.
     static Result<std::shared_ptr<Segment>> open_segment(const TeamConfig& config);
+    static Result<std::shared_ptr<Segment>> find_segment(const std::string& name, std::uint64_t key);
+    // Of a segment that was found: what member 0 has put there.
+    static std::span<const std::byte> table_of(const Segment& segment);
 
     Formation(const TeamConfig& config, std::shared_ptr<Segment> segment);
     Formation(const Formation&) = delete;

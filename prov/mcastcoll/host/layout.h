@@ -6,7 +6,7 @@
 // and a slot are written by one member only in any one step, and everything else in a member's area by that
 // member only:
 //
-//     header | member 0: card, left, lines[32], slots[R] | member 1: ... | ...
+//     header | member 0: card, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
 //
 // A member's areas for step s are used again for step s + 32 (lines) or s + R (slots), once everybody's
 // `left` says that he has left step s for good.
@@ -162,6 +162,6 @@ struct alignas(4096) Header {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6d63617374686f73;  // "mcasthos"
-inline constexpr std::uint32_t kLayout = 4;
+inline constexpr std::uint32_t kLayout = 5;
 
 }  // namespace mcastcoll::host

@@ -1,37 +1,102 @@
 #include "levels/placement.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace mcastcoll::levels {
 namespace {
 
-std::uint32_t position(const std::vector<std::uint32_t>& ranks, std::uint32_t rank) {
-    const auto found = std::find(ranks.begin(), ranks.end(), rank);
-    return found == ranks.end() ? kNotThere : static_cast<std::uint32_t>(found - ranks.begin());
+// How many members, hosts and segments there are.
+constexpr std::size_t kCounts = 3;
+
+std::uint32_t position(Ranks ranks, std::uint32_t rank) {
+    const auto found = std::lower_bound(ranks.begin(), ranks.end(), rank);
+    return found == ranks.end() || *found != rank ? kNotThere
+                                                  : static_cast<std::uint32_t>(found - ranks.begin());
+}
+
+bool all_below(Ranks numbers, std::size_t bound) {
+    return std::ranges::all_of(numbers, [=](std::uint32_t number) { return number < bound; });
 }
 
 }  // namespace
 
-Placement::Placement(std::uint32_t self, std::vector<MemberPlace> places)
-    : self_(self), places_(std::move(places)) {
-    for (std::uint32_t rank = 0; rank < members(); ++rank) {
-        MemberPlace& place = places_[rank];
-        if (place.host >= host_leaders_.size()) host_leaders_.push_back(rank);
-        place.segment = places_[host_leaders_[place.host]].segment;
-        if (place.segment >= segment_leaders_.size()) segment_leaders_.push_back(rank);
-        place.site = places_[segment_leaders_[place.segment]].site;
+std::vector<std::uint32_t> Places::lay_out(std::vector<MemberPlace> places) {
+    std::vector<std::uint32_t> hosts, segment_of_host, segments, site_of_segment, sizes;
+    for (std::uint32_t rank = 0; rank < places.size(); ++rank) {
+        const MemberPlace& place = places[rank];
+        if (place.host >= hosts.size()) {
+            hosts.push_back(rank);
+            segment_of_host.push_back(place.segment);
+            sizes.push_back(0);
+            if (place.segment >= segments.size()) {
+                segments.push_back(rank);
+                site_of_segment.push_back(place.site);
+            }
+        }
+        ++sizes[place.host];
     }
-    const MemberPlace own = places_[self];
-    for (std::uint32_t rank = 0; rank < members(); ++rank) {
-        if (places_[rank].host == own.host) host_.push_back(rank);
-        if (places_[rank].segment == own.segment && host_leader(rank) == rank) segment_.push_back(rank);
-    }
-    host_self_ = position(host_, self);
+    std::vector<std::uint32_t> starts(hosts.size() + 1), by_host(places.size());
+    std::partial_sum(sizes.begin(), sizes.end(), starts.begin() + 1);
+    std::vector<std::uint32_t> next(starts.begin(), starts.end() - 1);
+    for (std::uint32_t rank = 0; rank < places.size(); ++rank) by_host[next[places[rank].host]++] = rank;
+
+    std::vector<std::uint32_t> numbers{static_cast<std::uint32_t>(places.size()),
+                                       static_cast<std::uint32_t>(hosts.size()),
+                                       static_cast<std::uint32_t>(segments.size())};
+    for (const MemberPlace& place : places) numbers.push_back(place.host);
+    for (const auto* part : {&hosts, &by_host, &starts, &segment_of_host, &segments, &site_of_segment})
+        numbers.insert(numbers.end(), part->begin(), part->end());
+    return numbers;
+}
+
+std::optional<Places> Places::read(Ranks numbers) {
+    if (numbers.size() < kCounts) return {};
+    const std::size_t members = numbers[0], hosts = numbers[1], segments = numbers[2];
+    if (numbers.size() != kCounts + 2 * members + 3 * hosts + 1 + 2 * segments) return {};
+    Ranks rest = numbers.subspan(kCounts);
+    const auto take = [&](std::size_t count) {
+        const Ranks part = rest.first(count);
+        rest = rest.subspan(count);
+        return part;
+    };
+    Places places;
+    places.host_of_ = take(members);
+    places.host_leaders_ = take(hosts);
+    places.by_host_ = take(members);
+    places.starts_ = take(hosts + 1);
+    places.segment_of_host_ = take(hosts);
+    places.segment_leaders_ = take(segments);
+    places.site_of_segment_ = take(segments);
+    const bool whole =
+        all_below(places.host_of_, hosts) && all_below(places.host_leaders_, members) &&
+        all_below(places.by_host_, members) && all_below(places.segment_of_host_, segments) &&
+        all_below(places.segment_leaders_, members) && places.starts_.back() == members &&
+        places.starts_.front() == 0 &&
+        std::ranges::adjacent_find(places.starts_, std::greater_equal{}) == places.starts_.end();
+    return whole ? std::optional(places) : std::nullopt;
+}
+
+Placement::Placement(std::uint32_t self, const Places& places) : self_(self), places_(places) {
+    const std::uint32_t own = segment_of(self);
+    for (std::uint32_t host = 0; host < hosts(); ++host)
+        if (places_.segment_of_host(host) == own) segment_.push_back(host_leaders()[host]);
+    host_self_ = position(host(), self);
     segment_self_ = position(segment_, self);
 }
 
+Placement::Placement(std::uint32_t self, std::vector<MemberPlace> places)
+    : Placement(self,
+                std::make_shared<const std::vector<std::uint32_t>>(Places::lay_out(std::move(places)))) {}
+
+Placement::Placement(std::uint32_t self, std::shared_ptr<const std::vector<std::uint32_t>> numbers)
+    : Placement(self, Places::read(*numbers).value()) {
+    own_numbers_ = std::move(numbers);
+}
+
 std::uint32_t Placement::host_root(std::uint32_t root) const {
-    return host_of(root) == host_of(self_) ? position(host_, root) : 0;
+    return host_of(root) == host_of(self_) ? position(host(), root) : 0;
 }
 
 std::uint32_t Placement::segment_root(std::uint32_t root) const {

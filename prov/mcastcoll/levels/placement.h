@@ -8,6 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/types.h"
@@ -21,31 +24,65 @@ struct MemberPlace {
 
 inline constexpr std::uint32_t kNotThere = UINT32_MAX;
 
-class Placement {
+using Ranks = std::span<const std::uint32_t>;
+
+// All members, hosts, segments and sites, as numbers end to end: the processes of a host share one such
+// array. A view of it, which lies elsewhere.
+class Places {
   public:
     // Members of one host that claim different segments are of their leader's; so are segments in sites.
+    static std::vector<std::uint32_t> lay_out(std::vector<MemberPlace> places);
+    // Nothing when it is not what lay_out() makes: some number leads beyond its end.
+    static std::optional<Places> read(Ranks numbers);
+
+    std::uint32_t members() const { return static_cast<std::uint32_t>(host_of_.size()); }
+    std::uint32_t host_of(std::uint32_t rank) const { return host_of_[rank]; }
+    // Leaders of all hosts, and of all segments.
+    Ranks host_leaders() const { return host_leaders_; }
+    Ranks segment_leaders() const { return segment_leaders_; }
+    // In ascending order.
+    Ranks members_of(std::uint32_t host) const {
+        return by_host_.subspan(starts_[host], starts_[host + 1] - starts_[host]);
+    }
+    std::uint32_t segment_of_host(std::uint32_t host) const { return segment_of_host_[host]; }
+    std::uint32_t site_of_segment(std::uint32_t segment) const { return site_of_segment_[segment]; }
+
+  private:
+    Places() = default;
+
+    Ranks host_of_;                 // by rank
+    Ranks host_leaders_, by_host_;  // by host; ranks
+    Ranks starts_;                  // of each host in by_host_, and the end
+    Ranks segment_of_host_, segment_leaders_, site_of_segment_;
+};
+
+class Placement {
+  public:
+    // Of this member. The numbers that the places are a view of outlive it.
+    Placement(std::uint32_t self, const Places& places);
+    // With numbers of its own.
     Placement(std::uint32_t self, std::vector<MemberPlace> places);
 
     std::uint32_t self() const { return self_; }
-    std::uint32_t members() const { return static_cast<std::uint32_t>(places_.size()); }
-    std::uint32_t segment_of(std::uint32_t rank) const { return places_[rank].segment; }
-    std::uint32_t site_of(std::uint32_t rank) const { return places_[rank].site; }
-    std::uint32_t host_of(std::uint32_t rank) const { return places_[rank].host; }
-    std::uint32_t host_leader(std::uint32_t rank) const { return host_leaders_[places_[rank].host]; }
+    std::uint32_t members() const { return places_.members(); }
+    std::uint32_t host_of(std::uint32_t rank) const { return places_.host_of(rank); }
+    std::uint32_t segment_of(std::uint32_t rank) const { return places_.segment_of_host(host_of(rank)); }
+    std::uint32_t site_of(std::uint32_t rank) const { return places_.site_of_segment(segment_of(rank)); }
+    std::uint32_t host_leader(std::uint32_t rank) const { return host_leaders()[host_of(rank)]; }
 
     // Ranks of the leaders of all hosts, of this member's own host, of the leaders of its segment's hosts,
     // and of the leaders of all segments.
-    const std::vector<std::uint32_t>& host_leaders() const { return host_leaders_; }
-    const std::vector<std::uint32_t>& host() const { return host_; }
+    Ranks host_leaders() const { return places_.host_leaders(); }
+    Ranks host() const { return places_.members_of(host_of(self_)); }
     const std::vector<std::uint32_t>& segment() const { return segment_; }
-    const std::vector<std::uint32_t>& segments() const { return segment_leaders_; }
-    std::size_t hosts() const { return host_leaders_.size(); }
+    Ranks segments() const { return places_.segment_leaders(); }
+    std::size_t hosts() const { return host_leaders().size(); }
 
     // This member's place in its own host, and in the segment if it leads its host; or kNotThere.
     std::uint32_t host_self() const { return host_self_; }
     std::uint32_t segment_self() const { return segment_self_; }
     bool leads_host() const { return host_self_ == 0; }
-    bool leads_segment() const { return segment_leaders_[segment_of(self_)] == self_; }
+    bool leads_segment() const { return segments()[segment_of(self_)] == self_; }
 
     // The member of this host, or of this segment, that a broadcast of this root comes from: the root itself,
     // who replaces its host's leader, or whoever stands for the outside.
@@ -53,10 +90,13 @@ class Placement {
     std::uint32_t segment_root(std::uint32_t root) const;
 
   private:
+    std::shared_ptr<const std::vector<std::uint32_t>> own_numbers_;
     std::uint32_t self_;
-    std::vector<MemberPlace> places_;
-    std::vector<std::uint32_t> host_leaders_, segment_leaders_, host_, segment_;
+    Places places_;
+    std::vector<std::uint32_t> segment_;
     std::uint32_t host_self_ = 0, segment_self_ = kNotThere;
+
+    Placement(std::uint32_t self, std::shared_ptr<const std::vector<std::uint32_t>> numbers);
 };
 
 }  // namespace mcastcoll::levels

@@ -130,18 +130,6 @@ void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
         shared_.greetings.greet(plan_.members[index_of(to)], attempt, datagram);
 }
 
-int Group::tell(std::vector<fi_addr_t> to, wire::ByteString word) {
-    if (word.size() > kMessageBytes) {
-        log_line(
-            Level::warn,
-            "a word of the join has {} bytes, a message at most {}: the welcome of {} members is too long",
-            word.size(), kMessageBytes, size());
-        return FI_EMSGSIZE;
-    }
-    shared_.messenger->tell(std::move(to), std::move(word), plan_.token);
-    return 0;
-}
-
 void Group::keyed() {
     groups_.keyed(*this);
 }

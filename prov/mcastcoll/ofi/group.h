@@ -145,8 +145,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // group::Port
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
-    void greet(std::uint32_t attempt, Bytes hello) override {
-        shared_.greetings.greet(plan_.members.front(), attempt, hello);
+    void greet(Rank to, std::uint32_t attempt, Bytes hello) override {
+        shared_.greetings.greet(plan_.members[index_of(to)], attempt, hello);
     }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
@@ -156,7 +156,9 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Result<fi_addr_t> peer(const wire::ByteString& address) override {
         return shared_.messenger->peer(address);
     }
-    int tell(std::vector<fi_addr_t> to, wire::ByteString word) override;
+    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
+        shared_.messenger->tell(std::move(to), std::move(word), plan_.token);
+    }
     void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override {
         shared_.messenger->tell(std::move(to), std::move(word));
     }
@@ -170,6 +172,9 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     }
     void look_at(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override {
         shared_.watch.look_at(peer, watch_point, now);
+    }
+    Result<group::SharedBytes> find_table(const group::HostMemoryName& name) override {
+        return find_team_table(name);
     }
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override {
         return open_team_level(members, OpenOperations::kMost);

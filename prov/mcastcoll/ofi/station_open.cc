@@ -54,9 +54,9 @@ Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av)
     if (set.av() != av) return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
     const std::vector<fi_addr_t> members = set.members();
     if (members.empty()) return Error{FI_EINVAL, "the set is empty"};
-    if (members.size() > wire::kMaxWelcomed)
-        return Error{FI_E2BIG, fmt::format("the set has {} members, a welcome is sure to hold {}",
-                                           members.size(), wire::kMaxWelcomed)};
+    if (members.size() > FI_MCASTCOLL_MAX_MEMBERS)
+        return Error{FI_E2BIG, fmt::format("the set has {} members, ranks count to {}", members.size(),
+                                           FI_MCASTCOLL_MAX_MEMBERS)};
     std::vector<wire::ByteString> addresses;
     for (fi_addr_t member : members) {
         std::byte raw[wire::kMostAddressBytes] = {};

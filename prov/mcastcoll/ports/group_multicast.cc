@@ -29,7 +29,7 @@ int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
 
 Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
                                        const levels::Placement& placement) const {
-    if (guests.front()->verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
+    if (guests.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
     const group::Hindrance hindrance = group::hindrance_to_verbs(guests, placement);
     if (hindrance.why == nullptr) {
         log_line(Level::info, "{}: multicasts go over verbs", group_name_);
@@ -47,12 +47,12 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
     welcome.range_of.assign(members_.size(), 0);
     const bool verbs = own_address.port() == 0;
-    if ((!verbs && guests.front()->datagram_bytes == 0) || placement.hosts() == placement.segments().size())
+    if ((!verbs && guests.front().datagram_bytes == 0) || placement.hosts() == placement.segments().size())
         return;
     bool room = true;
     std::vector<wire::ByteString> listeners;
     for (const std::uint32_t rank : placement.segment()) {
-        room = room && (verbs || guests[rank]->datagram_bytes == 0 || guests[rank]->room != 0);
+        room = room && (verbs || guests[rank].datagram_bytes == 0 || guests[rank].room != 0);
         listeners.push_back(members_[rank]);
     }
     std::optional<Loan> loan;

@@ -108,19 +108,42 @@ void TeamLevel::fail(int error, Nanoseconds) {
     order_.clear();
 }
 
+group::SharedBytes TeamLevel::table() const {
+    return {team_->segment(), host::Formation::table_of(*team_->segment())};
+}
+
+namespace {
+
 // Who knows the leader's process and the group's key knows the name; others can find what a crash leaves
 // behind.
+std::string segment_name(const group::HostMemoryName& name) {
+    const auto leader = decode_watch_point(name.leader_point);
+    return host::Segment::name_of(leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,
+                                  fmt::format("{:016x}{:08x}", static_cast<std::uint64_t>(name.key),
+                                              static_cast<std::uint32_t>(name.epoch)));
+}
+
+}  // namespace
+
+Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name) {
+    const auto found =
+        host::Formation::find_segment(segment_name(name), static_cast<std::uint64_t>(name.key));
+    if (!found) return found.error();
+    return group::SharedBytes{found.value(), host::Formation::table_of(*found.value())};
+}
+
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
                                                           std::size_t most_open) {
-    const auto leader = decode_watch_point(members.leader_point);
     host::TeamConfig config;
-    config.key = static_cast<std::uint64_t>(members.key);
-    config.name = host::Segment::name_of(
-        leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,
-        fmt::format("{:016x}{:08x}", config.key, static_cast<std::uint32_t>(members.epoch)));
+    config.key = static_cast<std::uint64_t>(members.name.key);
+    config.name = segment_name(members.name);
     config.self = members.self;
     config.size = members.size;
     config.clusters = members.clusters;
+    config.table = members.table;
+    if (members.memory)
+        config.segment = std::const_pointer_cast<host::Segment>(
+            std::static_pointer_cast<const host::Segment>(members.memory));
     auto team = host::Team::open(config);
     if (!team) return team.error();
     return std::unique_ptr<group::HostLevel>(std::make_unique<TeamLevel>(std::move(team).value(), most_open));

@@ -25,6 +25,7 @@ class TeamLevel final : public group::HostLevel {
     std::uint32_t awaited() const override { return team_->awaited(); }
     std::string explain() const override { return team_->explain(); }
     void add_counters(group::LevelCounters& sum) const override;
+    group::SharedBytes table() const override;
 
     host::Team& team() { return *team_; }
 
@@ -46,7 +47,8 @@ class TeamLevel final : public group::HostLevel {
     std::vector<std::uint32_t> order_;  // entries in use
 };
 
-// EAGAIN: this member does not lead the host, and its leader has not made the memory yet.
+// In the memory of that name, which the host's leader has made.
+Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name);
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
                                                           std::size_t most_open);
 

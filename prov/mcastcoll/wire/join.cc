@@ -42,16 +42,38 @@ void fields(auto& io, Some<Peer> auto& peer) {
 
 void fields(auto& io, Some<Hello> auto& hello) {
     io(hello.id, hello.rank, hello.members, hello.datagram_bytes, hello.window, hello.address_family,
-       hello.room, hello.verbs, hello.peer);
+       hello.room, hello.gathered, hello.verbs, hello.peer);
+}
+
+void fields(auto& io, Some<Guests> auto& guests) {
+    io(guests.id, guests.from);
+    io.template list<std::uint8_t>(guests.hellos, kMostGuests);
+}
+
+void fields(auto& io, Some<Agreement> auto& agreement) {
+    io(agreement.id, agreement.key, agreement.epoch, agreement.plan);
+    io.template list<std::uint8_t>(agreement.group_addresses, kMostGroupAddresses);
+    io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.channels, agreement.root_sync,
+       agreement.root_delay_us, agreement.policy);
+    io.template list<std::uint16_t>(agreement.selection, kMostTableBytes);
 }
 
 void fields(auto& io, Some<Welcome> auto& welcome) {
-    io(welcome.id, welcome.key, welcome.epoch, welcome.plan);
-    io.template list<std::uint8_t>(welcome.group_addresses, kMostGroupAddresses);
-    io(welcome.fragment_bytes, welcome.window, welcome.repair, welcome.channels, welcome.root_sync,
-       welcome.root_delay_us, welcome.policy);
-    io.template list<std::uint16_t>(welcome.selection, kMostTableBytes);
+    io.agreement(welcome);
     io.peer_table(welcome);
+}
+
+void fields(auto& io, Some<WordHead> auto& head) {
+    io(head.to, head.sequence, head.answer_to);
+}
+
+void fields(auto& io, Some<WelcomePart> auto& part) {
+    io(part.head, part.offset, part.total);
+    io.rest(part.bytes);
+}
+
+void fields(auto& io, Some<HostWelcome> auto& welcome) {
+    io(welcome.head, welcome.host_point, welcome.agreement);
 }
 
 void fields(auto& io, Some<Answer> auto& answer) {
@@ -97,11 +119,12 @@ class Writer {
         one(static_cast<Count>(values.size()));
         for (const Item& value : values) one(value);
     }
+    void agreement(const Agreement& of) { one(of); }
     // The last field of its message: it has no length.
+    void rest(Bytes bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
     void peer_table(const Welcome& welcome) {
         one(static_cast<std::uint32_t>(welcome.peers.size()));
-        const ByteString packed = pack(welcome.peers, welcome.range_of, welcome.sequences);
-        bytes_.insert(bytes_.end(), packed.begin(), packed.end());
+        rest(pack(welcome.peers, welcome.range_of, welcome.sequences));
     }
     ByteString finish() {
         put(bytes_.data() + kCrcAt, checksum(bytes_));
@@ -129,7 +152,9 @@ class Writer {
 // Reads past the end yield zeros and make good() false.
 class Reader {
   public:
-    explicit Reader(Bytes bytes) : rest_(bytes.subspan(kBodyAt)) {}
+    // members: that a table of peers is to have.
+    explicit Reader(Bytes bytes, std::size_t members = 0)
+        : rest_(bytes.subspan(kBodyAt)), members_(members) {}
     template <typename... Values>
     void operator()(Values&... values) {
         (one(values), ...);
@@ -142,9 +167,13 @@ class Reader {
         values.resize(count);
         for (Item& value : values) one(value);
     }
+    void agreement(Agreement& of) { one(of); }
+    void rest(ByteString& bytes) {
+        bytes.assign(rest_.begin(), rest_.end());
+        rest_ = {};
+    }
     void peer_table(Welcome& welcome) {
-        const auto members = number<std::uint32_t>();
-        auto table = members <= kMaxWelcomed ? unpack(rest_, members) : std::nullopt;
+        auto table = number<std::uint32_t>() == members_ ? unpack(rest_, members_) : std::nullopt;
         good_ = good_ && table.has_value();
         if (!good_) return;
         welcome.peers = std::move(table->peers);
@@ -181,6 +210,7 @@ class Reader {
     }
 
     Bytes rest_;
+    const std::size_t members_;
     bool good_ = true;
 };
 
@@ -193,9 +223,9 @@ ByteString bytes_of(const Message& message, JoinKind kind, std::uint8_t version 
 
 // A message of this kind, unless its fields do not fill it or it is not valid.
 template <typename Message, typename Valid>
-std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid) {
+std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid, std::size_t members = 0) {
     if (join_kind(bytes) != kind) return {};
-    Reader in(bytes);
+    Reader in(bytes, members);
     Message message;
     fields(in, message);
     if (!in.finished() || !valid(message)) return {};
@@ -217,6 +247,22 @@ ByteString encode(const Hello& hello) {
 
 ByteString encode(const Welcome& welcome) {
     return bytes_of(welcome, JoinKind::welcome);
+}
+
+ByteString encode_collect(const WordHead& head) {
+    return bytes_of(head, JoinKind::collect);
+}
+
+ByteString encode(const Guests& guests) {
+    return bytes_of(guests, JoinKind::guests);
+}
+
+ByteString encode(const WelcomePart& part) {
+    return bytes_of(part, JoinKind::part);
+}
+
+ByteString encode(const HostWelcome& welcome) {
+    return bytes_of(welcome, JoinKind::host_welcome);
 }
 
 ByteString encode(const Answer& answer, std::uint8_t version) {
@@ -262,7 +308,7 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
     if (get<std::uint8_t>(bytes.data() + 2) != kJoinVersion) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
-        kind > static_cast<std::uint8_t>(JoinKind::waiting))
+        kind > static_cast<std::uint8_t>(JoinKind::guests))
         return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
     return static_cast<JoinKind>(kind);
@@ -273,11 +319,36 @@ std::optional<Hello> decode_hello(Bytes bytes) {
                              [](const Hello& hello) { return index_of(hello.rank) < hello.members; });
 }
 
-std::optional<Welcome> decode_welcome(Bytes bytes) {
-    return message_of<Welcome>(bytes, JoinKind::welcome, [](const Welcome& welcome) {
+std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members) {
+    const auto valid = [](const Welcome& welcome) {
         const std::size_t ranges = std::max<std::size_t>(1, welcome.group_addresses.size());
         return welcome.plan < kGroupPlans && std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
                                                          [&](std::uint8_t range) { return range < ranges; });
+    };
+    return message_of<Welcome>(bytes, JoinKind::welcome, valid, members);
+}
+
+std::optional<WordHead> decode_collect(Bytes bytes) {
+    return message_of<WordHead>(bytes, JoinKind::collect, anything);
+}
+
+std::optional<Guests> decode_guests(Bytes bytes) {
+    return message_of<Guests>(bytes, JoinKind::guests, [](const Guests& guests) {
+        return std::ranges::all_of(guests.hellos,
+                                   [](const Hello& hello) { return index_of(hello.rank) < hello.members; });
+    });
+}
+
+std::optional<WelcomePart> decode_part(Bytes bytes) {
+    return message_of<WelcomePart>(bytes, JoinKind::part, [](const WelcomePart& part) {
+        return part.offset <= part.total && part.bytes.size() <= part.total - part.offset &&
+               !part.bytes.empty();
+    });
+}
+
+std::optional<HostWelcome> decode_host_welcome(Bytes bytes) {
+    return message_of<HostWelcome>(bytes, JoinKind::host_welcome, [](const HostWelcome& welcome) {
+        return welcome.agreement.plan < kGroupPlans;
     });
 }
 

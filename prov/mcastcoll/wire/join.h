@@ -1,6 +1,6 @@
 // What members say to each other before they are a group: greetings to the leader (rank 0) as datagrams to
 // its service address, its answer, a survey among members by datagrams likewise, and the welcome that makes
-// the group, as a message to everybody's private endpoint. JOIN section of FORMAT.md.
+// the group, in messages to private endpoints. JOIN section of FORMAT.md.
 #pragma once
 
 #include <array>
@@ -15,12 +15,10 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 6;
+inline constexpr std::uint8_t kJoinVersion = 7;
 inline constexpr std::size_t kMostTableBytes = 4096;
-// Members that one welcome can surely name: each on a host and in a subnet of its own, with names, addresses
-// and identities that have nothing in common, they are nearly the 64 KiB of a message (test_wire_peers).
-// It is the welcome's length that this bounds: no table of anybody's.
-inline constexpr std::size_t kMaxWelcomed = 1024;
+// A welcome grows with the members, and travels in parts of so many bytes.
+inline constexpr std::size_t kPartBytes = 32768;
 inline constexpr std::size_t kMostGroupAddresses = 16;
 inline constexpr std::uint8_t kGroupPlans = 4;
 inline constexpr std::size_t kMostSurveyed = 16;  // networks
@@ -30,7 +28,7 @@ inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 enum class JoinKind : std::uint8_t {
     hello = 1,    // datagram to the leader: I have called join, here is how to reach me
     ack = 2,      // datagram back: noted, be patient
-    welcome = 3,  // message from the leader, which members pass on: the group exists
+    welcome = 3,  // of all members, in parts: the group exists
     abort = 4,    // datagram or message: this join has failed
     // Datagrams by which rank 0 finds out how far networks are from each other.
     survey = 5,    // to a member: measure round trips to these
@@ -38,6 +36,11 @@ enum class JoinKind : std::uint8_t {
     surveyed = 7,  // to rank 0: what was measured
     ended = 8,     // message: this group has failed
     waiting = 9,   // datagram between two members: I wait for you; has your part of this group failed?
+    part = 10,     // message to the leader of a host, which passes it on to others: of the welcome
+    host_welcome =
+        11,        // message to another of a host: the group exists, and the host's memory tells the rest
+    collect = 12,  // message to who has greeted for others: send me their greetings
+    guests = 13,   // message back: these
 };
 
 // Which join: members call the joins of one ordered list of members in the same order.
@@ -64,11 +67,13 @@ struct Hello {
     std::uint32_t window = 0;          // fragments it can be sent at once
     std::uint8_t address_family = 0;   // 4 or 6
     std::uint8_t room = 0;             // 1: it can join another multicast address
+    std::uint8_t gathered = 0;         // 1: so have all who greet through it
     VerbsOffer verbs{};
     Peer peer;
 };
 
-struct Welcome {
+// How a group works, the same for all its members.
+struct Agreement {
     JoinId id;  // as rank 0 knows the join: the group's words bear it, for everybody
     GroupKey key{};
     Epoch epoch{};
@@ -83,10 +88,43 @@ struct Welcome {
     std::uint32_t root_delay_us = 0;
     ByteString policy{};     // of the topology, encoded: which levels count, and how
     ByteString selection{};  // of algorithms, encoded: levels/selection.h
+};
+
+struct Welcome : Agreement {
     // By rank: everybody; which of the addresses it listens to; the sequence by which it knows the join.
     std::vector<Peer> peers;
     std::vector<std::uint8_t> range_of;
     std::vector<std::uint32_t> sequences;
+};
+
+// What a message begins with that may have to be answered.
+struct WordHead {
+    JoinId to;                   // as the receiver knows the join
+    std::uint32_t sequence = 0;  // by which who is to be answered knows it,
+    ByteString answer_to;        // at this private address
+    bool operator==(const WordHead&) const = default;
+    JoinId answer_id() const { return {to.list_hash, sequence}; }
+};
+
+struct Guests {
+    JoinId id;
+    Rank from{};
+    std::vector<Hello> hellos;
+};
+// That one message has.
+inline constexpr std::size_t kMostGuests = 64;
+
+// To rank 0 answers who cannot follow.
+struct WelcomePart {
+    WordHead head;
+    std::uint32_t offset = 0, total = 0;  // bytes of the whole
+    ByteString bytes{};
+};
+
+struct HostWelcome {
+    WordHead head;
+    ByteString host_point;  // of the host's leader, encoded: transport/watch_point.h
+    Agreement agreement;
 };
 
 struct Answer {  // ack and abort
@@ -139,6 +177,10 @@ struct Surveyed {
 
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
+ByteString encode_collect(const WordHead& head);
+ByteString encode(const Guests& guests);
+ByteString encode(const WelcomePart& part);
+ByteString encode(const HostWelcome& welcome);
 // In the words of another version, when there is one.
 ByteString encode(const Answer& answer, std::uint8_t version = kJoinVersion);
 ByteString encode(const Ended& ended);
@@ -156,7 +198,12 @@ struct ForeignHello {
     JoinId id;
 };
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
-std::optional<Welcome> decode_welcome(Bytes bytes);
+// Of so many members.
+std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members);
+std::optional<WordHead> decode_collect(Bytes bytes);
+std::optional<Guests> decode_guests(Bytes bytes);
+std::optional<WelcomePart> decode_part(Bytes bytes);
+std::optional<HostWelcome> decode_host_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);
 std::optional<Ended> decode_ended(Bytes bytes);
 std::optional<Waiting> decode_waiting(Bytes bytes);
