@@ -1,12 +1,14 @@
 // The election: who speaks in groups of any size, ballots on their way up, and hostile ones.
 #include <criterion/criterion.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/ballots.h"
 
 using namespace mcastcoll;
 using engine::Ballots;
+using engine::Speakers;
 using engine::Verdict;
 
 namespace {
@@ -18,9 +20,13 @@ ByteString copy(const Ballots& ballots) {
 }
 
 std::vector<bool> all_but(std::uint32_t members, std::vector<std::uint32_t> speakers) {
-    std::vector<bool> heard(engine::speaker_count(members), true);
+    std::vector<bool> heard(Speakers::most(members), true);
     for (std::uint32_t speaker : speakers) heard[speaker] = false;
     return heard;
+}
+
+bool all(const std::vector<bool>& bits) {
+    return std::find(bits.begin(), bits.end(), false) == bits.end();
 }
 
 constexpr std::size_t kMuch = 1 << 16;
@@ -29,27 +35,50 @@ constexpr std::size_t kMuch = 1 << 16;
 
 TestSuite(election, .timeout = 300);
 
-Test(election, speakers_are_ranks_each_once_and_rank_0_is_one) {
-    for (std::uint32_t n : {2U, 5U, 255U, 256U, 257U, 1000U, 65536U}) {
-        const std::uint32_t speakers = engine::speaker_count(n);
-        cr_assert_eq(speakers, n <= engine::kEverybodySpeaks ? n : engine::kSpeakersOfMany);
-        cr_assert(engine::speaker_rank(0, n) == rank_of(0));
-        std::uint32_t found = 0;
-        for (std::uint32_t r = 0; r < n; ++r) {
-            const std::uint32_t speaker = engine::speaker_of(rank_of(r), n);
-            if (speaker == engine::kNoSpeaker) continue;
-            cr_assert(engine::speaker_rank(speaker, n) == rank_of(r));
-            ++found;
+Test(election, speakers_are_ranks_each_once_and_in_turn) {
+    for (std::uint32_t n : {2U, 5U, 255U, 256U, 257U, 1000U, 1024U, 65536U}) {
+        const std::uint32_t regular = n <= engine::kEverybodySpeaks ? n : engine::kSpeakersOfMany;
+        const std::uint32_t round = (n + regular - 1) / regular;
+        for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{n} * 7 - 3}) {
+            std::vector<bool> spoke(n);
+            for (std::uint64_t election = begin; election < begin + round; ++election) {
+                const Speakers speakers(n, election);
+                cr_assert_eq(speakers.count(), regular);
+                std::uint32_t found = 0;
+                for (std::uint32_t r = 0; r < n; ++r) {
+                    const std::uint32_t place = speakers.place(rank_of(r));
+                    if (place == engine::kNoSpeaker) continue;
+                    cr_assert(place < regular && speakers.rank(place) == rank_of(r));
+                    spoke[r] = true;
+                    ++found;
+                }
+                cr_assert_eq(found, regular, "n=%u", n);
+            }
+            cr_assert(all(spoke), "n=%u", n);
         }
-        cr_assert_eq(found, speakers, "n=%u", n);
     }
+}
+
+Test(election, who_is_doubted_speaks_once) {
+    for (std::uint32_t n : {2U, 255U, 256U, 257U, 1024U})
+        for (std::uint64_t election : {0U, 1U, 2000U})
+            for (std::uint32_t doubted : {1U, n / 2, n - 1}) {
+                const Speakers usual(n, election), speakers(n, election, rank_of(doubted));
+                const bool extra = usual.place(rank_of(doubted)) == engine::kNoSpeaker;
+                cr_assert(!extra || n > engine::kEverybodySpeaks);
+                cr_assert_eq(speakers.count(), usual.count() + extra);
+                cr_assert_leq(speakers.count(), Speakers::most(n));
+                const std::uint32_t place = speakers.place(rank_of(doubted));
+                cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(doubted));
+            }
+    for (const Rank nobody : {rank_of(1024), kNoRank}) cr_assert_eq(Speakers(1024, 1, nobody).count(), 16U);
 }
 
 Test(election, who_heard_everybody_casts_nothing) {
     Ballots ballots(1000, 1000, kMuch);
     for (std::uint32_t r = 0; r < 1000; ++r) ballots.cast(rank_of(r), all_but(1000, {}), true);
     cr_assert(ballots.bytes().empty());
-    const Verdict verdict = ballots.judge();
+    const Verdict verdict = ballots.judge({});
     cr_assert(verdict.works && verdict.deaf.empty() && verdict.mute.empty());
 }
 
@@ -64,17 +93,33 @@ Test(election, large_groups_are_judged_by_their_speakers) {
         else if (r % 3 != 0 && r != 300)
             ballots.cast(rank_of(r), all_but(n, {3}), true);  // rank 300 is heard by a third
     }
-    const Verdict verdict = ballots.judge();
+    const Verdict verdict = ballots.judge({});
     cr_assert(verdict.works);
     cr_assert(verdict.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
     cr_assert(verdict.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
+}
+
+// Rank 300 does not speak in election 1 unless it is doubted, rank 401 does.
+Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
+    const std::uint32_t n = 1600, regular = engine::kSpeakersOfMany;
+    const Verdict so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
+    Ballots ballots(n, n, kMuch);
+    ballots.begin(Speakers(n, 1));
+    cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(300)}, "all heard 401");
+    ballots.begin(Speakers(n, 2, rank_of(300)));
+    cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(401)}, "all heard 300");
+    for (std::uint32_t r = 0; r < n; ++r)
+        if (r != 300) ballots.cast(rank_of(r), all_but(n, {regular}), true);
+    cr_assert(ballots.judge({}).mute == std::vector<Rank>{rank_of(300)});
+    cr_assert(ballots.judge(so_far).mute == so_far.mute);
+    cr_assert(ballots.judge(so_far).deaf.empty());
 }
 
 Test(election, when_no_speaker_is_heard_there_is_no_lane) {
     const std::uint32_t n = 300;
     Ballots ballots(n, n, kMuch);
     for (std::uint32_t r = 0; r < n; ++r) ballots.cast(rank_of(r), std::vector<bool>(16), true);
-    cr_assert(!ballots.judge().works);
+    cr_assert(!ballots.judge({}).works);
 }
 
 Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
@@ -84,7 +129,7 @@ Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
     cr_assert_eq(child.bytes().size() % 7, 0U);
     cr_assert(parent.merge(copy(child), child.too_many()));
     cr_assert(parent.too_many());
-    cr_assert(!parent.judge().works);
+    cr_assert(!parent.judge({}).works);
 }
 
 Test(election, merging_is_the_same_as_casting) {
@@ -97,7 +142,7 @@ Test(election, merging_is_the_same_as_casting) {
         (r % 2 == 0 ? left : right).cast(rank_of(r), heard, true);
     }
     cr_assert(top.merge(copy(left), false) && top.merge(copy(right), false));
-    const Verdict a = one.judge(), b = top.judge();
+    const Verdict a = one.judge({}), b = top.judge({});
     cr_assert(a.works == b.works && a.deaf == b.deaf && a.mute == b.mute);
     cr_assert(a.deaf == std::vector<Rank>{rank_of(39)});
 }

@@ -142,6 +142,57 @@ Test(lane, a_single_root) {
     }
 }
 
+namespace {
+
+Options large_lane_options(std::uint32_t members) {
+    Options options = options_of(members, engine::Repair::pull, members);
+    options.think = Nanoseconds::from_ms(3);  // few operations in the time of an election
+    options.check_invariants = false;
+    return options;
+}
+
+}  // namespace
+
+// Above 256 members few speak in an election, but who is doubted does, in the very next one: when it falls
+// silent, and when it is heard again.
+Test(lane, a_single_root_of_many) {
+    for (std::uint32_t members : {255U, 256U, 257U, 1024U}) {
+        const Options options = large_lane_options(members);
+        const std::uint32_t root = 8;
+        for (std::uint64_t election : {1U, 2U})
+            cr_assert(members <= engine::kEverybodySpeaks ||
+                      engine::Speakers(members, election).place(rank_of(root)) == engine::kNoSpeaker);
+        const Outage outage{
+            "the only root", [](Rank from, Rank) { return from == rank_of(root); }, {}, {root}, true};
+        const Run stays(options, outage, kNever, std::vector<Step>(160, broadcast(root, 100)));
+        expect_verdict(*stays.world, members, outage, options);
+        cr_assert_eq(stays.world->engine(0).counters().elections, 1U);
+        const Run heals(options, outage, kHealAt, std::vector<Step>(260, broadcast(root, 100)));
+        expect_verdict(*heals.world, members, {"well", {}, {}, {}, true}, options);
+        cr_assert_eq(heals.world->engine(0).counters().elections, 2U);
+    }
+}
+
+// A mute member that is no root is doubted by nobody. It is found in its turn, in the elections that are held
+// since member 5 cannot hear the root, and is mute from then on.
+Test(lane, a_mute_member_of_many_is_found_in_its_turn) {
+    const std::uint32_t members = 257, root = 3, mute = 8;
+    Options options = large_lane_options(members);
+    options.group().least_election_interval = options.group().most_election_interval =
+        Nanoseconds::from_ms(1);
+    const Outage outage{"a member that is no root",
+                        [](Rank from, Rank to) {
+                            return from == rank_of(mute) || (from == rank_of(root) && to == rank_of(5));
+                        },
+                        {},
+                        {mute},
+                        true};
+    const Run run(options, outage, kNever, std::vector<Step>(600, broadcast(root, 100)));
+    expect_verdict(*run.world, members, outage, options);
+    cr_assert_gt(run.world->engine(0).counters().elections, mute);
+    cr_assert_eq(run.world->engine(0).verdict_version(), 1U);
+}
+
 // Losses and bursts are not an outage.
 Test(lane, nothing_flaps_under_loss) {
     for (engine::Repair repair : kPolicies)

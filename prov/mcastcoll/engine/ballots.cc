@@ -7,29 +7,31 @@
 
 namespace mcastcoll::engine {
 
-std::uint32_t speaker_count(std::uint32_t members) {
-    return members <= kEverybodySpeaks ? members : kSpeakersOfMany;
+Speakers::Speakers(std::uint32_t members, std::uint64_t election, Rank doubted)
+    : members_(members),
+      regular_(members <= kEverybodySpeaks ? members : kSpeakersOfMany),
+      shift_(regular_ == members ? 0 : static_cast<std::uint32_t>(election % members)) {
+    if (index_of(doubted) < members && place(doubted) == kNoSpeaker) doubted_ = doubted;
 }
 
-Rank speaker_rank(std::uint32_t speaker, std::uint32_t members) {
-    return rank_of(std::uint64_t{speaker} * members / speaker_count(members));
-}
-
-std::uint32_t speaker_of(Rank rank, std::uint32_t members) {
-    const std::uint32_t speakers = speaker_count(members);
-    const auto speaker =
-        static_cast<std::uint32_t>((std::uint64_t{index_of(rank)} * speakers + members - 1) / members);
-    return speaker < speakers && speaker_rank(speaker, members) == rank ? speaker : kNoSpeaker;
+std::uint32_t Speakers::place(Rank rank) const {
+    if (rank == doubted_) return regular_;
+    const std::uint64_t unshifted = (index_of(rank) + members_ - shift_) % members_;
+    const auto speaker = static_cast<std::uint32_t>((unshifted * regular_ + members_ - 1) / members_);
+    return speaker < regular_ && first_of(speaker) == unshifted ? speaker : kNoSpeaker;
 }
 
 Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes)
     : members_(members),
-      speakers_(speaker_count(members)),
-      ballot_bytes_(sizeof(Rank) + (speakers_ + 1 + 7) / 8),
+      speakers_(members),
+      ballot_bytes_(sizeof(Rank) + (Speakers::most(members) + 1 + 7) / 8),
       bytes_(std::min<std::size_t>(voters, most_bytes / ballot_bytes_) * ballot_bytes_) {}
 
 void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicast) {
-    if (can_multicast && std::find(heard.begin(), heard.end(), false) == heard.end()) return;
+    const std::uint32_t speakers = speakers_.count();
+    if (can_multicast &&
+        std::find(heard.begin(), heard.begin() + speakers, false) == heard.begin() + speakers)
+        return;
     if (bytes_.size() - used_ < ballot_bytes_) {
         too_many_ = true;
         return;
@@ -38,8 +40,8 @@ void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicas
     used_ += ballot_bytes_;
     wire::put(ballot, index_of(voter));
     std::byte* bits = ballot + sizeof(Rank);
-    for (std::uint32_t i = 0; i <= speakers_; ++i)
-        if (i < speakers_ ? heard[i] : !can_multicast) wire::set_bit(bits, i);
+    for (std::uint32_t i = 0; i <= speakers; ++i)
+        if (i < speakers ? heard[i] : !can_multicast) wire::set_bit(bits, i);
 }
 
 bool Ballots::merge(Bytes ballots, bool too_many) {
@@ -64,14 +66,14 @@ bool Ballots::heard(std::size_t ballot, std::uint32_t speaker) const {
 }
 
 bool Ballots::listens(std::size_t ballot) const {
-    const std::uint32_t self = speaker_of(voter(ballot), members_);
-    for (std::uint32_t i = 0; i < speakers_; ++i)
+    const std::uint32_t self = speakers_.place(voter(ballot));
+    for (std::uint32_t i = 0; i < speakers_.count(); ++i)
         if (i != self && heard(ballot, i)) return true;
     return false;
 }
 
 bool Ballots::is_mute(std::uint32_t speaker) const {
-    const Rank rank = speaker_rank(speaker, members_);
+    const Rank rank = speakers_.rank(speaker);
     // Who cast no ballot heard everybody.
     std::size_t listeners = members_ - 1, hearers = members_ - 1;
     for (std::size_t i = 0; i < count(); ++i) {
@@ -82,26 +84,28 @@ bool Ballots::is_mute(std::uint32_t speaker) const {
     return hearers == 0 || 2 * hearers < listeners;
 }
 
-Verdict Ballots::judge() const {
+Verdict Ballots::judge(const Verdict& so_far) const {
     Verdict verdict;
     if (too_many_) return verdict;
-    std::vector<bool> mute(speakers_);
-    for (std::uint32_t i = 0; i < speakers_; ++i) mute[i] = is_mute(i);
+    std::vector<bool> mute(speakers_.count());
+    for (std::uint32_t i = 0; i < mute.size(); ++i) mute[i] = is_mute(i);
     verdict.works = std::find(mute.begin(), mute.end(), false) != mute.end();
     if (!verdict.works) return verdict;
-    for (std::uint32_t i = 0; i < speakers_; ++i)
-        if (mute[i]) verdict.mute.push_back(speaker_rank(i, members_));
+    for (std::uint32_t i = 0; i < mute.size(); ++i)
+        if (mute[i]) verdict.mute.push_back(speakers_.rank(i));
+    for (const Rank rank : so_far.mute)
+        if (speakers_.place(rank) == kNoSpeaker) verdict.mute.push_back(rank);
     for (std::size_t i = 0; i < count(); ++i) {
-        const std::uint32_t self = speaker_of(voter(i), members_);
+        const std::uint32_t self = speakers_.place(voter(i));
         std::size_t speakers = 0, understood = 0;
-        for (std::uint32_t j = 0; j < speakers_; ++j) {
+        for (std::uint32_t j = 0; j < mute.size(); ++j) {
             if (j == self || mute[j]) continue;
             ++speakers;
             understood += heard(i, j);
         }
         // Without another speaker there is nothing to be deaf to: the only one itself counts as hearing.
         if (2 * understood < speakers) verdict.deaf.push_back(voter(i));
-        if (heard(i, speakers_)) verdict.mute.push_back(voter(i));
+        if (heard(i, speakers_.count())) verdict.mute.push_back(voter(i));
     }
     for (std::vector<Rank>* list : {&verdict.deaf, &verdict.mute}) {
         std::sort(list->begin(), list->end());

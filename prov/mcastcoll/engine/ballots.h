@@ -1,8 +1,7 @@
 // An election about the multicast: who speaks, what a ballot says, the judge, and what came of it.
 //
 // Nearly everybody hears nearly everybody, so ballots say only who does not: a subtree's votes fit in one
-// message whatever its size. In large groups some members speak for all, because probes of all to all would
-// be a storm.
+// message whatever its size.
 #pragma once
 
 #include <vector>
@@ -16,10 +15,32 @@ inline constexpr std::uint32_t kEverybodySpeaks = 256;  // members up to which a
 inline constexpr std::uint32_t kSpeakersOfMany = 16;    // how many probe in larger groups, evenly spread
 inline constexpr std::uint32_t kNoSpeaker = UINT32_MAX;
 
-std::uint32_t speaker_count(std::uint32_t members);
-Rank speaker_rank(std::uint32_t speaker, std::uint32_t members);
-// kNoSpeaker when the rank does not speak.
-std::uint32_t speaker_of(Rank rank, std::uint32_t members);
+// Who probes in an election. In large groups some members speak for all, because probes of all to all would
+// be a storm: in every election the rank behind each that spoke in the last, and one more that is doubted.
+class Speakers {
+  public:
+    // doubted: who speaks as well, unless it does so anyway or is no member.
+    explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank doubted = kNoRank);
+
+    static std::uint32_t most(std::uint32_t members) {
+        return members <= kEverybodySpeaks ? members : kSpeakersOfMany + 1;
+    }
+    std::uint32_t count() const { return regular_ + (doubted_ == kNoRank ? 0 : 1); }
+    Rank rank(std::uint32_t speaker) const {
+        return speaker == regular_ ? doubted_ : rank_of((first_of(speaker) + shift_) % members_);
+    }
+    // kNoSpeaker when the rank does not speak.
+    std::uint32_t place(Rank rank) const;
+    Rank doubted() const { return doubted_; }
+
+  private:
+    std::uint64_t first_of(std::uint32_t speaker) const {
+        return std::uint64_t{speaker} * members_ / regular_;
+    }
+
+    std::uint32_t members_, regular_, shift_;
+    Rank doubted_ = kNoRank;
+};
 
 // The votes of a subtree: for every voter that did not hear all speakers its rank (4 bytes, big-endian) and a
 // bitmap of whom it did hear, itself included. One bit behind the last speaker's says that it cannot
@@ -29,12 +50,14 @@ class Ballots {
     // most_bytes: what a message can carry. Needs room for one ballot at least.
     Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes);
 
-    // Before the next election.
-    void clear() {
+    // Before an election in which these speak.
+    void begin(const Speakers& speakers) {
+        speakers_ = speakers;
         used_ = 0;
         too_many_ = false;
     }
-    // heard: one entry per speaker.
+    const Speakers& speakers() const { return speakers_; }
+    // heard: an entry for each speaker, or more.
     void cast(Rank voter, const std::vector<bool>& heard, bool can_multicast);
     // Takes over the ballots of a child's subtree; false, and nothing changes, when they make no sense.
     bool merge(Bytes ballots, bool too_many);
@@ -44,9 +67,9 @@ class Ballots {
     bool too_many() const { return too_many_; }
 
     // A speaker is mute when fewer than half of those who hear anything heard it; a member is deaf when it
-    // heard fewer than half of the others that are not mute. Of members that do not speak only those are
-    // known to be mute that said so.
-    Verdict judge() const;
+    // heard fewer than half of the others that are not mute. Of members that do not speak those are mute
+    // that said so, or that were so far.
+    Verdict judge(const Verdict& so_far) const;
 
   private:
     Rank voter(std::size_t ballot) const;
@@ -55,7 +78,8 @@ class Ballots {
     bool is_mute(std::uint32_t speaker) const;
     std::size_t count() const { return used_ / ballot_bytes_; }
 
-    std::uint32_t members_, speakers_;
+    std::uint32_t members_;
+    Speakers speakers_;
     std::size_t ballot_bytes_, used_ = 0;
     std::vector<std::byte> bytes_;
     bool too_many_ = false;

@@ -29,15 +29,16 @@ class Doubts {
         if (patience_ > 0)
             --patience_;
         else
-            wanted_ |= silent(root);
+            wanted_ = silent(root) ? root : wanted_;
     }
     // So often that its operations are asked for at once.
     bool silent(Rank root) const {
         const Run& run = runs_[place(root)];
         return all_ >= kSilentEnough || (run.root == root && run.missed >= kSilentEnough);
     }
-    // Whether that is a reason to ask for an election; not before so many more were missed.
-    bool take_wanted() { return std::exchange(wanted_, false); }
+    // A root whose silence is a reason to ask for an election, or kNoRank; not before so many more were
+    // missed.
+    Rank take_wanted() { return std::exchange(wanted_, kNoRank); }
     void rest(std::uint32_t operations) { patience_ = operations; }
 
   private:
@@ -51,7 +52,7 @@ class Doubts {
     static constexpr std::size_t kRuns = 16;
     std::array<Run, kRuns> runs_{};
     std::uint32_t all_ = 0, patience_ = 0;
-    bool wanted_ = false;
+    Rank wanted_ = kNoRank;
 };
 
 }  // namespace mcastcoll::engine

@@ -4,8 +4,7 @@ namespace mcastcoll::engine {
 
 Elections::Elections(Core& core)
     : core_(core),
-      speaker_(speaker_of(core.config.self, core.config.members)),
-      heard_(speaker_count(core.config.members)),
+      heard_(Speakers::most(core.config.members)),
       ballots_(core.config.members, tree_size(core.config.self, core.config.tree_arity, core.config.members),
                core.config.message_bytes - wire::kHeaderBytes),
       untold_(core.children),
@@ -20,9 +19,9 @@ void Elections::listen(std::uint64_t number) {
 // There is nothing more to learn once everybody has been heard and has had the chance to hear us.
 void Elections::vote_when_all_heard() {
     if (stage_ != Stage::probing) return;
-    if (speaker_ != kNoSpeaker && probes_sent_ < core_.config.probes) return;
-    for (std::uint32_t i = 0; i < heard_.size(); ++i)
-        if (!heard_[i] && i != speaker_) return;
+    if (speaks_ && probes_sent_ < core_.config.probes) return;
+    for (std::uint32_t i = 0; i < ballots_.speakers().count(); ++i)
+        if (!heard_[i]) return;
     vote();
 }
 
@@ -30,7 +29,6 @@ void Elections::vote() {
     stage_ = Stage::voting;
     if (core_.phase == Phase::probing) core_.phase = Phase::voting;
     probe_at_ = vote_at_ = kNever;
-    if (speaker_ != kNoSpeaker) heard_[speaker_] = true;
     ballots_.cast(core_.self(), heard_, core_.config.multicast);
     check_votes();
 }
@@ -40,12 +38,12 @@ void Elections::check_votes() {
     if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
     vote_due_ = core_.parent != kNoRank;
-    if (!vote_due_) decide(ballots_.judge());
+    if (!vote_due_) decide(ballots_.judge(core_.graph().verdict()));
 }
 
 void Elections::begin_first() {
     if (core_.config.multicast)
-        begin(0);
+        begin(0, kNoRank);
     else
         take_first({});  // nobody can be the judge of a multicast that its leader does not have
 }
@@ -57,7 +55,7 @@ void Elections::on_timeout() {
         probe_at_ = more ? core_.now + core_.config.probe_interval : kNever;
     }
     if (vote_at_ <= core_.now) vote();
-    if (elect_at_ <= core_.now) begin(number_ + 1);
+    if (elect_at_ <= core_.now) begin(number_ + 1, doubted_);
 }
 
 void Elections::on_go(const wire::Header& header) {
@@ -65,10 +63,10 @@ void Elections::on_go(const wire::Header& header) {
     const bool first = number == 0 && core_.phase == Phase::forming;
     const bool next = number == number_ + 1 && core_.phase == Phase::active && stage_ == Stage::closed;
     if (header.sender != core_.parent || !(first || next)) return drop(core_.counters.unexpected_kind);
-    begin(number);
+    begin(number, rank_of(index_of(header.fragment)));
 }
 
-void Elections::begin(std::uint64_t number) {
+void Elections::begin(std::uint64_t number, Rank doubted) {
     if (number == 0)
         core_.phase = Phase::probing;
     else
@@ -79,13 +77,16 @@ void Elections::begin(std::uint64_t number) {
     number_ = number;
     listen(number);
     stage_ = Stage::probing;
-    ballots_.clear();
+    ballots_.begin(Speakers(core_.config.members, number, doubted));
+    const std::uint32_t place = ballots_.speakers().place(core_.self());
+    speaks_ = place != kNoSpeaker;
+    if (speaks_) heard_[place] = true;
     missing_ = core_.children.bits();
     untold_.begin();
     probe_target_ = probes_due_ = probes_sent_ = 0;
     if (!core_.config.multicast) return vote();
     vote_at_ = core_.now + core_.config.probe_settle;
-    if (speaker_ == kNoSpeaker) return vote_when_all_heard();
+    if (!speaks_) return vote_when_all_heard();
     probes_due_ = 1;
     if (core_.config.probes > 1) probe_at_ = core_.now + core_.config.probe_interval;
 }
@@ -96,14 +97,17 @@ void Elections::on_probe(const wire::Header& header) {
     if (core_.phase == Phase::active) {
         core_.doubts.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            if (!core_.graph().can_hear(header.sender, core_.self())) doubt();
-            return;
+            return doubt_if_unexpected(core_.graph(), header.sender);
         }
     }
     if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
-    const std::uint32_t speaker = speaker_of(header.sender, core_.config.members);
-    if (speaker == kNoSpeaker || number != heard_in_) return;
-    heard_[speaker] = true;
+    if (number != heard_in_) return;
+    // Whoever else speaks before the go has told who is doubted must be it.
+    const std::uint32_t place =
+        number == number_ ? ballots_.speakers().place(header.sender)
+                          : Speakers(core_.config.members, number, header.sender).place(header.sender);
+    if (place == kNoSpeaker) return;
+    heard_[place] = true;
     vote_when_all_heard();
 }
 
@@ -172,7 +176,7 @@ void Elections::on_fragment(const wire::Header& header) {
     core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
                                                                   : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    if (!core_.verdicts.of(id).can_hear(header.sender, core_.self())) doubt();
+    doubt_if_unexpected(core_.verdicts.of(id), header.sender);
 }
 
 void Elections::want_beacon() {
@@ -185,9 +189,11 @@ void Elections::want_beacon() {
 
 // One request per election and subtree goes on; while one is held, rank 0 waits for its end. Those against a
 // verdict that is about to be replaced are dropped: whoever has still reason to will ask again.
-void Elections::request() {
-    if (requested_ || core_.verdicts.pending()) return;
-    requested_ = true;
+void Elections::request(Rank doubted) {
+    if (core_.verdicts.pending()) return;
+    // The last election has judged who spoke in it as doubted: somebody else goes first.
+    if (!requested_ || doubted_ == kNoRank || doubted_ == ballots_.speakers().doubted()) doubted_ = doubted;
+    if (std::exchange(requested_, true)) return;
     request_due_ = core_.parent != kNoRank;
     if (!request_due_ && stage_ == Stage::closed) elect_again();
 }
@@ -204,7 +210,7 @@ void Elections::drop_requests(std::uint32_t patience) {
 void Elections::on_request(const wire::Header& header) {
     if (core_.child_index(header.sender) == kMaxArity || core_.phase != Phase::active)
         return drop(core_.counters.unexpected_kind);
-    if (number_of(header.operation) == number_) request();
+    if (number_of(header.operation) == number_) request(rank_of(index_of(header.fragment)));
 }
 
 bool Elections::make_multicast(Effect& effect) {
@@ -222,7 +228,8 @@ bool Elections::make_multicast(Effect& effect) {
 
 bool Elections::make_message(Effect& effect) {
     if (const Rank child = untold_.next(); child != kNoRank)
-        return core_.message(effect, wire::Kind::go, child, operation_of(number_));
+        return core_.message(effect, wire::Kind::go, child, operation_of(number_),
+                             index_of(ballots_.speakers().doubted()));
     if (std::exchange(vote_due_, false))
         return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(number_), 0,
                              ballots_.too_many() ? 1 : 0, ballots_.bytes());
@@ -236,7 +243,7 @@ bool Elections::make_message(Effect& effect) {
     }
     if (!std::exchange(request_due_, false)) return false;
     ++core_.counters.appeals_sent;
-    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(number_));
+    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(number_), index_of(doubted_));
 }
 
 }  // namespace mcastcoll::engine

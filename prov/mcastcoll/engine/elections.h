@@ -44,7 +44,8 @@ class Elections {
     void want_beacon();
     // After operations have finished: whether too many were silent.
     void settle() {
-        if (core_.doubts.take_wanted()) doubt();
+        if (const Rank root = core_.doubts.take_wanted(); root != kNoRank)
+            doubt(core_.graph().brought_by(root, core_.self()));
     }
     Nanoseconds next_deadline() const { return std::min({probe_at_, vote_at_, elect_at_}); }
     void on_timeout();
@@ -59,7 +60,7 @@ class Elections {
 
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
-    void begin(std::uint64_t number);
+    void begin(std::uint64_t number, Rank doubted);
     void listen(std::uint64_t number);
     void vote_when_all_heard();
     void vote();
@@ -67,18 +68,22 @@ class Elections {
     void decide(Verdict verdict);
     void take_first(Verdict verdict);
     void take_next(Verdict verdict, std::uint64_t from);
-    void doubt() {
-        if (stage_ == Stage::closed) request();
+    void doubt(Rank rank) {
+        if (stage_ == Stage::closed) request(rank);
     }
-    void request();
+    // What the deaf hear says nothing about the sender.
+    void doubt_if_unexpected(const SupplyGraph& graph, Rank sender) {
+        if (!graph.can_hear(sender, core_.self())) doubt(graph.deaf(core_.self()) ? kNoRank : sender);
+    }
+    void request(Rank doubted);
     void elect_again();
     void drop_requests(std::uint32_t patience);
 
     Core& core_;
-    const std::uint32_t speaker_;  // this member, or kNoSpeaker
     Stage stage_ = Stage::closed;
     std::uint64_t number_ = 0, heard_in_ = 0;  // the present or last poll; the one that heard_ is about
-    std::vector<bool> heard_;                  // by speaker
+    std::vector<bool> heard_;                  // by speaker, this member among them
+    bool speaks_ = false;                      // in the present or last poll
     Ballots ballots_;                          // of this member's subtree
     std::uint32_t missing_ = 0;                // children that have not voted, bit i for child i
     bool vote_due_ = false;
@@ -86,6 +91,7 @@ class Elections {
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever, elect_at_ = kNever;  // the last as rank 0
     bool requested_ = false, request_due_ = false, beacon_due_ = false;
+    Rank doubted_ = kNoRank;  // by the request
     Backoff elections_, beacons_;
     std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // of the targets, where the next copy goes
 };

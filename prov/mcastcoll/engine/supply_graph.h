@@ -77,6 +77,11 @@ class SupplyGraph {
     bool hears(Rank root, Rank rank) const {
         return rank != root && (healthy_ || (reaches_anybody(root) && hearing(root).contains(rank)));
     }
+    // Whose multicasts bring it.
+    Rank brought_by(Rank root, Rank rank) const {
+        const bool by_leader = relayed() && range_of_[index_of(root)] != range_of_[index_of(rank)];
+        return by_leader ? leaders_[range_of_[index_of(rank)]] : root;
+    }
     bool deaf(Rank rank) const { return !listening().contains(rank); }
     std::uint32_t hearing_count() const { return listening().size(); }
 
