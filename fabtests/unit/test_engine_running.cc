@@ -103,10 +103,12 @@ struct Electing {
         header.total = total;
         return header;
     }
-    void ask(std::uint32_t from, std::uint64_t number) {
-        elections.on_request(header(wire::Kind::elect, from, number));
+    void ask(std::uint32_t from, std::uint64_t number, Rank doubted = kNoRank) {
+        elections.on_request(header(wire::Kind::elect, from, number, index_of(doubted)));
     }
-    void go(std::uint64_t number) { elections.on_go(header(wire::Kind::go, 0, number)); }
+    void go(std::uint64_t number, Rank doubted = kNoRank) {
+        elections.on_go(header(wire::Kind::go, index_of(core.parent), number, index_of(doubted)));
+    }
     void probe(std::uint32_t from, std::uint64_t number) {
         elections.on_probe(header(wire::Kind::probe, from, number, 1));
     }
@@ -118,6 +120,13 @@ struct Electing {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
+    }
+    // Whom the next message of a kind says is doubted.
+    Rank said_doubted(wire::Kind kind) {
+        for (Effect effect; elections.next_message(effect);)
+            if (wire::peek_kind(effect.header) == kind)
+                return rank_of(wire::get<std::uint32_t>(effect.header.data() + 32));
+        return rank_of(UINT32_MAX - 1);
     }
     std::size_t multicasts() {
         std::size_t found = 0;
@@ -164,6 +173,56 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
     leaf.core.now = leaf.elections.next_deadline();
     leaf.elections.on_timeout();
     cr_assert_eq(leaf.words(wire::Kind::vote), 1U, "time is up");
+}
+
+Test(elections, requests_and_go_say_who_is_doubted) {
+    const Rank silent = rank_of(8), other = rank_of(9);
+    Electing member(1, 257);
+    member.ask(5, 0, silent);
+    cr_assert_eq(member.said_doubted(wire::Kind::elect), silent);
+    member.go(1, other);
+    cr_assert_eq(member.said_doubted(wire::Kind::go), other);
+
+    Electing leader(0, 257);
+    leader.ask(1, 0);
+    leader.ask(2, 0, silent);
+    leader.ask(3, 0, other);
+    leader.elections.on_timeout();
+    cr_assert_eq(leader.said_doubted(wire::Kind::go), silent, "the first of them");
+    leader.core.now = leader.elections.next_deadline();
+    for (leader.words(); leader.elections.next_deadline() != kNever; leader.elections.on_timeout())
+        leader.multicasts();
+    leader.ask(1, 1, silent);
+    leader.ask(2, 1, other);
+    for (std::uint32_t child = 1; child <= leader.core.children.count; ++child) leader.vote(child, 1);
+    leader.core.now = leader.elections.next_deadline();
+    leader.elections.on_timeout();
+    cr_assert_eq(leader.said_doubted(wire::Kind::go), other, "it had no turn yet");
+}
+
+Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
+    const Rank silent = rank_of(8);
+    const auto all_regular_speak = [](Electing& member) {
+        const Speakers speakers(257, 1);
+        for (std::uint32_t i = 0; i < speakers.count(); ++i) member.probe(index_of(speakers.rank(i)), 1);
+    };
+    Electing speaker(250, 257);
+    all_regular_speak(speaker);
+    speaker.go(1, rank_of(250));
+    cr_assert(speaker.multicasts() == 1 && speaker.words(wire::Kind::vote) == 1);
+
+    for (const bool early : {true, false}) {
+        Electing leaf(250, 257);
+        all_regular_speak(leaf);
+        if (early) leaf.probe(index_of(silent), 1);
+        leaf.go(1, silent);
+        cr_assert_eq(leaf.words(wire::Kind::vote), early);
+        if (early) continue;
+        leaf.probe(9, 1);  // who does not speak
+        cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
+        leaf.probe(index_of(silent), 1);
+        cr_assert_eq(leaf.words(wire::Kind::vote), 1U);
+    }
 }
 
 Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_verdict) {

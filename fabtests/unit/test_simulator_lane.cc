@@ -173,6 +173,21 @@ Test(lane, a_single_root_of_many) {
     }
 }
 
+// Where the leader of a range relays, its silence is not the root's.
+Test(lane, a_leader_of_many) {
+    const std::uint32_t members = 258, leader = members / 2;
+    Options options = large_lane_options(members);
+    options.group().relay = true;
+    options.group().ranges = 2;
+    options.group().range_of.assign(members, 0);
+    std::fill(options.group().range_of.begin() + leader, options.group().range_of.end(), std::uint8_t{1});
+    const Outage outage{
+        "a leader", [](Rank from, Rank) { return from == rank_of(leader); }, {}, {leader}, true};
+    const Run run(options, outage, kNever, std::vector<Step>(160, broadcast(3, 100)));
+    expect_verdict(*run.world, members, outage, options);
+    cr_assert_eq(run.world->engine(0).counters().elections, 1U);
+}
+
 // A mute member that is no root is doubted by nobody. It is found in its turn, in the elections that are held
 // since member 5 cannot hear the root, and is mute from then on.
 Test(lane, a_mute_member_of_many_is_found_in_its_turn) {
