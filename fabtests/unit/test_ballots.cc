@@ -122,6 +122,16 @@ Test(election, when_no_speaker_is_heard_there_is_no_lane) {
     cr_assert(!ballots.judge({}).works);
 }
 
+Test(election, a_ballot_says_nothing_about_the_last_election) {
+    Ballots ballots(5, 5, kMuch);
+    for (std::uint32_t mute : {1U, 2U}) {
+        ballots.begin(Speakers(5, mute));
+        for (std::uint32_t r = 0; r < 5; ++r)
+            if (r != mute) ballots.cast(rank_of(r), all_but(5, {mute}), true);
+        cr_assert(ballots.judge({}).mute == std::vector<Rank>{rank_of(mute)});
+    }
+}
+
 Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
     Ballots child(300, 300, 60), parent(300, 300, kMuch);  // 60 bytes: eight ballots of seven
     for (std::uint32_t r = 0; r < 9; ++r) child.cast(rank_of(r), all_but(300, {1}), true);

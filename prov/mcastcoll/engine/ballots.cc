@@ -40,6 +40,7 @@ void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicas
     used_ += ballot_bytes_;
     wire::put(ballot, index_of(voter));
     std::byte* bits = ballot + sizeof(Rank);
+    std::fill(bits, ballot + ballot_bytes_, std::byte{});  // of the last election
     for (std::uint32_t i = 0; i <= speakers; ++i)
         if (i < speakers ? heard[i] : !can_multicast) wire::set_bit(bits, i);
 }
