@@ -85,13 +85,22 @@ void Join::on_collect(const wire::WordHead& head) {
     const auto peer = port_.peer(head.answer_to);
     if (!peer || state_ != State::greeting || !gathering_.complete()) return;
     std::vector<wire::Hello> hellos = gathering_.guests();
-    // This one's own is known there.
-    for (std::size_t first = 1; first < hellos.size(); first += wire::kMostGuests) {
-        const std::size_t end = std::min(first + wire::kMostGuests, hellos.size());
-        port_.tell({peer.value()},
-                   wire::encode(wire::Guests{
-                       head.answer_id(), self_, {hellos.begin() + first, hellos.begin() + end}}));
+    hellos.erase(hellos.begin());  // this one's own is known there
+    tell_gathered(peer.value(), {head.answer_id(), self_, std::move(hellos)});
+}
+
+// In words of a bounded length: halves of what is too long.
+void Join::tell_gathered(Outbox::Peer to, wire::Guests guests) {
+    if (guests.hellos.size() <= wire::kMostGuests) {
+        wire::ByteString word = wire::encode(guests);
+        if (word.size() <= wire::kPartBytes || guests.hellos.size() == 1)
+            return port_.tell({to}, std::move(word));
     }
+    const auto middle = guests.hellos.begin() + static_cast<std::ptrdiff_t>(guests.hellos.size() / 2);
+    wire::Guests half{guests.id, guests.from, {middle, guests.hellos.end()}};
+    guests.hellos.erase(middle, guests.hellos.end());
+    tell_gathered(to, std::move(guests));
+    tell_gathered(to, std::move(half));
 }
 
 bool Join::greeted_by_another(const wire::Hello& hello) const {

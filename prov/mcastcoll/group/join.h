@@ -80,6 +80,7 @@ class Join {
     bool under_way() const { return state_ == State::greeting || state_ == State::surveying; }
     void greet(Nanoseconds now);
     bool take(const wire::Hello& hello);
+    void tell_gathered(Outbox::Peer to, wire::Guests guests);
     void adopt_miscounted(Nanoseconds now);
     void pass_on_if_complete(Nanoseconds now);
     void tell_guests(int error);

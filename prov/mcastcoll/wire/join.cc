@@ -47,7 +47,7 @@ void fields(auto& io, Some<Hello> auto& hello) {
 
 void fields(auto& io, Some<Guests> auto& guests) {
     io(guests.id, guests.from);
-    io.template list<std::uint8_t>(guests.hellos, kMostGuests);
+    io.template list<std::uint16_t>(guests.hellos, kMostGuests);
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {

@@ -111,8 +111,8 @@ struct Guests {
     Rank from{};
     std::vector<Hello> hellos;
 };
-// That one message has.
-inline constexpr std::size_t kMostGuests = 64;
+// That one message has, at most.
+inline constexpr std::size_t kMostGuests = 1024;
 
 // To rank 0 answers who cannot follow.
 struct WelcomePart {
