@@ -35,6 +35,7 @@ void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {
     for (std::uint32_t place = 0; place < endpoints.size(); ++place) {
         if (endpoints[place] != endpoint) continue;
         dead_from[place] = known;
+        somebody_died = true;
         changed();
     }
 }
@@ -42,17 +43,30 @@ void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {
 int MemoryLevel::post(levels::Leg& leg, Nanoseconds) {
     if (memory_->failure != 0) return memory_->failure;
     const Unmetered own;
-    HostMemory::Part& part = memory_->at(leg.number).parts[self_];
+    HostMemory::Operation& operation = memory_->at(leg.number);
+    HostMemory::Part& part = operation.parts[self_];
     part.posted = true;
     const std::size_t bytes = input_bytes(leg, self_, members());
     if (bytes > 0) part.input.assign(leg.input, leg.input + bytes);
     open_.push_back(&leg);
-    memory_->changed();
+    wake_readers(leg, operation);
     return 0;
 }
 
-void MemoryLevel::advance(levels::Leg&, Nanoseconds) {
+// Those who can go on with what this member has posted, and itself. Where somebody has died, all: each looks
+// whether it is now the dead one that it waits for.
+void MemoryLevel::wake_readers(const levels::Leg& leg, HostMemory::Operation& operation) {
+    if (memory_->somebody_died) return memory_->changed();
+    memory_->changed_for(self_);
+    const bool of_root = leg.kind == Kind::broadcast || leg.kind == Kind::scatter;
+    if (of_root ? self_ != index_of(leg.root) : operation.missing() < members()) return;
+    if (leg.kind == Kind::barrier || leg.kind == Kind::allreduce) return memory_->changed_for(0);
+    if (leg.kind == Kind::reduce || leg.kind == Kind::gather) return memory_->changed_for(index_of(leg.root));
     memory_->changed();
+}
+
+void MemoryLevel::advance(levels::Leg&, Nanoseconds) {
+    memory_->changed_for(self_);
 }
 
 bool MemoryLevel::progress(Nanoseconds now) {
@@ -77,7 +91,6 @@ bool MemoryLevel::end(levels::Leg& leg, int error) {
     leg.error = error;
     leg.done = true;
     memory_->leave(leg.number);
-    memory_->changed();
     return true;
 }
 
@@ -155,6 +168,7 @@ bool MemoryLevel::move_allreduce(levels::Leg& leg, HostMemory::Operation& operat
     if (leg.hold && !leg.released) return moved;
     if (leg.bytes > 0) operation.result.assign(leg.buffer, leg.buffer + leg.bytes);
     operation.released = true;
+    memory_->changed();
     return end(leg, 0);
 }
 

@@ -1,5 +1,6 @@
 // The memory that the processes of a host share, and the level that a group makes of it, in virtual time.
-// What one member has put there the others see when they look next; whoever changes something has them look.
+// What one member has put there the others see when they look next; whoever changes something has those look
+// who wait for it.
 // Members may die at any moment, and whoever waits for one finds out.
 #pragma once
 
@@ -59,8 +60,9 @@ class HostMemory {
         if (++at(number).done == dead_from.size()) operations_.erase(number);
     }
     void fail(int error, std::uint32_t because_of);
-    // Has everybody look.
+    // Has everybody look, or one member.
     void changed();
+    void changed_for(std::uint32_t member) { readers_.look(endpoints[member]); }
     void copied(std::uint32_t member, std::size_t bytes) { readers_.has_read(endpoints[member], bytes); }
     // The others can tell from a moment on.
     void dies(std::uint32_t endpoint, Nanoseconds known);
@@ -71,6 +73,7 @@ class HostMemory {
     std::uint32_t lost = kNobody;
     std::vector<std::uint32_t> endpoints;  // by place; those that have opened it
     std::vector<Nanoseconds> dead_from;    // as far as those who are left can tell
+    bool somebody_died = false;
 
   private:
     MemoryReaders& readers_;
@@ -100,6 +103,7 @@ class MemoryLevel final : public group::HostLevel {
 
   private:
     std::uint32_t members() const { return static_cast<std::uint32_t>(memory_->dead_from.size()); }
+    void wake_readers(const levels::Leg& leg, HostMemory::Operation& operation);
     bool all_here(HostMemory::Operation& operation);
     bool is_here(const HostMemory::Operation& operation, std::uint32_t member);
     bool move(levels::Leg& leg);
