@@ -14,6 +14,8 @@ using levels::Kind;
 namespace {
 
 const topology::Policy kPolicy;
+// Operations that are done and whose buffers are kept, so that a late write shows.
+constexpr std::size_t kKept = 16;
 
 group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
                       const GroupOptions& options, Nanoseconds now) {
@@ -38,10 +40,7 @@ GroupMember::GroupMember(GroupProcess& process, SharedPlan& shared)
       plan_(shared.plan()),
       id_{shared.number(), process.counted()},
       rank_(shared.rank_of(process.number())),
-      core_(core_plan(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {
-    const Unmetered application;
-    operations_.resize(plan_.script.size());
-}
+      core_(core_plan(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
 
 bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;
@@ -70,10 +69,14 @@ void GroupMember::give_up() {
     core_.close(world().now());
 }
 
+void GroupMember::dies() {
+    if (completed_ < world().begun(group())) world().came_through(group(), rank_, process_.endpoint(), true);
+}
+
 void GroupMember::post(std::size_t number) {
     const Collective& what = plan_.script[number];
-    Posted& posted = operations_[number];
     fill(number);
+    Posted& posted = operation(number);
     levels::Request request{what, number};
     request.buffer = posted.buffer.data();
     request.input = what.kind == Kind::broadcast ? nullptr : posted.input.data();
@@ -89,7 +92,7 @@ void GroupMember::post(std::size_t number) {
 void GroupMember::fill(std::size_t number) {
     const Unmetered application;
     const Collective& what = plan_.script[number];
-    Posted& posted = operations_[number];
+    Posted& posted = operations_.emplace_back();
     posted.right = shared_.right(number, rank_);
     posted.buffer.assign(posted.right->size(), kUntouched);
     const bool gives =
@@ -100,8 +103,9 @@ void GroupMember::fill(std::size_t number) {
 
 void GroupMember::completed(std::uint64_t cookie, int code) {
     const Unmetered application;
-    Posted& posted = operations_[cookie];
-    if (posted.done) world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
+    if (cookie < forgotten_ || operation(cookie).done)
+        return world().complain(fmt::format("{}: operation {} ends twice", state(), cookie));
+    Posted& posted = operation(cookie);
     posted.done = true;
     ++completed_;
     world().came_through(group(), rank_, process_.endpoint(), false);
@@ -116,6 +120,16 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     std::ranges::fill(posted.buffer, kScribble);
     std::ranges::fill(posted.input, kScribble);
     if (through()) over_at_ = world().now();
+    forget_old();
+}
+
+void GroupMember::forget_old() {
+    while (operations_.size() > kKept && operations_.front().scribbled) {
+        if (!sim::scribbled(operations_.front().buffer))
+            world().complain(fmt::format("{}: wrote after the end of {}", state(), forgotten_));
+        operations_.erase(operations_.begin());
+        ++forgotten_;
+    }
 }
 
 bool GroupMember::scribbled() const {

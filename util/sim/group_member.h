@@ -30,7 +30,7 @@ class GroupEnvironment : public Simulation {
   public:
     const GroupOptions& options() const { return options_; }
     Random& random() { return random_; }
-    using Simulation::network;
+    using Simulation::begun, Simulation::network;
     Network& network() { return network_; }
     SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
@@ -150,13 +150,15 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     bool work();
     // The application closes what it has not joined yet.
     void give_up();
+    // The others go on without it.
+    void dies();
 
     // Of the join, of the group, or of an operation.
     int error() const { return error_; }
     // Joined and through with everything, or told that it will not be.
     bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || through()); }
     Nanoseconds over_at() const { return over_at_; }
-    // Nobody has written into what was done.
+    // Nobody has written into what was done last.
     bool scribbled() const;
     std::string state() const;
 
@@ -221,16 +223,19 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     bool through() const { return completed_ == plan_.script.size(); }
     void end(int code);
     void post(std::size_t number);
+    Posted& operation(std::size_t number) { return operations_[number - forgotten_]; }
     // What an operation takes and is to bring.
     void fill(std::size_t number);
+    // Of those that are done, all but the last few.
+    void forget_old();
 
     GroupProcess& process_;
     SharedPlan& shared_;
     const GroupPlan& plan_;
     const wire::JoinId id_;
     const std::uint32_t rank_;
-    std::vector<Posted> operations_;
-    std::size_t posted_ = 0, completed_ = 0;
+    std::vector<Posted> operations_;  // from the first that is not forgotten to the last posted
+    std::size_t forgotten_ = 0, posted_ = 0, completed_ = 0;
     bool join_over_ = false, closed_ = false;
     bool listens_ = false;  // to the group's multicasts
     int error_ = 0;

@@ -56,6 +56,7 @@ std::uint64_t most_steps(const GroupOptions& options) {
 GroupWorld::GroupWorld(GroupOptions options)
     : GroupEnvironment({model_of(options), options.faults, options.seed}, endpoints_of(options),
                        std::move(options)),
+      death_(options_.death),
       slots_(endpoints_of(options_)) {
     for (std::uint32_t endpoint = 0; endpoint < slots_.size(); ++endpoint)
         network_.listen(endpoint, Network::kNoRange);
@@ -195,7 +196,10 @@ void GroupWorld::came_through(std::uint32_t group, std::uint32_t rank, std::uint
     if (!plan.settle) return;
     const Nanoseconds at = std::max(now(), network_.busy_until(endpoint));
     if (!through(group, rank, at) || begun(group) == plan.script.size()) return;
-    begin(group, plan.members.size(), plan.members.size(), now() + *plan.settle);
+    const auto living = std::ranges::count_if(plan.members, [this](std::uint32_t member) {
+        return slots_[endpoint_now(member)].process != nullptr;
+    });
+    begin(group, plan.members.size(), static_cast<std::size_t>(living), now() + *plan.settle);
     for (const std::uint32_t member : plan.members)
         send(endpoint_now(member), now() + *plan.settle, [](GroupProcess&) {});
 }
@@ -209,12 +213,13 @@ void GroupWorld::kill(std::uint32_t process) {
     const std::uint32_t endpoint = endpoint_now(process);
     if (!slots_[endpoint].process) return;
     harmed_at_ = now();
-    slots_[endpoint].process.reset();
+    const std::unique_ptr<GroupProcess> dead = std::move(slots_[endpoint].process);
     network_.kill(endpoint);
     const Nanoseconds known = now() + options_.watch_delay;
     for (const auto& [watcher, peer] : watches_)
         if (peer == address_at(endpoint)) tell_lost(watcher, peer, known);
     for (auto& [name, memory] : memories_) memory->dies(endpoint, known);
+    for (const auto& member : dead->members()) member->dies();
 }
 
 void GroupWorld::start_again(std::uint32_t process) {
@@ -235,7 +240,7 @@ void GroupWorld::strike() {
         if (!event || done || (now() < event->at && completions_ < event->after)) return false;
         return done = true;
     };
-    if (due(options_.death, died_)) kill(options_.death->host);
+    if (due(death_, died_)) kill(death_->host);
     if (bool begun = restarted_; due(options_.restart, begun)) start_again(options_.restart->host);
     if (due(options_.pause, paused_)) {
         harmed_at_ = now() + options_.pause_length;
@@ -261,7 +266,7 @@ std::string GroupWorld::run() {
 // Whether a group of these has a reason to fail.
 bool GroupWorld::harmed(const GroupPlan& plan) const {
     const bool stalls = paused_ && options_.stall_timeout <= options_.pause_length;
-    return stalls || (died_ && has(plan, options_.death->host)) ||
+    return stalls || (died_ && has(plan, death_->host)) ||
            (restarted_ && has(plan, options_.restart->host)) ||
            (gave_up_ && has(plan, options_.gives_up->host)) ||
            (options_.no_memory && has(plan, *options_.no_memory)) ||
@@ -277,16 +282,21 @@ std::string GroupWorld::judge() const {
     return {};
 }
 
+std::vector<const GroupMember*> GroupWorld::members_of(std::uint32_t group) const {
+    std::vector<const GroupMember*> all;
+    const auto take = [&](const std::unique_ptr<GroupMember>& member) {
+        if (member->join_id().list_hash == group + 1) all.push_back(member.get());
+    };
+    for (const Slot& slot : slots_)
+        if (slot.process) std::ranges::for_each(slot.process->members(), take);
+    std::ranges::for_each(retired_, take);
+    return all;
+}
+
 // Everybody is through, or has been told that it will not be: soon after whoever died did.
 std::string GroupWorld::judge_group(std::uint32_t number) const {
     const GroupMember* failed = nullptr;
-    std::vector<const GroupMember*> all;
-    const auto take = [&](const std::unique_ptr<GroupMember>& member) {
-        if (member->join_id().list_hash == number + 1) all.push_back(member.get());
-    };
-    for (const Slot& slot : slots_)
-        if (slot.process) std::for_each(slot.process->members().begin(), slot.process->members().end(), take);
-    std::for_each(retired_.begin(), retired_.end(), take);
+    const std::vector<const GroupMember*> all = members_of(number);
     const bool excused = harmed(options_.groups[number]);
     for (const GroupMember* member : all) {
         if (!member->over()) return member->state() + ": waits for ever";

@@ -35,6 +35,10 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     // What the provider's groups and joins have allocated in this process, and still have after a turn of its
     // own, at most.
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
+    // This process instead of whom the plan has die.
+    void will_die(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
+    // Those that live, in no order.
+    std::vector<const GroupMember*> members_of(std::uint32_t group) const;
 
   private:
     // For a process at a moment: a join to call, a peer that is lost, a word that comes again, or only a
@@ -87,6 +91,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     bool harmed(const GroupPlan& plan) const;
     std::string judge_group(std::uint32_t number) const;
 
+    std::optional<Strike> death_;
     Nanoseconds harmed_at_{};                              // when somebody died or gave up, the last of them
     Nanoseconds called_at_{};                              // the last that a join is called
     std::vector<Slot> slots_;                              // by endpoint

@@ -11,6 +11,7 @@ mcc_parts += \
 	%reldir%/figures/channels.cc \
 	%reldir%/figures/figure.cc \
 	%reldir%/figures/figure.h \
+	%reldir%/figures/growth.cc \
 	%reldir%/figures/sites.cc \
 	%reldir%/figures/two_stage.cc \
 	%reldir%/group_member.cc \
@@ -97,6 +98,7 @@ EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md \
 	docs/figures/karonis-lan.csv docs/figures/karonis-lan.svg \
 	docs/figures/karonis-both.csv docs/figures/karonis-both.svg \
 	docs/figures/karonis-clusters.csv docs/figures/karonis-clusters.svg \
+	docs/figures/growth.csv docs/figures/growth.svg \
 	docs/figures/lab-wide.csv docs/figures/lab-wide.svg \
 	docs/figures/lab-local.csv docs/figures/lab-local.svg \
 	docs/figures/lab-both.csv docs/figures/lab-both.svg

@@ -1,9 +1,14 @@
 #include "measure_groups.h"
 
+#include <fmt/format.h>
+
 #include "group_world.h"
 
 namespace mcastcoll::sim {
 namespace {
+
+// After an operation has begun everywhere, and before a message from another host can have arrived.
+constexpr Nanoseconds kInTheMiddle = Nanoseconds::from_us(5);
 
 GroupOptions group_options_for(const GroupExperiment& experiment) {
     Model model = experiment.model;
@@ -53,10 +58,23 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
     for (const CollectiveKind kind : experiment.kinds) {
         Measured& measured = result.operations.emplace_back(kind, Measured{}).second;
         for (std::uint32_t i = 0; i < experiment.operations; ++i, ++step) {
+            if (experiment.kill && step >= experiment.kill->operation) return;
             measured.times.push_back(world.times(step));
             measured.roots.push_back(index_of(world.options().groups.front().script[step].root));
         }
     }
+}
+
+// A complaint, or "".
+std::string take_death(GroupMeasured& result, const GroupWorld& world, Nanoseconds died_at) {
+    const std::vector<const GroupMember*> living = world.members_of(0);
+    const auto told = [](const GroupMember* member) { return member->error() != 0; };
+    if (const auto count = std::ranges::count_if(living, told); std::cmp_less(count, living.size()))
+        return fmt::format("{} of {} living members are not told of the death", living.size() - count,
+                           living.size());
+    for (const GroupMember* member : living)
+        result.known = std::max(result.known, member->over_at() - died_at);
+    return {};
 }
 
 }  // namespace
@@ -64,12 +82,16 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
 GroupMeasured measure_groups(const GroupExperiment& experiment) {
     GroupMeasured result;
     GroupWorld world(group_options_for(experiment));
-    Nanoseconds done_at{};
+    Nanoseconds done_at{}, dies_at = kNever;
     world.step_over = [&](std::size_t done) {
         if (done == 0) take_join(result, world, experiment.members());
         done_at = world.now();
+        if (!experiment.kill || done != experiment.kill->operation) return;
+        dies_at = done_at + experiment.settle + kInTheMiddle;
+        world.will_die(experiment.kill->rank, dies_at);
     };
     result.trouble = world.run();
+    if (experiment.kill && result.trouble.empty()) result.trouble = take_death(result, world, dies_at);
     result.failures = result.trouble.empty() ? 0 : 1;
     result.peak_bytes =
         share_of(experiment.members(), [&](std::uint32_t rank) { return world.peak_bytes(rank); });

@@ -36,6 +36,14 @@ for kind in "allreduce broadcast".split():
     assert 0 < o[kind + "_median_ns"] <= o[kind + "_last_median_ns"] < o["join_ns"], o
 assert o["leave_ns"] >= 0 and o["events"] > 0, o' || fail "a group: $json"
 
+# Who dies in the middle of the third operation: all others are told, and what was before is timed.
+json=$("$sim" --hosts 4 --per-host 3 --collectives 'broadcast,allreduce' --ops 2 --kill 7:2 --json) || fail "a death: code $?"
+printf '%s' "$json" | python3 -c 'import json, sys
+o = json.load(sys.stdin)
+assert (o["killed_rank"], o["killed_in_operation"], o["failures"]) == (7, 2, 0) and 0 < o["known_ns"] < 1e9, o
+assert o["broadcast_median_ns"] > 0 and "allreduce_median_ns" not in o, o' || fail "a death: $json"
+"$sim" --hosts 2 --per-host 2 --root 0 --ops 3 --kill 3 >/dev/null 2>&1 && fail "a death that nobody needs to notice passes"
+
 # What travels farther takes longer; what is far too late is told.
 a=$("$sim" --ranks 4 --latency 10us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')
 b=$("$sim" --ranks 4 --latency 90us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')
@@ -66,6 +74,10 @@ refused '1 to 16' --hosts 65536 --per-host 17
 refused reduce_scatter --hosts 2 --collectives broadcast,multicast
 refused 'only with --hosts' --per-host 2
 refused 'only with --hosts' --collectives barrier
+refused 'only with --hosts' --kill 1
+refused 'a rank below 4' --hosts 2 --per-host 2 --kill 4
+refused 'before the last of 3' --hosts 2 --ops 3 --kill 0:2
+refused '--largest' --figure growth --largest 70000
 refused 'not allowed with --hosts' --hosts 2 --ranks 2
 refused 'push, pull, sync, auto' --hosts 2 --policy binomial
 refused 'allowed are 0 to 5' --hosts 2 --per-host 3 --root 6

@@ -36,6 +36,9 @@ for name, binomial in (("wan", 2), ("both", 2), ("clusters", 2)):
         assert row["binomial_wan"] > binomial and row["binomial_us"] > 1.5 * row["ours_us"], (name, row)
 for row in table("karonis-lan"):
     assert row["ours_port"] == row["multilevel_port"] == 1 and row["binomial_port"] > 1, row
+growth = table("growth")
+assert [row["ranks"] for row in growth] == [16, 64, 256] and all(row["join_us"] > row["allreduce_us"] for row in growth), growth
+assert growth[-1]["broadcast_us"] < 1.1 * growth[0]["broadcast_us"], "the multicast does not grow with the group"
 cost = table("channels-cost")
 assert cost[0]["unreliable_us"] <= cost[0]["sync_us"] and cost[0]["pull_us"] <= cost[0]["push_us"], cost[0]
 END

@@ -98,7 +98,7 @@ std::string draw(const Figure& figure, const std::string& path) {
 std::span<const NamedFigure> all_figures() {
     static const std::vector<NamedFigure> all = [] {
         std::vector<NamedFigure> figures = two_stage_figures();
-        for (const auto& more : {channel_figures(), site_figures()})
+        for (const auto& more : {channel_figures(), site_figures(), growth_figures()})
             figures.insert(figures.end(), more.begin(), more.end());
         return figures;
     }();

@@ -40,7 +40,8 @@ std::vector<std::string> names_of(std::span<const Named> all) {
 
 struct FigureOptions {
     std::uint64_t seed = 1;
-    bool quick = false;  // fewer and smaller points
+    bool quick = false;              // fewer and smaller points
+    std::uint32_t largest = 65'536;  // ranks, of a figure of groups of every size
     const NamedNetwork* network = nullptr;
     std::function<void(const std::string& point)> progress{};
 
@@ -78,10 +79,11 @@ struct NamedFigure {
 std::span<const NamedFigure> all_figures();
 
 // Two-stage broadcast (two_stage.cc), broadcast channels (channels.cc), multilevel topology-aware collectives
-// (sites.cc).
+// (sites.cc), whole groups (growth.cc).
 std::vector<NamedFigure> two_stage_figures();
 std::vector<NamedFigure> channel_figures();
 std::vector<NamedFigure> site_figures();
+std::vector<NamedFigure> growth_figures();
 
 // Writes a table as text, or a picture through gnuplot, depending on how the name ends. Returns a complaint
 // or "". An empty name: the table to the standard output.

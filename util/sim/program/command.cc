@@ -16,7 +16,7 @@ constexpr std::uint32_t kMostRanks = 1 << 20;
 
 // What is bound to the options before it is understood.
 struct Words {
-    std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8";
+    std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8", kill;
     std::list<std::string> times;
     std::vector<std::string> collectives;
     double gigabits = 0;
@@ -76,10 +76,26 @@ std::string take_root(const std::string& text, Experiment& experiment) {
     return {};
 }
 
+// RANK:OPERATION, or RANK alone.
+std::string take_kill(const std::string& text, Command& command) {
+    if (text.empty()) return {};
+    const auto parts = split(text, ':');
+    const auto rank = parse<std::uint64_t>(parts[0]);
+    const auto operation = parts.size() == 2 ? parse<std::uint64_t>(parts[1]) : std::uint64_t{0};
+    const std::uint64_t most = command.collectives.size() * command.experiment.operations - 1;
+    if (!rank || *rank >= command.experiment.ranks || !operation || *operation >= most || parts.size() > 2)
+        return fmt::format(
+            "--kill '{}': allowed are a rank below {}, and, behind a colon, an operation before the last of "
+            "{}",
+            text, command.experiment.ranks, most + 1);
+    command.kill = {static_cast<std::uint32_t>(*rank), *operation};
+    return {};
+}
+
 // What whole groups have and engines alone have not, or the other way round.
 std::string take_group(const Arguments& arguments, const Words& words, Command& command) {
     if (!command.hosts) {
-        for (const char* name : {"--per-host", "--collectives"})
+        for (const char* name : {"--per-host", "--collectives", "--kill"})
             if (arguments.given(name)) return fmt::format("{}: allowed only with --hosts", name);
         return {};
     }
@@ -95,7 +111,7 @@ std::string take_group(const Arguments& arguments, const Words& words, Command& 
     command.experiment.ranks = *command.hosts * command.per_host;
     if (!words.collectives.empty()) command.collectives.clear();
     for (const std::string& name : words.collectives) command.collectives.push_back(*kind_named(name));
-    return {};
+    return take_kill(words.kill, command);
 }
 
 // Understands the words; returns a complaint or "".
@@ -147,6 +163,10 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
                 "what a whole group does, each --ops times, with commas between [broadcast]")
         .commas_between()
         .one_of(collective_names());
+    arguments.option(
+        "--kill", words.kill,
+        "RANK or RANK:OPERATION: a rank of a whole group that dies in the middle of an operation, "
+        "counted from 0 on over all collectives [0], and not the last; all others must be told");
     arguments.option("--size", words.size, "bytes of a broadcast, or of one member's part, with K, M or G");
     arguments.option("--ops", e.operations, "broadcasts, or of each of --collectives").range(1, 1'000'000);
     arguments.option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
@@ -205,6 +225,10 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
                      "compute a figure of the literature from this engine; list names them");
     arguments.option("--out", command.out,
                      "where a figure goes: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
+    arguments
+        .option("--largest", command.largest,
+                "ranks of the largest group in the figure growth [65536, 256 with --quick]")
+        .range(16, 65'536);
     arguments.flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
     arguments.flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
     arguments.flag("--full", command.full, "--acceptance with up to 65,536 ranks");

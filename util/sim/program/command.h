@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "measure.h"
+#include "measure_groups.h"
 #include "scenario.h"
 
 namespace mcastcoll::sim {
@@ -19,7 +19,9 @@ struct Command {
     std::optional<std::uint32_t> hosts;  // of a whole group
     std::uint32_t per_host = 1;
     std::vector<CollectiveKind> collectives{CollectiveKind::broadcast};
+    std::optional<GroupExperiment::Kill> kill;
     std::string figure, out, network;
+    std::optional<std::uint32_t> largest;  // of a figure's groups
     bool quick = false, acceptance = false, full = false;
     std::string replay;  // this command again
 };

@@ -86,7 +86,13 @@ nlohmann::ordered_json report_of(const Command& command, const GroupMeasured& me
     share("join_bytes_sent", measured.join_bytes_sent);
     share("join_bytes_received", measured.join_bytes_received);
     share("peak_bytes", measured.peak_bytes);
+    if (command.kill) {
+        report["killed_rank"] = command.kill->rank;
+        report["killed_in_operation"] = command.kill->operation;
+        report["known_ns"] = measured.known.value;
+    }
     for (const auto& [kind, times] : measured.operations) {
+        if (times.times.empty()) continue;
         report[fmt::format("{}_median_ns", name_of(kind))] = times.quantile(0.5).value;
         report[fmt::format("{}_last_median_ns", name_of(kind))] = times.last().value;
     }
@@ -108,6 +114,7 @@ int run_group(const Command& command) {
     group.root = experiment.root;
     group.policy = experiment.policy.value_or(group.policy);
     group.settle = experiment.settle;
+    group.kill = command.kill;
     const GroupMeasured measured = measure_groups(group);
     print(command, report_of(command, measured));
     return judge(command, measured.failures, measured.trouble);
@@ -143,6 +150,7 @@ int run_figure_command(const Command& command) {
     FigureOptions options;
     options.seed = command.experiment.seed;
     options.quick = command.quick;
+    options.largest = command.largest.value_or(options.quick ? 256 : 65'536);
     options.network = named(all_networks(), command.network);
     if (isatty(STDERR_FILENO) != 0)
         options.progress = [](const std::string& point) { fmt::print(stderr, "\r\033[K{} ", point); };
