@@ -138,9 +138,9 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
     group::Group& core() override { return core_; }
     const wire::JoinId& join_id() const override { return id_; }
-    const std::vector<wire::ByteString>& members() const override { return shared_.addresses(); }
+    const group::MemberList& members() const override { return shared_.addresses(); }
     bool comes_from(Rank rank, const group::Source& source) override {
-        return index_of(rank) < members().size() && members()[index_of(rank)] == source;
+        return index_of(rank) < members()->size() && (*members())[index_of(rank)] == source;
     }
     void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
     bool has_key(GroupKey key) const;

@@ -34,11 +34,13 @@ void combine_by_xor(void* inout, const void* in, std::size_t bytes) {
 
 SharedPlan::SharedPlan(std::uint64_t number, const GroupPlan& plan)
     : number_(number), plan_(plan), right_(plan.script.size()) {
+    std::vector<wire::ByteString> addresses;
     rank_of_.resize(plan.members.empty() ? 0 : std::ranges::max(plan.members) + 1);
     for (std::uint32_t rank = 0; rank < members(); ++rank) {
-        addresses_.push_back(bytes_of(plan.members[rank]));
+        addresses.push_back(bytes_of(plan.members[rank]));
         rank_of_[plan.members[rank]] = rank;
     }
+    addresses_ = std::make_shared<const std::vector<wire::ByteString>>(std::move(addresses));
 }
 
 std::uint32_t SharedPlan::rank_of(std::uint32_t process) const {

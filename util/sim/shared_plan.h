@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/config.h"
+#include "group/joins.h"
 #include "levels/selection.h"
 #include "script.h"
 #include "wire/join.h"
@@ -51,7 +52,7 @@ class SharedPlan {
     const GroupPlan& plan() const { return plan_; }
     std::uint64_t number() const { return number_; }
     std::uint32_t members() const { return static_cast<std::uint32_t>(plan_.members.size()); }
-    const std::vector<wire::ByteString>& addresses() const { return addresses_; }  // by rank
+    const group::MemberList& addresses() const { return addresses_; }  // by rank
     // Of a process that is a member.
     std::uint32_t rank_of(std::uint32_t process) const;
 
@@ -68,7 +69,7 @@ class SharedPlan {
 
     const std::uint64_t number_;
     const GroupPlan& plan_;
-    std::vector<wire::ByteString> addresses_;
+    group::MemberList addresses_;
     std::vector<std::uint32_t> rank_of_;  // by process
     std::vector<std::weak_ptr<const std::vector<std::byte>>> right_;
 };

@@ -76,7 +76,11 @@ void Join::on_guests(const wire::Guests& guests, Nanoseconds now) {
 void Join::pass_on_if_complete(Nanoseconds now) {
     if (!gathering_.complete()) return;
     adopt_at_ = kNever;
-    if (!leads()) return greet(now);
+    if (!leads()) {
+        acknowledged_ = false;
+        attempt_ = 0;
+        return greet(now);
+    }
     survey_.lead(gathering_.guests(), deadline_ - Nanoseconds::from_ms(1), now);
     state_ = State::surveying;
 }
@@ -84,6 +88,7 @@ void Join::pass_on_if_complete(Nanoseconds now) {
 void Join::on_collect(const wire::WordHead& head) {
     const auto peer = port_.peer(head.answer_to);
     if (!peer || state_ != State::greeting || !gathering_.complete()) return;
+    acknowledged_ = true;
     std::vector<wire::Hello> hellos = gathering_.guests();
     hellos.erase(hellos.begin());  // this one's own is known there
     tell_gathered(peer.value(), {head.answer_id(), self_, std::move(hellos)});

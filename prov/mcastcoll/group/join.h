@@ -32,8 +32,8 @@ class Join {
     // Begins to greet; rank 0 alone is complete at once.
     void start(Nanoseconds now);
     void on_hello(const wire::Hello& hello, Nanoseconds now);
-    // Whoever this member greets knows of it: no hurry.
-    void on_ack() { acknowledged_ = true; }
+    // Whoever this member greets knows of it: no hurry. Not of all that greet through it, until it is asked.
+    void on_ack() { acknowledged_ = gathering_.span() == 1 || !gathering_.complete(); }
     // It is to pass on what it has gathered; somebody else does.
     void on_collect(const wire::WordHead& head);
     void on_guests(const wire::Guests& guests, Nanoseconds now);

@@ -54,7 +54,7 @@ void Joins::remove(Member& member) noexcept {
 
 void Joins::remember_ended(Member& member, int error) {
     memory_.keep_failed(member.join_id(), error);
-    if (!member.core().join().leads()) memory_.keep_given_up(member.join_id(), member.members().front());
+    if (!member.core().join().leads()) memory_.keep_given_up(member.join_id(), member.members()->front());
 }
 
 void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
@@ -79,7 +79,7 @@ void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
 void Joins::on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now) {
     if (Member* member = find(hello.id); member != nullptr && !was_given_up(member->core())) {
         const Join& known = member->core().join();
-        if (!known.gathers(hello.rank) || member->members().size() != hello.members) return;
+        if (!known.gathers(hello.rank) || member->members()->size() != hello.members) return;
         if (!member->comes_from(hello.rank, source)) {
             ++foreign_datagrams_;
             return;
@@ -139,8 +139,8 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     }
     JoinMemory::FailedGroup* failed = memory_.failed_group(waiting.id);
     const std::size_t rank = index_of(waiting.from);
-    if (failed == nullptr || rank >= failed->members.size()) return;
-    if (!port_.may_be(failed->members[rank], source) || !failed->roster.answer(waiting.from)) return;
+    if (failed == nullptr || rank >= failed->members->size()) return;
+    if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
         port_.tell({peer.value()}, wire::encode(failed->word));

@@ -55,6 +55,8 @@ class Recent {
 
 // Where a datagram came from, in the words of whoever receives datagrams.
 using Source = wire::ByteString;
+// Addresses of members by rank, as the application knows them.
+using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 
 // What a process remembers of joins for those who come too early or too late: greetings for joins that were
 // not called here yet, and how joins and groups that are gone have ended. The oldest are forgotten.
@@ -109,7 +111,7 @@ class JoinMemory {
     // A group that has failed and is closed here: somebody may still wait for this member.
     struct FailedGroup {
         wire::Ended word;
-        std::vector<wire::ByteString> members;  // inner addresses, by rank
+        MemberList members;
         Roster roster;
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
@@ -137,8 +139,7 @@ class Joins {
         virtual Group& core() = 0;
         // As this process counts its joins; the group's words bear core().id().
         virtual const wire::JoinId& join_id() const = 0;
-        // By rank, as the application knows them.
-        virtual const std::vector<wire::ByteString>& members() const = 0;
+        virtual const MemberList& members() const = 0;
         // Whether a datagram from there may be this member's. If so, the place is remembered.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         // Work of this group; what is thrown there ends it, and harms no other.

@@ -9,7 +9,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
       shared_(shared),
       groups_(groups),
       plan_(std::move(plan)),
-      multicast_(shared.multicast, shared.settings.plan, plan_.name(), plan_.members,
+      multicast_(shared.multicast, shared.settings.plan, plan_.name(), *plan_.members,
                  [this](const std::vector<wire::ByteString>& listeners) {
                      return groups_.find_loan(plan_.parent, listeners);
                  }),
@@ -24,7 +24,7 @@ std::array<GroupKey, 2> Group::keys() const {
 // elsewhere is nobody.
 bool Group::comes_from(Rank rank, const group::Source& source) {
     if (index_of(rank) >= size() || rank == self()) return false;
-    if (!shared_.greetings.may_be(plan_.members[index_of(rank)], source)) return false;
+    if (!shared_.greetings.may_be((*plan_.members)[index_of(rank)], source)) return false;
     sources_.insert_or_assign(rank, source);
     return true;
 }
@@ -127,7 +127,7 @@ void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
     if (known != sources_.end())
         shared_.greetings.reply(known->second, datagram);
     else
-        shared_.greetings.greet(plan_.members[index_of(to)], attempt, datagram);
+        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, datagram);
 }
 
 void Group::keyed() {
@@ -181,7 +181,7 @@ void Group::completed(std::uint64_t cookie, int error) {
 }
 
 std::string Group::address_of(Rank rank) const {
-    const wire::ByteString& bytes = plan_.members[index_of(rank)];
+    const wire::ByteString& bytes = (*plan_.members)[index_of(rank)];
     const auto address = SocketAddress::from_bytes(bytes);
     return address ? fmt::format("{}", address.value())
                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -41,13 +41,13 @@ struct Facilities {
 // What the application asks of a join, in the words of groups.
 struct JoinPlan {
     group::Plan core;
-    std::vector<wire::ByteString> members;  // inner addresses in rank order, normalised
+    group::MemberList members;              // inner addresses, normalised
     fi_addr_t token = 0;                    // what fi_mc_addr() shall say
     fi_addr_t parent = FI_ADDR_NOTAVAIL;    // the group that the application named as this one's parent
     void* context = nullptr;
 
     std::string name() const {
-        return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members.size());
+        return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members->size());
     }
 };
 
@@ -106,9 +106,9 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Facilities& facilities() { return shared_; }
     static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
     const wire::JoinId& join_id() const override { return plan_.core.id; }
-    std::size_t size() const { return plan_.members.size(); }
+    std::size_t size() const { return plan_.members->size(); }
     Rank self() const { return plan_.core.self; }
-    const std::vector<wire::ByteString>& members() const override { return plan_.members; }
+    const group::MemberList& members() const override { return plan_.members; }
     group::Group& core() override { return core_; }
     const group::Group& core() const { return core_; }
     // Once it is formed. Of what travels for this group: its own, and its engine's, which may be the same.
@@ -146,7 +146,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
     void greet(Rank to, std::uint32_t attempt, Bytes hello) override {
-        shared_.greetings.greet(plan_.members[index_of(to)], attempt, hello);
+        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, hello);
     }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {

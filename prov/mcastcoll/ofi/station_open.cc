@@ -192,7 +192,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
                                        .most_open = OpenOperations::kMost,
                                        .memory = {map_pages, unmap_pages},
                                        .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}},
-                    .members = std::move(members),
+                    .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
                     .token = next_token_++,
                     .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
                     .context = context};
