@@ -172,14 +172,12 @@ void mcc_join_add(MccProvider* p, MccJoin* j) {
 
 // The set starts with one address and is then filled: the one form of fi_av_set that libfabric's own
 // implementation and others read alike.
-int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes,
-                   const uint8_t* (*address_of)(const void* who, size_t rank), const void* who) {
+int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses) {
     const size_t members = (size_t)j->size;
     struct fi_av_set_attr attr = {.count = members, .stride = 1, .comm_key_size = key_bytes, .comm_key = key};
     for (size_t rank = 0; rank < members; ++rank) {
         fi_addr_t address = FI_ADDR_NOTAVAIL;
-        const uint8_t* bytes = address_of(who, rank);
-        const int error = NULL != bytes ? mcc_peer(p, bytes, &address) : FI_EADDRNOTAVAIL;
+        const int error = mcc_peer(p, addresses + rank * p->address_bytes, &address);
         if (0 != error) return error;
         if (0 == rank) attr.start_addr = attr.end_addr = address;
         const int rc = 0 == rank ? fi_av_set(p->av, &attr, &j->set, NULL) : fi_av_set_insert(j->set, address);

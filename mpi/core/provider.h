@@ -127,10 +127,10 @@ typedef struct MccJoin {
 
 // The provider knows it from now on. It is calloc()ed, and only rank and size are set. The lock is held.
 void mcc_join_add(MccProvider* p, MccJoin* j);
-// The set, locally: 0, or a positive FI_E code. `address_of` finds a member's, or NULL. The key tells apart
-// what several threads join at once, in another order on each rank, with the same members. The lock is held.
-int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes,
-                   const uint8_t* (*address_of)(const void* who, size_t rank), const void* who);
+// The set of the members' addresses, one after the other, locally: 0, or a positive FI_E code. The key tells
+// apart what several threads join at once, in another order on each rank, with the same members. The lock is
+// held.
+int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses);
 // Joins, and waits for the end: 0, or a positive FI_E code; FI_ETIMEDOUT may leave it open. Many ranks come
 // to a join one after the other, when there are few cores for them: for every 64 the time is as long again.
 // `step`: what a member does while it waits; a positive FI_E code where there is no use in waiting on. The

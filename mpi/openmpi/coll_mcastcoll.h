@@ -4,10 +4,10 @@
 // (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it (_run.c) or starts it
 // (_request.c). Below, a file needs only those that stand before it; _component.c needs them all.
 //
-// Who owns what: the component owns the provider's objects (MccProvider), the peers' cards and every group
-// ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program left
-// behind. A module (one per communicator) borrows its group and holds references to the modules it falls back
-// to.
+// Who owns what: the component owns the provider's objects (MccProvider), what is kept of peers and every
+// group ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program
+// left behind. A module (one per communicator) borrows its group and holds references to the modules it falls
+// back to.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
@@ -168,14 +168,13 @@ typedef struct {
     unsigned enabled;  // 1 << kMccBcast | ...
     struct MccRules* rules;
     uint64_t terms;                // digest of all parameters that must be the same everywhere
-    uint64_t offers;               // and of what the provider has, once it is open
     bool ready;                    // the parameters are good
     bool opened;                   // the provider is
     char reason[kMccReasonBytes];  // why it is not so
     bool reported;
-    MccProvider fabric;      // its lock guards all below, too
-    atomic_int broken;       // positive FI_E code once the completion queue itself failed
-    struct MccCard** peers;  // by the number of the process in its job
+    MccProvider fabric;  // its lock guards all below, too
+    atomic_int broken;   // positive FI_E code once the completion queue itself failed
+    void* peers;         // processes whose cards were good
     atomic_int modules;
     struct MccChunk* chunks;  // of slots for operations of requests
     struct MccSlot* free_slots;
@@ -279,12 +278,14 @@ void mcc_trial_decide(MccTrial* t);
 // coll_mcastcoll_peers.c
 int mcc_peers_open(void);  // publishes this process's card; an Open MPI code
 void mcc_peers_close(void);
-// Whether all members could be in a group, as far as their cards tell; else the reason.
-bool mcc_peers_agree(ompi_communicator_t* comm, char* reason);
-// Exchanges the cards anew, now that the provider is open. An Open MPI code.
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason);
-const uint8_t* mcc_peers_address(const void* comm, size_t rank);  // or NULL; the lock is held
-int mcc_peers_hosts(ompi_communicator_t* comm);  // how many hosts, the same on all members; 0: no memory
+// Whether all members could be in a group, as far as their cards tell, and on how many hosts they are (0: no
+// memory); else the reason.
+bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
+// The job's addresses, from the cards of those that published them. The lock is held.
+void mcc_peers_meet_all(void);
+// Now that the provider was opened: the members' addresses, to be freed in any case, or the same reason on
+// all of them. An Open MPI code.
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, uint8_t** addresses, char* reason);
 
 // coll_mcastcoll_job.c
 // The part of the job from element `offset` on, as the next operation.

@@ -67,11 +67,12 @@ static void offer(MccModule* m, int collective, int form, Function function) {
 }
 
 // Modules are enabled from the lowest priority up: what the communicator holds now is what served before us.
-// What nobody served is not served here either. The allgather is needed in any case, for addresses.
+// What nobody served is not served here either. Three are needed in any case, when a group forms.
 static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
     MccModule* m = (MccModule*)module;
     const char* held = (const char*)comm->c_coll;
-    if (NULL == comm->c_coll->coll_allgather_module) {
+    if (NULL == comm->c_coll->coll_allreduce_module || NULL == comm->c_coll->coll_bcast_module ||
+        NULL == comm->c_coll->coll_allgather_module) {
         MCC_VERBOSE(1, "coll/mcastcoll: nobody to fall back to on %s", comm->c_name);
         return OMPI_ERROR;
     }

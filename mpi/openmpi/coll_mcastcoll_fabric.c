@@ -30,7 +30,7 @@ static bool open_fabric(const char* provider, size_t peers, char* reason) {
     return true;
 }
 
-// A failure is told to the others with this process's next card.
+// A failure is told to the others when a group forms, or with this process's card.
 void mcc_fabric_open(void) {
     MccComponent* c = &mcc_component;
     if (c->opened || '\0' != c->reason[0]) return;

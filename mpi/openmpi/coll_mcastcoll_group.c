@@ -1,7 +1,7 @@
 // A communicator becomes a provider's group once that is worth it, or never does: README.md, "When a group
 // forms", has the steps. All members come to it at the same call, and either everybody uses the group or
-// nobody. The exchange of cards may itself call this communicator's collectives: the module's state says so
-// meanwhile, and they go to the previous modules at once.
+// nobody. The exchange of addresses may itself call this communicator's collectives: the module's state says
+// so meanwhile, and they go to the previous modules at once.
 //
 // What all members agree on is the worst that happened to anybody: messages to rank 0 and back, with a tag of
 // their own. A blocking allreduce cannot be given up where a rank has died, and a non-blocking one of Open
@@ -71,31 +71,25 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     const bool one_host = all_on_one_host(comm);
     if (!one_host && size < c->min_comm_size)
         return is_left(comm, "few members (coll_mcastcoll_min_comm_size)");
-    if (!mcc_peers_agree(comm, reason)) {
+    if (!mcc_peers_agree(comm, &m->hosts, reason)) {
         mcc_report_off(comm, reason);
         return false;
     }
     if (one_host && !serve_single_host(c))
         return is_left(comm, "all on one host (coll_mcastcoll_single_host)");
-    m->hosts = one_host ? 1 : mcc_peers_hosts(comm);
     // Two hosts at least, though they may have one name.
-    if (!one_host && m->hosts < 2) m->hosts = 2;
+    m->hosts = one_host ? 1 : m->hosts < 2 ? 2 : m->hosts;
     return mcc_select(c->rules, m, size);
 }
 
 // Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
 // when its first set was made, hence the whole world first.
-static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt) {
+static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const uint8_t* addresses) {
     MccProvider* fabric = &mcc_component.fabric;
-    const size_t everybody = mcc_fabric_is_eager() ? (size_t)ompi_comm_size(MPI_COMM_WORLD) : 0;
-    for (size_t rank = 0; rank < everybody; ++rank) {
-        fi_addr_t address;
-        const uint8_t* bytes = mcc_peers_address(MPI_COMM_WORLD, rank);
-        if (NULL != bytes) (void)mcc_peer(fabric, bytes, &address);  // a member's failure shows below
-    }
+    if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
     // The attempt is in it as well: an earlier one may not be over.
     uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
-    return mcc_join_begin(fabric, &g->join, key, sizeof(key), mcc_peers_address, comm);
+    return mcc_join_begin(fabric, &g->join, key, sizeof(key), addresses);
 }
 
 static int go_on(void* nothing) {
@@ -114,7 +108,8 @@ static int join(MccGroup* g) {
     return error;
 }
 
-static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* error) {
+static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const uint8_t* addresses,
+                            int* error) {
     MccComponent* c = &mcc_component;
     MccGroup* g = calloc(1, sizeof(*g));
     *error = FI_ENOMEM;
@@ -124,7 +119,7 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, int* er
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->join.rank = ompi_comm_rank(comm);
     g->join.size = ompi_comm_size(comm);
-    *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt);
+    *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt, addresses);
     mcc_progress_start();
     pthread_mutex_unlock(&c->fabric.lock);
     return g;
@@ -239,30 +234,33 @@ static int report_silence(ompi_communicator_t* comm, const char* step, int rc) {
     return rc;
 }
 
-// Whether all members can take part, by their cards as they are now that the provider is open.
-static int is_possible(MccModule* m, ompi_communicator_t* comm, bool* possible) {
+// The members' addresses, to be freed, where all can take part now that the provider is open; else NULL.
+static int gather_addresses(MccModule* m, ompi_communicator_t* comm, uint8_t** addresses) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
-    const int rc = mcc_peers_exchange(m, comm, reason);
-    *possible = OMPI_SUCCESS == rc && '\0' == reason[0];
+    const int rc = mcc_peers_exchange(m, comm, addresses, reason);
     if ('\0' != reason[0]) mcc_report_off(comm, reason);
+    if (OMPI_SUCCESS == rc && '\0' == reason[0]) return rc;
+    free(*addresses);
+    *addresses = NULL;
     return rc;
 }
 
 static int form(MccModule* m, ompi_communicator_t* comm) {
     const char* step = "address vector";
     int error = 0, who = -1;
-    bool possible = false;
+    uint8_t* addresses = NULL;
     m->state = kMccForming;
-    int rc = is_possible(m, comm, &possible);
-    if (!possible) {
+    int rc = gather_addresses(m, comm, &addresses);
+    if (NULL == addresses) {
         m->state = kMccLeft;
         return rc;
     }
-    MccGroup* g = make_group(comm, m->attempts, &error);
+    MccGroup* g = make_group(comm, m->attempts, addresses, &error);
+    free(addresses);
     rc = agree(comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";

@@ -1,10 +1,14 @@
-// Who can take part: one card per process, exchanged in the modex.
+#define _GNU_SOURCE  // tdestroy()
+// Who can take part: one card per process, published in the modex, and what members tell each other when a
+// group forms.
 //
 // A card says under which terms the process runs (every parameter that must be the same on all ranks) and on
 // which host. Cards are the same for whoever reads them, so all members come to the same decision without a
-// message; a process without a card, or with other terms, leaves all its communicators to Open MPI. When a
-// group forms its members exchange their cards once more, now with what their providers have and at which
-// address, or why they have none.
+// message; a process without a card, or with other terms, leaves all its communicators to Open MPI. Of a card
+// that was good its reader keeps the host, of others nothing. What providers have is agreed on by the members
+// of a group, in O(log n) steps, and their addresses are known while it forms.
+
+#include <search.h>
 
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
@@ -13,18 +17,22 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 6 };
+enum { kCardVersion = 7 };
 
-typedef struct MccCard {
-    uint32_t version;  // 0: it was not there, or is of another version
-    uint32_t ready;    // the parameters are good
-    uint32_t opened;   // so is the provider, and what follows is there
-    uint64_t terms, offers;
+typedef struct {
+    uint32_t version;
+    uint32_t ready;  // the parameters are good
+    uint64_t terms;
     uint64_t host;  // a digest of its name
-    uint32_t address_bytes;
-    char reason[kMccReasonBytes];
-    uint8_t address[kMccProviderAddressBytes];
+    // As much as there is: the address, where the provider is open already; or why it is not ready.
+    uint8_t rest[kMccProviderAddressBytes];
 } Card;
+
+// What is kept of a process whose card was good.
+typedef struct {
+    uint32_t process;  // its number in the job
+    uint64_t host;
+} Peer;
 
 static uint64_t digest_terms(const MccComponent* c) {
     const uint64_t numbers[] = {opal_local_arch,
@@ -44,142 +52,136 @@ static uint64_t digest_terms(const MccComponent* c) {
 }
 
 static uint64_t digest_offers(const MccComponent* c) {
-    return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, &c->longest, sizeof(c->longest)));
+    const uint64_t numbers[] = {c->longest, c->fabric.address_bytes};
+    return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
 }
 
 void mcc_peers_close(void) {
-    MccComponent* c = &mcc_component;
-    for (size_t i = 0; NULL != c->peers && i < ompi_process_info.num_procs; ++i) free(c->peers[i]);
-    free(c->peers);
-    c->peers = NULL;
-}
-
-static void write_card(Card* card) {
-    MccComponent* c = &mcc_component;
-    memset(card, 0, sizeof(*card));
-    card->version = kCardVersion;
-    card->ready = c->ready;
-    card->terms = c->terms = c->ready ? digest_terms(c) : 0;
-    if (NULL != ompi_process_info.nodename)
-        card->host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
-    memcpy(card->reason, c->reason, sizeof(card->reason));
-    if (!c->opened) return;
-    card->opened = true;
-    card->offers = c->offers = digest_offers(c);
-    memcpy(card->address, c->fabric.address, sizeof(card->address));
-    card->address_bytes = (uint32_t)c->fabric.address_bytes;
+    tdestroy(mcc_component.peers, free);
+    mcc_component.peers = NULL;
 }
 
 int mcc_peers_open(void) {
-    Card card;
+    MccComponent* c = &mcc_component;
+    Card card = {.version = kCardVersion, .ready = c->ready};
+    const size_t bytes = c->opened ? c->fabric.address_bytes : strlen(c->reason);
     int rc;
-    mcc_component.peers = calloc(ompi_process_info.num_procs, sizeof(struct MccCard*));
-    write_card(&card);
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, mcc_component.base, &card, sizeof(card));
+    if (c->ready) card.terms = c->terms = digest_terms(c);
+    if (NULL != ompi_process_info.nodename)
+        card.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
+    memcpy(card.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
+    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, c->base, &card, offsetof(Card, rest) + bytes);
     return rc;
 }
 
-static void read_card(Card* kept, const Card* card) {
-    *kept = *card;
-    if (kCardVersion != card->version || card->address_bytes > kMccProviderAddressBytes) kept->version = 0;
-    kept->reason[kMccReasonBytes - 1] = '\0';
-}
-
-// NULL: no memory, or none of this job.
-static Card* find_peer(ompi_communicator_t* comm, int rank) {
-    MccComponent* c = &mcc_component;
-    opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
-    if (NULL == c->peers || name.vpid >= ompi_process_info.num_procs) return NULL;
-    Card** peer = &c->peers[name.vpid];
-    if (NULL != *peer || NULL == (*peer = calloc(1, sizeof(Card)))) return *peer;
+// False: there is none, or of another version.
+static bool read_card(opal_process_name_t name, Card* card) {
     int rc;
     uint8_t* data = NULL;
     size_t bytes = 0;
-    OPAL_MODEX_RECV(rc, c->base, &name, &data, &bytes);
-    if (OPAL_SUCCESS == rc && NULL != data && sizeof(Card) == bytes) {
-        Card card;
-        memcpy(&card, data, sizeof(card));
-        read_card(*peer, &card);
-    }
+    memset(card, 0, sizeof(*card));
+    OPAL_MODEX_RECV(rc, mcc_component.base, &name, &data, &bytes);
+    if (OPAL_SUCCESS == rc && NULL != data && bytes >= offsetof(Card, rest) && bytes <= sizeof(*card))
+        memcpy(card, data, bytes);
     free(data);
-    return *peer;
+    return kCardVersion == card->version;
 }
 
-bool mcc_peers_agree(ompi_communicator_t* comm, char* reason) {
-    MccComponent* c = &mcc_component;
-    const int size = ompi_comm_size(comm);
-    reason[0] = '\0';
-    pthread_mutex_lock(&c->fabric.lock);
-    const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
-    for (int rank = 0; rank < size && '\0' == reason[0]; ++rank) {
-        // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
-        const bool is_ours = ompi_group_get_proc_name(comm->c_local_group, rank).jobid == my_job;
-        const Card* peer = is_ours ? find_peer(comm, rank) : NULL;
-        if (!is_ours) {
-            snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
-        } else if (NULL == peer || 0 == peer->version) {
-            snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
-                     rank);
-        } else if (!peer->ready) {
-            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
-        } else if (peer->terms != c->terms) {
-            snprintf(reason, kMccReasonBytes,
-                     "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
-        }
-    }
-    pthread_mutex_unlock(&c->fabric.lock);
-    return '\0' == reason[0];
+static int compare(const void* a, const void* b) {
+    const uint32_t first = ((const Peer*)a)->process, second = ((const Peer*)b)->process;
+    return (first > second) - (first < second);
 }
 
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, char* reason) {
+// Of a process that could be in a group with this one, as far as its card tells; else there is a reason.
+static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     MccComponent* c = &mcc_component;
-    const int size = ompi_comm_size(comm);
-    const MccPrevious* previous = &m->previous[kMccBlocking][kMccAllgather];
-    Card own, *cards = malloc((size_t)size * sizeof(*cards));
-    if (NULL == cards) return OMPI_ERR_OUT_OF_RESOURCE;
-    pthread_mutex_lock(&c->fabric.lock);
-    write_card(&own);
-    pthread_mutex_unlock(&c->fabric.lock);
-    const int rc = ((mca_coll_base_module_allgather_fn_t)previous->function)(
-        &own, sizeof(own), MPI_BYTE, cards, sizeof(own), MPI_BYTE, comm, previous->module);
-    pthread_mutex_lock(&c->fabric.lock);
-    for (int rank = 0; rank < size && OMPI_SUCCESS == rc && '\0' == reason[0]; ++rank) {
-        Card* peer = find_peer(comm, rank);
-        if (NULL == peer) continue;  // its address will be missing
-        read_card(peer, &cards[rank]);
-        // It came when its process had tried to open the provider.
-        if (!peer->opened) {
-            snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, peer->reason);
-        } else if (peer->offers != c->offers) {
-            snprintf(reason, kMccReasonBytes, "rank %d has a provider that can do something else", rank);
-        }
+    const Peer key = {.process = name.vpid};
+    Peer** known = tfind(&key, &c->peers, compare);
+    if (NULL != known) return (*known)->host;
+    Card card;
+    if (!read_card(name, &card)) {
+        snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
+                 rank);
+    } else if (!card.ready) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, (const char*)card.rest);
+    } else if (card.terms != c->terms) {
+        snprintf(reason, kMccReasonBytes,
+                 "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
     }
-    if ('\0' == reason[0] && (size_t)size > c->fabric.max_members)
-        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
-    pthread_mutex_unlock(&c->fabric.lock);
-    free(cards);
-    return rc;
+    Peer* peer = '\0' == reason[0] ? malloc(sizeof(*peer)) : NULL;
+    if (NULL != peer) *peer = (Peer){.process = name.vpid, .host = card.host};
+    if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // it is read again
+    return card.host;
 }
 
-int mcc_peers_hosts(ompi_communicator_t* comm) {
-    MccComponent* c = &mcc_component;
-    const int size = ompi_comm_size(comm);
-    uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
-    if (NULL == hosts) return 0;
-    pthread_mutex_lock(&c->fabric.lock);
-    for (int rank = 0; rank < size; ++rank) {
-        const Card* peer = find_peer(comm, rank);
-        hosts[rank] = NULL != peer ? peer->host : 0;
-    }
-    pthread_mutex_unlock(&c->fabric.lock);
+static int count_different(uint64_t* hosts, int size) {
     qsort(hosts, (size_t)size, sizeof(*hosts), mcc_compare);
     int count = 1;
     for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
-    free(hosts);
     return count;
 }
 
-const uint8_t* mcc_peers_address(const void* comm, size_t rank) {
-    const Card* peer = find_peer((ompi_communicator_t*)(uintptr_t)comm, (int)rank);
-    return NULL != peer && 0 != peer->version && 0 != peer->address_bytes ? peer->address : NULL;
+bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
+    MccComponent* c = &mcc_component;
+    const int size = ompi_comm_size(comm);
+    const uint32_t my_job = ompi_proc_local()->super.proc_name.jobid;
+    uint64_t* hosts = malloc((size_t)size * sizeof(*hosts));
+    reason[0] = '\0';
+    pthread_mutex_lock(&c->fabric.lock);
+    for (int rank = 0; rank < size && '\0' == reason[0]; ++rank) {
+        const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+        // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
+        const bool is_ours = name.jobid == my_job;
+        const uint64_t host = is_ours ? host_of(name, rank, reason) : 0;
+        if (!is_ours) snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
+        if (NULL != hosts) hosts[rank] = host;
+    }
+    pthread_mutex_unlock(&c->fabric.lock);
+    *host_count = NULL != hosts && '\0' == reason[0] ? count_different(hosts, size) : 0;
+    free(hosts);
+    return '\0' == reason[0];
+}
+
+void mcc_peers_meet_all(void) {
+    opal_process_name_t name = ompi_proc_local()->super.proc_name;
+    Card card;
+    fi_addr_t address;
+    for (name.vpid = 0; name.vpid < ompi_process_info.num_procs; ++name.vpid)
+        if (read_card(name, &card) && card.ready)  // a member's failure shows when its group forms
+            (void)mcc_peer(&mcc_component.fabric, card.rest, &address);
+}
+
+// All members go the same way, since that depends on the allreduce's result only.
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, uint8_t** addresses, char* reason) {
+    const MccComponent* c = &mcc_component;
+    const MccPrevious* previous = m->previous[kMccBlocking];
+#define PREVIOUS(name, collective, ...)                                                    \
+    ((mca_coll_base_module_##name##_fn_t)previous[collective].function)(__VA_ARGS__, comm, \
+                                                                        previous[collective].module)
+    const int size = ompi_comm_size(comm), width = (int)c->fabric.address_bytes;
+    const uint64_t rank = (uint64_t)ompi_comm_rank(comm), kRank = UINT32_MAX;
+    const uint64_t offers = c->opened ? digest_offers(c) : 0;
+    char text[kMccReasonBytes] = "no memory for the members' addresses";
+    if (c->opened) *addresses = malloc((size_t)size * c->fabric.address_bytes);
+    if (!c->opened) memcpy(text, c->reason, sizeof(text));
+    // The first that cannot, and the first with the smallest digest and with the largest.
+    const uint64_t mine[] = {NULL != *addresses ? (uint64_t)size : rank, (offers & ~kRank) | rank,
+                             (~offers & ~kRank) | rank};
+    uint64_t least[] = {0, 0, 0};
+    int rc = PREVIOUS(allreduce, kMccAllreduce, mine, least, 3, MPI_UINT64_T, MPI_MIN);
+    if (OMPI_SUCCESS != rc) return rc;
+    if (least[0] < (uint64_t)size) {
+        rc = PREVIOUS(bcast, kMccBcast, text, sizeof(text), MPI_BYTE, (int)least[0]);
+        if (OMPI_SUCCESS == rc) snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)least[0], text);
+    } else if (0 != ((least[1] ^ ~least[2]) & ~kRank)) {
+        snprintf(reason, kMccReasonBytes, "ranks %d and %d have providers that can do different things",
+                 (int)(least[1] & kRank), (int)(least[2] & kRank));
+    } else if ((size_t)size > c->fabric.max_members) {
+        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
+    } else {
+        rc = PREVIOUS(allgather, kMccAllgather, c->fabric.address, width, MPI_BYTE, *addresses, width,
+                      MPI_BYTE);
+    }
+#undef PREVIOUS
+    return rc;
 }

@@ -55,8 +55,10 @@ static bool agree_on_terms(PmpiGroup* g, char* reason) {
     if (MPI_SUCCESS != PMPI_Allreduce(mine, all, 4, MPI_INT64_T, MPI_MIN, g->comm)) return false;
     g->number = all[3];
     if (all[0] < g->join.size) {
-        snprintf(reason, kMccReasonBytes, "rank %d has no provider open%s%.180s", (int)all[0],
-                 g->join.rank == (int)all[0] ? ": " : "", g->join.rank == (int)all[0] ? pmpi.reason : "");
+        char text[kMccReasonBytes];
+        memcpy(text, pmpi.reason, sizeof(text));
+        if (MPI_SUCCESS != PMPI_Bcast(text, sizeof(text), MPI_CHAR, (int)all[0], g->comm)) return false;
+        snprintf(reason, kMccReasonBytes, "rank %d has no provider open: %.180s", (int)all[0], text);
         return false;
     }
     if (all[1] != INT64_MAX - all[2]) {
@@ -75,10 +77,6 @@ static bool agree(const PmpiGroup* g, const char* step, int error, char* reason)
     snprintf(reason, kMccReasonBytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
              fi_strerror(mcc_word_error(worst)));
     return false;
-}
-
-static const uint8_t* address_of(const void* addresses, size_t rank) {
-    return (const uint8_t*)addresses + rank * pmpi.provider.address_bytes;
 }
 
 static int go_on(void* group) {
@@ -120,8 +118,7 @@ static bool form(PmpiGroup* g, char* reason) {
                     : FI_EOTHER;
     if (0 == error) {
         pthread_mutex_lock(&pmpi.provider.lock);
-        error =
-            mcc_join_begin(&pmpi.provider, &g->join, &g->number, sizeof(g->number), address_of, addresses);
+        error = mcc_join_begin(&pmpi.provider, &g->join, &g->number, sizeof(g->number), addresses);
         pthread_mutex_unlock(&pmpi.provider.lock);
     }
     free(addresses);
