@@ -3,11 +3,11 @@
 // nobody. The exchange of addresses may itself call this communicator's collectives: the module's state says
 // so meanwhile, and they go to the previous modules at once.
 //
-// What all members agree on is the worst that happened to anybody: messages to rank 0 and back, with a tag of
-// their own. A blocking allreduce cannot be given up where a rank has died, and a non-blocking one of Open
-// MPI's must be started in the same place of the communicator's order on all ranks, among those that
-// MPI_Comm_idup starts from within Open MPI's progress. Who does not hear gets an error: what the others have
-// heard is not known then, and no member may guess.
+// What all members agree on is the worst that happened to anybody: messages up a tree to rank 0 and back,
+// with a tag of their own. A blocking allreduce cannot be given up where a rank has died, and a non-blocking
+// one of Open MPI's must be started in the same place of the communicator's order on all ranks, among those
+// that MPI_Comm_idup starts from within Open MPI's progress. Who does not hear gets an error: what the others
+// have heard is not known then, and no member may guess.
 
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
@@ -131,30 +131,31 @@ enum { kAgreeTag = -30100 };
 // Others may be in a join, which has its own bound, and this machine may be busy.
 enum { kJoinTimes = 6 };
 
+// Of a rank in the tree of agreements: few levels, since where ranks share cores each costs turns on them.
+enum { kMostChildren = 32 };
+
 typedef struct {
     ompi_communicator_t* comm;
     double deadline_s;
-    int size, open;
-    long long mine;
-    struct {
-        long long word;           // of this rank
-        ompi_request_t* request;  // of those under way, in any order
-    } of[];
+    int open;
+    long long mine, heard[kMostChildren];
+    ompi_request_t* requests[kMostChildren];  // those under way, in any order
 } Round;
 
-static int begin_word(Round* r, int rank, bool sends) {
+// Sends mine where nothing is to be heard.
+static int begin_word(Round* r, int rank, long long* heard) {
     ompi_request_t* request = MPI_REQUEST_NULL;
-    const int rc =
-        sends ? MCA_PML_CALL(isend(&r->mine, 1, MPI_LONG_LONG, rank, kAgreeTag, MCA_PML_BASE_SEND_STANDARD,
-                                   r->comm, &request))
-              : MCA_PML_CALL(irecv(&r->of[rank].word, 1, MPI_LONG_LONG, rank, kAgreeTag, r->comm, &request));
-    if (OMPI_SUCCESS == rc) r->of[r->open++].request = request;
+    const int rc = NULL == heard
+                       ? MCA_PML_CALL(isend(&r->mine, 1, MPI_LONG_LONG, rank, kAgreeTag,
+                                            MCA_PML_BASE_SEND_STANDARD, r->comm, &request))
+                       : MCA_PML_CALL(irecv(heard, 1, MPI_LONG_LONG, rank, kAgreeTag, r->comm, &request));
+    if (OMPI_SUCCESS == rc) r->requests[r->open++] = request;
     return rc;
 }
 
 static int wait_for_all(Round* r) {
     while (r->open > 0) {
-        ompi_request_t** last = &r->of[r->open - 1].request;
+        ompi_request_t** last = &r->requests[r->open - 1];
         while (!REQUEST_COMPLETE(*last)) {
             if (mcc_now_s() > r->deadline_s) return OMPI_ERR_TIMEOUT;
             opal_progress();
@@ -167,31 +168,36 @@ static int wait_for_all(Round* r) {
     return OMPI_SUCCESS;
 }
 
-// Rank 0 hears all others, and then tells them the worst; the others tell it theirs.
-static int exchange(Round* r, bool am_first) {
-    const int begin = am_first ? 1 : 0, end = am_first ? r->size : 1;
+// The worst goes up to rank 0, and from there down to all.
+static int exchange(Round* r, int rank, int size) {
+    const int parent = (rank - 1) / kMostChildren;
+    const int64_t first = (int64_t)rank * kMostChildren + 1, others = size - first;
+    const int count = others < 0 ? 0 : others < kMostChildren ? (int)others : kMostChildren;
     int rc = OMPI_SUCCESS;
-    for (int from = begin; from < end && OMPI_SUCCESS == rc; ++from) rc = begin_word(r, from, false);
-    if (OMPI_SUCCESS == rc && am_first) rc = wait_for_all(r);
-    for (int from = 1; from < end; ++from)
-        if (r->of[from].word > r->mine) r->mine = r->of[from].word;
-    for (int to = begin; to < end && OMPI_SUCCESS == rc; ++to) rc = begin_word(r, to, true);
+    for (int i = 0; i < count && OMPI_SUCCESS == rc; ++i) rc = begin_word(r, (int)first + i, &r->heard[i]);
     if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    if (!am_first) r->mine = r->of[0].word;
-    return rc;
+    for (int i = 0; i < count; ++i)
+        if (r->heard[i] > r->mine) r->mine = r->heard[i];
+    if (OMPI_SUCCESS == rc && 0 != rank) {
+        rc = begin_word(r, parent, &r->heard[0]);
+        if (OMPI_SUCCESS == rc) rc = begin_word(r, parent, NULL);
+        if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
+        r->mine = r->heard[0];
+    }
+    for (int i = 0; i < count && OMPI_SUCCESS == rc; ++i) rc = begin_word(r, (int)first + i, NULL);
+    return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
 }
 
 // All members learn the worst outcome: 0, or an error and one of the ranks that has it. An Open MPI code; an
 // error where somebody did not answer in time.
 static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank) {
     const int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
-    Round* r = calloc(1, sizeof(*r) + (size_t)size * sizeof(r->of[0]));
+    Round* r = calloc(1, sizeof(*r));
     if (NULL == r) return OMPI_ERR_OUT_OF_RESOURCE;
     r->comm = comm;
     r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mcc_component.join_timeout_ms;
-    r->size = size;
     r->mine = mcc_word(error, rank);
-    const int rc = exchange(r, 0 == rank);
+    const int rc = exchange(r, rank, size);
     *agreed_error = mcc_word_error(r->mine);
     *agreed_rank = mcc_word_rank(r->mine);
     if (0 == r->open) free(r);  // else what is under way still writes into it
