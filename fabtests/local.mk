@@ -7,6 +7,7 @@ AM_SH_LOG_FLAGS = bash
 EXTRA_DIST += %reldir%/run-test
 
 # "make check" starts tests in this order: the longest come first, so that no processor is idle at the end.
+TESTS += fi_mcc_shortage
 include %reldir%/unit/transport.mk
 include %reldir%/functional/host.mk
 include %reldir%/functional/functional.mk

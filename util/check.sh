@@ -143,7 +143,7 @@ asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-
 asan_units() {
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
         librdmacm.so libpsm >"$TOP/build-asan/lsan.supp"
-    MCC_SEED_STEP=20 MCC_SEEDS=120 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+    MCC_SEED_STEP=40 MCC_SEEDS=60 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
         LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j3 VERBOSE=1 check
 }
 # What MPICH and libfabric keep is not looked for; what is used after it was freed is.

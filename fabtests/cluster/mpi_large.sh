@@ -1,16 +1,13 @@
 #!/bin/bash
-# mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many, and are those left alone that
-# are larger than a group can be?
+# mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many?
 #
 #   --one-host N,N,..  ranks on one host (default 34,64,257)
 #   --hosts N          hosts of the cluster (default 16; 0: no cluster)
 #   --ranks N,N,..     ranks on each of them (default 4,8)
-#   --too-many N,N,..  ranks that are more than a group can have (default none: 1025 take 17 GB)
 #   --pml P,P,..       ob1, cm (default both)
 #
 # Every job broadcasts, reduces, gathers ..., blocking and non-blocking, on the world and on parts of it, and checks every byte. It
-# counts as served only if the component says so of the world. What is left alone says why in one line, without having been asked,
-# and was decided on within a second.
+# counts as served only if the component says so of the world.
 #
 # The pml cm takes some 110 MB a rank, ours or none of them inside: libfabric clears 17 MB for each 1,024 of its buffers, and has 128
 # of them for each connection. 256 ranks on one host are 28 GB. They get fewer and smaller ones, as users can have them:
@@ -18,21 +15,20 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-one_host=34,64,257 hosts=16 ranks=4,8 too_many='' pmls=ob1,cm seconds=400
+one_host=34,64,257 hosts=16 ranks=4,8 pmls=ob1,cm seconds=400
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --one-host | --hosts | --ranks | --too-many | --pml) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --one-host | --hosts | --ranks | --pml) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
         --one-host) one_host=$2; shift 2 ;;
         --hosts) hosts=$2; shift 2 ;;
         --ranks) ranks=$2; shift 2 ;;
-        --too-many) too_many=$2; shift 2 ;;
         --pml) pmls=$2; shift 2 ;;
         *) bad_usage "'$1' is no option" ;;
     esac
 done
-for list in "$one_host" "$ranks" "$too_many"; do
+for list in "$one_host" "$ranks"; do
     [[ $list =~ ^([1-9][0-9]{0,3}(,[1-9][0-9]{0,3})*)?$ ]] || bad_usage "'$list': give numbers of ranks"
 done
 [[ $hosts =~ ^[0-9]{1,2}$ ]] || bad_usage "--hosts '$hosts': give a number"
@@ -77,23 +73,6 @@ serve() { # serve WHAT RANKS HOSTS PML LAUNCHER...
         pass "$what: served, $(grep -o '[0-9]* checked, 0 bad$' "$log") ($((SECONDS - start)) s)"
     fi
 }
-leave() { # leave RANKS
-    local what="$1 ranks, more than a group has" log=$work/log code=0 lines took
-    job "$log" "$1" ob1 broadcasts "${launch_here[@]}" || code=$?
-    lines=$(grep -c "coll/mcastcoll leaves MPI_COMM_WORLD to Open MPI's own collectives: it has $1 ranks, a group at most 1024" "$log") || :
-    if [ $code != 0 ] || ! right "$log"; then
-        broken "$what" "$log" $code
-    elif [ "$lines" != 1 ] || grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$log"; then
-        broken "$what: $lines lines say that it is left" "$log" 0
-    else
-        took=$(sed -n 's/.*coll\/mcastcoll: decided in \([0-9]*\)\.[0-9]* ms$/\1/p' "$log")
-        if [[ $took =~ ^[0-9]+$ ]] && ((took < 1000)); then
-            pass "$what: left to Open MPI, with one line, in $(grep -o '[0-9.]* ms$' "$log")"
-        else
-            broken "$what: decided in '$took' ms" "$log" 0
-        fi
-    fi
-}
 
 # What Open MPI's processes take, ours or none of them inside, and something for everybody else.
 enough_memory() { # enough_memory RANKS PML
@@ -117,5 +96,4 @@ for n in ${ranks//,/ }; do
         serve "$hosts hosts of $n ranks" $((hosts * n)) "$hosts" "$pml" "${launch_there[@]}"
     done
 done
-for n in ${too_many//,/ }; do ! enough_memory "$n" ob1 || leave "$n"; done
 finish

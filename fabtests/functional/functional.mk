@@ -29,7 +29,6 @@ functional_ldadd = fabtests/support/libmccfabtest.a $(MCC_ARGUMENTS) $(LIBFABRIC
 functional_programs = \
 	fi_mcc_reduce \
 	fi_mcc_groups \
-	fi_mcc_shortage \
 	fi_mcc_kill \
 	fi_mcc_limits \
 	fi_mcc_args \
@@ -46,7 +45,7 @@ functional_programs = \
 	fi_mcc_reliable \
 	fi_mcc_threads \
 	fi_mcc_wait
-noinst_PROGRAMS += $(functional_programs)
+noinst_PROGRAMS += fi_mcc_shortage $(functional_programs)
 
 fi_mcc_args_SOURCES = %reldir%/args.cc
 fi_mcc_args_CPPFLAGS = $(functional_cppflags)

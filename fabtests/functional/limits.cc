@@ -11,8 +11,8 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-constexpr unsigned kMaxMembers = 1024;  // fi_query_collective's max_members
-constexpr unsigned kMaxOpen = 256;      // operations of a group
+constexpr unsigned kMaxOpen = 256;     // operations of a group
+constexpr unsigned kMaxOnHost = 1024;  // members of a group that share a host's memory
 
 // Every member is told of by the welcome and takes part in a barrier, and in one broadcast from the last.
 void form(Member& me) {
@@ -27,16 +27,17 @@ void form(Member& me) {
     me.meet();
 }
 
-// Two members that are there, and others that are only addresses.
+// Two members that are there, and others that are only addresses: no number of them is too large to begin.
 void sets_of_many(Member& me) {
     fi_collective_attr attr{};
     CHECK_RETURNS(0, fi_query_collective(me.domain(), FI_BARRIER, &attr, 0));
-    CHECK(attr.max_members == kMaxMembers);
+    CHECK(attr.max_members == UINT32_MAX);
     const auto set = me.everybody();
     std::array<std::byte, 64> address{};
     std::size_t bytes = address.size();
     CHECK_RETURNS(0, fi_getname(&me.ep()->fid, address.data(), &bytes));
-    for (unsigned members = me.size() + 1; members <= kMaxMembers + 1; ++members) {
+    constexpr unsigned kMany = 5000;
+    for (unsigned members = me.size() + 1; members <= kMany; ++members) {
         std::array<std::byte, 64> other = address;
         const unsigned port = 1024 + members;  // of sockaddr_in and sockaddr_in6
         other[2] = static_cast<std::byte>(port >> 8);
@@ -44,13 +45,19 @@ void sets_of_many(Member& me) {
         fi_addr_t added = FI_ADDR_UNSPEC;
         CHECK(fi_av_insert(me.av(), other.data(), 1, &added, 0, nullptr) == 1);
         CHECK_RETURNS(0, fi_av_set_insert(set.get(), added));
-        if (members + 1 < kMaxMembers) continue;
-        // It begins, though nobody will answer; or it does not.
-        fid_mc* group = nullptr;
-        CHECK_RETURNS(members <= kMaxMembers ? 0 : -FI_E2BIG,
-                      fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, set.get(), 0, &group, nullptr));
-        if (group != nullptr) CHECK_RETURNS(0, fi_close(&group->fid));
     }
+    fid_mc* group = nullptr;
+    CHECK_RETURNS(0, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, set.get(), 0, &group, nullptr));
+    CHECK_RETURNS(0, fi_close(&group->fid));
+    me.meet();
+}
+
+// One more than share a host's memory: all hear so.
+void too_many_on_a_host(Member& me) {
+    const auto set = me.everybody();
+    const auto hopeless = me.start_join(set.get());
+    me.wait_until("the error event of a join that cannot complete", [&] { return hopeless->done; });
+    CHECK(hopeless->error == FI_E2BIG);
     me.meet();
 }
 
@@ -96,8 +103,14 @@ int main(int argc, char** argv) {
                      .members = members,
                      .only_mcastcoll = true,
                      .only_large = true});
-    program.add(
-        {.name = "sets of 1,023 to 1,025", .body = sets_of_many, .members = 2, .only_mcastcoll = true});
+    for (const unsigned members : {kMaxOnHost - 1, kMaxOnHost, kMaxOnHost + 1})
+        program.add({.name = std::to_string(members) + " on a host",
+                     .body = members > kMaxOnHost ? too_many_on_a_host : form,
+                     .members = members,
+                     .environment = {{"FI_MCASTCOLL_TOPOLOGY", "auto"}},
+                     .only_mcastcoll = true,
+                     .only_large = true});
+    program.add({.name = "sets of thousands", .body = sets_of_many, .members = 2, .only_mcastcoll = true});
     program.add({.name = "255 to 257 operations at once",
                  .body = open_operations,
                  .members = 3,

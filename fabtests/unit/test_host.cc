@@ -107,7 +107,7 @@ Test(host, megabytes_that_both_copy) {
         options.threads = threads;
         options.config.crowding = TeamConfig::Crowding::roomy;
         expect(options, [](Team& team) {
-            for (int round = 0; round < 5; ++round)
+            for (int round = 0; round < 2; ++round)
                 if (const int code = all_cases(team, {100'000, 400'001}); code != 0) return code;
             return team.counters().both_copies > 0 || team.counters().single_copies == 0 ? 0 : 9;
         });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <random>
 #include <utility>
 
@@ -156,7 +157,9 @@ Options large_lane_options(std::uint32_t members) {
 // Above 256 members few speak in an election, but who is doubted does, in the very next one: when it falls
 // silent, and when it is heard again.
 Test(lane, a_single_root_of_many) {
-    for (std::uint32_t members : {255U, 256U, 257U, 1024U}) {
+    std::vector<std::uint32_t> sizes{255, 256, 257, 1024};
+    if (std::getenv("MCC_QUICK") != nullptr) sizes = {257};  // with sanitizers everything takes its time
+    for (const std::uint32_t members : sizes) {
         const Options options = large_lane_options(members);
         const std::uint32_t root = 8;
         for (std::uint64_t election : {1U, 2U})

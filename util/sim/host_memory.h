@@ -29,8 +29,9 @@ class MemoryReaders {
 class HostMemory {
   public:
     // At first all places are held to be the leader's.
-    HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t leader, Bytes its_table)
-        : table(its_table.begin(), its_table.end()),
+    HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t leader,
+               std::vector<std::byte> its_table)
+        : table(std::move(its_table)),
           endpoints(members, leader),
           dead_from(members, kNever),
           readers_(readers) {}
