@@ -70,6 +70,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     std::vector<std::byte> bytes = MemberTable::lay_out(welcome, numbers);
     const levels::Places places = levels::Places::read(numbers).value();
     const levels::Ranks here = places.members_of(places.host_of(index_of(plan_.self)));
+    if (here.front() != index_of(plan_.self)) return end_join(EPROTO);
     std::unique_ptr<HostLevel> host;
     if (here.size() > 1) {
         auto made = port_.open_host(
@@ -77,7 +78,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
              .size = static_cast<std::uint32_t>(here.size()),
              .clusters = clusters_in_host(map, here),
              .table = bytes});
-        if (!made) return refuse_memory(made.error(), here.size());
+        if (!made) return end_without_memory(made.error());
         host = std::move(made).value();
     }
     const MemberTable table =
@@ -93,7 +94,7 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     sequence_ = welcome.head.sequence;
     HostMembers members{.name = {agreement.key, agreement.epoch, welcome.host_point}};
     const auto shared = port_.find_table(members.name);
-    if (!shared) return refuse_memory(shared.error(), 2);
+    if (!shared) return end_without_memory(shared.error());
     const auto table = MemberTable::read(shared.value());
     if (!table || table->size() != plan_.members) return end_join(EPROTO);
     const levels::Placement placement(index_of(plan_.self), table->places());
@@ -102,13 +103,12 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     members.memory = shared.value().owner;
     if (members.self == 0 || members.self == levels::kNotThere) return end_join(EPROTO);
     auto found = port_.open_host(members);
-    if (!found) return refuse_memory(found.error(), members.size);
+    if (!found) return end_without_memory(found.error());
     begin({agreement, *table, std::move(found).value()}, {}, now);
 }
 
-void Group::refuse_memory(const Error& error, std::size_t members) {
-    port_.warn(
-        fmt::format("no shared memory with {} other processes of this host: {}", members - 1, error.message));
+void Group::end_without_memory(const Error& error) {
+    port_.warn("no shared memory with the other processes of this host: " + error.message);
     end_join(error.code);
 }
 
@@ -381,11 +381,10 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     attempt([&] { levels_->carry_out(now); });
     if (before == State::forming) {
         attempt([&] { port_.warn("join failed: " + port_.text_of(loss.error)); });
-        if (join_.leads())
-            attempt([&] {
-                port_.remember_ended(loss.error);
-                join_.fail(loss.error);
-            });
+        attempt([&] {
+            if (join_.leads()) port_.remember_ended(loss.error);
+            join_.fail(loss.error);
+        });
     }
     if (state_ == State::over) port_.join_ended(loss.error);
     if (state_ == State::failed) port_.failed(loss.error, loss.rank);

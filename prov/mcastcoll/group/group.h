@@ -106,7 +106,7 @@ class Group final : private levels::Owner {
     void lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now);
     void begin(Standing&& standing, Bytes whole, Nanoseconds now);
     void pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);
-    void refuse_memory(const Error& error, std::size_t members);
+    void end_without_memory(const Error& error);
     void check_formed(Nanoseconds now);
     // Moves everything that can be moved.
     void move(Nanoseconds now);

@@ -156,7 +156,7 @@ bool Join::accept(const wire::Agreement& agreement) {
 
 void Join::fail(int error) {
     state_ = State::failed;
-    port_.withdraw();
+    if (leads()) port_.withdraw();
     tell_guests(error);
 }
 

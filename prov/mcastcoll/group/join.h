@@ -67,7 +67,7 @@ class Join {
     // Others: whether a welcome is waited for, and this is one that can be followed.
     bool accept(const wire::Agreement& agreement);
     // It is over without a group. Those who have greeted here are told, so that they need not wait for their
-    // deadline, instead of the welcome that some may still be waiting for.
+    // deadline; by rank 0 instead of the welcome that some may still be waiting for.
     void fail(int error);
 
     // Whom this member greets; another than rank 0 only.
