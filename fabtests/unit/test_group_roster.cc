@@ -87,15 +87,15 @@ Test(roster, a_table_that_is_spoilt_is_none) {
         welcome.sequences.push_back(rank * 7);
     }
     const std::vector<std::byte> good = laid_out(welcome);
-    const auto table = MemberTable::read({nullptr, good});
+    const auto table = MemberTable::view({nullptr, good});
     cr_assert(table && table->size() == 5 && table->sequence(4) == 28 && table->watch_point(3).size() == 3);
     for (std::size_t length = 0; length < good.size(); ++length)
-        cr_assert(!MemberTable::read({nullptr, Bytes(good).first(length)}), "%zu", length);
+        cr_assert(!MemberTable::view({nullptr, Bytes(good).first(length)}), "%zu", length);
     for (std::size_t at = 0; at < good.size(); ++at)
         for (const std::byte value : {std::byte{1}, std::byte{0x7f}, std::byte{0xff}}) {
             std::vector<std::byte> bad = good;
             bad[at] ^= value;
-            const auto read = MemberTable::read({nullptr, bad});
+            const auto read = MemberTable::view({nullptr, bad});
             for (std::uint32_t rank = 0; read && rank < read->size(); ++rank) {
                 const levels::Placement placement(rank, read->places());
                 cr_assert_leq(read->address(rank).size() + read->watch_point(rank).size(), good.size());

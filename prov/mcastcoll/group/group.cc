@@ -68,7 +68,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     const topology::Map map = make_map(welcome);
     const std::vector<std::uint32_t> numbers = levels::Places::lay_out(places_in(map));
     std::vector<std::byte> bytes = MemberTable::lay_out(welcome, numbers);
-    const levels::Places places = levels::Places::read(numbers).value();
+    const levels::Places places = levels::Places::view(numbers).value();
     const levels::Ranks here = places.members_of(places.host_of(index_of(plan_.self)));
     if (here.front() != index_of(plan_.self)) return end_join(EPROTO);
     std::unique_ptr<HostLevel> host;
@@ -82,7 +82,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
         host = std::move(made).value();
     }
     const MemberTable table =
-        host ? MemberTable::read(host->table()).value() : MemberTable::own(std::move(bytes));
+        host ? MemberTable::view(host->table()).value() : MemberTable::own(std::move(bytes));
     begin({welcome, table, std::move(host), &welcome, &map}, whole, now);
 }
 
@@ -95,7 +95,7 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     HostMembers members{.name = {agreement.key, agreement.epoch, welcome.host_point}};
     const auto shared = port_.find_table(members.name);
     if (!shared) return end_without_memory(shared.error());
-    const auto table = MemberTable::read(shared.value());
+    const auto table = MemberTable::view(shared.value());
     if (!table || table->size() != plan_.members) return end_join(EPROTO);
     const levels::Placement placement(index_of(plan_.self), table->places());
     members.self = placement.host_self();

@@ -46,7 +46,7 @@ bool MemberTable::Strings::whole() const {
     return std::ranges::is_sorted(ends) && ends.back() == bytes.size();
 }
 
-std::optional<MemberTable> MemberTable::read(SharedBytes shared) {
+std::optional<MemberTable> MemberTable::view(SharedBytes shared) {
     Bytes rest = shared.bytes;
     bool whole = true;
     const auto take = [&](std::size_t count) -> levels::Ranks {
@@ -58,7 +58,7 @@ std::optional<MemberTable> MemberTable::read(SharedBytes shared) {
     };
     const auto counts = take(kCounts);
     if (!whole) return {};
-    const auto places = levels::Places::read(take(counts[kPlaces]));
+    const auto places = levels::Places::view(take(counts[kPlaces]));
     if (!places || places->members() == 0) return {};
     MemberTable table(std::move(shared.owner), *places);
     table.addresses_.ends = take(places->members());
@@ -73,7 +73,7 @@ std::optional<MemberTable> MemberTable::read(SharedBytes shared) {
 
 MemberTable MemberTable::own(std::vector<std::byte> bytes) {
     const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-    return read({owner, *owner}).value();
+    return view({owner, *owner}).value();
 }
 
 }  // namespace mcastcoll::group

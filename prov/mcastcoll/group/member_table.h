@@ -22,7 +22,7 @@ class MemberTable {
     // numbers: of levels::Places.
     static std::vector<std::byte> lay_out(const wire::Welcome& welcome, levels::Ranks numbers);
     // What is shared may be spoilt: nothing unless all of it can be read.
-    static std::optional<MemberTable> read(SharedBytes shared);
+    static std::optional<MemberTable> view(SharedBytes shared);
     // In memory of its own.
     static MemberTable own(std::vector<std::byte> bytes);
 

@@ -51,7 +51,7 @@ std::vector<std::uint32_t> Places::lay_out(std::vector<MemberPlace> places) {
     return numbers;
 }
 
-std::optional<Places> Places::read(Ranks numbers) {
+std::optional<Places> Places::view(Ranks numbers) {
     if (numbers.size() < kCounts) return {};
     const std::size_t members = numbers[0], hosts = numbers[1], segments = numbers[2];
     if (numbers.size() != kCounts + 2 * members + 3 * hosts + 1 + 2 * segments) return {};
@@ -91,7 +91,7 @@ Placement::Placement(std::uint32_t self, std::vector<MemberPlace> places)
                 std::make_shared<const std::vector<std::uint32_t>>(Places::lay_out(std::move(places)))) {}
 
 Placement::Placement(std::uint32_t self, std::shared_ptr<const std::vector<std::uint32_t>> numbers)
-    : Placement(self, Places::read(*numbers).value()) {
+    : Placement(self, Places::view(*numbers).value()) {
     own_numbers_ = std::move(numbers);
 }
 

@@ -33,7 +33,7 @@ class Places {
     // Members of one host that claim different segments are of their leader's; so are segments in sites.
     static std::vector<std::uint32_t> lay_out(std::vector<MemberPlace> places);
     // Nothing when it is not what lay_out() makes: some number leads beyond its end.
-    static std::optional<Places> read(Ranks numbers);
+    static std::optional<Places> view(Ranks numbers);
 
     std::uint32_t members() const { return static_cast<std::uint32_t>(host_of_.size()); }
     std::uint32_t host_of(std::uint32_t rank) const { return host_of_[rank]; }

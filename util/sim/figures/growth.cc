@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "figure.h"
@@ -30,6 +31,12 @@ constexpr const char* kColumns[] = {"join_us",        "messages_rank0", "message
                                     "received_most",  "memory_mean",    "memory_most",   "broadcast_us",
                                     "allreduce_us"};
 
+// To three digits: the C library may give a few bytes more than it was asked for, and not always the same.
+double rounded(double bytes) {
+    const double digit = std::pow(10, std::floor(std::log10(bytes)) - 2);
+    return std::round(bytes / digit) * digit;
+}
+
 std::vector<double> costs_of(const GroupExperiment& group) {
     const GroupMeasured measured = measure_groups(group);
     if (measured.failures > 0)
@@ -39,7 +46,8 @@ std::vector<double> costs_of(const GroupExperiment& group) {
                                               measured.join_bytes_sent, measured.join_bytes_received})
         costs.insert(costs.end(), {static_cast<double>(share.rank0), static_cast<double>(share.most)});
     const GroupMeasured::Share& memory = measured.peak_bytes;
-    costs.insert(costs.end(), {memory.mean, static_cast<double>(std::max(memory.rank0, memory.most))});
+    costs.insert(costs.end(),
+                 {rounded(memory.mean), rounded(static_cast<double>(std::max(memory.rank0, memory.most)))});
     for (const auto& [kind, times] : measured.operations) costs.push_back(in_us(times.last()));
     return costs;
 }
