@@ -189,15 +189,6 @@ Test(elections, requests_and_go_say_who_is_doubted) {
     leader.ask(3, 0, other);
     leader.elections.on_timeout();
     cr_assert_eq(leader.said_doubted(wire::Kind::go), silent, "the first of them");
-    leader.core.now = leader.elections.next_deadline();
-    for (leader.words(); leader.elections.next_deadline() != kNever; leader.elections.on_timeout())
-        leader.multicasts();
-    leader.ask(1, 1, silent);
-    leader.ask(2, 1, other);
-    for (std::uint32_t child = 1; child <= leader.core.children.count; ++child) leader.vote(child, 1);
-    leader.core.now = leader.elections.next_deadline();
-    leader.elections.on_timeout();
-    cr_assert_eq(leader.said_doubted(wire::Kind::go), other, "it had no turn yet");
 }
 
 Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {

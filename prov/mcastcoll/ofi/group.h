@@ -41,9 +41,9 @@ struct Facilities {
 // What the application asks of a join, in the words of groups.
 struct JoinPlan {
     group::Plan core;
-    group::MemberList members;              // inner addresses, normalised
-    fi_addr_t token = 0;                    // what fi_mc_addr() shall say
-    fi_addr_t parent = FI_ADDR_NOTAVAIL;    // the group that the application named as this one's parent
+    group::MemberList members;            // inner addresses, normalised
+    fi_addr_t token = 0;                  // what fi_mc_addr() shall say
+    fi_addr_t parent = FI_ADDR_NOTAVAIL;  // the group that the application named as this one's parent
     void* context = nullptr;
 
     std::string name() const {
