@@ -86,7 +86,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     begin({welcome, table, std::move(host), &welcome, &map}, whole, now);
 }
 
-// Finds that. The memory is the leader's work, and so trusted as far as that.
+// Finds the table of all members in the memory that its host's leader has made.
 void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     const wire::Agreement& agreement = welcome.agreement;
     if (!join_.accept(agreement)) return;

@@ -1,11 +1,9 @@
 // How one member comes into a group, up to the welcome.
 //
-//     others          greet rank 0 by datagram, or one who gathers greetings for it (group/gathering.h),
-//     again
-//                     and again, until they are welcomed
-//     rank 0          has all greetings in the end; surveys the networks (group/survey.h); when it is
-//                     complete() its caller makes the welcome (group/welcome.h), which members pass on to
-//                     each other
+//     others     greet rank 0 by datagram, or one who gathers greetings for it (group/gathering.h), again
+//                and again, until they are welcomed
+//     rank 0     has all greetings in the end; surveys the networks (group/survey.h); when it is complete()
+//                its caller makes the welcome (group/welcome.h), which members pass on to each other
 //
 // Every greeting may be lost, doubled or late, and whoever sends one may be anybody: the caller has looked
 // where it came from. Before a join is over everybody has a deadline, so nobody waits for a member that never
@@ -52,7 +50,6 @@ class Join {
     State state() const { return state_; }
     // Of rank 0: the welcome is to be made.
     bool complete() const { return state_ == State::surveying && survey_.over(); }
-    Rank self() const { return self_; }
     bool leads() const { return self_ == rank_of(0); }
     // Positive FI_E* code of a join that has failed by itself; 0 otherwise.
     int error() const { return error_; }

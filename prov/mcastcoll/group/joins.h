@@ -71,7 +71,8 @@ class JoinMemory {
                    peer.multicast_source.size() + peer.watch_point.size() + peer.place.size();
         }
     };
-    // Some 5,000 greetings: of a few joins of the largest groups, or of thousands that nobody calls.
+    // Some 5,000 greetings: of dozens of joins that this member gathers for, or of thousands that nobody
+    // calls.
     static constexpr std::size_t kEarlyBytes = std::size_t{2} << 20;
     // The latest from a place is from the process that lives.
     void keep_early(const wire::Hello& hello, const Source& source) {

@@ -22,7 +22,7 @@ bool all_below(Ranks numbers, std::size_t bound) {
 
 }  // namespace
 
-std::vector<std::uint32_t> Places::lay_out(std::vector<MemberPlace> places) {
+std::vector<std::uint32_t> Places::lay_out(const std::vector<MemberPlace>& places) {
     std::vector<std::uint32_t> hosts, segment_of_host, segments, site_of_segment, sizes;
     for (std::uint32_t rank = 0; rank < places.size(); ++rank) {
         const MemberPlace& place = places[rank];
@@ -86,9 +86,8 @@ Placement::Placement(std::uint32_t self, const Places& places) : self_(self), pl
     segment_self_ = position(segment_, self);
 }
 
-Placement::Placement(std::uint32_t self, std::vector<MemberPlace> places)
-    : Placement(self,
-                std::make_shared<const std::vector<std::uint32_t>>(Places::lay_out(std::move(places)))) {}
+Placement::Placement(std::uint32_t self, const std::vector<MemberPlace>& places)
+    : Placement(self, std::make_shared<const std::vector<std::uint32_t>>(Places::lay_out(places))) {}
 
 Placement::Placement(std::uint32_t self, std::shared_ptr<const std::vector<std::uint32_t>> numbers)
     : Placement(self, Places::view(*numbers).value()) {

@@ -31,7 +31,7 @@ using Ranks = std::span<const std::uint32_t>;
 class Places {
   public:
     // Members of one host that claim different segments are of their leader's; so are segments in sites.
-    static std::vector<std::uint32_t> lay_out(std::vector<MemberPlace> places);
+    static std::vector<std::uint32_t> lay_out(const std::vector<MemberPlace>& places);
     // Nothing when it is not what lay_out() makes: some number leads beyond its end.
     static std::optional<Places> view(Ranks numbers);
 
@@ -61,7 +61,7 @@ class Placement {
     // Of this member. The numbers that the places are a view of outlive it.
     Placement(std::uint32_t self, const Places& places);
     // With numbers of its own.
-    Placement(std::uint32_t self, std::vector<MemberPlace> places);
+    Placement(std::uint32_t self, const std::vector<MemberPlace>& places);
 
     std::uint32_t self() const { return self_; }
     std::uint32_t members() const { return places_.members(); }

@@ -1,5 +1,5 @@
-// The clusters of a group at each level, from its members' places. Every member computes the same map from
-// the same places and policy, so nothing has to be agreed on.
+// The clusters of a group at each level, from its members' places. Every host's leader computes the same map
+// from the same places and policy, so nothing has to be agreed on.
 //
 // Clusters are nested: a cluster at a level lies in one cluster of the level outside it, and two members
 // share one when they share all that is outside and the coordinate. Who lacks the coordinate of

@@ -37,8 +37,8 @@ enum class JoinKind : std::uint8_t {
     ended = 8,     // message: this group has failed
     waiting = 9,   // datagram between two members: I wait for you; has your part of this group failed?
     part = 10,     // message to the leader of a host, which passes it on to others: of the welcome
-    host_welcome =
-        11,        // message to another of a host: the group exists, and the host's memory tells the rest
+    // Message to another of a host: the group exists, and the host's memory tells the rest.
+    host_welcome = 11,
     collect = 12,  // message to who has greeted for others: send me their greetings
     guests = 13,   // message back: these
 };
