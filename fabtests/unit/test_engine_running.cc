@@ -189,6 +189,16 @@ Test(elections, requests_and_go_say_who_is_doubted) {
     leader.ask(3, 0, other);
     leader.elections.on_timeout();
     cr_assert_eq(leader.said_doubted(wire::Kind::go), silent, "the first of them");
+    leader.multicasts();
+    const Speakers speakers(257, 1, silent);
+    for (std::uint32_t i = 0; i < speakers.count(); ++i) leader.probe(index_of(speakers.rank(i)), 1);
+    leader.ask(1, 1, silent);
+    leader.ask(2, 1, other);
+    for (std::uint32_t child = 1; child <= leader.core.children.count; ++child) leader.vote(child, 1);
+    leader.core.now = leader.elections.next_deadline();
+    cr_assert_neq(leader.core.now, kNever, "what was asked for while the election went on is not lost");
+    leader.elections.on_timeout();
+    cr_assert_eq(leader.said_doubted(wire::Kind::go), other, "it had no turn yet");
 }
 
 Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
