@@ -29,6 +29,14 @@ EXTRA_DIST += \
 	%reldir%/install/scratch_system.sh
 EXTRA_DIST += %reldir%/README.md
 
+# What computes and never waits, so that a slow machine does it no harm; and everything else.
+pure_tests = $(filter %/test_wire %/test_engine %/test_feed %/test_levels %/test_group %/test_simulator %/test_reduce %/test_sites %/test_topology %/purity.sh, $(TESTS))
+.PHONY: check-pure check-rest
+check-pure:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$(pure_tests)"
+check-rest:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$(filter-out $(pure_tests), $(TESTS))"
+
 # Everything that "make check" runs.
 .PHONY: tests
 tests: all

@@ -16,7 +16,7 @@ cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
 all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
-    thousand measured slow valgrind symbols install commands dist quickstart asan-units asan-pmpi style scripts)
+    thousand asan-pure symbols install commands dist quickstart measured slow valgrind asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -140,12 +140,15 @@ units() { # passing without a single test is no pass
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
 asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-sanitizers=address,undefined --without-ompi && echo built; }
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
-asan_units() {
+asan_tests() { # asan_tests TARGET JOBS
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
         librdmacm.so libpsm >"$TOP/build-asan/lsan.supp"
     MCC_SEED_STEP=40 MCC_SEEDS=60 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
-        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j3 VERBOSE=1 check
+        LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j"$2" VERBOSE=1 "$1"
 }
+asan_pure() { asan_tests check-pure 1; }
+asan_units() { asan_tests check-rest 3; }
+export -f asan_tests
 # What MPICH and libfabric keep is not looked for; what is used after it was freed is.
 asan_pmpi() { ASAN_OPTIONS=detect_leaks=0 MCASTCOLL_BUILD=$TOP/build-asan "$TOP/fabtests/cluster/mpi_pmpi.sh" --alone --count 60; }
 symbols() {
@@ -224,21 +227,23 @@ step sites 300 "broadcast, barrier and allreduce between sites" "$TOP/fabtests/c
 step gateways 480 "unmodified programs of two sites, through gateways" "$TOP/fabtests/cluster/split_programs.sh" --only python,openmpi,mcastcoll,mpich,crossing
 step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/mpi_cut.sh" --hosts 5
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
-# From here on some look at how long something takes.
 await asan-build
 sanitized=$?
+[ $sanitized != 0 ] || aside asan-pure 1500 "pure tests with sanitizers" asan_pure
 step large 1500 "jobs of 34 to 257 ranks" bash -c '"$TOP/fabtests/cluster/mpi_large.sh" --one-host 34,64 && "$TOP/fabtests/cluster/mpi_large.sh" --one-host 257 --hosts 0 --pml ob1'
 step thousand 600 "a group of 1,024 members on 32 hosts, and deaths among 256" bash -c '"$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1 --case everything && "$TOP/fabtests/cluster/large_groups.sh" --members 256 --loss 1 --case dies'
-step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
-step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
-step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 step symbols 20 "what the libraries export" symbols
 step install 180 "what make install installs and make uninstall leaves" "$TOP/fabtests/install/install.sh"
 step commands 900 "the command lines of README, manual pages and docs, as written" "$TOP/fabtests/install/commands.py" README.md man/ docs/
 step dist 180 "the source archive" dist
 step quickstart 300 "a small quickstart" quickstart
+[ $sanitized != 0 ] || await asan-pure
+# These look at how long something takes.
+step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
+step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
+step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 if [ $sanitized = 0 ]; then
-    step asan-units 1200 "unit and functional tests with sanitizers" asan_units
+    step asan-units 1200 "other unit tests and functional tests with sanitizers" asan_units
     step asan-pmpi 300 "MPICH programs with the interposer, with sanitizers" asan_pmpi
 fi
 # A cluster whose test was killed is still there.
