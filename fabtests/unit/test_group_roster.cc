@@ -156,9 +156,16 @@ struct QuietHost final : HostLevel {
     SharedBytes table() const override { return {}; }
 };
 
+constexpr std::uint32_t kMembers = 200;
+
 // What a group needs around it; the member at the address `unreachable` cannot be reached.
 struct Process final : Port, Multicast {
-    wire::Hello own_hello() const override { return {}; }
+    wire::Hello own_hello() const override {
+        wire::Hello hello;
+        hello.peer.private_address = {static_cast<std::byte>(kMembers)};
+        hello.peer.watch_point = watch_point;
+        return hello;
+    }
     void greet(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
@@ -207,6 +214,7 @@ struct Process final : Port, Multicast {
     std::string text_of(int error) const override { return std::to_string(error); }
 
     std::vector<std::byte> table;  // of the host
+    wire::ByteString watch_point;  // of this process
     bool short_of_memory = false;
     Outbox::Peer unreachable = 0;
     std::set<Outbox::Peer> inserted;
@@ -215,8 +223,6 @@ struct Process final : Port, Multicast {
     std::string warnings, nothing;
     RoundTrips measured;
 };
-
-constexpr std::uint32_t kMembers = 200;
 
 // Each is at the address of its rank and one, and a host of its own, but perhaps for the last two.
 wire::Welcome welcome_of_many(bool two_on_a_host) {
@@ -242,6 +248,7 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
 
 // Its last member, welcomed.
 struct Member {
+    explicit Member(wire::Security wish = wire::Security::off) : security(wish) {}
     void welcome(bool two_on_a_host = false) {
         const wire::Welcome welcome = welcome_of_many(two_on_a_host);
         const wire::WordHead head{{7, 1}, 1, welcome.peers.front().private_address};
@@ -254,6 +261,7 @@ struct Member {
         for (std::int64_t ms = 2; ms < 100; ++ms)
             if (group.busy()) group.pump(Nanoseconds::from_ms(ms));
     }
+    wire::Security security;
     Process process;
     topology::Policy policy;
     Group group{
@@ -261,7 +269,7 @@ struct Member {
          .self = rank_of(kMembers - 1),
          .members = kMembers,
          .deadline = Nanoseconds::from_ms(1'000'000),
-         .settings = {},
+         .settings = {.security = security},
          .policy = policy,
          .selection = {},
          .means = {.message_bytes = 65536 + 128, .most_open = 16, .memory = {}, .stall_timeout = kNever}},
@@ -307,6 +315,27 @@ Test(reach, who_cannot_follow_a_welcome_tells_rank_0) {
     cr_assert(member.group.state() == Group::State::over);
     cr_assert_eq(member.process.join_error, ENOMEM);
     cr_assert(member.process.told == PeerList{1});
+}
+
+// It may have been heard when an earlier process of this rank joined, and be said again.
+Test(reach, a_welcome_of_another_process_is_not_taken) {
+    for (const bool two_on_a_host : {false, true}) {
+        Member member;
+        member.process.watch_point = {std::byte{1}};
+        member.welcome(two_on_a_host);
+        cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::greeting));
+        cr_assert(member.process.inserted.size() <= 1, "rank 0 may be told, and nobody else");
+    }
+}
+
+Test(reach, less_security_than_wanted_ends_the_join) {
+    for (const bool two_on_a_host : {false, true}) {
+        Member member(wire::Security::encrypt);
+        member.welcome(two_on_a_host);
+        cr_assert(member.group.state() == Group::State::over);
+        cr_assert_eq(member.process.join_error, EKEYREJECTED);
+        cr_assert(member.process.told == PeerList{1}, "rank 0 hears of it");
+    }
 }
 
 Test(reach, who_is_told_later_whose_death_it_was_tells_those_that_it_concerns) {

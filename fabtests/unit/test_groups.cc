@@ -65,6 +65,23 @@ Test(groups, every_collective_over_hosts_and_sites) {
             }
 }
 
+// Without a key the stranger's bytes are taken, which shows that there are any.
+Test(groups, what_a_stranger_has_changed_is_not_taken) {
+    for (const wire::Security security :
+         {wire::Security::off, wire::Security::authenticate, wire::Security::encrypt}) {
+        GroupOptions options = everybody(4, 2, 2);
+        options.groups[0].script = all_kinds(8);
+        options.faults.loss = 0.02;
+        options.security = security;
+        options.forged = 0.5;
+        const bool on = security != wire::Security::off;
+        if (on) options.key = wire::Key{std::byte{7}};
+        GroupWorld world(std::move(options));
+        const std::string wrong = world.run();
+        cr_assert_eq(wrong.empty(), on, "%s", wrong.c_str());
+    }
+}
+
 Test(groups, as_large_as_they_may_be) {
     for (const std::uint32_t members : {33U, 34U, 128U, 256U})
         for (const std::uint32_t each : {1U, members}) {

@@ -26,10 +26,10 @@ std::size_t early_count(JoinMemory& memory) {
 Test(join_memory, the_latest_greeting_from_a_place_counts) {
     JoinMemory memory;
     const group::Source here(6, std::byte{1});
-    memory.keep_early(hello_of(0, 1), here);
-    memory.keep_early(hello_of(0, 1), here);
-    memory.keep_early(hello_of(0, 2), here);
-    memory.keep_early(hello_of(1, 1), here);
+    memory.keep_early(hello_of(0, 1), {}, here);
+    memory.keep_early(hello_of(0, 1), {}, here);
+    memory.keep_early(hello_of(0, 2), {}, here);
+    memory.keep_early(hello_of(1, 1), {}, here);
     cr_assert_eq(early_count(memory), 3U);
     memory.forget_early({7, 0});
     cr_assert_eq(early_count(memory), 1U);
@@ -66,7 +66,7 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     wire::Hello hello = hello_of(0, 1);
     hello.peer.place.resize(wire::kMostAddressBytes);
     hello.peer.watch_point.resize(wire::kMostAddressBytes);
-    const auto each = [&] { return JoinMemory::EarlyHello{hello, {}}.bytes(); };
+    const auto each = [&] { return JoinMemory::EarlyHello{hello, {}, {}}.bytes(); };
     cr_assert_geq(each(), sizeof hello + 2 * wire::kMostAddressBytes);
     cr_assert_gt(JoinMemory::kEarlyBytes / each(), 64 * 32,
                  "of dozens of joins that this member gathers for");
@@ -76,11 +76,11 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
         JoinMemory memory;
         for (std::uint32_t i = 0; i < count; ++i) {
             hello.id.sequence = i;
-            memory.keep_early(hello, {});
+            memory.keep_early(hello, {}, {});
         }
         cr_assert_eq(early_count(memory), std::min(count, most));
         memory.forget_early({7, 5});
-        memory.keep_early(hello_of(5, 1), {});
+        memory.keep_early(hello_of(5, 1), {}, {});
         cr_assert_eq(early_count(memory), std::min(count, most), "what is forgotten makes room");
     }
 }

@@ -15,6 +15,7 @@ test_wire_parts = \
 	%reldir%/test_wire_join.cc \
 	%reldir%/test_wire_peers.cc \
 	%reldir%/peers_fixture.h \
+	%reldir%/test_protection.cc \
 	%reldir%/wire_fixture.h
 %reldir%/wire/all.cc: parts = $(test_wire_parts)
 mcc_rooms += %reldir%/wire/all.cc

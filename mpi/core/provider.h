@@ -127,9 +127,15 @@ typedef struct MccJoin {
 
 // The provider knows it from now on. It is calloc()ed, and only rank and size are set. The lock is held.
 void mcc_join_add(MccProvider* p, MccJoin* j);
+// What only the members of a group know: rank 0 draws it, and MPI's own connections carry it to the others.
+typedef struct {
+    uint8_t bytes[32];
+} MccSecret;
+// False: this system has no chance to draw from.
+bool mcc_draw_secret(MccSecret* secret);
 // The set of the members' addresses, one after the other, locally: 0, or a positive FI_E code. The key tells
-// apart what several threads join at once, in another order on each rank, with the same members. The lock is
-// held.
+// apart what several threads join at once, in another order on each rank, with the same members; the secret
+// in it members from strangers. The lock is held.
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses);
 // Joins, and waits for the end: 0, or a positive FI_E code; FI_ETIMEDOUT may leave it open. Many ranks come
 // to a join one after the other, when there are few cores for them: for every 64 the time is as long again.

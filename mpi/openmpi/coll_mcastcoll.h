@@ -283,9 +283,14 @@ void mcc_peers_close(void);
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
 // The job's addresses, from the cards of those that published them. The lock is held.
 void mcc_peers_meet_all(void);
-// Now that the provider was opened: the members' addresses, to be freed in any case, or the same reason on
-// all of them. An Open MPI code.
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, uint8_t** addresses, char* reason);
+// What members tell each other before they join.
+typedef struct {
+    uint8_t* addresses;  // of all, one after the other
+    MccSecret secret;    // rank 0's
+} MccMeeting;
+// Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on
+// all members. An Open MPI code.
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, char* reason);
 
 // coll_mcastcoll_job.c
 // The part of the job from element `offset` on, as the next operation.

@@ -84,12 +84,15 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
 
 // Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
 // when its first set was made, hence the whole world first.
-static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const uint8_t* addresses) {
+static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting) {
     MccProvider* fabric = &mcc_component.fabric;
     if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
     // The attempt is in it as well: an earlier one may not be over.
-    uint32_t key[] = {(uint32_t)comm->c_contextid, attempt};
-    return mcc_join_begin(fabric, &g->join, key, sizeof(key), addresses);
+    struct {
+        uint32_t context, attempt;
+        MccSecret secret;
+    } key = {(uint32_t)comm->c_contextid, attempt, meeting->secret};
+    return mcc_join_begin(fabric, &g->join, &key, sizeof(key), meeting->addresses);
 }
 
 static int go_on(void* nothing) {
@@ -108,7 +111,7 @@ static int join(MccGroup* g) {
     return error;
 }
 
-static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const uint8_t* addresses,
+static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting,
                             int* error) {
     MccComponent* c = &mcc_component;
     MccGroup* g = calloc(1, sizeof(*g));
@@ -119,7 +122,7 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const u
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->join.rank = ompi_comm_rank(comm);
     g->join.size = ompi_comm_size(comm);
-    *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt, addresses);
+    *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt, meeting);
     mcc_progress_start();
     pthread_mutex_unlock(&c->fabric.lock);
     return g;
@@ -240,33 +243,34 @@ static int report_silence(ompi_communicator_t* comm, const char* step, int rc) {
     return rc;
 }
 
-// The members' addresses, to be freed, where all can take part now that the provider is open; else NULL.
-static int gather_addresses(MccModule* m, ompi_communicator_t* comm, uint8_t** addresses) {
+// What the members tell each other, its addresses to be freed, where all can take part now that the provider
+// is open; else there are none.
+static int meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
-    const int rc = mcc_peers_exchange(m, comm, addresses, reason);
+    const int rc = mcc_peers_exchange(m, comm, meeting, reason);
     if ('\0' != reason[0]) mcc_report_off(comm, reason);
     if (OMPI_SUCCESS == rc && '\0' == reason[0]) return rc;
-    free(*addresses);
-    *addresses = NULL;
+    free(meeting->addresses);
+    meeting->addresses = NULL;
     return rc;
 }
 
 static int form(MccModule* m, ompi_communicator_t* comm) {
     const char* step = "address vector";
     int error = 0, who = -1;
-    uint8_t* addresses = NULL;
+    MccMeeting meeting = {.addresses = NULL};
     m->state = kMccForming;
-    int rc = gather_addresses(m, comm, &addresses);
-    if (NULL == addresses) {
+    int rc = meet(m, comm, &meeting);
+    if (NULL == meeting.addresses) {
         m->state = kMccLeft;
         return rc;
     }
-    MccGroup* g = make_group(comm, m->attempts, addresses, &error);
-    free(addresses);
+    MccGroup* g = make_group(comm, m->attempts, &meeting, &error);
+    free(meeting.addresses);
     rc = agree(comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";

@@ -152,7 +152,7 @@ void mcc_peers_meet_all(void) {
 }
 
 // All members go the same way, since that depends on the allreduce's result only.
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, uint8_t** addresses, char* reason) {
+int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, char* reason) {
     const MccComponent* c = &mcc_component;
     const MccPrevious* previous = m->previous[kMccBlocking];
 #define PREVIOUS(name, collective, ...)                                                    \
@@ -161,12 +161,13 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, uint8_t** addres
     const int size = ompi_comm_size(comm), width = (int)c->fabric.address_bytes;
     const uint64_t rank = (uint64_t)ompi_comm_rank(comm), kRank = UINT32_MAX;
     const uint64_t offers = c->opened ? digest_offers(c) : 0;
-    char text[kMccReasonBytes] = "no memory for the members' addresses";
-    if (c->opened) *addresses = malloc((size_t)size * c->fabric.address_bytes);
+    char text[kMccReasonBytes] = "no memory for the members' addresses, or no random numbers";
+    const bool secret = mcc_draw_secret(&meeting->secret);  // rank 0's will be all members'
+    if (c->opened) meeting->addresses = malloc((size_t)size * c->fabric.address_bytes);
     if (!c->opened) memcpy(text, c->reason, sizeof(text));
     // The first that cannot, and the first with the smallest digest and with the largest.
-    const uint64_t mine[] = {NULL != *addresses ? (uint64_t)size : rank, (offers & ~kRank) | rank,
-                             (~offers & ~kRank) | rank};
+    const uint64_t mine[] = {NULL != meeting->addresses && secret ? (uint64_t)size : rank,
+                             (offers & ~kRank) | rank, (~offers & ~kRank) | rank};
     uint64_t least[] = {0, 0, 0};
     int rc = PREVIOUS(allreduce, kMccAllreduce, mine, least, 3, MPI_UINT64_T, MPI_MIN);
     if (OMPI_SUCCESS != rc) return rc;
@@ -179,8 +180,10 @@ int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, uint8_t** addres
     } else if ((size_t)size > c->fabric.max_members) {
         snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
     } else {
-        rc = PREVIOUS(allgather, kMccAllgather, c->fabric.address, width, MPI_BYTE, *addresses, width,
-                      MPI_BYTE);
+        rc = PREVIOUS(bcast, kMccBcast, &meeting->secret, sizeof(meeting->secret), MPI_BYTE, 0);
+        if (OMPI_SUCCESS == rc)
+            rc = PREVIOUS(allgather, kMccAllgather, c->fabric.address, width, MPI_BYTE, meeting->addresses,
+                          width, MPI_BYTE);
     }
 #undef PREVIOUS
     return rc;

@@ -108,17 +108,23 @@ static bool form(PmpiGroup* g, char* reason) {
     }
     const int width = (int)pmpi.provider.address_bytes;
     uint8_t* addresses = malloc((size_t)g->join.size * (size_t)width);
-    if (!agree(g, "malloc", NULL != addresses ? 0 : FI_ENOMEM, reason)) {
+    struct {
+        int64_t number;
+        MccSecret secret;  // rank 0's
+    } key = {.number = g->number};
+    const bool drawn = mcc_draw_secret(&key.secret);
+    if (!agree(g, "malloc, or getrandom", NULL != addresses && drawn ? 0 : FI_ENOMEM, reason)) {
         free(addresses);
         return false;
     }
-    int error = MPI_SUCCESS == PMPI_Allgather(pmpi.provider.address, width, MPI_BYTE, addresses, width,
-                                              MPI_BYTE, g->comm)
+    int error = MPI_SUCCESS == PMPI_Bcast(&key.secret, sizeof(key.secret), MPI_BYTE, 0, g->comm) &&
+                        MPI_SUCCESS == PMPI_Allgather(pmpi.provider.address, width, MPI_BYTE, addresses,
+                                                      width, MPI_BYTE, g->comm)
                     ? 0
                     : FI_EOTHER;
     if (0 == error) {
         pthread_mutex_lock(&pmpi.provider.lock);
-        error = mcc_join_begin(&pmpi.provider, &g->join, &g->number, sizeof(g->number), addresses);
+        error = mcc_join_begin(&pmpi.provider, &g->join, &key, sizeof(key), addresses);
         pthread_mutex_unlock(&pmpi.provider.lock);
     }
     free(addresses);

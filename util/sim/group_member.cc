@@ -23,10 +23,11 @@ group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPla
             .self = rank_of(rank),
             .members = plan.members.size(),
             .deadline = now + options.join_timeout,
-            .settings = {.repair = plan.repair},
+            .settings = {.repair = plan.repair, .security = options.security},
             .policy = kPolicy,
             .selection = plan.selection,
             .means = {.message_bytes = group::kMessageBytes,
+                      .key = options.key,
                       .most_open = 16,
                       .memory = {},
                       .stall_timeout = options.stall_timeout}};
@@ -175,7 +176,8 @@ void GroupMember::greet(Rank to, std::uint32_t attempt, Bytes bytes) {
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
-    world().network().send_datagram(process_.endpoint(), plan_.members[index_of(to)], datagram);
+    world().network().send_datagram(process_.endpoint(), plan_.members[index_of(to)],
+                                    wire::prove(datagram, key()));
 }
 
 void GroupMember::watch(Address peer, const wire::ByteString&, Nanoseconds) {
@@ -264,7 +266,8 @@ void GroupProcess::call(std::uint32_t group) {
 }
 
 void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {
-    const auto kind = wire::join_kind(bytes);
+    const auto proof = bytes.size() - (world_.options().key ? wire::kTagBytes : 0);
+    const auto kind = wire::join_kind(bytes.first(proof));
     const bool survey =
         kind == wire::JoinKind::survey || kind == wire::JoinKind::echo || kind == wire::JoinKind::surveyed;
     if (!survey || world_.options().silent != number())
@@ -272,7 +275,7 @@ void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {
 }
 
 void GroupProcess::on_message(Bytes message) {
-    if (wire::join_kind(message)) {
+    if (wire::peek_list(message)) {
         joins_.on_word(message, world_.now());
         return;
     }

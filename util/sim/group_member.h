@@ -139,6 +139,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     group::Group& core() override { return core_; }
     const wire::JoinId& join_id() const override { return id_; }
     const group::MemberList& members() const override { return shared_.addresses(); }
+    const wire::JoinKey& key() const override { return process_.world().options().key; }
     bool comes_from(Rank rank, const group::Source& source) override {
         return index_of(rank) < members()->size() && (*members())[index_of(rank)] == source;
     }
@@ -180,7 +181,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         return value_of<Address>(private_address);
     }
     void tell(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell(std::move(to), std::move(word), id_.list_hash);
+        process_.tell(std::move(to), wire::prove(word, key()), id_.list_hash);
     }
     void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
@@ -191,7 +192,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         process_.send_now(to, header, payload);
     }
     void tell_for_good(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell(std::move(to), std::move(word), group::Outbox::kNobody);
+        process_.tell(std::move(to), wire::prove(word, key()), group::Outbox::kNobody);
     }
     void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
     void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {

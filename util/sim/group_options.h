@@ -6,6 +6,7 @@
 
 #include "shared_plan.h"
 #include "simulation.h"
+#include "wire/protection.h"
 
 namespace mcastcoll::sim {
 
@@ -13,9 +14,14 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     std::vector<std::uint32_t> host_of;  // of each process
     std::vector<std::uint32_t> site_of;  // of each host
     std::vector<GroupPlan> groups;       // joined by each of their processes in this order
-    double words_doubled = 0;            // of a join, later, as by somebody who has heard them
-    std::size_t messages_at_once = 32;   // that one process may have under way
-    bool tells_failed_sends = true;      // to processes that are gone
+    wire::JoinKey key;                   // of all groups; none: strangers are not told from members
+    wire::Security security = wire::Security::off;
+    // Of what is heard: comes first as a stranger has changed it, whose checksum is right; of messages: comes
+    // again.
+    double forged = 0;
+    double words_doubled = 0;           // of a join, later, as by somebody who has heard them
+    std::size_t messages_at_once = 32;  // that one process may have under way
+    bool tells_failed_sends = true;     // to processes that are gone
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);
     Nanoseconds calls_within;  // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);

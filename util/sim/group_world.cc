@@ -97,6 +97,24 @@ void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
     turn(endpoint, [](GroupProcess&) {});
 }
 
+namespace {
+
+// Everything is known to the stranger but the key.
+std::vector<std::byte> forge(Bytes packet) {
+    const Unmetered own;
+    std::vector<std::byte> forged(packet.begin(), packet.end());
+    wire::Header header = wire::decode(packet, wire::Checksum::none).header;
+    const std::span payload(forged.begin() + wire::kHeaderBytes, forged.end());
+    for (std::byte& byte : payload) byte ^= std::byte{0xff};
+    if (payload.empty()) header.total ^= 1;
+    wire::HeaderBytes encoded;
+    wire::encode(header, payload, encoded);
+    std::copy_n(encoded.begin(), wire::kNumberOffset, forged.begin());
+    return forged;
+}
+
+}  // namespace
+
 // What a process, if it lives, is given, and what has come due; and what it makes of it.
 void GroupWorld::turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given) {
     Slot& slot = slots_[endpoint];
@@ -120,11 +138,20 @@ void GroupWorld::metered(Slot& slot, FunctionRef<void(GroupProcess&)> body) {
 }
 
 void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
-    turn(endpoint, [&](GroupProcess& process) { process.on_multicast(datagram); });
+    turn(endpoint, [&](GroupProcess& process) {
+        if (random_.chance(options_.forged)) process.on_multicast(forge(datagram));
+        process.on_multicast(datagram);
+    });
 }
 
 void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
-    turn(endpoint, [&](GroupProcess& process) { process.on_message(message); });
+    turn(endpoint, [&](GroupProcess& process) {
+        const bool is_word = wire::peek_list(message).has_value();
+        const bool forges = !is_word && random_.chance(options_.forged);
+        if (forges) process.on_message(forge(message));
+        process.on_message(message);
+        if (forges) process.on_message(message);
+    });
 }
 
 void GroupWorld::on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) {
@@ -147,7 +174,7 @@ bool GroupWorld::may_send(std::uint32_t endpoint) {
 void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) {
     const Unmetered own;
     network_.send_message(endpoint, endpoint_of(to), header, payload);
-    if (!payload.empty() || !wire::join_kind(header) || !random_.chance(options_.words_doubled)) return;
+    if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.words_doubled)) return;
     send(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
          [word = std::vector(header.begin(), header.end())](GroupProcess& process) {
              process.on_message(word);

@@ -251,6 +251,14 @@ void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
     if (random.chance(0.05)) options.silent = somebody();
 }
 
+// Drawn from the seed alone, for the same reason.
+void draw_security(std::uint64_t seed, GroupOptions& options) {
+    if (seed % 2 == 0) return;
+    options.key = wire::Key{std::byte{1}};
+    options.security = seed % 4 == 1 ? wire::Security::authenticate : wire::Security::encrypt;
+    options.forged = 0.2;
+}
+
 GroupOptions draw_groups(std::uint64_t seed) {
     Random random(seed ^ 0x67726f757073);
     GroupOptions options;
@@ -285,6 +293,7 @@ GroupOptions draw_groups(std::uint64_t seed) {
     if (random.chance(0.05)) options.no_memory = one_of(random, processes);
     options.pause_length = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 50, 700, 3'000}));
     draw_join_troubles(seed, options);
+    draw_security(seed, options);
     return options;
 }
 

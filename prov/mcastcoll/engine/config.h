@@ -8,6 +8,7 @@
 
 #include "base/types.h"
 #include "engine/pool.h"
+#include "wire/packet.h"
 
 namespace mcastcoll::engine {
 
@@ -40,7 +41,8 @@ struct GroupConfig {
     Epoch epoch{};
 
     // Equal on all members.
-    std::uint32_t fragment_bytes = 1424;    // payload of a multicast datagram
+    wire::Checksum checksum = wire::Checksum::crc32c;  // none: tags stand in for it, made and checked outside
+    std::uint32_t fragment_bytes = 1424;               // payload of a multicast datagram
     std::uint32_t retransmit_bytes = 8192;  // longest message kept for repair until everybody has it
     std::uint32_t operation_slots = 128;    // operations between the slowest and the fastest member
     std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished,

@@ -192,7 +192,7 @@ void Core::write_header(Effect& effect, wire::Kind kind, OperationId operation, 
                               .fragment = fragment_of(fragment),
                               .payload_bytes = static_cast<std::uint32_t>(effect.payload.size()),
                               .total = total};
-    wire::encode(header, effect.payload, effect.header);
+    wire::encode(header, effect.payload, effect.header, config.checksum);
 }
 
 bool Core::take_target(std::uint32_t& next, Effect& effect) const {

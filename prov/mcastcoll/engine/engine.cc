@@ -261,14 +261,14 @@ bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanos
 }
 
 void Engine::on_packet(Bytes datagram, Nanoseconds now) {
-    const wire::Decoded decoded = wire::decode(datagram);
+    const wire::Decoded decoded = wire::decode(datagram, core_.config.checksum);
     if (!accept(decoded, core_.counters.datagrams_received, now)) return;
     dispatch_packet(decoded.header, decoded.payload);
     settle();
 }
 
 void Engine::on_message(Bytes message, Nanoseconds now) {
-    const wire::Decoded decoded = wire::decode(message);
+    const wire::Decoded decoded = wire::decode(message, core_.config.checksum);
     if (!accept(decoded, core_.counters.messages_received, now)) return;
     detector_.wake();
     dispatch_message(decoded.header, decoded.payload);

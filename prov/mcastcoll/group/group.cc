@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/result.h"
+#include "wire/bytes.h"
 #include "wire/peer_table.h"
 
 namespace mcastcoll::group {
@@ -23,6 +24,18 @@ void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbo
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
     port.tell_for_good(std::move(whom), wire::encode(word));
 #endif
+}
+
+// Everybody on the machine can see it: with a key it tells nothing of what the packets bear.
+HostMemoryName memory_name(const wire::Agreement& agreement, const wire::JoinKey& key,
+                           const wire::ByteString& leader_point) {
+    if (!key) return {agreement.key, agreement.epoch, leader_point};
+    std::array<std::byte, sizeof(std::uint64_t) + sizeof(std::uint32_t)> context;
+    wire::put(context.data(), static_cast<std::uint64_t>(agreement.key));
+    wire::put(context.data() + sizeof(std::uint64_t), static_cast<std::uint32_t>(agreement.epoch));
+    const wire::Key name = wire::derive(*key, "host memory", context);
+    return {static_cast<GroupKey>(wire::get<std::uint64_t>(name.data())),
+            static_cast<Epoch>(wire::get<std::uint32_t>(name.data() + sizeof(std::uint64_t))), leader_point};
 }
 
 }  // namespace
@@ -58,7 +71,12 @@ void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
     if (!arrival_.add(part, kMostBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
     const auto welcome = wire::decode_welcome(whole, plan_.members);
-    if (welcome && join_.accept(*welcome)) lead_host(*welcome, whole, now);
+    if (!welcome) return;
+    const wire::Peer& named = welcome->peers[index_of(plan_.self)];
+    if (!names_this_process(named.private_address, named.watch_point) || !join_.accept(*welcome)) return;
+    if (is_too_open(*welcome))
+        return refuse_openness(welcome->peers.front().private_address, welcome->id.sequence);
+    lead_host(*welcome, whole, now);
 }
 
 // Makes what the processes of this host share.
@@ -74,7 +92,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     std::unique_ptr<HostLevel> host;
     if (here.size() > 1) {
         auto made = port_.open_host(
-            {.name = {welcome.key, welcome.epoch, welcome.peers[index_of(plan_.self)].watch_point},
+            {.name = memory_name(welcome, plan_.means.key, welcome.peers[index_of(plan_.self)].watch_point),
              .size = static_cast<std::uint32_t>(here.size()),
              .clusters = clusters_in_host(map, here),
              .table = bytes});
@@ -90,13 +108,16 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
 void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     const wire::Agreement& agreement = welcome.agreement;
     if (!join_.accept(agreement)) return;
+    if (is_too_open(agreement)) return refuse_openness(welcome.head.answer_to, welcome.head.sequence);
     leader_address_ = welcome.head.answer_to;
     sequence_ = welcome.head.sequence;
-    HostMembers members{.name = {agreement.key, agreement.epoch, welcome.host_point}};
+    HostMembers members{.name = memory_name(agreement, plan_.means.key, welcome.host_point)};
     const auto shared = port_.find_table(members.name);
     if (!shared) return end_without_memory(shared.error());
     const auto table = MemberTable::view(shared.value());
-    if (!table || table->size() != plan_.members) return end_join(EPROTO);
+    if (!table || table->size() != plan_.members ||
+        !names_this_process(table->address(index_of(plan_.self)), table->watch_point(index_of(plan_.self))))
+        return end_join(EPROTO);
     const levels::Placement placement(index_of(plan_.self), table->places());
     members.self = placement.host_self();
     members.size = static_cast<std::uint32_t>(placement.host().size());
@@ -105,6 +126,24 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     auto found = port_.open_host(members);
     if (!found) return end_without_memory(found.error());
     begin({agreement, *table, std::move(found).value()}, {}, now);
+}
+
+// Else it is one of an earlier process, which somebody has heard and says again.
+bool Group::names_this_process(const wire::ByteString& address, const wire::ByteString& watch_point) const {
+    const wire::Peer own = port_.own_hello().peer;
+    return own.private_address == address && own.watch_point == watch_point;
+}
+
+// Rank 0 wants less than this member.
+bool Group::is_too_open(const wire::Agreement& agreement) const {
+    return agreement.security < static_cast<std::uint8_t>(plan_.settings.security);
+}
+
+void Group::refuse_openness(const wire::ByteString& leader, std::uint32_t sequence) {
+    leader_address_ = leader;
+    sequence_ = sequence;
+    port_.warn("rank 0 wants less security than this member");
+    end_join(EKEYREJECTED);
 }
 
 void Group::end_without_memory(const Error& error) {
@@ -179,11 +218,7 @@ void Group::on_message(Bytes message, Nanoseconds now) {
 
 bool Group::on_datagram(Bytes bytes, Nanoseconds now) {
     touched_ = true;
-    engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
-    if (engine == nullptr) return false;
-    const std::uint64_t valid_before = engine->counters().datagrams_received;
-    engine->on_packet(bytes, now);
-    return engine->counters().datagrams_received > valid_before;
+    return formed() && bytes.size() >= wire::kHeaderBytes && levels_->on_datagram(bytes, now);
 }
 
 void Group::submit(const levels::Request& request, int& refused, Nanoseconds now) {

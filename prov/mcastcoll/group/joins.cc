@@ -38,14 +38,26 @@ Joins::Member* Joins::find_called(const wire::JoinId& id) const {
     return found == members_.end() ? nullptr : *found;
 }
 
+const wire::JoinKey* Joins::key_of(std::uint64_t list) {
+    for (const Member* member : members_)
+        if (member->join_id().list_hash == list) return &member->key();
+    return memory_.key_of(list);
+}
+
+// Of a list that was unknown when it came anybody may have said it.
+bool Joins::is_of(Member& member, const JoinMemory::EarlyHello& early) {
+    return wire::proven(early.word, member.key()) && member.comes_from(early.hello.rank, early.source);
+}
+
 void Joins::deliver_early(Member& member, Nanoseconds now) {
     for (const JoinMemory::EarlyHello& early : memory_.early())
-        if (early.hello.id == member.join_id() && member.comes_from(early.hello.rank, early.source))
+        if (early.hello.id == member.join_id() && is_of(member, early))
             member.core().on_join([&](Join& join) { join.on_hello(early.hello, now); }, now);
 }
 
 void Joins::remove(Member& member) noexcept {
     std::erase(members_, &member);
+    attempt([&] { memory_.keep_key(member.join_id().list_hash, member.key()); });
     if (member.core().error() == 0) return;
     attempt([&] {
         memory_.keep_failed_group({member.core().ended_word(), member.members(), member.core().roster()});
@@ -57,10 +69,23 @@ void Joins::remember_ended(Member& member, int error) {
     if (!member.core().join().leads()) memory_.keep_given_up(member.join_id(), member.members()->front());
 }
 
-void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
+void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
+    const auto list = wire::peek_list(word);
+    if (!list) {
+        if (const auto foreign = wire::decode_foreign_hello(word)) on_foreign(*foreign, source, now);
+        return;
+    }
+    const wire::JoinKey* const key = key_of(*list);
+    if (key == nullptr) return on_unknown(word, source);
+    const auto proven = wire::proven(word, *key);
+    if (!proven) {
+        ++foreign_datagrams_;
+        return;
+    }
+    const Bytes bytes = *proven;
     const auto kind = wire::join_kind(bytes);
     if (kind == wire::JoinKind::hello) {
-        if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, source, now);
+        if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, word, source, now);
     } else if (kind == wire::JoinKind::ack || kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(bytes)) on_answer(*answer, source, now);
     } else if (kind == wire::JoinKind::survey) {
@@ -71,12 +96,30 @@ void Joins::on_datagram(Bytes bytes, const Source& source, Nanoseconds now) {
         on_survey(wire::decode_surveyed(bytes), &Join::on_surveyed, source, now);
     } else if (const auto waiting = wire::decode_waiting(bytes)) {
         on_waiting(*waiting, source, now);
-    } else if (const auto foreign = wire::decode_foreign_hello(bytes)) {
-        on_foreign(*foreign, source, now);
     }
 }
 
-void Joins::on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now) {
+// A greeting for a join that is still to come here: whether it has a proof, and the right one, is seen then.
+void Joins::on_unknown(Bytes word, const Source& source) {
+    auto hello = wire::decode_hello(word);
+    if (!hello && word.size() > wire::kTagBytes)
+        hello = wire::decode_hello(word.first(word.size() - wire::kTagBytes));
+    if (hello)
+        memory_.keep_early(*hello, word, source);
+    else
+        ++foreign_datagrams_;
+}
+
+void Joins::reply(const Source& source, const wire::Answer& answer) {
+    port_.reply(source, prove(answer.id, wire::encode(answer)));
+}
+
+// Of a list that is known here.
+wire::ByteString Joins::prove(const wire::JoinId& id, Bytes word) {
+    return wire::prove(word, *key_of(id.list_hash));
+}
+
+void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now) {
     if (Member* member = find(hello.id); member != nullptr && !was_given_up(member->core())) {
         const Join& known = member->core().join();
         if (!known.gathers(hello.rank) || member->members()->size() != hello.members) return;
@@ -85,16 +128,15 @@ void Joins::on_hello(const wire::Hello& hello, const Source& source, Nanoseconds
             return;
         }
         if (!member->core().formed() || !known.greeted_by_another(hello)) {
-            port_.reply(source, wire::encode(wire::Answer{wire::JoinKind::ack, hello.id, 0}));
+            reply(source, {wire::JoinKind::ack, hello.id, 0});
             return bring(*member, now, [&](Join& join) { join.on_hello(hello, now); });
         }
         member->within(now, [&] { member->core().doubt(hello.rank, now); });
     }
-    if (const wire::Answer* failed = memory_.failed(hello.id))
-        return port_.reply(source, wire::encode(*failed));
+    if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
     // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
     // lose it.
-    memory_.keep_early(hello, source);
+    memory_.keep_early(hello, word, source);
 }
 
 void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now) {
@@ -143,11 +185,16 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
-        port_.tell({peer.value()}, wire::encode(failed->word));
+        port_.tell({peer.value()}, prove(waiting.id, wire::encode(failed->word)));
 #endif
 }
 
-bool Joins::on_word(Bytes word, Nanoseconds now) {
+bool Joins::on_word(Bytes told, Nanoseconds now) {
+    const auto list = wire::peek_list(told);
+    const wire::JoinKey* const key = list ? key_of(*list) : nullptr;
+    const auto proven = key != nullptr ? wire::proven(told, *key) : std::nullopt;
+    if (!proven) return false;
+    const Bytes word = *proven;
     if (const auto part = wire::decode_part(word)) {
         welcome(
             part->head, [&](Group& group) { group.on_part(*part, now); }, now);
@@ -187,13 +234,13 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
     const auto leader = memory_.take_given_up(head.to);
     if (!leader || !port_.same_host(*leader, head.answer_to)) return;
     if (auto peer = port_.peer(head.answer_to))
-        port_.tell({peer.value()}, wire::encode(wire::Ended{head.answer_id(), ECANCELED}));
+        port_.tell({peer.value()}, prove(head.to, wire::encode(wire::Ended{head.answer_id(), ECANCELED})));
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
     const JoinMemory::EarlyHello* found = memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
         return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
-               member.comes_from(rank, early.source);
+               is_of(member, early);
     });
     return found == nullptr ? nullptr : &found->hello;
 }

@@ -64,22 +64,24 @@ class JoinMemory {
   public:
     struct EarlyHello {
         wire::Hello hello;
-        Source source;  // who it may be is known when the join is called
+        wire::ByteString word;  // it, with its proof:
+        Source source;          // both tell who it is when the join is called
         std::size_t bytes() const {
             const wire::Peer& peer = hello.peer;
-            return sizeof *this + source.size() + hello.verbs.source.size() + peer.private_address.size() +
-                   peer.multicast_source.size() + peer.watch_point.size() + peer.place.size();
+            return sizeof *this + word.size() + source.size() + hello.verbs.source.size() +
+                   peer.private_address.size() + peer.multicast_source.size() + peer.watch_point.size() +
+                   peer.place.size();
         }
     };
     // Some 5,000 greetings: of dozens of joins that this member gathers for, or of thousands that nobody
     // calls.
     static constexpr std::size_t kEarlyBytes = std::size_t{2} << 20;
     // The latest from a place is from the process that lives.
-    void keep_early(const wire::Hello& hello, const Source& source) {
+    void keep_early(const wire::Hello& hello, Bytes word, const Source& source) {
         early_.forget_if([&](const EarlyHello& one) {
             return one.hello.id == hello.id && one.hello.rank == hello.rank && one.source == source;
         });
-        early_.keep({hello, source});
+        early_.keep({hello, {word.begin(), word.end()}, source});
     }
     void forget_early(const wire::JoinId& id) {
         early_.forget_if([&](const EarlyHello& one) { return one.hello.id == id; });
@@ -109,6 +111,16 @@ class JoinMemory {
         return leader;
     }
 
+    // The key that joins of this list have, or had.
+    void keep_key(std::uint64_t list, const wire::JoinKey& key) {
+        if (key_of(list) == nullptr) keys_.keep({list, key});
+    }
+    // Null: none that is remembered.
+    const wire::JoinKey* key_of(std::uint64_t list) {
+        const ListKey* found = keys_.latest([&](const ListKey& one) { return one.list == list; });
+        return found == nullptr ? nullptr : &found->key;
+    }
+
     // A group that has failed and is closed here: somebody may still wait for this member.
     struct FailedGroup {
         wire::Ended word;
@@ -126,7 +138,12 @@ class JoinMemory {
         wire::JoinId id;
         wire::ByteString leader;
     };
+    struct ListKey {
+        std::uint64_t list;
+        wire::JoinKey key;
+    };
     Recent<EarlyHello, kEarlyBytes> early_;
+    Recent<ListKey, 256> keys_;
     Recent<wire::Answer, 64> failed_;
     Recent<GivenUp, 64> given_up_;
     Recent<FailedGroup, 64> failed_groups_;
@@ -141,6 +158,8 @@ class Joins {
         // As this process counts its joins; the group's words bear core().id().
         virtual const wire::JoinId& join_id() const = 0;
         virtual const MemberList& members() const = 0;
+        // What its words are proven with.
+        virtual const wire::JoinKey& key() const = 0;
         // Whether a datagram from there may be this member's. If so, the place is remembered.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         // Work of this group; what is thrown there ends it, and harms no other.
@@ -187,7 +206,14 @@ class Joins {
   private:
     Member* find(const wire::JoinId& id) const;
     Member* find_called(const wire::JoinId& id) const;
-    void on_hello(const wire::Hello& hello, const Source& source, Nanoseconds now);
+    // What somebody says of a list of members that were never called here.
+    void on_unknown(Bytes word, const Source& source);
+    // Null: no member of such a list is known.
+    const wire::JoinKey* key_of(std::uint64_t list);
+    static bool is_of(Member& member, const JoinMemory::EarlyHello& early);
+    void reply(const Source& source, const wire::Answer& answer);
+    wire::ByteString prove(const wire::JoinId& id, Bytes word);
+    void on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now);
     void on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now);
     void on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now);
     template <typename Message>

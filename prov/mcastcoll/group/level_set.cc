@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "group/welcome.h"
+#include "wire/bytes.h"
 
 namespace mcastcoll::group {
 namespace {
@@ -20,10 +21,28 @@ constexpr std::size_t kMostReported = 4096;
 
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 
+// Of a group alone: rank 0 draws its names anew.
+wire::Protection protection_of(const wire::Agreement& agreement, const wire::JoinKey& key,
+                               std::string_view whose, std::uint64_t number) {
+    const auto security = static_cast<wire::Security>(agreement.security);
+    if (security == wire::Security::off || !key) return {wire::Security::off, {}};
+    std::array<std::byte, 2 * sizeof(std::uint64_t) + sizeof(std::uint32_t)> context;
+    wire::put(context.data(), static_cast<std::uint64_t>(agreement.key));
+    wire::put(context.data() + sizeof(std::uint64_t), number);
+    wire::put(context.data() + 2 * sizeof(std::uint64_t), static_cast<std::uint32_t>(agreement.epoch));
+    return {security, wire::derive(*key, whose, context)};
+}
+
+wire::Checksum checksum_of(const wire::Agreement& agreement) {
+    return static_cast<wire::Security>(agreement.security) == wire::Security::off ? wire::Checksum::crc32c
+                                                                                  : wire::Checksum::none;
+}
+
 levels::MessageConfig message_config(const wire::Agreement& agreement, const levels::Placement& placement,
                                      const Means& means) {
     return {.key = agreement.key,
             .epoch = agreement.epoch,
+            .checksum = checksum_of(agreement),
             .self = placement.self(),
             .members = placement.members(),
             .message_bytes = means.message_bytes};
@@ -37,6 +56,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     const std::uint64_t segment = placement.segment_of(placement.self());
     config.key = static_cast<GroupKey>(static_cast<std::uint64_t>(welcome.key) + segment);
     config.epoch = welcome.epoch;
+    config.checksum = checksum_of(welcome);
     config.fragment_bytes = welcome.fragment_bytes;
     // What goes without reports: several of them must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
@@ -69,6 +89,9 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
       epoch_(standing.agreement.epoch),
       policy_(topology::decode_policy(standing.agreement.policy).value_or(topology::Policy{})),
       placement_(index_of(self), standing.table.places()),
+      protection_(protection_of(standing.agreement, means.key, "messages", 0)),
+      engine_protection_(
+          protection_of(standing.agreement, means.key, "segment", placement_.segment_of(placement_.self()))),
       selection_(levels::Selection::decode(standing.agreement.selection).value_or(levels::Selection())),
       site_level_(placement_, {message_config(standing.agreement, placement_, means),
                                policy_.algorithms.at(topology::Level::wan),
@@ -114,13 +137,35 @@ void LevelSet::start(Nanoseconds now) {
     if (engine_) engine_->start(now);
 }
 
+template <typename Take>
+void LevelSet::if_proven(wire::Protection& protection, Bytes packet, Rank to, Take take) {
+    if (const auto opened = protection.unseal(packet, to))
+        take(*opened);
+    else
+        ++unproven_;
+}
+
 void LevelSet::on_message(Bytes message, Nanoseconds now) {
-    if (site_level_.takes(wire::peek_kind(message)))
-        site_level_.on_message(message, now);
-    else if (exchange_level_ && exchange_level_->takes(wire::peek_kind(message)))
-        exchange_level_->on_message(message, now);
-    else if (engine_)
-        engine_->on_message(message, now);
+    const wire::Kind kind = wire::peek_kind(message);
+    const bool of_site = site_level_.takes(kind);
+    if (of_site || (exchange_level_ && exchange_level_->takes(kind))) {
+        if_proven(protection_, message, rank_of(placement_.self()), [&](Bytes proven) {
+            if (of_site)
+                site_level_.on_message(proven, now);
+            else
+                exchange_level_->on_message(proven, now);
+        });
+    } else if (engine_) {
+        if_proven(engine_protection_, message, engine_->config().self,
+                  [&](Bytes proven) { engine_->on_message(proven, now); });
+    }
+}
+
+bool LevelSet::on_datagram(Bytes datagram, Nanoseconds now) {
+    if (!engine_) return false;
+    const std::uint64_t valid_before = engine_->counters().datagrams_received;
+    if_proven(engine_protection_, datagram, kNoRank, [&](Bytes proven) { engine_->on_packet(proven, now); });
+    return engine_->counters().datagrams_received > valid_before;
 }
 
 void LevelSet::on_timeout(Nanoseconds now) {
@@ -138,11 +183,15 @@ bool LevelSet::carry_out(Nanoseconds now) {
         if (!engine_->poll_effects(allowed, effect)) break;
         switch (effect.kind) {
             case engine::Effect::Kind::multicast:
-                if (multicast.joined()) multicast.send(effect.header, effect.payload, effect.range);
+                if (!multicast.joined()) break;
+                effect.payload = engine_protection_.seal(effect.header, effect.payload, kNoRank);
+                multicast.send(effect.header, effect.payload, effect.range);
                 break;
             case engine::Effect::Kind::message:
-                if (const auto peer = roster_.peer(rank(), port_))
+                if (const auto peer = roster_.peer(rank(), port_)) {
+                    effect.payload = engine_protection_.seal(effect.header, effect.payload, effect.to);
                     port_.send_message(*peer, effect.header, effect.payload);
+                }
                 break;
             case engine::Effect::Kind::gathered:
                 segment_level_->on_gathered(effect.operation);
@@ -172,8 +221,10 @@ bool LevelSet::move_messages() {
     bool moved = false;
     const auto send_all = [&](auto& level) {
         for (levels::Outgoing message; port_.can_send() && level.poll_outgoing(message);) {
-            if (const auto peer = roster_.peer(message.to, port_))
+            if (const auto peer = roster_.peer(message.to, port_)) {
+                message.payload = protection_.seal(message.header, message.payload, rank_of(message.to));
                 port_.send_message(*peer, message.header, message.payload);
+            }
             moved = true;
         }
         for (std::uint32_t rank; level.poll_watch(rank);) awaited_long_.push_back(rank);

@@ -15,12 +15,14 @@
 #include "levels/segment_level.h"
 #include "levels/site_level.h"
 #include "topology/map.h"
+#include "wire/protection.h"
 
 namespace mcastcoll::group {
 
 // What a process has for each of its groups.
 struct Means {
     std::uint32_t message_bytes = 0;  // the longest message
+    wire::JoinKey key{};              // that proofs are made with
     std::size_t most_open = 0;        // operations at once
     engine::MemorySource memory;
     Nanoseconds stall_timeout = kNever;
@@ -60,6 +62,8 @@ class LevelSet {
     bool connected() const { return site_level_.greeted(); }
 
     void on_message(Bytes message, Nanoseconds now);
+    // True: it was one of the engine's.
+    bool on_datagram(Bytes datagram, Nanoseconds now);
     void on_timeout(Nanoseconds now);
     Nanoseconds next_deadline() const { return planner_->next_deadline(); }
     // What the engine wants done, what goes between segments and among all members: true if there was
@@ -100,6 +104,8 @@ class LevelSet {
 
   private:
     void make_engine(const wire::Welcome& welcome, const Means& means);
+    template <typename Take>
+    void if_proven(wire::Protection& protection, Bytes packet, Rank to, Take take);
 
     Roster& roster_;
     Port& port_;
@@ -107,6 +113,9 @@ class LevelSet {
     const Epoch epoch_;
     const topology::Policy policy_;
     const levels::Placement placement_;  // the numbers are the roster's
+    // Of what goes among all members, and among the engine's.
+    wire::Protection protection_, engine_protection_;
+    std::uint64_t unproven_ = 0;
     const levels::Selection selection_;
 
     std::unique_ptr<engine::Engine> engine_;

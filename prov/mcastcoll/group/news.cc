@@ -75,6 +75,7 @@ void LevelSet::tell_joined() const {
                             segment.front());
     if (placement_.segments().size() > 1)
         text += fmt::format("; {} segments by messages", placement_.segments().size());
+    if (placement_.hosts() > 1) text += fmt::format("; {}", protection_.describe());
     if (!engine_) return port_.explain(text);
     const engine::GroupConfig& config = engine_->config();
     const std::size_t hearing = engine_->graph().hearing_count();
@@ -117,6 +118,7 @@ void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const 
     if (host_level_) host_level_->add_counters(levels);
     const levels::PlanCounters& plans = planner_->counters();
     levels.plans_reduction += plans.reductions;
+    levels.unproven_packets += unproven_;
     levels.plans_chains += plans.chains;
     levels.plans_split += plans.splits;
     levels.block_bytes_broadcast += plans.block_bytes_broadcast;

@@ -24,6 +24,7 @@ struct LevelCounters {
     std::uint64_t host_operations = 0, host_single_copies = 0, host_sleeps = 0;
     std::uint64_t plans_reduction = 0, plans_chains = 0, plans_split = 0, block_bytes_broadcast = 0;
     std::uint64_t site_pieces_sent = 0, site_bytes_sent = 0, site_bad_pieces = 0;
+    std::uint64_t unproven_packets = 0;  // of strangers
     std::uint64_t exchange_pieces_sent = 0, exchange_bytes_sent = 0, exchange_bad_pieces = 0;
 };
 
@@ -42,6 +43,7 @@ inline constexpr NamedLevelCounter kLevelCounters[] = {
     {"site_pieces_sent", &LevelCounters::site_pieces_sent},
     {"site_bytes_sent", &LevelCounters::site_bytes_sent},
     {"site_bad_pieces", &LevelCounters::site_bad_pieces},
+    {"unproven_packets", &LevelCounters::unproven_packets},
     {"exchange_pieces_sent", &LevelCounters::exchange_pieces_sent},
     {"exchange_bytes_sent", &LevelCounters::exchange_bytes_sent},
     {"exchange_bad_pieces", &LevelCounters::exchange_bad_pieces},

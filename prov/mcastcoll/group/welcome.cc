@@ -42,6 +42,7 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
     welcome.channels = settings.channels;
     welcome.root_sync = static_cast<std::uint8_t>(settings.root_sync);
     welcome.root_delay_us = settings.root_delay_us;
+    welcome.security = static_cast<std::uint8_t>(settings.security);
     const auto encoded = topology::encode(policy);
     welcome.policy.assign(encoded.begin(), encoded.end());
     welcome.peers.reserve(guests.size());
@@ -111,6 +112,7 @@ void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::P
 
 bool acceptable(const wire::Agreement& agreement) {
     return agreement.fragment_bytes >= kLeastFragment && agreement.fragment_bytes <= kMostFragment &&
+           agreement.security <= static_cast<std::uint8_t>(wire::Security::encrypt) &&
            agreement.window >= kLeastWindow && agreement.window <= kMostWindow &&
            agreement.repair < engine::kRepairCount && agreement.root_sync < engine::kRootSyncCount &&
            agreement.channels >= 1 && agreement.channels <= kMostChannels &&

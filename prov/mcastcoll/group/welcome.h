@@ -9,6 +9,7 @@
 #include "group/port.h"
 #include "levels/selection.h"
 #include "topology/map.h"
+#include "wire/protection.h"
 
 namespace mcastcoll::group {
 
@@ -21,6 +22,8 @@ struct GroupSettings {
     unsigned channels = 16;  // of the sync policy
     engine::RootSync root_sync = engine::RootSync::none;
     unsigned root_delay_us = 0;
+    // No member accepts less than its own wish.
+    wire::Security security = wire::Security::off;
 };
 
 // Nothing is known of who sends nonsense.

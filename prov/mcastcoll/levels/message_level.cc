@@ -247,7 +247,7 @@ bool MessageLevel::take_kept(const Turn& turn) {
 
 void MessageLevel::on_message(Bytes message, Nanoseconds) {
     if (error_ != 0) return;
-    const wire::Decoded decoded = wire::decode(message);
+    const wire::Decoded decoded = wire::decode(message, config_.checksum);
     const wire::Header& header = decoded.header;
     const std::uint32_t sender = index_of(header.sender);
     if (decoded.refusal != wire::Refusal::none || header.key != config_.key ||
@@ -324,7 +324,7 @@ wire::HeaderBytes MessageLevel::header(wire::Kind kind, std::uint64_t operation,
                               .payload_bytes = static_cast<std::uint32_t>(payload.size()),
                               .total = total};
     wire::HeaderBytes encoded;
-    wire::encode(header, payload, encoded);
+    wire::encode(header, payload, encoded, config_.checksum);
     return encoded;
 }
 

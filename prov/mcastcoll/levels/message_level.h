@@ -44,6 +44,7 @@ struct PieceCounters {
 struct MessageConfig {
     GroupKey key{};
     Epoch epoch{};
+    wire::Checksum checksum = wire::Checksum::crc32c;  // none: tags stand in for it, made and checked outside
     std::uint32_t self = 0, members = 0;
     std::uint32_t message_bytes = 65536;   // longest message, header included
     std::uint32_t window_bytes = 1 << 20;  // pieces that a receiver keeps for each sender

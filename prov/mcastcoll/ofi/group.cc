@@ -124,10 +124,8 @@ wire::Hello Group::own_hello() const {
 
 void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
     const auto known = sources_.find(to);
-    if (known != sources_.end())
-        shared_.greetings.reply(known->second, datagram);
-    else
-        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, datagram);
+    if (known == sources_.end()) return greet(to, attempt, datagram);
+    shared_.greetings.reply(known->second, wire::prove(datagram, key()));
 }
 
 void Group::keyed() {

@@ -109,6 +109,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::size_t size() const { return plan_.members->size(); }
     Rank self() const { return plan_.core.self; }
     const group::MemberList& members() const override { return plan_.members; }
+    const wire::JoinKey& key() const override { return plan_.core.means.key; }
     group::Group& core() override { return core_; }
     const group::Group& core() const { return core_; }
     // Once it is formed. Of what travels for this group: its own, and its engine's, which may be the same.
@@ -146,7 +147,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
     void greet(Rank to, std::uint32_t attempt, Bytes hello) override {
-        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, hello);
+        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, wire::prove(hello, key()));
     }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
@@ -157,10 +158,10 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         return shared_.messenger->peer(address);
     }
     void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        shared_.messenger->tell(std::move(to), std::move(word), plan_.token);
+        shared_.messenger->tell(std::move(to), wire::prove(word, key()), plan_.token);
     }
     void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        shared_.messenger->tell(std::move(to), std::move(word));
+        shared_.messenger->tell(std::move(to), wire::prove(word, key()));
     }
     void withdraw() override { shared_.messenger->withdraw(plan_.token); }
     bool can_send() const override { return shared_.messenger->can_send(); }

@@ -89,7 +89,7 @@ void Station::on_message(Bytes message) {
 }
 
 void Station::dispatch(Bytes message, Nanoseconds time) {
-    if (wire::join_kind(message)) {
+    if (wire::peek_list(message)) {
         if (!joins.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
         return;
     }

@@ -12,6 +12,7 @@
 #include "ofi/inner.h"
 #include "ofi/station.h"
 #include "topology/discover.h"
+#include "wire/bytes.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -66,6 +67,35 @@ Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av)
         addresses.push_back(normalise_address(Bytes(raw, length)));
     }
     return addresses;
+}
+
+// What proves that somebody is a member: the file's secret, or the set's comm_key if it is long enough to be
+// one, or both.
+constexpr std::size_t kLeastSecret = 16;
+
+Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString& set_key) {
+    const bool secret = settings.key || set_key.size() >= kLeastSecret;
+    if (settings.security == wire::Security::off) return wire::JoinKey();
+    if (!secret && settings.security)
+        return Error{FI_ENOKEY,
+                     "FI_MCASTCOLL_SECURITY wants a secret, and there is neither FI_MCASTCOLL_KEY_FILE nor a "
+                     "comm_key of 16 bytes"};
+    if (!secret) return wire::JoinKey();
+    return wire::JoinKey(wire::derive(settings.key.value_or(wire::Key{}), "join", set_key));
+}
+
+// What tells this list of members, and this key, from others. With a secret nobody else can compute it.
+std::uint64_t hash_of(std::vector<wire::ByteString> members, const wire::ByteString& set_key,
+                      const wire::JoinKey& key) {
+    // With a key, joins of the same members may be called in any order, as threads do.
+    if (!set_key.empty() && !key) members.push_back(set_key);
+    if (!key) return wire::hash_addresses(members);
+    wire::ByteString context;
+    for (const wire::ByteString& member : members) {
+        context.push_back(static_cast<std::byte>(member.size()));
+        context.insert(context.end(), member.begin(), member.end());
+    }
+    return wire::get<std::uint64_t>(wire::derive(*key, "members", context).data());
 }
 
 std::byte* map_pages(std::size_t bytes) {
@@ -176,19 +206,22 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     std::vector<wire::ByteString>& members = listed.value();
     const auto own = std::find(members.begin(), members.end(), own_address_);
     if (own == members.end()) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
-    // With a key, joins of the same members may be called in any order, as threads do.
-    std::vector<wire::ByteString> named = members;
-    if (!set.key().empty()) named.push_back(set.key());
-    const std::uint64_t hash = wire::hash_addresses(named);
+    auto key = join_key(settings, set.key());
+    if (!key) return key.error();
+    const wire::JoinKey secret = key.value();
+    const std::uint64_t hash = hash_of(members, set.key(), secret);
+    GroupSettings wanted = set.settings(settings.group);
+    if (secret) wanted.security = settings.security.value_or(wire::Security::authenticate);
     const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
     return JoinPlan{.core = {.id = {hash, sequences_[hash]},
                              .self = rank_of(static_cast<std::size_t>(own - members.begin())),
                              .members = members.size(),
                              .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
-                             .settings = set.settings(settings.group),
+                             .settings = wanted,
                              .policy = settings.topology.policy(),
                              .selection = settings.selection,
                              .means = {.message_bytes = kMessageBytes,
+                                       .key = secret,
                                        .most_open = OpenOperations::kMost,
                                        .memory = {map_pages, unmap_pages},
                                        .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}},

@@ -4,6 +4,8 @@ mcc_parts += \
 	%reldir%/completions.cc \
 	%reldir%/completions.h \
 	%reldir%/guard.h \
+	%reldir%/key_file.cc \
+	%reldir%/key_file.h \
 	%reldir%/log.cc \
 	%reldir%/log.h \
 	%reldir%/owners.h \

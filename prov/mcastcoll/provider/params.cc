@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "provider/key_file.h"
 #include "provider/provider.h"
 #include "provider/selection_file.h"
 #include "provider/settings.h"
@@ -97,6 +98,15 @@ constexpr Param kParams[] = {
      "auto, or the path of a file with rows of operation, members, hosts, bytes, algorithm",
      "Which algorithm carries out which operation: a file whose rows come before the built-in ones. The "
      "file of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table"},
+    {"security", FI_PARAM_STRING, "auto", "auto, off, authenticate or encrypt",
+     "off: a checksum; authenticate: members take only what a member has sent; encrypt: and nobody else can "
+     "read "
+     "it; auto: authenticate where a group has a secret, from FI_MCASTCOLL_KEY_FILE, from its MPI, or as its "
+     "set's "
+     "comm_key, else off"},
+    {"key_file", FI_PARAM_STRING, "",
+     "the path of a file of 16 to 4096 bytes that is yours alone (chmod 600)",
+     "The secret of all groups, the same file on all hosts (default: none)"},
     {"fault", FI_PARAM_STRING, "",
      "a comma list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
      "corrupt=PERCENT, delay=DATAGRAMS, seed=N",
@@ -270,6 +280,12 @@ Result<Settings> read_settings() {
     read.parsed("topology", settings.topology, topology::read_override);
     if (auto placed = place_by_sites_file(settings.topology); !placed) read.complain(placed.error());
     read.parsed("selection", settings.selection, read_selection);
+    read.choice("security", settings.security,
+                {{"auto", std::nullopt},
+                 {"off", wire::Security::off},
+                 {"authenticate", wire::Security::authenticate},
+                 {"encrypt", wire::Security::encrypt}});
+    read.parsed("key_file", settings.key, read_key_file);
     read.parsed("fault", settings.fault, parse_interceptor_spec);
     settings.stats = text_of("stats");
     if (read.complaint()) return *read.complaint();

@@ -34,7 +34,9 @@ struct Settings {
     std::size_t rcvbuf = 4194304;
     std::size_t sndbuf = 0;
     GroupSettings group;
-    unsigned window = 0;  // fragments; 0: from the receive buffer
+    std::optional<wire::Security> security;  // none: by whether there is a secret
+    wire::JoinKey key;                       // of the file
+    unsigned window = 0;                     // fragments; 0: from the receive buffer
     int join_timeout_ms = 30000;
     int peer_timeout_ms = 5000;
     int linger_ms = 2000;

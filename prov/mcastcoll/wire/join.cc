@@ -51,7 +51,7 @@ void fields(auto& io, Some<Guests> auto& guests) {
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {
-    io(agreement.id, agreement.key, agreement.epoch, agreement.plan);
+    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.plan);
     io.template list<std::uint8_t>(agreement.group_addresses, kMostGroupAddresses);
     io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.channels, agreement.root_sync,
        agreement.root_delay_us, agreement.policy);
@@ -303,9 +303,15 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     return ForeignHello{version, id};
 }
 
+std::optional<std::uint64_t> peek_list(Bytes word) {
+    if (word.size() < kBodyAt + sizeof(std::uint64_t) || get<std::uint16_t>(word.data()) != kJoinMagic)
+        return {};
+    if (get<std::uint8_t>(word.data() + 2) != kJoinVersion) return {};
+    return get<std::uint64_t>(word.data() + kBodyAt);
+}
+
 std::optional<JoinKind> join_kind(Bytes bytes) {
-    if (bytes.size() < kBodyAt || get<std::uint16_t>(bytes.data()) != kJoinMagic) return {};
-    if (get<std::uint8_t>(bytes.data() + 2) != kJoinVersion) return {};
+    if (!peek_list(bytes)) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
         kind > static_cast<std::uint8_t>(JoinKind::guests))

@@ -15,7 +15,7 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 7;
+inline constexpr std::uint8_t kJoinVersion = 8;
 inline constexpr std::size_t kMostTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of so many bytes.
 inline constexpr std::size_t kPartBytes = 32768;
@@ -77,7 +77,8 @@ struct Agreement {
     JoinId id;  // as rank 0 knows the join: the group's words bear it, for everybody
     GroupKey key{};
     Epoch epoch{};
-    std::uint8_t plan = 0;  // which addresses these are, engine::Plan
+    std::uint8_t security = 0;  // wire::Security
+    std::uint8_t plan = 0;      // which addresses these are, engine::Plan
     // Encoded socket addresses, one for each range of ranks; without a port: UD's. None: no multicast.
     std::vector<ByteString> group_addresses;
     std::uint32_t fragment_bytes = 0;
@@ -189,6 +190,9 @@ ByteString encode(const Survey& survey);
 ByteString encode(const Echo& echo);
 ByteString encode(const Surveyed& surveyed);
 
+// The list of members that a word of this version is about, as far as it looks like one: it tells whose key
+// its proof is made with.
+std::optional<std::uint64_t> peek_list(Bytes word);
 // The kind of a well-formed join message, or nothing: wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);

@@ -7,9 +7,11 @@ mcc_parts += \
 	%reldir%/packet.h \
 	%reldir%/peer.h \
 	%reldir%/peer_table.cc \
-	%reldir%/peer_table.h
+	%reldir%/peer_table.h \
+	%reldir%/protection.cc \
+	%reldir%/protection.h
 nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(ZSTD_CFLAGS)
-%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS) $(ZSTD_LIBS)
+%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(LIBCRYPTO_CFLAGS) $(ZSTD_CFLAGS)
+%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS) $(LIBCRYPTO_LIBS) $(ZSTD_LIBS)
 EXTRA_DIST += %reldir%/FORMAT.md %reldir%/README.md

@@ -2,6 +2,7 @@
 
 #include <isa-l/crc.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -51,7 +52,7 @@ std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes) {
     return crc32_iscsi(at, static_cast<int>(bytes.size()), value);
 }
 
-void encode(const Header& header, Bytes payload, HeaderBytes& out) {
+void encode(const Header& header, Bytes payload, HeaderBytes& out, Checksum checksum) {
     assert(header.payload_bytes == payload.size());
     std::byte* at = out.data();
     put(at + kMagicOffset, kMagic);
@@ -64,13 +65,15 @@ void encode(const Header& header, Bytes payload, HeaderBytes& out) {
     put(at + kFragmentOffset, index_of(header.fragment));
     put(at + kPayloadOffset, header.payload_bytes);
     put(at + kTotalOffset, header.total);
+    std::fill(out.begin() + kNumberOffset, out.end(), std::byte{});
+    if (checksum == Checksum::none) return put(at + kCrcOffset, std::uint32_t{0});
     std::uint32_t crc =
         add_to_crc(kSeeds[static_cast<std::uint8_t>(header.kind)], Bytes(out).subspan(kSummedFrom));
     if (!payload.empty()) crc = add_to_crc(crc, payload);
     put(at + kCrcOffset, ~crc);
 }
 
-Decoded decode(Bytes packet) {
+Decoded decode(Bytes packet, Checksum checksum) {
     Decoded result;
     auto refuse = [&](Refusal why) {
         result.refusal = why;
@@ -87,7 +90,8 @@ Decoded decode(Bytes packet) {
         return refuse(Refusal::length);
     result.payload = packet.subspan(kHeaderBytes);
 
-    if (~add_to_crc(kSeeds[kind], packet.subspan(kSummedFrom)) != get<std::uint32_t>(at + kCrcOffset))
+    if (checksum == Checksum::crc32c &&
+        ~add_to_crc(kSeeds[kind], packet.subspan(kSummedFrom)) != get<std::uint32_t>(at + kCrcOffset))
         return refuse(Refusal::checksum);
 
     result.header = {.kind = static_cast<Kind>(kind),

@@ -11,7 +11,7 @@
 namespace mcastcoll::wire {
 
 inline constexpr std::uint16_t kMagic = 0x4d43;  // "MC"
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 
 enum class Kind : std::uint8_t {
     fragment = 1,         // multicast: one fragment of a broadcast
@@ -63,7 +63,10 @@ inline constexpr std::size_t kOperationOffset = 24;
 inline constexpr std::size_t kFragmentOffset = 32;
 inline constexpr std::size_t kPayloadOffset = 36;
 inline constexpr std::size_t kTotalOffset = 40;
-inline constexpr std::size_t kHeaderBytes = 48;
+inline constexpr std::size_t kNumberOffset = 48;
+inline constexpr std::size_t kTagOffset = 56;
+inline constexpr std::size_t kTagBytes = 16;
+inline constexpr std::size_t kHeaderBytes = 72;
 
 static_assert(kCrcOffset == kKindOffset + 1);
 static_assert(kGroupKeyOffset == kCrcOffset + sizeof(std::uint32_t));
@@ -73,7 +76,9 @@ static_assert(kOperationOffset == kSenderOffset + sizeof(Rank));
 static_assert(kFragmentOffset == kOperationOffset + sizeof(OperationId));
 static_assert(kPayloadOffset == kFragmentOffset + sizeof(FragmentIndex));
 static_assert(kTotalOffset == kPayloadOffset + sizeof(std::uint32_t));
-static_assert(kHeaderBytes == kTotalOffset + sizeof(std::uint64_t));
+static_assert(kNumberOffset == kTotalOffset + sizeof(std::uint64_t));
+static_assert(kTagOffset == kNumberOffset + sizeof(std::uint64_t));
+static_assert(kHeaderBytes == kTagOffset + kTagBytes);
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
@@ -105,8 +110,12 @@ enum class Refusal : std::uint8_t { none, truncated, magic, version, kind, lengt
 // CRC-32C over more bytes. It begins with all ones, and what it ends with is inverted.
 std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes);
 
-// Writes the header with the CRC-32C of header and payload. header.payload_bytes must be payload.size().
-void encode(const Header& header, Bytes payload, HeaderBytes& out);
+// What a packet is known to be whole by. Nothing: a tag stands in for it (protection.h).
+enum class Checksum : bool { none, crc32c };
+
+// Writes the header, without a number and a tag; the checksum is of header and payload. header.payload_bytes
+// must be payload.size().
+void encode(const Header& header, Bytes payload, HeaderBytes& out, Checksum checksum = Checksum::crc32c);
 
 struct Decoded {
     Refusal refusal = Refusal::none;
@@ -115,7 +124,7 @@ struct Decoded {
 };
 
 // Checks everything that can be checked without knowing the group. The payload is a view into the packet.
-Decoded decode(Bytes packet);
+Decoded decode(Bytes packet, Checksum checksum = Checksum::crc32c);
 
 // Group key, kind and sender as written in a packet of at least kHeaderBytes, not validated: enough for
 // demultiplexing.

@@ -1,0 +1,165 @@
+// Tags that only members can make: what is taken, and that nothing else is.
+#include <criterion/criterion.h>
+
+#include <algorithm>
+#include <string>
+
+#include "wire/bytes.h"
+#include "wire/protection.h"
+
+using namespace mcastcoll;
+using wire::Security;
+
+namespace {
+
+constexpr wire::Key kKey{std::byte{1}, std::byte{2}}, kOther{std::byte{1}, std::byte{3}};
+
+wire::ByteString text(const std::string& words) {
+    const auto bytes = std::as_bytes(std::span(words));
+    return {bytes.begin(), bytes.end()};
+}
+
+wire::ByteString seal(wire::Protection& protection, const wire::ByteString& payload, Rank to) {
+    const wire::Header header{.kind = wire::Kind::data,
+                              .sender = rank_of(3),
+                              .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                              .total = payload.size()};
+    wire::HeaderBytes encoded;
+    wire::encode(header, payload, encoded, wire::Checksum::none);
+    const Bytes sealed = protection.seal(encoded, payload, to);
+    wire::ByteString packet(encoded.begin(), encoded.end());
+    packet.insert(packet.end(), sealed.begin(), sealed.end());
+    return packet;
+}
+
+bool is(const std::optional<Bytes>& opened, const wire::ByteString& payload) {
+    return opened && std::ranges::equal(opened->subspan(wire::kHeaderBytes), payload);
+}
+
+}  // namespace
+
+Test(protection, members_read_what_a_member_has_sealed) {
+    for (const Security security : {Security::off, Security::authenticate, Security::encrypt})
+        for (const std::size_t bytes : {0, 1, 15, 16, 17, 1400, 65'000}) {
+            wire::Protection sender(security, kKey), receiver(security, kKey);
+            const wire::ByteString payload(bytes, std::byte{0x5a});
+            for (const Rank to : {kNoRank, rank_of(4)}) {
+                const wire::ByteString packet = seal(sender, payload, to);
+                cr_assert(is(receiver.unseal(packet, to), payload), "%zu bytes", bytes);
+                const bool shown =
+                    std::ranges::search(packet, wire::ByteString(15, std::byte{0x5a})).size() > 0;
+                if (bytes >= 15) cr_assert_eq(shown, security != Security::encrypt);
+            }
+        }
+}
+
+Test(protection, every_changed_bit_is_noticed) {
+    for (const Security security : {Security::authenticate, Security::encrypt}) {
+        wire::Protection sender(security, kKey), receiver(security, kKey);
+        wire::ByteString packet = seal(sender, text("some payload"), kNoRank);
+        for (std::size_t bit = 0; bit < packet.size() * 8; ++bit) {
+            std::byte& byte = packet[bit / 8];
+            byte ^= std::byte{1} << static_cast<int>(bit % 8);
+            cr_assert_not(receiver.unseal(packet, kNoRank), "bit %zu", bit);
+            byte ^= std::byte{1} << static_cast<int>(bit % 8);
+        }
+        for (std::size_t length = 0; length < packet.size(); ++length)
+            cr_assert_not(receiver.unseal(Bytes(packet).first(length), kNoRank), "length %zu", length);
+        cr_assert(is(receiver.unseal(packet, kNoRank), text("some payload")));
+    }
+}
+
+Test(protection, another_key_or_another_receiver_takes_nothing) {
+    wire::Protection sender(Security::authenticate, kKey), stranger(Security::authenticate, kOther),
+        receiver(Security::authenticate, kKey);
+    const wire::ByteString packet = seal(sender, text("for rank 4"), rank_of(4));
+    cr_assert_not(stranger.unseal(packet, rank_of(4)));
+    cr_assert_not(receiver.unseal(packet, rank_of(5)));
+    cr_assert_not(receiver.unseal(packet, kNoRank));
+    cr_assert(receiver.unseal(packet, rank_of(4)).has_value());
+}
+
+Test(protection, a_message_that_comes_again_is_refused) {
+    wire::Protection sender(Security::authenticate, kKey), receiver(Security::authenticate, kKey);
+    const wire::ByteString first = seal(sender, text("one"), rank_of(4)),
+                           second = seal(sender, text("two"), rank_of(4));
+    cr_assert(is(receiver.unseal(second, rank_of(4)), text("two")), "they may overtake each other");
+    cr_assert(is(receiver.unseal(first, rank_of(4)), text("one")));
+    for (const auto& again : {first, second}) cr_assert_not(receiver.unseal(again, rank_of(4)));
+    const wire::ByteString cast = seal(sender, text("all"), kNoRank);
+    for (int i = 0; i < 2; ++i) cr_assert(receiver.unseal(cast, kNoRank).has_value(), "the protocol knows");
+}
+
+// One less, exactly, one more than it looks back.
+Test(protection, numbers_are_taken_once) {
+    constexpr std::uint64_t kBack = wire::TakenNumbers::kBack;
+    for (const std::uint64_t back : {kBack - 1, kBack}) {
+        wire::TakenNumbers taken;
+        cr_assert(taken.take(2 * kBack) && !taken.take(2 * kBack));
+        cr_assert(taken.take(2 * kBack - back) && !taken.take(2 * kBack - back));
+    }
+    for (const std::uint64_t far : {kBack + 64, 100 * kBack}) {
+        wire::TakenNumbers taken;
+        cr_assert(taken.take(5) && taken.take(5 + far));
+        cr_assert_not(taken.take(5));
+        cr_assert_not(taken.take(6), "it may have been");
+        cr_assert(taken.take(4 + far));
+    }
+}
+
+Test(protection, what_is_encrypted_stays_until_it_is_sent) {
+    wire::Protection sender(Security::encrypt, kKey), receiver(Security::encrypt, kKey);
+    std::vector<std::pair<wire::HeaderBytes, Bytes>> sent;
+    std::vector<wire::ByteString> payloads;
+    for (std::size_t i = 0; i < wire::Protection::kSealedAtOnce; ++i)
+        payloads.push_back(text("payload " + std::to_string(i)));
+    for (const wire::ByteString& payload : payloads) {
+        wire::HeaderBytes header;
+        wire::encode({.payload_bytes = static_cast<std::uint32_t>(payload.size())}, payload, header,
+                     wire::Checksum::none);
+        const Bytes sealed = sender.seal(header, payload, kNoRank);
+        sent.emplace_back(header, sealed);
+        wire::HeaderBytes other;
+        wire::encode({.payload_bytes = 1}, Bytes(payload).first(1), other, wire::Checksum::none);
+        (void)sender.seal(other, Bytes(payload).first(1), rank_of(1));
+    }
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+        wire::ByteString packet(sent[i].first.begin(), sent[i].first.end());
+        packet.insert(packet.end(), sent[i].second.begin(), sent[i].second.end());
+        cr_assert(is(receiver.unseal(packet, kNoRank), payloads[i]), "%zu", i);
+    }
+}
+
+Test(protection, words_have_their_tag_behind_them) {
+    const wire::ByteString word = text("a word of a join");
+    const wire::ByteString told = wire::prove(word, kKey);
+    cr_assert_eq(told.size(), word.size() + wire::kTagBytes);
+    const auto proven = wire::proven(told, kKey);
+    cr_assert(proven && std::ranges::equal(*proven, word));
+    cr_assert_not(wire::proven(told, kOther));
+    for (std::size_t bit = 0; bit < told.size() * 8; ++bit) {
+        wire::ByteString changed = told;
+        changed[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
+        cr_assert_not(wire::proven(changed, kKey));
+    }
+    for (std::size_t length = 0; length < told.size(); ++length)
+        cr_assert_not(wire::proven(Bytes(told).first(length), kKey));
+    cr_assert(std::ranges::equal(wire::prove(word, {}), word));
+    cr_assert(wire::proven(word, {}).has_value());
+}
+
+// RFC 4231, test case 1, whose key is shorter: HMAC pads it with zeros to what this one is.
+Test(protection, derives_by_hmac_sha256) {
+    wire::Key key{};
+    std::fill_n(key.begin(), 20, std::byte{0x0b});
+    const wire::Key out = wire::derive(key, "Hi There");
+    cr_assert_neq(std::to_integer<int>(out[0]), 0xb0, "the purpose ends with a zero byte");
+    const wire::JoinKey join_key = key;
+    const wire::ByteString told = wire::prove(text("Hi There"), join_key);
+    constexpr int kExpected[] = {0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53,
+                                 0x5c, 0xa8, 0xaf, 0xce, 0xaf, 0x0b, 0xf1, 0x2b};
+    for (std::size_t i = 0; i < wire::kTagBytes; ++i)
+        cr_assert_eq(std::to_integer<int>(told[8 + i]), kExpected[i], "byte %zu", i);
+    cr_assert(wire::derive(key, "a") != wire::derive(key, "b"));
+    cr_assert(wire::derive(key, "a", text("b")) != wire::derive(key, "ab"));
+}

@@ -1,0 +1,97 @@
+// What tells members from strangers: tags that only who has a key can make. A group's packets have a tag in
+// their header, the words of a join have one behind them. SECURITY.md says what that is good for, FORMAT.md
+// where the tags are.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "wire/packet.h"
+#include "wire/peer.h"
+
+struct evp_cipher_ctx_st;
+
+namespace mcastcoll::wire {
+
+enum class Security : std::uint8_t {
+    off,           // a checksum, which anybody can make
+    authenticate,  // nobody else can make, or change, what members take
+    encrypt,       // nor read it
+};
+
+using Key = std::array<std::byte, 32>;
+// Of a join; none: strangers cannot be told from members.
+using JoinKey = std::optional<Key>;
+
+// Another key, for one purpose: HMAC-SHA-256, so that it tells nothing of the one it comes from, nor of
+// others.
+Key derive(const Key& from, std::string_view purpose, Bytes context = {});
+
+// A word of a join with its tag behind it: HMAC-SHA-256, cut to kTagBytes. Without a key the word alone.
+ByteString prove(Bytes word, const JoinKey& key);
+// The word that has the right tag behind it, or nothing.
+std::optional<Bytes> proven(Bytes word, const JoinKey& key);
+
+// Which numbers of one sender have been taken, as far as the latest ones go; older ones count as taken (RFC
+// 6479).
+class TakenNumbers {
+  public:
+    static constexpr std::uint64_t kBack = 960;  // at least so many
+    // False: it was taken before, or is too old.
+    bool take(std::uint64_t number);
+
+  private:
+    static constexpr std::uint64_t kBits = 64, kWords = kBack / kBits + 1;
+    std::uint64_t last_ = 0;
+    std::array<std::uint64_t, kWords> taken_{};
+};
+
+// Protects the packets of one group, as one member sends and takes them: AES-128-GCM, with the sender's rank
+// and a number that it never uses twice as nonce. A key is of one group alone (derive()), so that no nonce
+// comes again after a restart.
+class Protection {
+  public:
+    // Sealed payloads that can be under way at once.
+    static constexpr std::size_t kSealedAtOnce = 64;
+
+    Protection(Security security, const Key& key);
+    Protection(Protection&&) noexcept;
+    ~Protection();
+
+    bool on() const { return security_ != Security::off; }
+    // For people.
+    const char* describe() const;
+    // Of a packet to this member, or by multicast to kNoRank: what is to travel behind the header. Encrypted,
+    // it stays where it is until the next message, or kSealedAtOnce multicasts later.
+    Bytes seal(HeaderBytes& header, Bytes payload, Rank to);
+    // The packet, readable, if it is one of a member's to this one, or by multicast to kNoRank. A message
+    // that comes again is refused; what comes again by multicast the protocol takes once anyway. It stays
+    // where it is until the next call.
+    std::optional<Bytes> unseal(Bytes packet, Rank to);
+
+  private:
+    struct Free {
+        void operator()(evp_cipher_ctx_st* context) const;
+    };
+    using Cipher = std::unique_ptr<evp_cipher_ctx_st, Free>;
+    using Tag = std::array<std::byte, kTagBytes>;
+
+    static Cipher make_cipher(const Key& key, bool seals);
+    // What is authenticated and never encrypted: the header up to its tag, and whom it is for.
+    void begin(evp_cipher_ctx_st* cipher, Bytes header, Rank to) const;
+    Tag end_sealing();
+    bool decrypt(Bytes packet, Rank to);
+
+    const Security security_;
+    Cipher seals_, opens_;                         // the second only to decrypt
+    std::uint64_t messages_ = 0, multicasts_ = 0;  // sealed so far
+    std::vector<ByteString> sealed_;               // the first is messages'
+    std::size_t next_sealed_ = 0;
+    ByteString opened_;
+    std::map<Rank, TakenNumbers> taken_;  // of members' messages
+};
+
+}  // namespace mcastcoll::wire
