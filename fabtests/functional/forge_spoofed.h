@@ -1,0 +1,38 @@
+// What a stranger with raw sockets can do, and the secret that it does not know.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <string>
+
+#include "base/types.h"
+
+namespace mcastcoll::fabtest {
+
+// Sends UDP datagrams from any address and port. Who may not have raw sockets sends nothing.
+class RawSender {
+  public:
+    RawSender();
+    ~RawSender();
+    RawSender(const RawSender&) = delete;
+    RawSender& operator=(const RawSender&) = delete;
+    void send(Bytes payload, const sockaddr_in& from, const sockaddr_in& to) const;
+
+  private:
+    int descriptor_;
+};
+
+// A key file with a secret of chance, as long as this lives.
+class SecretFile {
+  public:
+    SecretFile();
+    ~SecretFile();
+    SecretFile(const SecretFile&) = delete;
+    SecretFile& operator=(const SecretFile&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+}  // namespace mcastcoll::fabtest
