@@ -5,18 +5,23 @@
 # which settings that do not touch each other share a run.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+head -c 32 /dev/urandom >"$scratch/key"
+chmod 600 "$scratch/key"
+secret="FI_MCASTCOLL_KEY_FILE=$scratch/key FI_MCASTCOLL_SECURITY"
 variants=("$@")
 [ $# -gt 0 ] || variants=(
     'FI_MCASTCOLL_INNER=tcp;ofi_rxm'
     FI_MCASTCOLL_INNER=tcp
     FI_MCASTCOLL_INNER=shm
     FI_MCASTCOLL_MULTICAST=off
-    'FI_MCASTCOLL_REPAIR=push FI_MCASTCOLL_WINDOW=4'
+    "FI_MCASTCOLL_REPAIR=push FI_MCASTCOLL_WINDOW=4 $secret=encrypt"
     'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_ROOT_SYNC=delay:200'
-    'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive'
+    "FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive $secret=authenticate"
     'FI_MCASTCOLL_REPAIR=auto FI_MCASTCOLL_ROOT_SYNC=random FI_MCASTCOLL_RCVBUF=16384'
 )
-[ -z "${MCC_QUICK:-}" ] || variants=('FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive' FI_MCASTCOLL_INNER=shm)
+[ -z "${MCC_QUICK:-}" ] || variants=("FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive $secret=encrypt" FI_MCASTCOLL_INNER=shm)
 failed=0
 for variant in "${variants[@]}"; do
     echo "== $variant"
@@ -30,8 +35,6 @@ for variant in "${variants[@]}"; do
     env $variant ./fi_mcc_reduce "${address[@]}" --members 3 --case 'many in flight' --case 'blocking among' || failed=$((failed + 1))
 done
 if [ $# -eq 0 ]; then
-    scratch=$(mktemp -d)
-    trap 'rm -rf "$scratch"' EXIT
     for rows in 'allgather * * * chains:1;allreduce * * 1K- split:2' 'allgather * * * reduction' 'allgather * * * messages'; do
         echo "== $rows"
         tr ';' '\n' <<<"$rows" >"$scratch/selection"

@@ -1,0 +1,74 @@
+// The file with a group's secret: who may have it, and how long it is.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "provider/key_file.h"
+
+using namespace mcastcoll;
+
+namespace {
+
+struct File {
+    explicit File(std::size_t bytes, char with = 'k') {
+        const int descriptor = mkstemp(path.data());
+        const std::string text(bytes, with);
+        cr_assert(descriptor >= 0 && write(descriptor, text.data(), bytes) == static_cast<ssize_t>(bytes));
+        close(descriptor);
+    }
+    ~File() { unlink(path.c_str()); }
+    std::string refusal() const {
+        const auto key = ofi::read_key_file(path);
+        if (!key) cr_assert_eq(key.error().code, EACCES);
+        return key ? "" : key.error().message;
+    }
+    std::string path = "/tmp/mcc-key-XXXXXX";
+};
+
+bool has(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+Test(key_file, none_is_no_key) {
+    const auto key = ofi::read_key_file("");
+    cr_assert(key && !key.value());
+}
+
+// One less, exactly, one more.
+Test(key_file, lengths) {
+    for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);
+    for (const std::size_t bad : {0, 15, 4097})
+        cr_assert(has(File(bad).refusal(), "16 to 4096 bytes"), "%zu", bad);
+}
+
+Test(key_file, others_may_not_have_it) {
+    const File file(32);
+    for (const mode_t open : {0640U, 0604U, 0620U, 0602U, 0610U}) {
+        cr_assert_eq(chmod(file.path.c_str(), open), 0);
+        cr_assert(has(file.refusal(), "chmod 600"), "%o", open);
+    }
+    cr_assert_eq(chmod(file.path.c_str(), 0400), 0);
+    cr_assert_eq(file.refusal(), "");
+    if (geteuid() != 0) return;  // only root can give a file away
+    cr_assert_eq(chown(file.path.c_str(), 12345, 12345), 0);
+    cr_assert(has(file.refusal(), "another user's"));
+}
+
+Test(key_file, what_is_no_file_is_refused) {
+    const auto folder = ofi::read_key_file("/tmp");
+    cr_assert(!folder && has(folder.error().message, "no regular file"));
+    const auto nothing = ofi::read_key_file("/tmp/there is no such file");
+    cr_assert(!nothing && nothing.error().code == ENOENT);
+}
+
+Test(key_file, other_contents_are_another_key) {
+    const File one(32, 'a'), same(32, 'a'), other(32, 'b');
+    cr_assert(ofi::read_key_file(one.path).value() == ofi::read_key_file(same.path).value());
+    cr_assert(ofi::read_key_file(one.path).value() != ofi::read_key_file(other.path).value());
+}
