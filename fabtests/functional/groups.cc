@@ -268,6 +268,43 @@ void add_subsets(Program& program, const std::string& name, std::map<std::string
                  .after = [=] { check_counters(prefix, relayed); }});
 }
 
+// Whoever guesses the names of the files may have put links there, in a folder that is everybody's.
+void leave_no_marks(Member& me) {
+    const std::string prefix = std::getenv("FI_MCASTCOLL_STATS");
+    const std::string precious = fmt::format("{}-precious-{}", prefix, me.rank());
+    std::ofstream(precious) << "precious";
+    char host[256] = "localhost";
+    CHECK(gethostname(host, sizeof host - 1) == 0);
+    const std::string name = fmt::format("{}.{}.{}.json", prefix, host, getpid());
+    // A hard one, and a symbolic one where the file is while it grows.
+    CHECK(link(precious.c_str(), name.c_str()) == 0);
+    CHECK(symlink(precious.c_str(), (name + ".new").c_str()) == 0);
+    const auto set = me.everybody();
+    me.finish(me.barrier(*me.join(set.get())));
+}
+
+void check_precious(const std::string& prefix, unsigned members) {
+    if (take_statistics(prefix).empty()) fail("no member has left its counters in {}.*", prefix);
+    for (unsigned rank = 0; rank < members; ++rank) {
+        const std::string precious = fmt::format("{}-precious-{}", prefix, rank);
+        std::string text;
+        std::ifstream(precious) >> text;
+        unlink(precious.c_str());
+        if (text != "precious") fail("a file of somebody's was written over: '{}'", text);
+    }
+}
+
+void add_links(Program& program) {
+    constexpr unsigned kMembers = 2;
+    const std::string prefix = statistics_prefix("mcc-links");
+    program.add({.name = "counters follow no links",
+                 .body = leave_no_marks,
+                 .members = kMembers,
+                 .environment = {{"FI_MCASTCOLL_STATS", prefix}},
+                 .only_mcastcoll = true,
+                 .after = [=] { check_precious(prefix, kMembers); }});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -282,6 +319,7 @@ int main(int argc, char** argv) {
                 {{"FI_MCASTCOLL_PLAN", "own"}, {"FI_MCASTCOLL_MEMBERSHIPS", "1"}});
     add_subsets(program, "subsets, datagrams lost",
                 {{"FI_MCASTCOLL_PLAN", "tree"}, {"FI_MCASTCOLL_FAULT", "loss=5,delay=2,seed=3"}}, true);
+    add_links(program);
     program.add({.name = "parents that are gone", .body = orphans, .members = 6, .only_mcastcoll = true});
     program.add({.name = "many at once", .body = many_at_once, .members = 6, .only_mcastcoll = true});
     program.add({.name = "many at once, each with an address",

@@ -161,6 +161,32 @@ Test(topology_report, folders_of_others_are_left_alone) {
     ::unlink(link.c_str());
 }
 
+// Whatever somebody has put where a report is to be is not written to.
+Test(topology_report, links_are_not_followed) {
+    const Folder folder;
+    const Folder elsewhere;
+    const std::string precious = std::string(elsewhere.path) + "/precious";
+    std::ofstream(precious) << "precious";
+    {
+        auto job = JobReport::open(0, {folder.path});
+        cr_assert(job.ok());
+        const std::string path = job.value().path();
+        for (const std::string& name : {path, path + ".new"})
+            cr_assert_eq(::link(precious.c_str(), name.c_str()), 0);
+        cr_assert(job.value().write(example()).ok());
+        cr_assert_eq(text_of(precious), "precious");
+        cr_assert_neq(text_of(path), "precious");
+        for (const std::string& name : {path, path + ".new"}) {
+            ::unlink(name.c_str());
+            cr_assert_eq(::symlink(precious.c_str(), name.c_str()), 0);
+        }
+        cr_assert(job.value().write(example()).ok());
+        cr_assert_eq(text_of(precious), "precious");
+        cr_assert_neq(text_of(path), "precious");
+    }
+    ::unlink(precious.c_str());
+}
+
 Test(topology_report, names_are_read_back) {
     const ReportName name{17, 99, 4026531836, 3, true};
     cr_assert_eq(to_string(name), "17.99.4026531836.3.json");

@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/collective.h \
 	%reldir%/file_descriptor.h \
 	%reldir%/function_ref.h \
+	%reldir%/new_file.cc \
+	%reldir%/new_file.h \
 	%reldir%/rank_set.h \
 	%reldir%/result.h \
 	%reldir%/ring.h \

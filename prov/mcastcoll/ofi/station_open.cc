@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/new_file.h"
 #include "host/segment.h"
 #include "ofi/av.h"
 #include "ofi/inner.h"
@@ -285,11 +286,8 @@ void Station::write_statistics() const {
     gethostname(host, sizeof host - 1);
     text += "\n}\n";
     const std::string name = fmt::format("{}.{}.{}.json", settings.stats, host, getpid());
-    // The name can be guessed, and the folder may be everybody's: no link is followed.
-    constexpr int kHow = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    const FileDescriptor file(::open(name.c_str(), kHow, 0644));
-    if (!file.valid() || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        log_line(Level::warn, "no statistics in {}: {}", name, std::strerror(errno));
+    if (const auto written = write_new_file(AT_FDCWD, name, text, 0644); !written)
+        log_line(Level::warn, "no statistics: {}", written.error().message);
 }
 
 }  // namespace mcastcoll::ofi

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/new_file.h"
 #include "base/system.h"
 #include "topology/discover.h"
 #include "transport/watch_point.h"
@@ -22,7 +23,6 @@ namespace mcastcoll::topology {
 namespace {
 
 constexpr std::string_view kSuffix = ".json";
-constexpr std::string_view kUnfinished = ".new";
 
 std::uint64_t own_pid_namespace() {
     struct stat found = {};
@@ -132,8 +132,8 @@ Result<FileDescriptor> open_report_folder(const std::string& folder, bool make) 
 
 std::optional<ReportName> parse_report_name(std::string_view text) {
     ReportName name;
-    name.complete = !text.ends_with(kUnfinished);
-    if (!name.complete) text.remove_suffix(kUnfinished.size());
+    name.complete = !text.ends_with(kUnfinishedSuffix);
+    if (!name.complete) text.remove_suffix(kUnfinishedSuffix.size());
     if (!text.ends_with(kSuffix)) return std::nullopt;
     text.remove_suffix(kSuffix.size());
     const char* at = text.data();
@@ -150,7 +150,7 @@ std::optional<ReportName> parse_report_name(std::string_view text) {
 
 std::string to_string(const ReportName& name) {
     return fmt::format("{}.{}.{}.{}{}{}", name.pid, name.start_time, name.pid_namespace, name.part, kSuffix,
-                       name.complete ? "" : kUnfinished);
+                       name.complete ? "" : kUnfinishedSuffix);
 }
 
 std::vector<std::string> list_reports(const FileDescriptor& folder) {
@@ -206,22 +206,9 @@ Result<void> JobReport::write(const Report& report) {
         owner_, quoted(host_name()), quoted(program_name()),
         list_of(report.groups, [](const ReportedGroup& group) { return to_json(group); }), counters);
 
-    const std::string unfinished = file_name_ + std::string(kUnfinished);
-    const FileDescriptor file(::openat(folder_.get(), unfinished.c_str(),
-                                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file.valid()) return system_error(errno, path());
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t wrote = ::write(file.get(), text.data() + at, text.size() - at);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) {
-            const int code = errno;
-            ::unlinkat(folder_.get(), unfinished.c_str(), 0);
-            return system_error(code, path());
-        }
-        at += static_cast<std::size_t>(wrote);
-    }
-    if (::renameat(folder_.get(), unfinished.c_str(), folder_.get(), file_name_.c_str()) != 0)
-        return system_error(errno, path());
+    auto written = write_new_file(folder_.get(), file_name_, text, 0600);
+    if (!written)
+        return Error{written.error().code, fmt::format("{}: {}", folder_name_, written.error().message)};
     return {};
 }
 
