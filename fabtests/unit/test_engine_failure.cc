@@ -128,6 +128,34 @@ Test(failure, a_child_enters_a_barrier_once) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
+// Whoever is short of descriptors cannot reach some member, and cannot tell it either: all others do, since
+// it may wait for them. Who is dead is told by nobody.
+Test(failure, who_was_only_out_of_reach_is_told) {
+    for (const bool dead : {false, true}) {
+        const int error = dead ? ECONNRESET : EMFILE;
+        Bench teller(config_of(0, 4));
+        teller.join();
+        cr_assert(teller.barrier().ok());
+        teller.engine.on_peer_lost(rank_of(2), error, teller.now);
+        (void)expect_failure(teller.drain(), dead ? 2 : 3);
+
+        Bench told(config_of(1, 4));
+        told.join();
+        cr_assert(told.barrier().ok());
+        Packet word = message_of(Kind::fail, 0);
+        word.fragment = 2;
+        word.total = static_cast<std::uint64_t>(error);
+        told.message(word);
+        const auto out = told.drain();
+        cr_assert_eq(expect_failure(out, dead ? 0 : 1).status, error);
+        for (const Out& one : out)
+            if (one.header.kind == Kind::fail) cr_assert_eq(index_of(one.to), 2U);
+        cr_assert(told.engine.failure_told());
+        told.message(word);
+        cr_assert(told.drain().empty(), "once");
+    }
+}
+
 Test(failure, only_children_gather_and_only_the_parent_tells) {
     Bench bench(config_of(1, 9));  // its parent is rank 0, its children are ranks 5 to 8
     bench.join();

@@ -103,6 +103,14 @@ class Descriptors {
     rlimit before_{};
 };
 
+// What the next one would be.
+int next_descriptor() {
+    const int next = ::dup(STDERR_FILENO);
+    cr_assert(next >= 0);
+    ::close(next);
+    return next;
+}
+
 // On the near end of the cable, and the same on its far end.
 PeerWatchOptions here(std::int64_t timeout_ms) {
     return {SocketAddress::parse("10.77.0.1").value(), timeout_ms};
@@ -279,6 +287,46 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     cr_assert_eq(found[0].id, 3);
     cr_assert_eq(found[0].error, ECONNRESET);
     expect_reason(found[0], "the idle connection to 10.77.0.2:");
+}
+
+// From none to enough, while somebody looks again and again: whoever lives and can be asked is watched, and
+// of all others it is said, in time, that they are lost.
+Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
+    constexpr std::int64_t kTimeoutMs = 200;
+    constexpr PeerWatch::Id kNeighbour = 1, kByTcp = 2, kSilent = 3;
+    enter_network_namespace();
+    const PeerWatchOptions options = here(kTimeoutMs);
+    const Pipe pipe;
+    Child child([&] { return peer(options, pipe); });
+    const WatchPoint neighbour = receive_point(pipe);
+    WatchPoint silent;
+    silent.listener = SocketAddress::parse("10.77.0.99:4000").value();
+    unsigned most_watched = 0;
+    for (rlim_t spare = 0; spare <= 8; ++spare) {
+        auto watch = must(PeerWatch::open(options));
+        const Descriptors few(static_cast<rlim_t>(next_descriptor()) + spare);
+        const Nanoseconds start = now();
+        cr_assert(watch->watch(kNeighbour, neighbour, start).ok());
+        cr_assert(watch->watch(kByTcp, over_tcp(neighbour), start).ok());
+        cr_assert(watch->watch(kSilent, silent, start).ok());
+        std::vector<PeerWatch::Id> lost;
+        std::array<PeerWatch::Death, 4> dead;
+        const bool ended = eventually(kPatienceMs, [&] {
+            for (const PeerWatch::Id id : {kNeighbour, kByTcp, kSilent}) watch->look(id, now());
+            const std::size_t count = watch->poll(now(), dead);
+            for (std::size_t i = 0; i < count; ++i) {
+                cr_assert(dead[i].error == EMFILE || dead[i].id == kSilent, "%zu", spare);
+                lost.push_back(dead[i].id);
+            }
+            return watch->next_deadline() == kNever;
+        });
+        cr_assert(ended, "%lu descriptors: somebody is neither watched nor lost", spare);
+        cr_assert_eq(lost.size() + watch->watched(), 3);
+        cr_assert(std::count(lost.begin(), lost.end(), kSilent) == 1, "%lu descriptors", spare);
+        cr_assert(spare > 0 || lost.size() == 3, "without a descriptor nobody is watched");
+        most_watched = std::max(most_watched, static_cast<unsigned>(watch->watched()));
+    }
+    cr_assert_eq(most_watched, 2, "enough is enough");
 }
 
 Test(transport_watch, limits_and_bad_input) {

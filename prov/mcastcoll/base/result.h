@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cassert>
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,6 +15,12 @@ struct Error {
     int code = 0;
     std::string message;
 };
+
+// What this process itself is short of: it says nothing of the peer that it wanted it for.
+inline bool is_own_shortage(int code) {
+    return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM || code == EADDRNOTAVAIL ||
+           code == EAGAIN;
+}
 
 template <typename T>
 class [[nodiscard]] Result {

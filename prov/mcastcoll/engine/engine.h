@@ -57,7 +57,9 @@ class Engine {
 
     Phase phase() const { return core_.phase; }
     // After a failure: everybody who is to know has been sent word.
-    bool failure_told() const { return core_.failure.untold == core_.config.members; }
+    bool failure_told() const {
+        return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;
+    }
     const Counters& counters() const { return core_.counters; }
     const SupplyGraph& graph() const { return core_.verdicts.latest(); }
     std::uint32_t verdict_version() const { return core_.verdicts.version(); }

@@ -4,18 +4,30 @@ namespace mcastcoll::engine {
 
 void FailureDetector::on_fail(const wire::Header& header) {
     const auto code = static_cast<int>(header.total & 0xffff);
-    core_.fail(rank_of(index_of(header.fragment)), code == 0 ? EIO : code, false);
+    const Rank lost = rank_of(index_of(header.fragment));
+    if (core_.over()) return;
+    core_.fail(lost, code == 0 ? EIO : code, false);
+    // Who says so could not reach it for want of something of its own, and cannot tell it. Alive it would
+    // wait for all that have given it up.
+    if (is_own_shortage(code) && lost != core_.self() && index_of(lost) < core_.config.members)
+        core_.failure.also = lost;
+}
+
+bool FailureDetector::tell(Effect& effect, Rank to) {
+    return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
+                         index_of(core_.failure.lost), static_cast<std::uint64_t>(core_.failure.error));
 }
 
 bool FailureDetector::make_message(Effect& effect) {
     Failure& failure = core_.failure;
     while (failure.untold < core_.config.members) {
         const Rank to = rank_of(failure.untold++);
-        // Who is dead cannot be told; who only made others wait too long can.
-        if (to == core_.self() || (to == failure.lost && failure.error != ETIMEDOUT)) continue;
-        return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
-                             index_of(failure.lost), static_cast<std::uint64_t>(failure.error));
+        // Who is dead cannot be told; who only made others wait too long, or could not be reached, can.
+        const bool may_live = failure.error == ETIMEDOUT || is_own_shortage(failure.error);
+        if (to == core_.self() || (to == failure.lost && !may_live)) continue;
+        return tell(effect, to);
     }
+    if (failure.also != kNoRank) return tell(effect, std::exchange(failure.also, kNoRank));
     // Only now: who hears that we have left may destroy us.
     core_.notices.left |= std::exchange(failure.lingers, false);
     return false;

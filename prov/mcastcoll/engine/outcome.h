@@ -69,6 +69,7 @@ struct Failure {
     int error = 0;             // 0: it has not
     bool lingers = false;      // this member has lost nothing, and leaves when the others know
     std::uint32_t untold = 0;  // members from here on may not know
+    Rank also = kNoRank;       // nor this one
 };
 
 // What an engine has to tell its caller: which operations are over, or gathered and to be released, and what

@@ -34,12 +34,6 @@ bool is_ready(int descriptor, short events) {
     return ::poll(&entry, 1, 0) > 0;
 }
 
-// The peer is not to blame for these: they say nothing about it.
-bool is_local_shortage(int code) {
-    return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM || code == EADDRNOTAVAIL ||
-           code == EAGAIN;
-}
-
 // The host answered for itself: nobody listens there any more.
 bool is_certain_death(int code) {
     return code == ECONNREFUSED || code == ECONNRESET || code == EPIPE;
@@ -120,7 +114,7 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
                      fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
     fresh.give_up = now + Nanoseconds::from_ms(timeout_ms_);
     const int code = restart(fresh, now);
-    if (code != 0 && !fresh.reachable && !is_local_shortage(code))
+    if (code != 0 && !fresh.reachable && !is_own_shortage(code))
         return system_error(code, fmt::format("cannot watch process {}", point.pid));
     if (fresh.state == State::kConnecting) due_ = std::min({due_, fresh.give_up, fresh.try_again});
     watches_.emplace(id, std::move(fresh));
@@ -253,7 +247,7 @@ void PeerWatch::on_connected(Watch& watch) {
 // Who could not be asked, because nothing is left here to ask with, may be alive. But whoever waits for it
 // without a watch might wait for ever.
 void PeerWatch::give_up(Watch& watch) {
-    const bool short_here = is_local_shortage(watch.unanswered);
+    const bool short_here = is_own_shortage(watch.unanswered);
     if (short_here) watch.error = watch.unanswered;
     const std::string who =
         watch.reachable ? watch.point.listener.to_string() : fmt::format("process {}", watch.point.pid);
