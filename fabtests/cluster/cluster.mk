@@ -3,6 +3,10 @@ noinst_PROGRAMS += %reldir%/fanout
 %canon_reldir%_fanout_SOURCES = %reldir%/fanout.cc fabtests/functional/datagram_node.h
 %canon_reldir%_fanout_CPPFLAGS = $(functional_cppflags)
 %canon_reldir%_fanout_LDADD = $(functional_ldadd)
+noinst_PROGRAMS += fi_mcc_campaign
+fi_mcc_campaign_SOURCES = %reldir%/campaign.cc %reldir%/campaign.h %reldir%/campaign_fate.cc %reldir%/campaign_member.cc
+fi_mcc_campaign_CPPFLAGS = $(functional_cppflags)
+fi_mcc_campaign_LDADD = $(functional_ldadd)
 if HAVE_OMPI
 noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
 %canon_reldir%_mpi_kill_SOURCES = %reldir%/mpi_kill.c
@@ -19,6 +23,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/all_verdict.py \
 	%reldir%/broadcasts_here.conf \
 	%reldir%/common.sh \
+	%reldir%/faults.sh \
 	%reldir%/host_bench.py \
 	%reldir%/host_table.py \
 	%reldir%/kill.sh \

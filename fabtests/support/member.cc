@@ -175,6 +175,7 @@ std::unique_ptr<Join> Member::start_join(const fid_av_set* set, fi_addr_t collec
     must(fi_join_collective(ep(), collective_address, set, 0, &mc, joining.get()), "fi_join_collective");
     joining->mc.reset(mc);
     open_joins_.insert(joining.get());
+    joined_.erase(joining.get());  // one that has gone may have been there
     return joining;
 }
 

@@ -1,0 +1,148 @@
+// What is done to the members of a round, from outside: signals, links, filters, memory.
+//
+// Not done: jumps of the clock. Collectives read the monotonic clock, which never jumps; a time namespace
+// sets its offset once, before a process is in it, which is the fault `clocks`. The calendar's clock is the
+// whole machine's. Packets other than multicast datagrams are neither doubled nor reordered: that takes
+// netem, which kernels may lack, and TCP under the messages mends it.
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "campaign.h"
+#include "support/failure.h"
+#include "support/launcher.h"
+
+namespace mcastcoll::fabtest {
+namespace {
+
+constexpr unsigned kUsualMtu = 1500;
+
+void command(const std::string& text) {
+    if (const int code = std::system(text.c_str()); code != 0) fail("'{}' returned {}", text, code);
+}
+
+std::string host_name(const std::string& cluster, unsigned host) {
+    return fmt::format("{}-h{}", cluster, host);
+}
+
+// The switch of the first site: the campaign's cluster has one.
+std::string switch_name(const std::string& cluster) {
+    return cluster + "-sw0";
+}
+
+void sleep_us(std::uint64_t us) {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+
+// False if it does not come, since others have ended before.
+bool comes(Board& board, std::size_t word, std::uint64_t value) {
+    const auto until = now_us() + (kJoinTimeoutMs + kBusyMs) * 1000ULL;
+    while (board.words[word] < value) {
+        if (board.abandoned || now_us() > until) return false;
+        sleep_us(100);
+    }
+    return true;
+}
+
+void filter(const std::string& space, const std::string& device, const std::string& rule) {
+    command(
+        fmt::format("ip netns exec {0} nft 'add table netdev fate; add chain netdev fate in "
+                    "{{ type filter hook ingress device {1} priority -20; }}; add rule netdev fate in {2}'",
+                    space, device, rule));
+}
+
+void lift(const std::string& space) {
+    command(fmt::format("ip netns exec {} nft delete table netdev fate", space));
+}
+
+void strike(const Round& round, const std::string& cluster, Board& board) {
+    const unsigned number = round.host_of(round.victim);
+    const std::string host = host_name(cluster, number), port = fmt::format("h{}", number);
+    const std::string hub = switch_name(cluster);
+    const pid_t victim = board.places[round.victim].pid;
+    const auto hold = [&] { sleep_us(round.hold_ms * 1000ULL); };
+    switch (round.fault) {
+        case Fault::kill:
+        case Fault::kill_joining:
+            board.words[kDiedAtUs] = now_us();
+            CHECK(kill(victim, SIGKILL) == 0);
+            return;
+        case Fault::stop:
+        case Fault::stop_joining:
+            CHECK(kill(victim, SIGSTOP) == 0);
+            hold();
+            CHECK(kill(victim, SIGCONT) == 0);
+            return;
+        case Fault::cable:
+            command(fmt::format("ip -n {} link set {} down", hub, port));
+            hold();
+            command(fmt::format("ip -n {} link set {} up", hub, port));
+            return;
+        case Fault::hears_not:
+        case Fault::says_not: {
+            const bool in = round.fault == Fault::hears_not;
+            filter(in ? host : hub, in ? "eth0" : port, "drop");
+            hold();
+            lift(in ? host : hub);
+            return;
+        }
+        case Fault::lossy:
+            filter(host, "eth0", fmt::format("numgen random mod 100 < {} drop", round.amount));
+            hold();
+            lift(host);
+            return;
+        case Fault::mtu:
+            command(fmt::format("ip -n {} link set eth0 mtu {}", host, round.amount));
+            hold();
+            command(fmt::format("ip -n {} link set eth0 mtu {}", host, kUsualMtu));
+            return;
+        case Fault::datagrams:
+        case Fault::memory:
+        case Fault::descriptors:
+        case Fault::clocks:
+            return;  // the members' own
+    }
+}
+
+}  // namespace
+
+int be_fate(const Round& round, const std::string& cluster, Board& board) {
+    try {
+        const std::uint64_t before = (round.group - 1) * round.operations;
+        if (comes(board, kJoins + round.victim, round.group) &&
+            comes(board, kDone + round.victim, round.done == 0 ? 0 : before + round.done)) {
+            sleep_us(round.after_us);
+            strike(round, cluster, board);
+        } else if (round.kills()) {
+            fail("rank {} did not come to where it was to die", round.victim);
+        }
+        board.words[kLifted] = 1;
+        return kExitFine;
+    } catch (const std::exception& problem) {
+        fmt::print(stderr, "     the fault itself: {}\n", problem.what());
+        board.abandoned = true;
+        return kExitFailed;
+    }
+}
+
+// A host's /dev/shm with so little room. Processes see it that enter the host afterwards.
+Preparation::Preparation(const Round& round, const std::string& cluster) {
+    if (round.fault != Fault::memory) return;
+    const std::string at = fmt::format("/run/mcastcoll/{}/shm/h{}", cluster, round.host_of(round.victim));
+    // No filesystem has no room at all: of the smallest one a file takes it.
+    const std::string size = fmt::format("size={}", round.amount == 0 ? 4096 : round.amount);
+    if (mount("tmpfs", at.c_str(), "tmpfs", 0, size.c_str()) != 0) fail("no tmpfs at {}", at);
+    mounted_ = at;
+    if (round.amount == 0) std::ofstream(at + "/full") << std::string(4096, ' ');
+}
+
+Preparation::~Preparation() {
+    if (!mounted_.empty()) umount2(mounted_.c_str(), MNT_DETACH);
+}
+
+}  // namespace mcastcoll::fabtest
