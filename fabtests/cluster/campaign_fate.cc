@@ -114,8 +114,10 @@ void strike(const Round& round, const std::string& cluster, Board& board) {
 int be_fate(const Round& round, const std::string& cluster, Board& board) {
     try {
         const std::uint64_t before = (round.group - 1) * round.operations;
-        if (comes(board, kJoins + round.victim, round.group) &&
-            comes(board, kDone + round.victim, round.done == 0 ? 0 : before + round.done)) {
+        if (!round.comes_from_outside()) {
+            // It has been there from the beginning.
+        } else if (comes(board, kJoins + round.victim, round.group) &&
+                   comes(board, kDone + round.victim, round.done == 0 ? 0 : before + round.done)) {
             sleep_us(round.after_us);
             strike(round, cluster, board);
         } else if (round.kills()) {
